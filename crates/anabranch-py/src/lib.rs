@@ -1,0 +1,1 @@
+//! The Python module `anabranch._core`.

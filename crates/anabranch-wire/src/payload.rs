@@ -1,0 +1,263 @@
+//! Segment payload as at most two shared slices: never copied on its way through the network.
+
+use bytes::Bytes;
+
+use crate::pattern;
+
+/// A run of octets: a slice of the test pattern, described by two numbers, or shared memory.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// `len` octets of the [`pattern`] from `phase` (below [`pattern::PERIOD`]).
+    Pattern {
+        /// Where in the pattern the run begins.
+        phase: u32,
+        /// Octets in the run.
+        len: u32,
+    },
+    /// Reference-counted memory.
+    Shared(Bytes),
+}
+
+/// The payload of a segment: the concatenation of two pieces, either of which may be empty.
+#[derive(Clone, Debug, Default)]
+pub struct Payload {
+    first: Piece,
+    second: Piece,
+}
+
+impl Piece {
+    /// No octets.
+    pub const EMPTY: Piece = Piece::Pattern { phase: 0, len: 0 };
+
+    /// `len` octets of the test pattern as they stand at stream offset `offset`.
+    pub fn pattern(offset: u64, len: u32) -> Self {
+        Piece::Pattern { phase: pattern::phase_of(offset), len }
+    }
+
+    /// Octets in the piece.
+    pub fn len(&self) -> usize {
+        match self {
+            Piece::Pattern { len, .. } => *len as usize,
+            Piece::Shared(bytes) => bytes.len(),
+        }
+    }
+
+    /// Has the piece no octets?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The octets `from..to` of this piece, shared.
+    ///
+    /// # Panics
+    /// If `from` > `to` or `to` > `self.len()`.
+    pub fn slice(&self, from: usize, to: usize) -> Piece {
+        assert!(from <= to && to <= self.len(), "slice of a piece out of bounds");
+        match self {
+            Piece::Pattern { phase, .. } => {
+                Piece::pattern(u64::from(*phase) + from as u64, (to - from) as u32)
+            }
+            Piece::Shared(bytes) => Piece::Shared(bytes.slice(from..to)),
+        }
+    }
+
+    /// Append `next` if the two are one run of the test pattern; otherwise hand it back.
+    pub fn try_join(&mut self, next: Piece) -> Result<(), Piece> {
+        if self.is_empty() {
+            *self = next;
+            return Ok(());
+        }
+        match (&mut *self, &next) {
+            (Piece::Pattern { phase, len }, Piece::Pattern { phase: next_phase, len: next_len })
+                if pattern::phase_of(u64::from(*phase) + u64::from(*len)) == *next_phase
+                    && len.checked_add(*next_len).is_some() =>
+            {
+                *len += next_len;
+                Ok(())
+            }
+            _ => Err(next),
+        }
+    }
+
+    /// Call `f` with the octets, in order, in one or more slices.
+    pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
+        match self {
+            Piece::Shared(bytes) => f(bytes),
+            Piece::Pattern { phase, len } => {
+                let (mut phase, mut left) = (u64::from(*phase), *len as usize);
+                while left > 0 {
+                    let n = left.min(pattern::MAX_SLICE);
+                    f(pattern::slice(pattern::phase_of(phase), n));
+                    phase += n as u64;
+                    left -= n;
+                }
+            }
+        }
+    }
+
+    /// Is this what the test pattern holds at stream offset `offset`?
+    ///
+    /// A piece of the pattern is compared by its phase alone, shared memory octet by octet.
+    pub fn matches_pattern(&self, offset: u64) -> bool {
+        match self {
+            Piece::Pattern { phase, len } => *len == 0 || *phase == pattern::phase_of(offset),
+            Piece::Shared(bytes) => {
+                bytes.chunks(pattern::MAX_SLICE).enumerate().all(|(i, chunk)| {
+                    let at = offset + (i * pattern::MAX_SLICE) as u64;
+                    chunk == pattern::slice(pattern::phase_of(at), chunk.len())
+                })
+            }
+        }
+    }
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Piece::EMPTY
+    }
+}
+
+impl PartialEq for Piece {
+    fn eq(&self, other: &Piece) -> bool {
+        if let (Piece::Pattern { phase, len }, Piece::Pattern { phase: p, len: l }) = (self, other)
+            && len == l
+            && phase == p
+        {
+            return true;
+        }
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        self.for_each_slice(|octets| a.extend_from_slice(octets));
+        other.for_each_slice(|octets| b.extend_from_slice(octets));
+        a == b
+    }
+}
+
+impl Eq for Piece {}
+
+impl From<Bytes> for Piece {
+    fn from(bytes: Bytes) -> Self {
+        Piece::Shared(bytes)
+    }
+}
+
+impl Payload {
+    /// No octets.
+    pub const EMPTY: Payload = Payload { first: Piece::EMPTY, second: Piece::EMPTY };
+
+    /// `first` followed by `second`, merged into one piece where they are one run.
+    pub fn new(mut first: Piece, second: Piece) -> Self {
+        match first.try_join(second) {
+            Ok(()) => Payload { first, second: Piece::EMPTY },
+            Err(second) => Payload { first, second },
+        }
+    }
+
+    /// Octets in the payload.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.second.len()
+    }
+
+    /// Has the payload no octets?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The octets `from..to`, shared.
+    ///
+    /// # Panics
+    /// If `from` > `to` or `to` > `self.len()`.
+    pub fn slice(&self, from: usize, to: usize) -> Payload {
+        let split = self.first.len();
+        let first = self.first.slice(from.min(split), to.min(split));
+        let second = self.second.slice(from.max(split) - split, to.max(split) - split);
+        Payload::new(first, second)
+    }
+
+    /// The two pieces, in order.
+    pub fn into_pieces(self) -> [Piece; 2] {
+        [self.first, self.second]
+    }
+
+    /// The two pieces, in order.
+    pub fn pieces(&self) -> [&Piece; 2] {
+        [&self.first, &self.second]
+    }
+
+    /// Call `f` with the octets, in order, in one or more slices.
+    pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
+        self.first.for_each_slice(&mut f);
+        self.second.for_each_slice(f);
+    }
+
+    /// A copy of the octets.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut octets = Vec::with_capacity(self.len());
+        self.for_each_slice(|slice| octets.extend_from_slice(slice));
+        octets
+    }
+
+    /// Is this what the test pattern holds at stream offset `offset`?
+    pub fn matches_pattern(&self, offset: u64) -> bool {
+        self.first.matches_pattern(offset)
+            && self.second.matches_pattern(offset + self.first.len() as u64)
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Payload) -> bool {
+        self.len() == other.len()
+            && (self.first == other.first && self.second == other.second
+                || self.to_vec() == other.to_vec())
+    }
+}
+
+impl Eq for Payload {}
+
+impl From<Bytes> for Payload {
+    fn from(bytes: Bytes) -> Self {
+        Payload { first: Piece::Shared(bytes), second: Piece::EMPTY }
+    }
+}
+
+impl From<Piece> for Payload {
+    fn from(first: Piece) -> Self {
+        Payload { first, second: Piece::EMPTY }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_the_pattern_equal_the_memory_they_stand_for() {
+        let piece = Piece::pattern(pattern::PERIOD - 100, 3_000);
+        let memory = {
+            let mut octets = Vec::new();
+            piece.for_each_slice(|slice| octets.extend_from_slice(slice));
+            Piece::Shared(octets.into())
+        };
+        assert_eq!(piece, memory);
+        assert_eq!(piece.slice(50, 2_000), memory.slice(50, 2_000));
+        assert!(memory.matches_pattern(pattern::PERIOD - 100));
+        assert!(!memory.matches_pattern(pattern::PERIOD - 99));
+    }
+
+    #[test]
+    fn a_slice_across_both_pieces_keeps_the_order() {
+        let payload = Payload::new(
+            Piece::Shared(Bytes::from_static(b"abcd")),
+            Piece::Shared(Bytes::from_static(b"efgh")),
+        );
+        assert_eq!(payload.slice(2, 6).to_vec(), b"cdef");
+        assert_eq!(payload.slice(5, 6).to_vec(), b"f");
+        assert_eq!(payload.slice(0, 0).len(), 0);
+    }
+
+    #[test]
+    fn adjacent_runs_of_the_pattern_become_one_piece() {
+        let payload = Payload::new(Piece::pattern(100, 50), Piece::pattern(150, 50));
+        assert!(payload.pieces()[1].is_empty());
+        assert!(payload.matches_pattern(100));
+    }
+}
