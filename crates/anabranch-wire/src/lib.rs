@@ -17,7 +17,6 @@ mod tcp;
 mod tcp_option;
 mod time;
 
-
 pub use error::ParseError;
 pub use payload::{Payload, Piece};
 pub use segment::{Endpoint, Segment};

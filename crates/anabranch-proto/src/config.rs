@@ -1,0 +1,193 @@
+//! Configuration of an endpoint's connections.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anabranch_wire::Duration;
+
+use crate::congestion::{self, CongestionControl};
+use crate::path_manager::{FullMesh, PathManager};
+use crate::remedy::Remedy;
+use crate::scheduler::{MinRtt, Scheduler};
+
+/// A named set of TCP parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// What Linux does: 200 ms minimum RTO, 40 ms delayed ACK after a run of immediate ones.
+    Linux,
+    /// The RFCs' defaults: 1 s minimum RTO, 200 ms delayed ACK.
+    Rfc,
+}
+
+/// How the retransmission timeout follows from the estimators. RFC 6298.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoRule {
+    /// Timeout before the first sample.
+    pub initial: Duration,
+    /// Lower bound.
+    pub minimum: Duration,
+    /// Linux bounds the variance term 4·RTTVAR from below, the RFC bounds the sum.
+    pub minimum_bounds_variance: bool,
+    /// Upper bound, after back-off.
+    pub maximum: Duration,
+}
+
+/// When acknowledgements are delayed. RFC 9293 §3.8.6.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckRule {
+    /// Longest delay of an acknowledgement.
+    pub delay: Duration,
+    /// Segments at the start of a connection that are acknowledged at once.
+    pub quick_acks: u32,
+}
+
+/// Parameters of TCP, per subflow.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// Where the defaults below come from.
+    pub profile: Profile,
+    /// Largest IP packet in octets.
+    pub mtu: u16,
+    /// Initial window in segments. RFC 6928 §2.
+    pub initial_window_segments: u32,
+    /// Offer timestamps. RFC 7323 §3.
+    pub timestamps: bool,
+    /// Offer selective acknowledgements. RFC 2018.
+    pub sack: bool,
+    /// Hold back a short segment while data is unacknowledged. RFC 9293 §3.7.4.
+    pub nagle: bool,
+    /// SYN retransmissions before the attempt is given up.
+    pub syn_retries: u32,
+    /// SYN retransmissions with MP_CAPABLE before it is left out. RFC 8684 §3.1: the option may
+    /// be what a middlebox drops the SYN for.
+    pub syn_retries_before_fallback: u32,
+    /// Consecutive retransmission timeouts before a subflow is given up.
+    pub retries: u32,
+    /// Time without acknowledgement of outstanding data before a subflow is given up; `None`
+    /// leaves it to `retries`. RFC 9293 §3.8.3.
+    pub user_timeout: Option<Duration>,
+    /// Idle time after which keep-alive probes are sent; `None` for never. RFC 9293 §3.8.4.
+    pub keep_alive: Option<Duration>,
+    /// How long a closed subflow lingers in TIME-WAIT. RFC 9293 §3.6.1.
+    pub time_wait: Duration,
+    /// Reduce the window after an idle period. RFC 5681 §4.1.
+    pub idle_restart: bool,
+    /// May the window grow in slow start while less than half of it is used, as Linux allows? If
+    /// not, it grows only when full (RFC 7661's spirit).
+    pub loose_cwnd_limited: bool,
+}
+
+/// Multipath TCP or plain TCP?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Offer and accept MP_CAPABLE; fall back to TCP when the peer does not.
+    Mptcp,
+    /// Never use Multipath TCP options.
+    Tcp,
+}
+
+/// Makes the congestion controller of a new subflow.
+pub type CongestionControlFactory =
+    Arc<dyn Fn(&congestion::Start) -> Box<dyn CongestionControl> + Send + Sync>;
+/// Makes the scheduler of a new connection.
+pub type SchedulerFactory = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
+/// Makes the remedies of a new connection, in the order they are asked.
+pub type RemedyFactory = Arc<dyn Fn() -> Vec<Box<dyn Remedy>> + Send + Sync>;
+/// Makes the path manager of a new connection.
+pub type PathManagerFactory = Arc<dyn Fn() -> Box<dyn PathManager> + Send + Sync>;
+
+/// Parameters of a connection.
+#[derive(Clone)]
+pub struct ConnectionConfig {
+    /// Multipath TCP or plain TCP.
+    pub protocol: Protocol,
+    /// TCP parameters of its subflows.
+    pub tcp: TcpConfig,
+    /// Send buffer in payload octets: written by the application and not yet acknowledged at
+    /// data level. (Linux counts buffer memory, overhead included, and doubles what is set.)
+    pub send_buffer: u64,
+    /// Receive buffer in payload octets: the most that the peer may send beyond what the
+    /// application has read, at data level, shared by all subflows.
+    pub receive_buffer: u64,
+    /// Most subflows at a time.
+    pub max_subflows: usize,
+    /// Congestion control of each subflow.
+    pub congestion_control: CongestionControlFactory,
+    /// Which subflow carries the next data.
+    pub scheduler: SchedulerFactory,
+    /// Receive-window remedies.
+    pub remedies: RemedyFactory,
+    /// Which subflows exist.
+    pub path_manager: PathManagerFactory,
+    /// Record [`crate::TraceEvent`]s for [`crate::Endpoint::poll_trace`].
+    pub trace: bool,
+}
+
+impl Profile {
+    /// The profile's rule for the retransmission timeout.
+    pub fn rto_rule(self) -> RtoRule {
+        let (minimum, minimum_bounds_variance, maximum) = match self {
+            Profile::Linux => (Duration::from_millis(200), true, Duration::from_secs(120)),
+            Profile::Rfc => (Duration::from_secs(1), false, Duration::from_secs(60)),
+        };
+        // RFC 6298 §2: 1 second until there is a sample.
+        RtoRule { initial: Duration::from_secs(1), minimum, minimum_bounds_variance, maximum }
+    }
+
+    /// The profile's rule for acknowledgements.
+    pub fn ack_rule(self) -> AckRule {
+        match self {
+            Profile::Linux => AckRule { delay: Duration::from_millis(40), quick_acks: 16 },
+            Profile::Rfc => AckRule { delay: Duration::from_millis(200), quick_acks: 0 },
+        }
+    }
+
+    /// The profile's TCP parameters.
+    pub fn tcp(self) -> TcpConfig {
+        TcpConfig {
+            profile: self,
+            mtu: 1500,
+            initial_window_segments: 10,
+            timestamps: true,
+            sack: true,
+            nagle: true,
+            syn_retries: 6,
+            syn_retries_before_fallback: 2,
+            retries: 15,
+            user_timeout: None,
+            keep_alive: None,
+            time_wait: Duration::from_secs(60),
+            idle_restart: true,
+            loose_cwnd_limited: matches!(self, Profile::Linux),
+        }
+    }
+}
+
+impl Default for ConnectionConfig {
+    fn default() -> Self {
+        ConnectionConfig {
+            protocol: Protocol::Mptcp,
+            tcp: Profile::Linux.tcp(),
+            send_buffer: 4 << 20,
+            receive_buffer: 6 << 20,
+            max_subflows: 8,
+            congestion_control: Arc::new(|start| Box::new(congestion::Lia::new(start))),
+            scheduler: Arc::new(|| Box::new(MinRtt)),
+            remedies: Arc::new(Vec::new),
+            path_manager: Arc::new(|| Box::new(FullMesh::default())),
+            trace: false,
+        }
+    }
+}
+
+impl fmt::Debug for ConnectionConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionConfig")
+            .field("protocol", &self.protocol)
+            .field("tcp", &self.tcp)
+            .field("send_buffer", &self.send_buffer)
+            .field("receive_buffer", &self.receive_buffer)
+            .field("max_subflows", &self.max_subflows)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,172 @@
+//! LIA, the linked increases algorithm: coupled increase, uncoupled decrease.
+//! RFC 6356; Wischik et al., NSDI 2011.
+
+use super::{
+    AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
+    new_reno,
+};
+use crate::view::{SubflowView, Usability};
+
+/// LIA for one subflow.
+#[derive(Clone, Debug)]
+pub struct Lia {
+    window: Window,
+    hystart: Option<HyStart>,
+}
+
+/// A subflow as the coupled increase sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coupled {
+    /// Congestion window in octets.
+    pub(super) cwnd: f64,
+    /// Smoothed round-trip time in seconds.
+    pub(super) rtt: f64,
+}
+
+/// The aggressiveness factor of RFC 6356 §3:
+/// alpha = cwnd_total · max(cwnd_i / rtt_i²) / (Σ cwnd_i / rtt_i)².
+pub(super) fn alpha(subflows: impl Iterator<Item = Coupled>) -> f64 {
+    let (mut total, mut best, mut rate) = (0.0, 0.0_f64, 0.0);
+    for subflow in subflows {
+        total += subflow.cwnd;
+        best = best.max(subflow.cwnd / (subflow.rtt * subflow.rtt));
+        rate += subflow.cwnd / subflow.rtt;
+    }
+    total * best / (rate * rate)
+}
+
+/// Octets by which an acknowledgement of `acked` octets grows the window of a subflow.
+/// RFC 6356 §3: min(alpha · acked · mss / cwnd_total, acked · mss / cwnd_i).
+pub(super) fn increase(acked: u64, mss: u32, cwnd: u64, cwnd_total: f64, alpha: f64) -> f64 {
+    let coupled = alpha * acked as f64 * f64::from(mss) / cwnd_total;
+    coupled.min(new_reno::increase(acked, mss, cwnd))
+}
+
+impl Lia {
+    /// In slow start, with the initial window.
+    pub fn new(start: &Start) -> Self {
+        Lia { window: Window::new(start), hystart: None }
+    }
+
+    /// The same with HyStart++ ending slow start. RFC 9406.
+    pub fn with_hystart(start: &Start) -> Self {
+        Lia { window: Window::new(start), hystart: Some(HyStart::default()) }
+    }
+
+    fn coupled_increase(
+        &self,
+        acked: u64,
+        sample: &AckSample,
+        me: usize,
+        peers: &[SubflowView],
+    ) -> f64 {
+        let own = Coupled { cwnd: self.window.cwnd() as f64, rtt: sample.srtt.as_secs_f64() };
+        let subflows = || {
+            let others = peers.iter().enumerate().filter(|(index, _)| *index != me);
+            std::iter::once(own).chain(others.filter_map(|(_, view)| coupled(view)))
+        };
+        let total = subflows().map(|subflow| subflow.cwnd).sum();
+        increase(acked, self.window.mss(), self.window.cwnd(), total, alpha(subflows()))
+    }
+}
+
+/// Subflows count once they carry data and have a round-trip time.
+fn coupled(view: &SubflowView) -> Option<Coupled> {
+    let live = matches!(view.usability, Usability::Usable | Usability::PotentiallyFailed);
+    let rtt = view.srtt.filter(|rtt| live && !rtt.is_zero())?;
+    Some(Coupled { cwnd: view.cwnd as f64, rtt: rtt.as_secs_f64() })
+}
+
+impl CongestionControl for Lia {
+    fn cwnd(&self) -> u64 {
+        self.window.cwnd()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
+        // RFC 6356 §2: slow start is that of standard TCP, per subflow.
+        let left = HyStart::slow_start(&mut self.hystart, &mut self.window, sample);
+        if left > 0 {
+            self.window.grow(self.coupled_increase(left, sample, me, peers));
+        }
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        // RFC 6356 §2: the decrease is that of standard TCP, per subflow.
+        match *event {
+            CongestionEvent::Recovery { flight_size, .. } => self.window.reduce(flight_size, 0.5),
+            CongestionEvent::Timeout { flight_size, first, .. } => {
+                self.window.collapse(flight_size, 0.5, first);
+            }
+            _ => {
+                self.window.on_common_event(event);
+            }
+        }
+    }
+
+    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
+        self.window.on_external_reduction(reduction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    fn same(n: usize, cwnd: f64, rtt: f64) -> impl Iterator<Item = Coupled> {
+        std::iter::repeat_n(Coupled { cwnd, rtt }, n)
+    }
+
+    #[test]
+    fn alpha_of_n_identical_paths_is_one_over_n() {
+        for n in 1..=8 {
+            let alpha = alpha(same(n, 20_000.0, 0.05));
+            assert!((alpha - 1.0 / n as f64).abs() < 1e-12, "n = {n}: {alpha}");
+        }
+    }
+
+    #[test]
+    fn n_identical_paths_gain_one_nth_squared_of_a_segment_per_round_trip_each() {
+        // RFC 6356 §3, by hand: alpha/total = (1/n)/(n·w), times one window of w acknowledged.
+        for n in 1..=8_u32 {
+            let cwnd = 20 * u64::from(MSS);
+            let total = f64::from(n) * cwnd as f64;
+            let alpha = alpha(same(n as usize, cwnd as f64, 0.05));
+            let per_round = increase(cwnd, MSS, cwnd, total, alpha) / f64::from(MSS);
+            assert!((per_round - 1.0 / f64::from(n * n)).abs() < 1e-12, "n = {n}");
+        }
+    }
+
+    #[test]
+    fn one_path_is_exactly_new_reno() {
+        for cwnd in [2_000_u64, 13_000, 1_000_000] {
+            let alpha = alpha(same(1, cwnd as f64, 0.123));
+            let lia = increase(2_000, MSS, cwnd, cwnd as f64, alpha);
+            assert!((lia - new_reno::increase(2_000, MSS, cwnd)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn no_subflow_grows_faster_than_new_reno_would() {
+        // RFC 6356 §3: the min() protects a subflow with a small window beside a fast one.
+        let paths = [Coupled { cwnd: 2_000.0, rtt: 0.3 }, Coupled { cwnd: 90_000.0, rtt: 0.01 }];
+        let alpha = alpha(paths.into_iter());
+        for path in paths {
+            let reno = new_reno::increase(1_000, MSS, path.cwnd as u64);
+            assert!(increase(1_000, MSS, path.cwnd as u64, 92_000.0, alpha) <= reno);
+        }
+    }
+
+    #[test]
+    fn two_unequal_paths_by_hand() {
+        // w = 10, 20 segments; rtt = 0.1, 0.2 s. Σw/rtt = 200; max(w/rtt²) = 1000;
+        // alpha = 30·1000/200² = 0.75.
+        let paths = [Coupled { cwnd: 10.0, rtt: 0.1 }, Coupled { cwnd: 20.0, rtt: 0.2 }];
+        assert!((alpha(paths.into_iter()) - 0.75).abs() < 1e-12);
+    }
+}

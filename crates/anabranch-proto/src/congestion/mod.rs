@@ -1,0 +1,112 @@
+//! Congestion control: one object per subflow, which owns the congestion window.
+//!
+//! The arithmetic of each algorithm is in small functions without state; the objects apply it.
+//! Windows are counted in octets, and grow in whole segments.
+
+mod cubic;
+mod hystart;
+mod lia;
+mod new_reno;
+mod window;
+
+pub use cubic::Cubic;
+pub use hystart::HyStart;
+pub use lia::Lia;
+pub use new_reno::NewReno;
+pub use window::Window;
+
+use core::fmt::Debug;
+
+use anabranch_wire::{Duration, Instant};
+
+use crate::view::SubflowView;
+
+/// What a new subflow starts with.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Sender maximum segment size in octets.
+    pub mss: u32,
+    /// Initial window in octets. RFC 6928.
+    pub initial_window: u64,
+}
+
+/// New data was acknowledged on the subflow.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// Octets newly acknowledged cumulatively.
+    pub acked: u64,
+    /// A round-trip time, if one could be taken.
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+    /// Octets in flight after the acknowledgement.
+    pub bytes_in_flight: u64,
+    /// First subflow octet not acknowledged (64-bit, from the start of the subflow).
+    pub snd_una: u64,
+    /// Next subflow octet to send, likewise.
+    pub snd_nxt: u64,
+    /// Did the window, rather than the application or the receiver, limit the sender?
+    pub cwnd_limited: bool,
+}
+
+/// Something that moves the window other than an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CongestionEvent {
+    /// Loss was detected by acknowledgements: fast recovery begins. RFC 5681 §3.2.
+    Recovery {
+        /// When.
+        now: Instant,
+        /// Octets outstanding: sent and not cumulatively acknowledged. RFC 5681's FlightSize.
+        flight_size: u64,
+    },
+    /// The retransmission timer expired. RFC 5681 §3.1.
+    Timeout {
+        /// When.
+        now: Instant,
+        /// Octets outstanding before the timeout.
+        flight_size: u64,
+        /// The first of a series for the same data: only that one lowers the threshold.
+        first: bool,
+    },
+    /// The last reduction was not needed: nothing had been lost. RFC 4015.
+    Undo,
+    /// Nothing was sent for `idle`, longer than the retransmission timeout `rto`.
+    /// RFC 5681 §4.1.
+    Idle {
+        /// Time since the last transmission.
+        idle: Duration,
+        /// Retransmission timeout.
+        rto: Duration,
+    },
+    /// The segment size changed.
+    MssChanged {
+        /// New sender maximum segment size in octets.
+        mss: u32,
+    },
+}
+
+/// A remedy asks for a smaller window. Raiciu et al., NSDI 2012; Paasch et al., CoNEXT 2013.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExternalReduction {
+    /// Halve cwnd and set ssthresh to the result, in slow start too (NSDI 2012).
+    HalveBoth,
+    /// Halve cwnd; halve ssthresh too unless the subflow is in slow start (CoNEXT 2013).
+    HalveKeepSlowStart,
+}
+
+/// Owns cwnd and ssthresh of one subflow.
+pub trait CongestionControl: Debug + Send {
+    /// Congestion window in octets.
+    fn cwnd(&self) -> u64;
+    /// Slow-start threshold in octets; `u64::MAX` before the first loss.
+    fn ssthresh(&self) -> u64;
+    /// New data was acknowledged outside of recovery. `peers` are the views of all subflows of
+    /// the connection and `me` the index of this one, whose view is older than `sample`.
+    fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]);
+    /// Loss, timeout, undo, idleness.
+    fn on_congestion_event(&mut self, event: &CongestionEvent);
+    /// A remedy asks for a smaller window.
+    fn on_external_reduction(&mut self, reduction: ExternalReduction);
+}

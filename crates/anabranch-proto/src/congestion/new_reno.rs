@@ -1,0 +1,113 @@
+//! NewReno: RFC 5681, RFC 6582.
+
+use super::{
+    AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
+};
+use crate::view::SubflowView;
+
+/// NewReno for one subflow, knowing nothing of the others.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    window: Window,
+    hystart: Option<HyStart>,
+}
+
+/// Octets by which an acknowledgement of `acked` octets grows a window of `cwnd` octets in
+/// congestion avoidance: one segment per window. RFC 5681 §3.1.
+pub(super) fn increase(acked: u64, mss: u32, cwnd: u64) -> f64 {
+    acked as f64 * f64::from(mss) / cwnd as f64
+}
+
+impl NewReno {
+    /// In slow start, with the initial window.
+    pub fn new(start: &Start) -> Self {
+        NewReno { window: Window::new(start), hystart: None }
+    }
+
+    /// The same with HyStart++ ending slow start. RFC 9406.
+    pub fn with_hystart(start: &Start) -> Self {
+        NewReno { window: Window::new(start), hystart: Some(HyStart::default()) }
+    }
+}
+
+impl CongestionControl for NewReno {
+    fn cwnd(&self) -> u64 {
+        self.window.cwnd()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn on_ack(&mut self, sample: &AckSample, _me: usize, _peers: &[SubflowView]) {
+        let left = HyStart::slow_start(&mut self.hystart, &mut self.window, sample);
+        if left > 0 {
+            self.window.grow(increase(left, self.window.mss(), self.window.cwnd()));
+        }
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match *event {
+            CongestionEvent::Recovery { flight_size, .. } => self.window.reduce(flight_size, 0.5),
+            CongestionEvent::Timeout { flight_size, first, .. } => {
+                self.window.collapse(flight_size, 0.5, first);
+            }
+            _ => {
+                self.window.on_common_event(event);
+            }
+        }
+    }
+
+    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
+        self.window.on_external_reduction(reduction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::{Duration, Instant};
+
+    fn sample(acked: u64) -> AckSample {
+        AckSample {
+            now: Instant::ZERO,
+            acked,
+            rtt: None,
+            srtt: Duration::from_millis(10),
+            bytes_in_flight: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            cwnd_limited: true,
+        }
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_one_segment_per_window() {
+        // RFC 5681 §3.1: 10 segments acknowledged at a window of 10 segments.
+        let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 20_000 });
+        let recovery = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
+        reno.on_congestion_event(&recovery);
+        assert_eq!(reno.cwnd(), 10_000);
+        for _ in 0..5 {
+            reno.on_ack(&sample(2_000), 0, &[]);
+        }
+        assert_eq!(reno.cwnd(), 11_000);
+    }
+
+    #[test]
+    fn nothing_grows_while_the_window_is_not_the_limit() {
+        let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 10_000 });
+        reno.on_ack(&AckSample { cwnd_limited: false, ..sample(2_000) }, 0, &[]);
+        assert_eq!(reno.cwnd(), 10_000);
+    }
+
+    #[test]
+    fn a_timeout_leaves_one_segment_and_half_the_flight_as_threshold() {
+        // RFC 5681 §3.1
+        let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 10_000 });
+        let timeout =
+            CongestionEvent::Timeout { now: Instant::ZERO, flight_size: 10_000, first: true };
+        reno.on_congestion_event(&timeout);
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (1_000, 5_000));
+    }
+}

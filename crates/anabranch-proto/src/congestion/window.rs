@@ -1,0 +1,205 @@
+//! The window that all loss-based algorithms share: slow start, growth in whole segments,
+//! halving, undo. RFC 5681, RFC 3465, RFC 4015.
+
+use super::{CongestionEvent, ExternalReduction, Start};
+
+/// Congestion window and slow-start threshold in octets.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    mss: u32,
+    initial: u64,
+    cwnd: u64,
+    ssthresh: u64,
+    /// Growth not yet worth a whole segment, in octets.
+    credit: f64,
+    before_reduction: Option<(u64, u64)>,
+}
+
+/// RFC 5681 §3.1: ssthresh is at least two segments.
+const MIN_SSTHRESH_SEGMENTS: u64 = 2;
+
+impl Window {
+    /// The initial window, in slow start.
+    pub fn new(start: &Start) -> Self {
+        Window {
+            mss: start.mss,
+            initial: start.initial_window,
+            cwnd: start.initial_window,
+            ssthresh: u64::MAX,
+            credit: 0.0,
+            before_reduction: None,
+        }
+    }
+
+    /// Segment size in octets.
+    pub fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// Congestion window in octets.
+    pub fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    /// Slow-start threshold in octets.
+    pub fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    /// Is the window below the threshold?
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Leave slow start here.
+    pub fn end_slow_start(&mut self) {
+        self.ssthresh = self.cwnd;
+    }
+
+    /// Slow start: grow by what was acknowledged, up to the threshold; returns the octets that
+    /// are left for congestion avoidance. RFC 5681 §3.1, counted in octets as RFC 3465 allows.
+    pub fn slow_start(&mut self, acked: u64) -> u64 {
+        let grown = acked.min(self.ssthresh.saturating_sub(self.cwnd));
+        self.cwnd += grown;
+        acked - grown
+    }
+
+    /// Grow by `octets` (a fraction of a segment, usually): the window moves when a whole
+    /// segment has come together, and `octets` may be negative.
+    pub fn grow(&mut self, octets: f64) {
+        let mss = f64::from(self.mss);
+        self.credit += octets;
+        while self.credit >= mss {
+            self.credit -= mss;
+            self.cwnd += u64::from(self.mss);
+        }
+        while self.credit <= -mss {
+            self.credit += mss;
+            self.cwnd = self.cwnd.saturating_sub(u64::from(self.mss)).max(u64::from(self.mss));
+        }
+    }
+
+    /// Multiplicative decrease: threshold `factor` × `basis` octets.
+    pub fn reduce(&mut self, basis: u64, factor: f64) {
+        self.before_reduction = Some((self.cwnd, self.ssthresh));
+        self.ssthresh = self.reduced(basis, factor);
+        self.cwnd = self.ssthresh;
+        self.credit = 0.0;
+    }
+
+    /// A timeout: one segment, and for the first of a series a threshold of `factor` × `basis`
+    /// octets. RFC 5681 §3.1.
+    pub fn collapse(&mut self, basis: u64, factor: f64, first: bool) {
+        if first {
+            self.before_reduction = Some((self.cwnd, self.ssthresh));
+            self.ssthresh = self.reduced(basis, factor);
+        }
+        self.cwnd = u64::from(self.mss);
+        self.credit = 0.0;
+    }
+
+    /// Events that all loss-based algorithms treat alike; says whether this was one.
+    pub fn on_common_event(&mut self, event: &CongestionEvent) -> bool {
+        match *event {
+            CongestionEvent::Undo => {
+                if let Some((cwnd, ssthresh)) = self.before_reduction.take() {
+                    self.cwnd = self.cwnd.max(cwnd);
+                    self.ssthresh = ssthresh;
+                }
+            }
+            CongestionEvent::Idle { idle, rto } => {
+                // RFC 5681 §4.1 restarts from the initial window; like Linux, and RFC 2861 §3.2,
+                // halve once for each timeout that passed, down to it.
+                let restart = self.initial.min(self.cwnd);
+                let periods = idle.as_nanos() / rto.as_nanos().max(1);
+                self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+                self.cwnd = (self.cwnd >> periods.min(63)).max(restart);
+            }
+            CongestionEvent::MssChanged { mss } => {
+                self.initial = self.initial / u64::from(self.mss) * u64::from(mss);
+                self.cwnd = (self.cwnd / u64::from(self.mss)).max(1) * u64::from(mss);
+                self.mss = mss;
+            }
+            CongestionEvent::Recovery { .. } | CongestionEvent::Timeout { .. } => return false,
+        }
+        true
+    }
+
+    /// What a remedy asks for.
+    pub fn on_external_reduction(&mut self, reduction: ExternalReduction) {
+        let (prior, mss) = (self.cwnd, u64::from(self.mss));
+        self.cwnd = self.segments(prior / 2).max(mss);
+        self.ssthresh = match reduction {
+            ExternalReduction::HalveBoth => self.cwnd.max(MIN_SSTHRESH_SEGMENTS * mss),
+            ExternalReduction::HalveKeepSlowStart if prior < self.ssthresh => self.ssthresh,
+            ExternalReduction::HalveKeepSlowStart => {
+                self.segments(self.ssthresh / 2).max(MIN_SSTHRESH_SEGMENTS * mss)
+            }
+        };
+        self.credit = 0.0;
+    }
+
+    fn reduced(&self, basis: u64, factor: f64) -> u64 {
+        self.segments((basis as f64 * factor) as u64)
+            .max(MIN_SSTHRESH_SEGMENTS * u64::from(self.mss))
+    }
+
+    /// `octets` in whole segments, rounded down.
+    fn segments(&self, octets: u64) -> u64 {
+        octets - octets % u64::from(self.mss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(segments: u64) -> Window {
+        Window::new(&Start { mss: 1000, initial_window: segments * 1000 })
+    }
+
+    #[test]
+    fn slow_start_stops_at_the_threshold() {
+        // RFC 5681 §3.1
+        let mut window = window(10);
+        window.reduce(24_000, 0.5);
+        window.collapse(0, 0.5, false);
+        assert_eq!(window.slow_start(5_000), 0);
+        assert_eq!(window.slow_start(8_000), 2_000);
+        assert_eq!(window.cwnd(), 12_000);
+        assert!(!window.in_slow_start());
+    }
+
+    #[test]
+    fn nsdi12_reduction_ends_slow_start_and_conext13_reduction_does_not() {
+        let mut old = window(20);
+        old.on_external_reduction(ExternalReduction::HalveBoth);
+        assert_eq!((old.cwnd(), old.ssthresh()), (10_000, 10_000));
+        let mut new = window(20);
+        new.on_external_reduction(ExternalReduction::HalveKeepSlowStart);
+        assert_eq!((new.cwnd(), new.ssthresh()), (10_000, u64::MAX));
+        new.reduce(16_000, 0.5); // congestion avoidance with cwnd = ssthresh = 8 segments
+        new.on_external_reduction(ExternalReduction::HalveKeepSlowStart);
+        assert_eq!((new.cwnd(), new.ssthresh()), (4_000, 4_000));
+    }
+
+    #[test]
+    fn undo_restores_what_was_before() {
+        // RFC 4015
+        let mut window = window(20);
+        window.reduce(20_000, 0.5);
+        assert!(window.on_common_event(&CongestionEvent::Undo));
+        assert_eq!((window.cwnd(), window.ssthresh()), (20_000, u64::MAX));
+    }
+
+    #[test]
+    fn growth_happens_in_whole_segments() {
+        let mut window = window(10);
+        window.grow(999.0);
+        assert_eq!(window.cwnd(), 10_000);
+        window.grow(1.0);
+        assert_eq!(window.cwnd(), 11_000);
+        window.grow(-1_000.0);
+        assert_eq!(window.cwnd(), 10_000);
+    }
+}

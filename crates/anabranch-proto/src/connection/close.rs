@@ -1,0 +1,172 @@
+//! How connections and subflows end. RFC 8684 §3.3.3.
+
+use anabranch_wire::{DataSeq, Duration, Instant};
+
+use super::{Connection, Mode, Registration, Role, Status};
+use crate::error::ConnectionError;
+use crate::event::Event;
+use crate::path_manager::PathEvent;
+use crate::subflow::{State, SubflowEnd};
+use crate::view::Usability;
+
+/// How long a connection without any subflow waits for a new one (the kernel's `close_timeout`).
+const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Connection {
+    /// The application will write no more.
+    pub(crate) fn close(&mut self) {
+        self.send.finish();
+        if self.status == Status::Opening && self.lanes.iter().all(|l| !l.subflow.is_established())
+        {
+            for lane in &mut self.lanes {
+                lane.subflow.finish();
+            }
+        }
+    }
+
+    /// The application gives up: every subflow is reset.
+    pub(crate) fn abort(&mut self) {
+        for lane in &mut self.lanes {
+            lane.subflow.reset(None);
+        }
+        self.fail(ConnectionError::Aborted);
+    }
+
+    /// All data is out: have the end of the stream sent too.
+    pub(super) fn plan_fin(&mut self) {
+        if self.status != Status::Open || !self.send.fin_is_next() {
+            return;
+        }
+        match self.mode {
+            Mode::Mptcp => {
+                self.send.fin_sent();
+                self.bare_fin_due = true;
+            }
+            _ if self.send.una() == self.send.end() => {
+                self.lanes[0].subflow.finish();
+                self.refresh(0);
+            }
+            _ => {}
+        }
+    }
+
+    /// The DATA_FIN to send on the subflow in `slot`, if that is the one to carry it.
+    pub(super) fn bare_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
+        if !self.bare_fin_due || self.mode != Mode::Mptcp {
+            return None;
+        }
+        let usable = self.views.iter().filter(|view| {
+            matches!(view.usability, Usability::Usable | Usability::PotentiallyFailed)
+        });
+        let best = usable.min_by_key(|view| (view.usability as u8, view.srtt_or_max()))?.id.slot;
+        if usize::from(best) != slot {
+            return None;
+        }
+        self.lanes[slot].subflow.demand_ack();
+        if self.timers.retransmission == Instant::FAR_FUTURE {
+            self.arm_retransmission(now);
+        }
+        Some(self.data_seq(self.send.end()))
+    }
+
+    /// Both DATA_FINs are acknowledged: RFC 8684 §3.3.3 has the subflows closed.
+    fn close_subflows_when_done(&mut self) {
+        let done =
+            self.mode == Mode::Mptcp && self.send.fin_acknowledged() && self.recv.is_complete();
+        if done {
+            for slot in 0..self.lanes.len() {
+                if !self.lanes[slot].reaped {
+                    self.lanes[slot].subflow.finish();
+                    self.refresh(slot as u8);
+                }
+            }
+        }
+    }
+
+    /// Deal with subflows that have ended, and with the connection if that was the last.
+    pub(super) fn reap(&mut self, now: Instant) {
+        self.close_subflows_when_done();
+        for slot in 0..self.lanes.len() {
+            if self.lanes[slot].subflow.state() == State::Closed && !self.lanes[slot].reaped {
+                self.reap_subflow(now, slot as u8);
+            }
+        }
+        self.finish_when_done(now);
+    }
+
+    fn reap_subflow(&mut self, now: Instant, slot: u8) {
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.reaped = true;
+        let subflow = &lane.subflow;
+        let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
+        let (local_address_id, end) = (subflow.local_address_id, subflow.end());
+        self.registrations.push_back(Registration { slot, local, remote, exists: false });
+        self.counters.challenge_acks += subflow.totals.challenge_acks;
+        self.send.reinject_all_of(slot);
+        self.send.forget_carrier(slot);
+        self.refresh(slot);
+        self.events.push_back(Event::SubflowClosed(id));
+        if self.path_manager_started && self.status == Status::Open {
+            let event = PathEvent::SubflowClosed { id, local_address_id, remote };
+            self.path_manager.handle_event(now, &event, &self.views);
+        }
+        if self.lanes.iter().all(|lane| lane.reaped) {
+            self.on_last_subflow(now, end);
+        }
+    }
+
+    fn on_last_subflow(&mut self, now: Instant, end: Option<SubflowEnd>) {
+        if self.status == Status::Ended {
+            return;
+        }
+        let finished = end == Some(SubflowEnd::Finished);
+        if finished && self.is_done() {
+            return;
+        }
+        let waits = self.mode == Mode::Mptcp && self.status == Status::Open && !finished;
+        if waits && (self.role == Role::Listener || self.path_manager.poll_timeout().is_some()) {
+            self.timers.orphan = now + ORPHAN_TIMEOUT;
+            return;
+        }
+        self.fail(match end {
+            Some(SubflowEnd::Refused) => ConnectionError::Refused,
+            Some(SubflowEnd::TimedOut) => ConnectionError::TimedOut,
+            Some(SubflowEnd::Reset) => ConnectionError::Reset,
+            _ => ConnectionError::NoSubflow,
+        });
+    }
+
+    /// Did both directions end in order?
+    fn is_done(&self) -> bool {
+        match self.mode {
+            Mode::Mptcp => self.send.fin_acknowledged() && self.recv.is_complete(),
+            _ => {
+                let sent = self.send.is_finished() && self.send.una() == self.send.end();
+                sent && self.peer_has_finished()
+            }
+        }
+    }
+
+    fn finish_when_done(&mut self, now: Instant) {
+        if self.status != Status::Open || !self.is_done() {
+            return;
+        }
+        let closing =
+            |lane: &super::Lane| matches!(lane.subflow.state(), State::TimeWait | State::Closed);
+        if self.lanes.iter().all(closing) {
+            self.status = Status::Ended;
+            self.window_limited.stop(now);
+            self.timers = super::transmit::DataTimers::default();
+            self.events.push_back(Event::Closed);
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: ConnectionError) {
+        if self.status != Status::Ended {
+            self.status = Status::Ended;
+            self.error = Some(error);
+            self.timers = super::transmit::DataTimers::default();
+            self.events.push_back(Event::Failed(error));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! MP_CAPABLE and MP_JOIN: how a connection and its further subflows come to be.
+//! RFC 8684 §3.1, §3.2.
+
+use anabranch_wire::mptcp::{
+    CapableFlags, CapableKeys, Control, MpCapable, MpJoin, MpTcprst, ResetReason, VERSION,
+};
+use anabranch_wire::{Endpoint, Instant, Segment};
+
+use super::{Connection, Mode, Place, Role, Status};
+use crate::event::Event;
+use crate::keys;
+use crate::path_manager::{LocalAddress, PathEvent};
+use crate::subflow::{Purpose, SIGNAL_OCTETS, Subflow};
+
+/// The properties that this host offers. RFC 8684 §3.1.
+const FLAGS: CapableFlags = CapableFlags {
+    checksum_required: false,
+    extensibility: false,
+    deny_join_to_source: false,
+    unassigned: 0,
+    hmac_sha256: true,
+};
+
+fn capable(keys: CapableKeys) -> MpCapable {
+    MpCapable { version: VERSION, flags: FLAGS, keys }
+}
+
+fn option(set: impl FnOnce(&mut Control)) -> Option<Box<Control>> {
+    let mut control = Box::<Control>::default();
+    set(&mut control);
+    Some(control)
+}
+
+/// Is this an MP_CAPABLE that this host can speak? RFC 8684 §3.1: the version must match, a
+/// hash algorithm in common is needed, and the extensibility bit must not be set.
+fn acceptable(segment: &Segment) -> Option<MpCapable> {
+    let capable = segment.options.control.as_ref()?.capable?;
+    let flags = capable.flags;
+    let fits = capable.version == VERSION
+        && flags.hmac_sha256
+        && !flags.extensibility
+        && !flags.checksum_required;
+    fits.then_some(capable)
+}
+
+impl Connection {
+    /// Open the connection: its first subflow sends a SYN.
+    pub(crate) fn connect(&mut self, now: Instant, local: Endpoint, remote: Endpoint) {
+        let place = Place {
+            now,
+            purpose: Purpose::Initial,
+            local,
+            remote,
+            local_address_id: 0,
+            remote_address_id: 0,
+        };
+        let slot = self.add_lane(Subflow::connect, place);
+        if self.mode == Mode::Negotiating {
+            self.lanes[usize::from(slot)].subflow.handshake_options =
+                option(|control| control.capable = Some(capable(CapableKeys::None)));
+        }
+    }
+
+    /// Answer the SYN that opens a connection.
+    pub(crate) fn accept(&mut self, now: Instant, syn: &Segment) {
+        let place = Place {
+            now,
+            purpose: Purpose::Initial,
+            local: syn.destination,
+            remote: syn.source,
+            local_address_id: 0,
+            remote_address_id: 0,
+        };
+        let slot = self.add_lane(|open| Subflow::accept(open, now, syn), place);
+        if self.mode == Mode::Negotiating {
+            if acceptable(syn).is_some() {
+                self.counters.mp_capable_syn_rx += 1;
+                let key = self.keys.local;
+                self.lanes[usize::from(slot)].subflow.handshake_options =
+                    option(|control| control.capable = Some(capable(CapableKeys::Sender(key))));
+            } else {
+                self.mode = Mode::Tcp;
+            }
+        }
+    }
+
+    /// Open a further subflow. RFC 8684 §3.2.
+    pub(crate) fn join(
+        &mut self,
+        now: Instant,
+        local: LocalAddress,
+        port: u16,
+        remote: Endpoint,
+        remote_address_id: u8,
+        backup: bool,
+    ) {
+        let Some(remote_key) = self.keys.remote else { return };
+        let place = Place {
+            now,
+            purpose: Purpose::Join,
+            local: Endpoint::new(local.address, port),
+            remote,
+            local_address_id: local.id,
+            remote_address_id,
+        };
+        let slot = self.add_lane(Subflow::connect, place);
+        let nonce = self.secrets.draw("nonce") as u32;
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.nonces.0 = nonce;
+        lane.subflow.backup = backup;
+        lane.subflow.handshake_options = option(|control| {
+            let token = keys::token(remote_key);
+            control.join = Some(MpJoin::Syn { backup, address_id: local.id, token, nonce });
+        });
+        self.refresh(slot);
+    }
+
+    /// Answer a SYN that joins this connection; the endpoint has found it by the token.
+    /// RFC 8684 §3.2. False if the connection takes no further subflow.
+    pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment) -> bool {
+        let join = syn.options.control.as_ref().and_then(|control| control.join);
+        let Some(MpJoin::Syn { backup, address_id, nonce: remote_nonce, .. }) = join else {
+            return false;
+        };
+        let Some(remote_key) = self.keys.remote.filter(|_| self.may_open()) else {
+            return false;
+        };
+        let address = syn.destination.address;
+        let local_id = self.addresses.iter().find(|own| own.address == address).map_or(0, |a| a.id);
+        let place = Place {
+            now,
+            purpose: Purpose::Join,
+            local: syn.destination,
+            remote: syn.source,
+            local_address_id: local_id,
+            remote_address_id: address_id,
+        };
+        let slot = self.add_lane(|open| Subflow::accept(open, now, syn), place);
+        let nonce = self.secrets.draw("nonce") as u32;
+        let hmac = keys::join_hmac(self.keys.local, remote_key, nonce, remote_nonce);
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.nonces = (nonce, remote_nonce);
+        lane.subflow.backup = backup;
+        lane.subflow.handshake_options = option(|control| {
+            control.join = Some(MpJoin::SynAck {
+                backup,
+                address_id: local_id,
+                truncated_hmac: keys::truncated_64(&hmac),
+                nonce,
+            });
+        });
+        self.counters.join_syn_rx += 1;
+        self.refresh(slot);
+        true
+    }
+
+    /// The SYN/ACK arrived: what did the peer agree to?
+    pub(super) fn on_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
+        match self.lanes[usize::from(slot)].subflow.purpose {
+            Purpose::Initial => self.on_capable_syn_ack(now, slot, segment),
+            Purpose::Join => self.on_join_syn_ack(slot, segment),
+        }
+    }
+
+    fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
+        self.lanes[usize::from(slot)].subflow.handshake_options = None;
+        if self.mode == Mode::Negotiating {
+            match acceptable(segment).map(|capable| capable.keys) {
+                Some(CapableKeys::Sender(key)) => {
+                    self.counters.mp_capable_syn_ack_rx += 1;
+                    self.agree(key);
+                }
+                _ => {
+                    self.counters.mp_capable_fallback_syn_ack += 1;
+                    self.fall_back();
+                }
+            }
+        }
+        self.open(now, slot, Event::Connected);
+    }
+
+    /// The handshake's last step arrived, which makes the connection open at the listener.
+    pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.subflow.handshake_options = None;
+        if lane.subflow.purpose == Purpose::Join {
+            return self.on_join_ack(now, slot, segment);
+        }
+        if self.mode == Mode::Negotiating {
+            match self.peer_keys(segment) {
+                Some(key) => {
+                    self.counters.mp_capable_ack_rx += 1;
+                    self.agree(key);
+                }
+                None => {
+                    self.counters.mp_capable_fallback_ack += 1;
+                    self.fall_back();
+                }
+            }
+        }
+        self.open(now, slot, Event::Accepted);
+    }
+
+    /// The initiator's key, if the segment repeats both keys and this host's is right.
+    fn peer_keys(&self, segment: &Segment) -> Option<u64> {
+        match acceptable(segment)?.keys {
+            CapableKeys::Both { sender, receiver }
+            | CapableKeys::WithData { sender, receiver, .. } => {
+                (receiver == self.keys.local).then_some(sender)
+            }
+            CapableKeys::None | CapableKeys::Sender(_) => None,
+        }
+    }
+
+    /// Both hosts speak Multipath TCP, and `remote` is the peer's key.
+    fn agree(&mut self, remote: u64) {
+        self.mode = Mode::Mptcp;
+        self.keys.remote = Some(remote);
+        self.keys.remote_idsn = keys::initial_data_seq(remote);
+    }
+
+    /// RFC 8684 §3.7: go on as plain TCP.
+    pub(super) fn fall_back(&mut self) {
+        self.mode = Mode::Tcp;
+        self.events.push_back(Event::FellBack);
+    }
+
+    fn open(&mut self, now: Instant, slot: u8, event: Event) {
+        self.status = Status::Open;
+        self.settle_options(slot);
+        self.events.push_back(event);
+        // An application that wrote before the connection was open may have been waiting.
+        self.writable = true;
+        if self.role == Role::Listener {
+            self.start_path_manager(now);
+        }
+        if self.mode == Mode::Tcp {
+            self.lanes[usize::from(slot)].subflow.confirmed = true;
+        }
+    }
+
+    fn settle_options(&mut self, slot: u8) {
+        let signal = if self.mode == Mode::Mptcp { SIGNAL_OCTETS } else { 0 };
+        self.lanes[usize::from(slot)].subflow.set_signal_octets(signal);
+        self.refresh(slot);
+    }
+
+    /// RFC 8684 §3.2: the listener proves that it knows the keys.
+    fn on_join_syn_ack(&mut self, slot: u8, segment: &Segment) {
+        let join = segment.options.control.as_ref().and_then(|control| control.join);
+        let lane = &mut self.lanes[usize::from(slot)];
+        let (Some(MpJoin::SynAck { backup, address_id, truncated_hmac, nonce }), Some(remote_key)) =
+            (join, self.keys.remote)
+        else {
+            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            return;
+        };
+        self.counters.join_syn_ack_rx += 1;
+        lane.nonces.1 = nonce;
+        lane.subflow.remote_address_id = address_id;
+        lane.subflow.backup |= backup;
+        let (own, theirs) = (lane.nonces.0, lane.nonces.1);
+        let expected = keys::join_hmac(remote_key, self.keys.local, theirs, own);
+        let expected = keys::truncated_64(&expected);
+        if !keys::equal_in_constant_time(&expected.to_be_bytes(), &truncated_hmac.to_be_bytes()) {
+            self.counters.join_syn_ack_hmac_failure += 1;
+            lane.subflow.reset(Some(because(ResetReason::PROHIBITED)));
+            return;
+        }
+        let hmac = keys::join_hmac(self.keys.local, remote_key, own, theirs);
+        lane.subflow.handshake_options = option(|control| {
+            control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
+        });
+        self.settle_options(slot);
+    }
+
+    /// RFC 8684 §3.2: the initiator proves that it knows the keys.
+    fn on_join_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
+        let join = segment.options.control.as_ref().and_then(|control| control.join);
+        let lane = &mut self.lanes[usize::from(slot)];
+        let (Some(MpJoin::Ack { hmac }), Some(remote_key)) = (join, self.keys.remote) else {
+            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            return;
+        };
+        self.counters.join_ack_rx += 1;
+        let (own, theirs) = lane.nonces;
+        let expected = keys::join_hmac(remote_key, self.keys.local, theirs, own);
+        if !keys::equal_in_constant_time(&keys::truncated_160(&expected), &hmac) {
+            self.counters.join_ack_hmac_failure += 1;
+            lane.subflow.reset(Some(because(ResetReason::PROHIBITED)));
+            return;
+        }
+        self.settle_options(slot);
+        self.on_subflow_ready(now, slot);
+    }
+
+    /// A joined subflow can carry data, at both ends.
+    pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
+        self.lanes[usize::from(slot)].subflow.handshake_options = None;
+        self.refresh(slot);
+        let id = self.lanes[usize::from(slot)].subflow.id;
+        self.events.push_back(Event::SubflowEstablished(id));
+        let event = PathEvent::SubflowEstablished(id);
+        self.path_manager.handle_event(now, &event, &self.views);
+    }
+
+    /// MP_CAPABLE with both keys, while the peer may not have this host's. RFC 8684 §3.1.
+    pub(super) fn keys_to_repeat(&self) -> Option<MpCapable> {
+        let remote = self.keys.remote?;
+        let initial = self.lanes.first().filter(|lane| {
+            self.role == Role::Initiator
+                && lane.subflow.purpose == Purpose::Initial
+                && !lane.subflow.confirmed
+        });
+        initial.map(|_| capable(CapableKeys::Both { sender: self.keys.local, receiver: remote }))
+    }
+
+    /// This host's token, by which joins name the connection.
+    pub(crate) fn token(&self) -> u32 {
+        keys::token(self.keys.local)
+    }
+}
+
+fn because(reason: ResetReason) -> MpTcprst {
+    MpTcprst { unassigned: 0, transient: false, reason }
+}

@@ -1,0 +1,418 @@
+//! The data level: one connection over several subflows. RFC 8684.
+
+mod close;
+mod handshake;
+mod input;
+mod mapping;
+mod recv_queue;
+mod send_queue;
+mod stats;
+mod transmit;
+
+pub use stats::{ConnectionStats, SubflowStats};
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
+
+use crate::config::{ConnectionConfig, Protocol, TcpConfig};
+use crate::counters::Counters;
+use crate::error::{ConnectionError, SendError};
+use crate::event::Event;
+use crate::keys::Secrets;
+use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
+use crate::remedy::Remedy;
+use crate::scheduler::Scheduler;
+use crate::subflow::{Open, Purpose, Subflow};
+use crate::trace::{TraceEvent, TraceKind};
+use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
+use mapping::MappingTable;
+use recv_queue::RecvQueue;
+use send_queue::SendQueue;
+
+/// Which protocol the connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Not known yet: the handshake decides.
+    Negotiating,
+    /// Multipath TCP.
+    Mptcp,
+    /// Plain TCP, from the start or by fallback.
+    Tcp,
+}
+
+/// Who sent the first SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Initiator,
+    Listener,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Opening,
+    Open,
+    Ended,
+}
+
+/// The keys of both hosts and what follows from them.
+#[derive(Clone, Copy, Debug)]
+struct Keys {
+    local: u64,
+    remote: Option<u64>,
+    local_idsn: DataSeq,
+    remote_idsn: DataSeq,
+}
+
+/// A subflow and what the data level keeps for it.
+#[derive(Debug)]
+struct Lane {
+    subflow: Subflow,
+    mappings: MappingTable,
+    /// Nonces of a join in progress: local, remote. RFC 8684 §3.2.
+    nonces: (u32, u32),
+    /// The end of the subflow has been dealt with.
+    reaped: bool,
+    reinjected_octets: u64,
+}
+
+pub(crate) struct Connection {
+    config: Arc<ConnectionConfig>,
+    tcp: Arc<TcpConfig>,
+    role: Role,
+    mode: Mode,
+    status: Status,
+    keys: Keys,
+    secrets: Secrets,
+    /// This host's addresses, with their identifiers.
+    addresses: Vec<LocalAddress>,
+    /// Subflows by slot; `views` runs in parallel.
+    lanes: Vec<Lane>,
+    views: Vec<SubflowView>,
+    send: SendQueue,
+    recv: RecvQueue,
+    receive_scale: u8,
+    /// Data offset up to which the peer lets this host send.
+    peer_edge: u64,
+    scheduler: Box<dyn Scheduler>,
+    remedies: Vec<Box<dyn Remedy>>,
+    path_manager: Box<dyn PathManager>,
+    path_manager_started: bool,
+    timers: transmit::DataTimers,
+    /// A DATA_FIN without payload is to be sent.
+    bare_fin_due: bool,
+    /// The application's last write found no room.
+    send_blocked: bool,
+    /// Remedies have been asked since anything changed.
+    remedies_asked: bool,
+    window_limited: stats::Stopwatch,
+    events: VecDeque<Event>,
+    readable: bool,
+    writable: bool,
+    error: Option<ConnectionError>,
+    pub(crate) counters: Counters,
+    trace: Option<VecDeque<TraceEvent>>,
+    /// Subflows that came to exist or ceased to, for the endpoint's table.
+    registrations: VecDeque<Registration>,
+}
+
+/// A change to the endpoint's table of addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registration {
+    pub(crate) slot: u8,
+    pub(crate) local: Endpoint,
+    pub(crate) remote: Endpoint,
+    pub(crate) exists: bool,
+}
+
+/// What a new connection needs.
+pub(crate) struct NewConnection {
+    pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) role: Role,
+    pub(crate) key: u64,
+    pub(crate) secrets: Secrets,
+    pub(crate) addresses: Vec<LocalAddress>,
+}
+
+impl Connection {
+    pub(crate) fn new(new: NewConnection) -> Self {
+        let config = new.config;
+        let receive_scale = window_scale(config.receive_buffer);
+        Connection {
+            tcp: Arc::new(config.tcp.clone()),
+            role: new.role,
+            mode: match config.protocol {
+                Protocol::Mptcp => Mode::Negotiating,
+                Protocol::Tcp => Mode::Tcp,
+            },
+            status: Status::Opening,
+            keys: Keys {
+                local: new.key,
+                remote: None,
+                local_idsn: crate::keys::initial_data_seq(new.key),
+                remote_idsn: DataSeq(0),
+            },
+            secrets: new.secrets,
+            addresses: new.addresses,
+            lanes: Vec::new(),
+            views: Vec::new(),
+            send: SendQueue::new(config.send_buffer),
+            recv: RecvQueue::new(config.receive_buffer, receive_scale),
+            receive_scale,
+            peer_edge: 1,
+            scheduler: (config.scheduler)(),
+            remedies: (config.remedies)(),
+            path_manager: (config.path_manager)(),
+            path_manager_started: false,
+            timers: transmit::DataTimers::default(),
+            bare_fin_due: false,
+            send_blocked: false,
+            remedies_asked: false,
+            window_limited: stats::Stopwatch::default(),
+            events: VecDeque::new(),
+            readable: false,
+            writable: false,
+            error: None,
+            counters: Counters::default(),
+            trace: config.trace.then(VecDeque::new),
+            registrations: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Write data. Returns the octets accepted; fewer than offered means that the send buffer is
+    /// full, and [`Event::Writable`] will follow.
+    pub(crate) fn send(&mut self, piece: Piece) -> Result<usize, SendError> {
+        if self.status == Status::Ended {
+            return Err(SendError::NotConnected);
+        }
+        if self.send.is_finished() {
+            return Err(SendError::Closed);
+        }
+        let offered = piece.len();
+        let accepted = self.send.write(piece);
+        self.send_blocked = accepted < offered;
+        self.remedies_asked = false;
+        Ok(accepted)
+    }
+
+    /// Octets that [`Connection::send`] would accept.
+    pub(crate) fn send_room(&self) -> u64 {
+        self.send.room()
+    }
+
+    /// Read the next data in order.
+    pub(crate) fn recv(&mut self) -> Option<Payload> {
+        self.recv.read()
+    }
+
+    /// Has the peer closed its direction, and was everything read?
+    pub(crate) fn is_at_end(&self) -> bool {
+        !self.recv.has_data() && self.peer_has_finished()
+    }
+
+    fn peer_has_finished(&self) -> bool {
+        match self.mode {
+            Mode::Mptcp => self.recv.is_complete(),
+            _ => self.lanes.first().is_some_and(|lane| lane.subflow.peer_finished()),
+        }
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if std::mem::take(&mut self.readable) {
+            return Some(Event::Readable);
+        }
+        std::mem::take(&mut self.writable).then_some(Event::Writable)
+    }
+
+    pub(crate) fn poll_trace(&mut self) -> Option<TraceEvent> {
+        self.trace.as_mut()?.pop_front()
+    }
+
+    pub(crate) fn poll_registration(&mut self) -> Option<Registration> {
+        self.registrations.pop_front()
+    }
+
+    /// Is there nothing left to do, so that the endpoint may forget the connection?
+    pub(crate) fn is_gone(&self) -> bool {
+        self.status == Status::Ended && self.lanes.iter().all(|lane| lane.reaped)
+    }
+
+    /// The next thing the path manager wants that needs the endpoint: opening a subflow.
+    pub(crate) fn poll_open(&mut self, now: Instant) -> Option<PathAction> {
+        if !self.path_manager_started {
+            return None;
+        }
+        if self.path_manager.poll_timeout().is_some_and(|at| at <= now) {
+            self.path_manager.handle_timeout(now, &self.views);
+        }
+        while let Some(action) = self.path_manager.poll_action() {
+            match action {
+                PathAction::Open { .. } if self.may_open() => return Some(action),
+                PathAction::Open { .. } => {}
+                PathAction::Close(id) => {
+                    if let Some(lane) = self.lane_mut(id) {
+                        lane.subflow.finish();
+                        self.refresh(id.slot);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn may_open(&self) -> bool {
+        let live = self.lanes.iter().filter(|lane| !lane.reaped).count();
+        self.mode == Mode::Mptcp && self.status == Status::Open && live < self.config.max_subflows
+    }
+
+    /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
+    fn start_path_manager(&mut self, now: Instant) {
+        if self.path_manager_started || self.mode != Mode::Mptcp || self.status != Status::Open {
+            return;
+        }
+        self.path_manager_started = true;
+        let event = PathEvent::Established {
+            initiator: self.role == Role::Initiator,
+            local: &self.addresses,
+            remote: self.lanes[0].subflow.remote,
+        };
+        self.path_manager.handle_event(now, &event, &self.views);
+    }
+
+    /// Add a lane for a new subflow, in a free slot.
+    fn add_lane(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> u8 {
+        let free = self.lanes.iter().position(|lane| lane.reaped);
+        let slot = free.unwrap_or(self.lanes.len()) as u8;
+        let generation =
+            free.map_or(0, |index| self.lanes[index].subflow.id.generation.wrapping_add(1));
+        let open = Open {
+            id: SubflowId { slot, generation },
+            purpose: place.purpose,
+            local: place.local,
+            remote: place.remote,
+            local_address_id: place.local_address_id,
+            remote_address_id: place.remote_address_id,
+            iss: self.secrets.initial_sequence(place.local, place.remote)
+                + (place.now.as_nanos() / 64) as u32,
+            timestamp_offset: self.secrets.draw("timestamp") as u32,
+            receive_scale: self.receive_scale,
+            config: &self.tcp,
+            congestion_control: &self.config.congestion_control,
+        };
+        let lane = Lane {
+            subflow: make(open),
+            mappings: MappingTable::default(),
+            nonces: (0, 0),
+            reaped: false,
+            reinjected_octets: 0,
+        };
+        let view = lane.subflow.view();
+        match free {
+            Some(index) => {
+                self.lanes[index] = lane;
+                self.views[index] = view;
+            }
+            None => {
+                self.lanes.push(lane);
+                self.views.push(view);
+            }
+        }
+        let Place { local, remote, .. } = place;
+        self.registrations.push_back(Registration { slot, local, remote, exists: true });
+        slot
+    }
+
+    fn lane_mut(&mut self, id: SubflowId) -> Option<&mut Lane> {
+        self.lanes
+            .get_mut(usize::from(id.slot))
+            .filter(|lane| lane.subflow.id == id && !lane.reaped)
+    }
+
+    /// Bring the view of the subflow in `slot` up to date.
+    fn refresh(&mut self, slot: u8) {
+        self.views[usize::from(slot)] = self.lanes[usize::from(slot)].subflow.view();
+    }
+
+    /// Size of a full segment on the subflows, for decisions about windows.
+    fn mss(&self) -> u64 {
+        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
+        usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
+    }
+
+    fn usable_subflows(&self) -> SubflowSet {
+        let mut set = SubflowSet::EMPTY;
+        for view in self.views.iter().filter(|view| view.usability == Usability::Usable) {
+            set.insert(view.id.slot);
+        }
+        set
+    }
+
+    fn record(&mut self, now: Instant, kind: TraceKind) {
+        if let Some(trace) = &mut self.trace {
+            trace.push_back(TraceEvent { at: now, kind });
+        }
+    }
+
+    fn data_seq(&self, offset: u64) -> DataSeq {
+        self.keys.local_idsn + offset
+    }
+
+    /// The next segment to send, if any.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        transmit::poll_transmit(self, now)
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let subflows = self.lanes.iter().map(|lane| lane.subflow.poll_timeout());
+        let own = self.timers.next();
+        let paths = match self.path_manager_started && self.status == Status::Open {
+            true => self.path_manager.poll_timeout().unwrap_or(Instant::FAR_FUTURE),
+            false => Instant::FAR_FUTURE,
+        };
+        let next = subflows.fold(own.min(paths), Instant::min);
+        (next != Instant::FAR_FUTURE).then_some(next)
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.remedies_asked = false;
+        for slot in 0..self.lanes.len() {
+            if self.lanes[slot].subflow.poll_timeout() <= now {
+                let timed_out = self.lanes[slot].subflow.handle_timeout(now);
+                self.refresh(slot as u8);
+                if timed_out {
+                    self.on_subflow_timeout(slot as u8);
+                }
+            }
+        }
+        self.handle_data_timers(now);
+        self.reap(now);
+    }
+
+    /// The subflow stopped answering: what only it carried goes out on others.
+    fn on_subflow_timeout(&mut self, slot: u8) {
+        if self.mode == Mode::Mptcp && self.views.len() > 1 {
+            self.send.reinject_all_of(slot);
+        }
+    }
+}
+
+/// Where a new subflow runs.
+#[derive(Clone, Copy)]
+struct Place {
+    now: Instant,
+    purpose: Purpose,
+    local: Endpoint,
+    remote: Endpoint,
+    local_address_id: u8,
+    remote_address_id: u8,
+}
+
+/// The smallest shift with which the window field can express `buffer` octets. RFC 7323 §2.3.
+fn window_scale(buffer: u64) -> u8 {
+    (0..14).find(|scale| buffer <= u64::from(u16::MAX) << scale).unwrap_or(14)
+}

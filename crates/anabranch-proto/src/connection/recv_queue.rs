@@ -1,0 +1,210 @@
+//! The receiving side of the data level: one stream, one window, whatever subflow data came on.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::Payload;
+
+use crate::reassembly::Reassembly;
+
+/// Offsets are 64-bit, from 0 for the peer's IDSN.
+#[derive(Debug)]
+pub(crate) struct RecvQueue {
+    /// DATA_ACK: the next offset expected.
+    nxt: u64,
+    /// Next offset that the application reads.
+    read: u64,
+    capacity: u64,
+    /// The window's edge as the peer knows it: never moves back. RFC 8684 §3.3.5.
+    promised: u64,
+    /// Octets by which rounding the window field may have promised more.
+    slack: u64,
+    ready: VecDeque<Payload>,
+    out_of_order: Reassembly,
+    fin: Option<u64>,
+}
+
+/// What the arrival of data changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The application can read more.
+    Delivered,
+    /// It waits for something earlier.
+    Waiting,
+    /// It had been received before.
+    Duplicate,
+    /// Beyond what was promised.
+    OutsideWindow,
+}
+
+impl RecvQueue {
+    pub(crate) fn new(capacity: u64, window_scale: u8) -> Self {
+        RecvQueue {
+            nxt: 1,
+            read: 1,
+            capacity,
+            promised: 1 + capacity,
+            slack: 1 << window_scale,
+            ready: VecDeque::new(),
+            out_of_order: Reassembly::default(),
+            fin: None,
+        }
+    }
+
+    /// DATA_ACK as an offset.
+    pub(crate) fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    /// Octets from DATA_ACK to the promised edge.
+    pub(crate) fn promised_window(&self) -> u64 {
+        self.promised.saturating_sub(self.nxt)
+    }
+
+    /// Octets held until something earlier arrives.
+    pub(crate) fn out_of_order_octets(&self) -> u64 {
+        self.out_of_order.octets()
+    }
+
+    /// Take data that came, in the order of the subflow, on the subflow in `slot`.
+    pub(crate) fn take(&mut self, slot: u8, start: u64, payload: Payload) -> Taken {
+        let end = start + payload.len() as u64;
+        if end <= self.nxt {
+            return Taken::Duplicate;
+        }
+        if end > self.promised + self.slack {
+            return Taken::OutsideWindow;
+        }
+        if start > self.nxt {
+            self.out_of_order.insert(usize::from(slot), start, payload);
+            return Taken::Waiting;
+        }
+        let payload = if start == self.nxt {
+            payload
+        } else {
+            payload.slice((self.nxt - start) as usize, payload.len())
+        };
+        self.deliver(payload);
+        while let Some(payload) = self.out_of_order.pop(self.nxt) {
+            self.deliver(payload);
+        }
+        self.take_fin();
+        Taken::Delivered
+    }
+
+    fn deliver(&mut self, payload: Payload) {
+        self.nxt += payload.len() as u64;
+        self.ready.push_back(payload);
+    }
+
+    /// The peer's DATA_FIN occupies `offset`. True if it completes the stream. RFC 8684 §3.3.3.
+    pub(crate) fn set_fin(&mut self, offset: u64) -> bool {
+        if self.fin.is_none() && offset >= self.nxt && offset <= self.promised + self.slack {
+            self.fin = Some(offset);
+        }
+        self.take_fin()
+    }
+
+    fn take_fin(&mut self) -> bool {
+        let complete = self.fin == Some(self.nxt);
+        if complete {
+            self.nxt += 1;
+        }
+        complete
+    }
+
+    /// Has everything arrived, the DATA_FIN included?
+    pub(crate) fn is_complete(&self) -> bool {
+        self.fin.is_some_and(|fin| self.nxt > fin)
+    }
+
+    /// The next data in order.
+    pub(crate) fn read(&mut self) -> Option<Payload> {
+        let payload = self.ready.pop_front()?;
+        self.read += payload.len() as u64;
+        Some(payload)
+    }
+
+    /// Is there something to read?
+    pub(crate) fn has_data(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The window to announce now. The promised edge moves only by a worthwhile step, so that
+    /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2.
+    pub(crate) fn announce(&mut self, mss: u64) -> u64 {
+        let edge = self.read + self.capacity;
+        if edge >= self.promised + mss.min(self.capacity / 2).max(1) {
+            self.promised = edge;
+        }
+        self.promised_window()
+    }
+
+    /// Has the application read so much that the window would at least double? Then the peer may
+    /// be waiting, and is told on every subflow.
+    pub(crate) fn update_is_due(&self, mss: u64) -> bool {
+        let edge = self.read + self.capacity;
+        edge >= self.promised + mss.min(self.capacity / 2).max(1)
+            && edge.saturating_sub(self.nxt) >= 2 * self.promised_window()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::Piece;
+
+    fn pattern(start: u64, len: u32) -> Payload {
+        Payload::from(Piece::pattern(start, len))
+    }
+
+    #[test]
+    fn data_of_two_subflows_comes_out_in_order() {
+        let mut queue = RecvQueue::new(10_000, 0);
+        assert_eq!(queue.take(1, 1001, pattern(1001, 1000)), Taken::Waiting);
+        assert_eq!(queue.take(0, 1, pattern(1, 1000)), Taken::Delivered);
+        assert_eq!(queue.take(0, 1001, pattern(1001, 1000)), Taken::Duplicate);
+        let mut next = 1;
+        while let Some(payload) = queue.read() {
+            assert!(payload.matches_pattern(next));
+            next += payload.len() as u64;
+        }
+        assert_eq!(next, 2001);
+    }
+
+    #[test]
+    fn the_promised_edge_never_moves_back_and_opens_in_worthwhile_steps() {
+        let mut queue = RecvQueue::new(10_000, 0);
+        queue.take(0, 1, pattern(1, 1000));
+        assert_eq!(queue.announce(1000), 9_000);
+        queue.read();
+        assert_eq!(queue.announce(1000), 10_000);
+        queue.take(0, 1001, pattern(1001, 500));
+        queue.read();
+        assert_eq!(queue.announce(1000), 9_500);
+    }
+
+    #[test]
+    fn a_window_that_doubles_is_worth_an_update() {
+        let mut queue = RecvQueue::new(10_000, 0);
+        queue.take(0, 1, pattern(1, 8_000));
+        assert!(!queue.update_is_due(1000));
+        queue.read();
+        assert!(queue.update_is_due(1000));
+    }
+
+    #[test]
+    fn data_beyond_the_promise_is_refused() {
+        let mut queue = RecvQueue::new(1_000, 0);
+        assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
+    }
+
+    #[test]
+    fn the_data_fin_completes_the_stream_after_all_data() {
+        // RFC 8684 §3.3.3
+        let mut queue = RecvQueue::new(10_000, 0);
+        assert!(!queue.set_fin(1001));
+        queue.take(0, 1, pattern(1, 1000));
+        assert!(queue.is_complete());
+        assert_eq!(queue.nxt(), 1002);
+    }
+}

@@ -1,0 +1,318 @@
+//! The sending side of the data level: what the application wrote, what was mapped to subflows,
+//! what must go out again.
+//!
+//! Offsets are 64-bit, from 0 for the IDSN; the first octet is 1. RFC 8684 §3.3.1.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Payload, Piece};
+
+use crate::view::SubflowSet;
+
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    /// What is not acknowledged, with the offset of each piece.
+    pieces: VecDeque<(u64, Piece)>,
+    capacity: u64,
+    una: u64,
+    nxt: u64,
+    end: u64,
+    finished: bool,
+    /// What was sent and is not acknowledged, in order, by the segments it was first sent in.
+    mapped: VecDeque<Mapped>,
+    /// Starts of segments that must go out again; may be stale.
+    reinjections: VecDeque<u64>,
+}
+
+/// A run of data that was sent on at least one subflow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapped {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// The subflows that have carried it.
+    pub(crate) carried_by: SubflowSet,
+    queued: bool,
+}
+
+impl Mapped {
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+}
+
+impl SendQueue {
+    pub(crate) fn new(capacity: u64) -> Self {
+        SendQueue {
+            pieces: VecDeque::new(),
+            capacity,
+            una: 1,
+            nxt: 1,
+            end: 1,
+            finished: false,
+            mapped: VecDeque::new(),
+            reinjections: VecDeque::new(),
+        }
+    }
+
+    /// Accept as much of `piece` as there is room for; returns how many octets.
+    pub(crate) fn write(&mut self, piece: Piece) -> usize {
+        let accepted = piece.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
+        if accepted == 0 {
+            return 0;
+        }
+        let piece = if accepted == piece.len() { piece } else { piece.slice(0, accepted) };
+        let start = self.end;
+        self.end += accepted as u64;
+        let rest = match self.pieces.back_mut() {
+            Some((_, back)) => back.try_join(piece).err(),
+            None => Some(piece),
+        };
+        if let Some(piece) = rest {
+            self.pieces.push_back((start, piece));
+        }
+        accepted
+    }
+
+    /// Octets that the application may still write.
+    pub(crate) fn room(&self) -> u64 {
+        if self.finished { 0 } else { self.capacity.saturating_sub(self.end - self.una) }
+    }
+
+    /// The application will write no more: a DATA_FIN follows the data.
+    pub(crate) fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Octets never sent.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.end.saturating_sub(self.nxt)
+    }
+
+    /// First offset not acknowledged.
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// Next offset to send; one beyond `end` once the DATA_FIN is sent.
+    pub(crate) fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    /// The offset after the last octet written: the DATA_FIN's, once finished.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Is the DATA_FIN to be sent, all data having been?
+    pub(crate) fn fin_is_next(&self) -> bool {
+        self.finished && self.nxt == self.end
+    }
+
+    /// The DATA_FIN goes out.
+    pub(crate) fn fin_sent(&mut self) {
+        self.nxt = self.end + 1;
+    }
+
+    /// Is the DATA_FIN out and not acknowledged?
+    pub(crate) fn fin_outstanding(&self) -> bool {
+        self.nxt > self.end && self.una <= self.end
+    }
+
+    /// Is everything acknowledged, the DATA_FIN included?
+    pub(crate) fn fin_acknowledged(&self) -> bool {
+        self.una > self.end
+    }
+
+    /// The next `len` octets go out for the first time, on the subflow in `slot`.
+    pub(crate) fn map_next(&mut self, len: u32, slot: u8) -> Payload {
+        let start = self.nxt;
+        self.nxt += u64::from(len);
+        let carried_by = SubflowSet::of(slot);
+        self.mapped.push_back(Mapped { start, len, carried_by, queued: false });
+        self.payload(start, len)
+    }
+
+    /// Everything below `ack` has reached the peer; true if that is news. RFC 8684 §3.3.2.
+    pub(crate) fn acknowledge(&mut self, ack: u64) -> bool {
+        if ack <= self.una || ack > self.nxt {
+            return false;
+        }
+        self.una = ack;
+        while self.mapped.pop_front_if(|mapped| mapped.end() <= ack).is_some() {}
+        while let Some((start, piece)) = self.pieces.front_mut() {
+            let len = piece.len() as u64;
+            if *start + len <= ack {
+                self.pieces.pop_front();
+                continue;
+            }
+            // A run of the pattern may never end: keep only what is needed of it.
+            if matches!(piece, Piece::Pattern { .. }) && *start < ack {
+                *piece = piece.slice((ack - *start) as usize, len as usize);
+                *start = ack;
+            }
+            break;
+        }
+        true
+    }
+
+    /// The oldest data that is not acknowledged at data level.
+    pub(crate) fn head(&self) -> Option<Mapped> {
+        self.mapped.front().copied()
+    }
+
+    /// The next segment that must go out again.
+    pub(crate) fn next_reinjection(&mut self) -> Option<Mapped> {
+        while let Some(&start) = self.reinjections.front() {
+            if let Some(mapped) = self.find(start).filter(|mapped| mapped.queued) {
+                return Some(*mapped);
+            }
+            self.reinjections.pop_front();
+        }
+        None
+    }
+
+    /// Everything that only the subflow in `slot` has carried must go out again: it failed.
+    pub(crate) fn reinject_all_of(&mut self, slot: u8) {
+        for mapped in &mut self.mapped {
+            if mapped.carried_by == SubflowSet::of(slot) && !mapped.queued {
+                mapped.queued = true;
+                self.reinjections.push_back(mapped.start);
+            }
+        }
+    }
+
+    /// The oldest data must go out again, whoever has carried it.
+    pub(crate) fn reinject_head(&mut self) {
+        if let Some(mapped) = self.mapped.front_mut()
+            && !mapped.queued
+        {
+            mapped.queued = true;
+            self.reinjections.push_front(mapped.start);
+        }
+    }
+
+    /// A subflow is gone, and its slot may be used by another.
+    pub(crate) fn forget_carrier(&mut self, slot: u8) {
+        for mapped in &mut self.mapped {
+            mapped.carried_by.remove(slot);
+        }
+    }
+
+    /// The data at `start` goes out on the subflow in `slot` too, `limit` octets at most; returns
+    /// the payload.
+    pub(crate) fn carry_again(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
+        let index = self.mapped.partition_point(|mapped| mapped.start < start);
+        let mapped = self.mapped.get_mut(index).filter(|mapped| mapped.start == start)?;
+        mapped.carried_by.insert(slot);
+        let rest_queued = std::mem::take(&mut mapped.queued);
+        if mapped.len > limit {
+            let rest = Mapped {
+                start: start + u64::from(limit),
+                len: mapped.len - limit,
+                carried_by: {
+                    let mut set = mapped.carried_by;
+                    set.remove(slot);
+                    set
+                },
+                queued: rest_queued,
+            };
+            mapped.len = limit;
+            if rest_queued {
+                self.reinjections.push_front(rest.start);
+            }
+            self.mapped.insert(index + 1, rest);
+        }
+        let len = self.mapped[index].len;
+        Some(self.payload(start, len))
+    }
+
+    fn find(&self, start: u64) -> Option<&Mapped> {
+        let index = self.mapped.partition_point(|mapped| mapped.start < start);
+        self.mapped.get(index).filter(|mapped| mapped.start == start)
+    }
+
+    /// The octets `start..start + len`, in at most two pieces; more are copied together, which
+    /// happens only to an application that writes in small pieces.
+    fn payload(&self, start: u64, len: u32) -> Payload {
+        let index = self.pieces.partition_point(|(at, _)| *at <= start) - 1;
+        let (at, piece) = &self.pieces[index];
+        let (from, len) = ((start - at) as usize, len as usize);
+        if from + len <= piece.len() {
+            return Payload::from(piece.slice(from, from + len));
+        }
+        let first = piece.slice(from, piece.len());
+        let left = len - first.len();
+        if let Some((_, next)) = self.pieces.get(index + 1)
+            && left <= next.len()
+        {
+            return Payload::new(first, next.slice(0, left));
+        }
+        let mut octets = Vec::with_capacity(len);
+        first.for_each_slice(|slice| octets.extend_from_slice(slice));
+        for (_, piece) in self.pieces.iter().skip(index + 1) {
+            let take = piece.len().min(len - octets.len());
+            piece.slice(0, take).for_each_slice(|slice| octets.extend_from_slice(slice));
+        }
+        Payload::from(bytes::Bytes::from(octets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn writes_beyond_the_buffer_are_cut() {
+        let mut queue = SendQueue::new(1000);
+        assert_eq!(queue.write(Piece::pattern(0, 800)), 800);
+        assert_eq!(queue.write(Piece::pattern(800, 800)), 200);
+        assert_eq!(queue.room(), 0);
+        queue.map_next(600, 0);
+        assert!(queue.acknowledge(401));
+        assert_eq!(queue.room(), 400);
+    }
+
+    #[test]
+    fn small_writes_are_copied_together_into_one_segment() {
+        let mut queue = SendQueue::new(1000);
+        for octet in 0..50_u8 {
+            queue.write(Piece::Shared(Bytes::from(vec![octet; 10])));
+        }
+        let payload = queue.map_next(95, 0);
+        let expected: Vec<u8> = (0..95).map(|n| (n / 10) as u8).collect();
+        assert_eq!(payload.to_vec(), expected);
+        assert_eq!(queue.map_next(10, 0).to_vec(), [9, 9, 9, 9, 9, 10, 10, 10, 10, 10]);
+    }
+
+    #[test]
+    fn a_failed_subflow_gives_back_only_what_nobody_else_carried() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 3_000));
+        queue.map_next(1000, 0);
+        queue.map_next(1000, 1);
+        queue.map_next(1000, 0);
+        queue.carry_again(1, 1000, 1);
+        queue.reinject_all_of(0);
+        let mapped = queue.next_reinjection().expect("one segment");
+        assert_eq!(mapped.start, 2001);
+        queue.carry_again(2001, 1000, 1);
+        assert!(queue.next_reinjection().is_none());
+    }
+
+    #[test]
+    fn a_reinjection_on_a_subflow_with_smaller_segments_is_split() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 1_000));
+        queue.map_next(1000, 0);
+        queue.reinject_all_of(0);
+        assert_eq!(queue.carry_again(1, 600, 1).expect("mapped").len(), 600);
+        let rest = queue.next_reinjection().expect("the rest");
+        assert_eq!((rest.start, rest.len), (601, 400));
+        assert!(!rest.carried_by.contains(1) && rest.carried_by.contains(0));
+    }
+}

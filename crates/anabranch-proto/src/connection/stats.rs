@@ -1,0 +1,125 @@
+//! Totals of a connection and its subflows.
+
+use anabranch_wire::{Duration, Instant};
+
+use super::{Connection, Mode};
+use crate::view::SubflowView;
+
+/// Totals of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionStats {
+    /// Does it speak Multipath TCP?
+    pub is_mptcp: bool,
+    /// Octets that the application wrote and the connection accepted.
+    pub octets_written: u64,
+    /// Octets that the peer acknowledged at data level.
+    pub octets_acknowledged: u64,
+    /// Octets that arrived in order at data level.
+    pub octets_delivered: u64,
+    /// Octets held at data level until something earlier arrives.
+    pub out_of_order_octets: u64,
+    /// Octets that the shared receive window still admits.
+    pub window_room: u64,
+    /// Octets written and never sent.
+    pub unsent_octets: u64,
+    /// Time during which a subflow could have sent but the shared window was full.
+    pub window_limited: Duration,
+    /// Segments sent again on another subflow.
+    pub reinjections: u64,
+}
+
+/// Totals of one subflow.
+#[derive(Clone, Copy, Debug)]
+pub struct SubflowStats {
+    /// Its present state.
+    pub view: SubflowView,
+    /// Data segments sent for the first time.
+    pub segments_sent: u64,
+    /// Their payload octets.
+    pub octets_sent: u64,
+    /// Segments sent again on this subflow.
+    pub segments_retransmitted: u64,
+    /// Their octets.
+    pub octets_retransmitted: u64,
+    /// Payload octets that this subflow carried although another had before.
+    pub octets_reinjected: u64,
+    /// Segments received.
+    pub segments_received: u64,
+    /// Payload octets received in order.
+    pub octets_received: u64,
+    /// Acknowledgements sent without data.
+    pub acks_sent: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Fast recoveries.
+    pub recoveries: u64,
+    /// Reductions found needless and undone.
+    pub undone: u64,
+    /// Tail loss probes.
+    pub probes: u64,
+    /// Octets held on this subflow beyond a hole.
+    pub out_of_order_octets: u64,
+}
+
+/// Adds up the time during which something is the case.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stopwatch {
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Stopwatch {
+    pub(super) fn start(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    pub(super) fn stop(&mut self, now: Instant) {
+        if let Some(since) = self.since.take() {
+            self.total += now.saturating_since(since);
+        }
+    }
+
+    fn total(&self, now: Instant) -> Duration {
+        self.total + self.since.map_or(Duration::ZERO, |since| now.saturating_since(since))
+    }
+}
+
+impl Connection {
+    /// Totals up to `now`.
+    pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
+        ConnectionStats {
+            is_mptcp: self.mode == Mode::Mptcp,
+            octets_written: self.send.end() - 1,
+            octets_acknowledged: self.send.una().min(self.send.end()) - 1,
+            octets_delivered: self.recv.nxt() - 1 - u64::from(self.recv.is_complete()),
+            out_of_order_octets: self.recv.out_of_order_octets(),
+            window_room: self.peer_edge.saturating_sub(self.send.nxt()),
+            unsent_octets: self.send.unsent(),
+            window_limited: self.window_limited.total(now),
+            reinjections: self.counters.data_level_retransmits,
+        }
+    }
+
+    /// Totals of each subflow, by slot.
+    pub(crate) fn subflow_stats(&self) -> impl Iterator<Item = SubflowStats> + '_ {
+        self.lanes.iter().zip(&self.views).map(|(lane, view)| {
+            let totals = lane.subflow.totals;
+            SubflowStats {
+                view: *view,
+                segments_sent: totals.segments_sent,
+                octets_sent: totals.octets_sent,
+                segments_retransmitted: totals.segments_retransmitted,
+                octets_retransmitted: totals.octets_retransmitted,
+                octets_reinjected: lane.reinjected_octets,
+                segments_received: totals.segments_received,
+                octets_received: totals.octets_received,
+                acks_sent: totals.acks_sent,
+                timeouts: totals.timeouts,
+                recoveries: totals.recoveries,
+                undone: totals.undone,
+                probes: totals.probes,
+                out_of_order_octets: lane.subflow.out_of_order_octets(),
+            }
+        })
+    }
+}

@@ -1,0 +1,426 @@
+//! What goes out next, and on which subflow.
+
+use anabranch_wire::{Duration, Instant, Segment};
+
+use super::{Connection, Mode, Status};
+use crate::remedy::{RemedyActions, RemedyContext};
+use crate::scheduler::{Decision, Pending, ScheduleContext};
+use crate::subflow::{Cargo, DataLevel};
+use crate::trace::TraceKind;
+use crate::view::{SubflowSet, Usability};
+
+/// Timers of the data level; [`Instant::FAR_FUTURE`] stands for "not running".
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataTimers {
+    /// When to send the oldest unacknowledged data again, on whatever subflow. RFC 8684 §3.3.6.
+    pub(super) retransmission: Instant,
+    pub(super) retransmission_backoff: u32,
+    /// When to ask a peer with a closed window whether it has opened. RFC 9293 §3.8.6.1.
+    pub(super) persist: Instant,
+    pub(super) persist_backoff: u32,
+    /// When a scheduler that waits wants to be asked again.
+    pub(super) scheduler: Instant,
+    /// When a connection without subflows is given up.
+    pub(super) orphan: Instant,
+}
+
+impl Default for DataTimers {
+    fn default() -> Self {
+        DataTimers {
+            retransmission: Instant::FAR_FUTURE,
+            retransmission_backoff: 0,
+            persist: Instant::FAR_FUTURE,
+            persist_backoff: 0,
+            scheduler: Instant::FAR_FUTURE,
+            orphan: Instant::FAR_FUTURE,
+        }
+    }
+}
+
+impl DataTimers {
+    pub(super) fn next(&self) -> Instant {
+        self.retransmission.min(self.persist).min(self.scheduler).min(self.orphan)
+    }
+}
+
+/// Longest pause between data-level retransmissions, and between window probes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option<Segment> {
+    let mss = connection.mss();
+    if connection.recv.update_is_due(mss) {
+        connection.demand_acks();
+    }
+    let mut level = connection.data_level(mss);
+    for slot in 0..connection.lanes.len() {
+        if let Some(segment) = connection.lanes[slot].subflow.poll_transmit(now, &level) {
+            connection.refresh(slot as u8);
+            return Some(segment);
+        }
+    }
+    if connection.status == Status::Open
+        && let Some(segment) = connection.poll_data(now, &level)
+    {
+        return Some(segment);
+    }
+    connection.plan_fin();
+    for slot in 0..connection.lanes.len() {
+        level.bare_data_fin = connection.bare_fin_for(now, slot);
+        let lane = &mut connection.lanes[slot];
+        let probe = if lane.subflow.wants_tail_probe() {
+            lane.subflow.send_tail_probe(now, &level)
+        } else {
+            None
+        };
+        let segment = probe.or_else(|| lane.subflow.poll_acknowledge(now, &level));
+        if let Some(segment) = segment {
+            if segment.options.dss.is_some_and(|dss| dss.data_fin && dss.mapping.is_some()) {
+                connection.bare_fin_due = false;
+            }
+            connection.refresh(slot as u8);
+            return Some(segment);
+        }
+    }
+    connection.reap(now);
+    None
+}
+
+impl Connection {
+    fn data_level(&mut self, mss: u64) -> DataLevel {
+        let data_ack = (self.mode == Mode::Mptcp && self.keys.remote.is_some())
+            .then(|| self.keys.remote_idsn + self.recv.nxt());
+        DataLevel {
+            window: self.recv.announce(mss),
+            data_ack,
+            bare_data_fin: None,
+            keys: self.keys_to_repeat(),
+        }
+    }
+
+    /// The window opened by much: tell the peer on every subflow, the quickest of which it will
+    /// hear first.
+    fn demand_acks(&mut self) {
+        for lane in &mut self.lanes {
+            if lane.subflow.is_established() && !lane.reaped {
+                lane.subflow.demand_ack();
+            }
+        }
+    }
+
+    /// Data, new or again.
+    fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        self.timers.scheduler = Instant::FAR_FUTURE;
+        if let Some(segment) = self.poll_reinjection(now, level) {
+            return Some(segment);
+        }
+        if let Some(segment) = self.poll_tail_probe(now, level) {
+            return Some(segment);
+        }
+        let unsent = self.send.unsent();
+        if unsent > 0 {
+            self.poll_new_data(now, level, unsent)
+        } else {
+            self.on_all_sent(now, level)
+        }
+    }
+
+    /// Data that a subflow failed to deliver in time goes out on another.
+    fn poll_reinjection(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        let mapped = self.send.next_reinjection()?;
+        let usable = self.usable_subflows();
+        let mut already_on = mapped.carried_by;
+        if (0..SubflowSet::CAPACITY as u8).all(|s| !usable.contains(s) || already_on.contains(s)) {
+            // Everybody has carried it: anybody may again.
+            already_on = SubflowSet::EMPTY;
+        }
+        let slot = self.schedule(now, Pending::Reinjection { already_on })?;
+        self.reinject(now, level, mapped.start, slot, false)
+    }
+
+    fn reinject(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        start: u64,
+        slot: u8,
+        opportunistic: bool,
+    ) -> Option<Segment> {
+        let limit = self.views[usize::from(slot)].mss;
+        let payload = self.send.carry_again(start, limit, slot)?;
+        let len = payload.len() as u32;
+        let data_seq = self.data_seq(start);
+        let cargo = Cargo { data_seq, data_fin: false, with_keys: false };
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.reinjected_octets += u64::from(len);
+        let subflow = lane.subflow.id;
+        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true);
+        self.counters.data_level_retransmits += 1;
+        self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
+        self.refresh(slot);
+        self.arm_retransmission(now);
+        Some(segment)
+    }
+
+    /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
+    fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        let slot = self.lanes.iter().position(|lane| lane.subflow.wants_tail_probe())? as u8;
+        let len = self.next_segment_octets(slot);
+        if len == 0 || self.window_room() < len {
+            return None;
+        }
+        let segment = self.send_new(now, level, slot, len);
+        self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
+        Some(segment)
+    }
+
+    fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
+        let slot = self.schedule(now, Pending::NewData { octets: unsent })?;
+        let len = self.next_segment_octets(slot);
+        if self.is_held_by_nagle(len, slot) {
+            return None;
+        }
+        let room = self.window_room();
+        if room < len {
+            return self.on_window_limited(now, level, slot, room);
+        }
+        self.window_limited.stop(now);
+        Some(self.send_new(now, level, slot, len))
+    }
+
+    fn next_segment_octets(&self, slot: u8) -> u64 {
+        let first = self.is_first_data_with_keys();
+        self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(first))
+    }
+
+    /// RFC 8684 §3.1: the initiator's first data repeats the keys.
+    fn is_first_data_with_keys(&self) -> bool {
+        self.mode == Mode::Mptcp && self.send.nxt() == 1 && self.keys_to_repeat().is_some()
+    }
+
+    /// RFC 9293 §3.7.4: a short segment waits while anything is unacknowledged.
+    fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
+        let full = self.lanes[usize::from(slot)].subflow.segment_octets(false);
+        self.tcp.nagle
+            && len < full
+            && self.send.una() < self.send.nxt()
+            && !self.send.is_finished()
+    }
+
+    /// Octets that the peer's window admits.
+    fn window_room(&self) -> u64 {
+        self.peer_edge.saturating_sub(self.send.nxt())
+    }
+
+    fn send_new(&mut self, now: Instant, level: &DataLevel, slot: u8, len: u64) -> Segment {
+        let start = self.send.nxt();
+        let with_keys = self.is_first_data_with_keys();
+        let payload = self.send.map_next(len as u32, slot);
+        let last = self.send.unsent() == 0;
+        // RFC 8684 §3.3.3: the DATA_FIN rides on the last data.
+        let data_fin = last && self.mode == Mode::Mptcp && self.send.is_finished() && !with_keys;
+        if data_fin {
+            self.send.fin_sent();
+        }
+        let data_seq = self.data_seq(start);
+        let cargo = (self.mode == Mode::Mptcp).then_some(Cargo { data_seq, data_fin, with_keys });
+        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        let id = subflow.id;
+        let segment = subflow.send_data(now, level, payload, cargo, last);
+        self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
+        self.refresh(slot);
+        if self.timers.retransmission == Instant::FAR_FUTURE {
+            self.arm_retransmission(now);
+        }
+        segment
+    }
+
+    /// Ask the scheduler, and check its answer: a bad one sends nothing, loses nothing.
+    fn schedule(&mut self, now: Instant, pending: Pending) -> Option<u8> {
+        let context = ScheduleContext {
+            now,
+            pending,
+            subflows: &self.views,
+            window_room: self.window_room(),
+        };
+        match self.scheduler.schedule(&context) {
+            Decision::Send(id) => {
+                let view = self.views.get(usize::from(id.slot));
+                if view.is_some_and(|view| view.id == id && view.usability == Usability::Usable) {
+                    return Some(id.slot);
+                }
+                self.counters.bad_decisions += 1;
+                self.record(now, TraceKind::BadDecision);
+                None
+            }
+            Decision::Duplicate(set) => {
+                (0..self.views.len() as u8).find(|slot| set.contains(*slot))
+            }
+            Decision::Wait { until } => {
+                self.timers.scheduler = until.unwrap_or(Instant::FAR_FUTURE);
+                None
+            }
+        }
+    }
+
+    /// A subflow has room, the shared window has not: ask the remedies. RFC 8684 §3.3.5 has the
+    /// window; what to do about it is the sender's affair.
+    fn on_window_limited(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: u8,
+        room: u64,
+    ) -> Option<Segment> {
+        self.window_limited.start(now);
+        if let Some(segment) = self.ask_remedies(now, level, slot, true) {
+            return Some(segment);
+        }
+        if self.send.una() == self.send.nxt() {
+            if room > 0 {
+                // Nothing is under way that could open the window further: use what there is.
+                return Some(self.send_new(now, level, slot, room));
+            }
+            self.arm_persist(now);
+        }
+        None
+    }
+
+    /// Everything was sent. If that is because the send buffer is full, the remedies may help.
+    fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        self.window_limited.stop(now);
+        if !self.send_blocked || self.remedies.is_empty() {
+            return None;
+        }
+        let slot = self.schedule(now, Pending::NewData { octets: 0 })?;
+        self.ask_remedies(now, level, slot, false)
+    }
+
+    fn ask_remedies(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: u8,
+        window_limited: bool,
+    ) -> Option<Segment> {
+        // One subflow cannot hold up another; nothing outstanding holds up nobody.
+        if self.remedies_asked || self.remedies.is_empty() || self.views.len() < 2 {
+            return None;
+        }
+        self.remedies_asked = true;
+        let head = self.send.head()?;
+        let subflow = self.views[usize::from(slot)].id;
+        if window_limited {
+            self.record(now, TraceKind::WindowLimited { subflow });
+        }
+        let mut reinject = false;
+        for index in 0..self.remedies.len() {
+            let context = RemedyContext {
+                now,
+                subflows: &self.views,
+                blocked: slot,
+                head_carried_by: head.carried_by,
+                send_buffer_full: self.send.room() == 0,
+            };
+            let remedy = &mut self.remedies[index];
+            let actions = if window_limited {
+                remedy.on_window_limited(&context)
+            } else {
+                remedy.on_send_buffer_full(&context)
+            };
+            reinject |= actions.reinject;
+            self.penalise(now, actions);
+        }
+        if !reinject {
+            return None;
+        }
+        self.reinject(now, level, head.start, slot, true)
+    }
+
+    fn penalise(&mut self, now: Instant, actions: RemedyActions) {
+        let Some((guilty, reduction)) = actions.penalise else { return };
+        for slot in 0..self.lanes.len() as u8 {
+            if guilty.contains(slot) {
+                self.lanes[usize::from(slot)].subflow.penalise(reduction);
+                self.refresh(slot);
+                let view = &self.views[usize::from(slot)];
+                let (subflow, cwnd) = (view.id, view.cwnd);
+                self.record(now, TraceKind::Penalised { subflow, cwnd });
+            }
+        }
+    }
+
+    /// RFC 8684 §3.3.6: data counts as delivered only when the data level acknowledges it.
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        let slowest = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.subflow.is_established() && !lane.reaped)
+            .map(|lane| lane.subflow.rto())
+            .max()
+            .unwrap_or(Duration::from_secs(1));
+        let pause = slowest * 2 * (1 << self.timers.retransmission_backoff.min(16));
+        self.timers.retransmission = now + pause.min(LONGEST_PAUSE);
+    }
+
+    fn arm_persist(&mut self, now: Instant) {
+        if self.timers.persist == Instant::FAR_FUTURE {
+            let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min();
+            let pause = rto.unwrap_or(LONGEST_PAUSE) * (1 << self.timers.persist_backoff.min(16));
+            self.timers.persist = now + pause.min(LONGEST_PAUSE);
+        }
+    }
+
+    /// DATA_ACK moved on.
+    pub(super) fn on_data_acknowledged(&mut self, now: Instant) {
+        self.timers.retransmission_backoff = 0;
+        self.timers.persist_backoff = 0;
+        self.timers.persist = Instant::FAR_FUTURE;
+        if self.send.una() == self.send.nxt() {
+            self.timers.retransmission = Instant::FAR_FUTURE;
+        } else {
+            self.arm_retransmission(now);
+        }
+    }
+
+    pub(super) fn handle_data_timers(&mut self, now: Instant) {
+        if self.timers.retransmission <= now {
+            self.timers.retransmission = Instant::FAR_FUTURE;
+            self.on_data_retransmission(now);
+        }
+        if self.timers.persist <= now {
+            self.timers.persist = Instant::FAR_FUTURE;
+            self.timers.persist_backoff += 1;
+            self.probe_window();
+            self.arm_persist(now);
+        }
+        if self.timers.scheduler <= now {
+            self.timers.scheduler = Instant::FAR_FUTURE;
+        }
+        if self.timers.orphan <= now {
+            self.timers.orphan = Instant::FAR_FUTURE;
+            self.fail(crate::error::ConnectionError::NoSubflow);
+        }
+    }
+
+    fn on_data_retransmission(&mut self, now: Instant) {
+        if self.send.una() == self.send.nxt() || self.mode != Mode::Mptcp {
+            return;
+        }
+        if self.send.fin_outstanding() {
+            self.bare_fin_due = true;
+        }
+        if self.views.len() > 1 {
+            self.send.reinject_head();
+        }
+        self.timers.retransmission_backoff += 1;
+        self.arm_retransmission(now);
+    }
+
+    /// RFC 8684 §3.3.5: any subflow will do.
+    fn probe_window(&mut self) {
+        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
+        if let Some(id) = usable.min_by_key(|view| view.srtt_or_max()).map(|view| view.id) {
+            self.lanes[usize::from(id.slot)].subflow.demand_probe();
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Event counters of an endpoint, named after the kernel's MIB.
+
+/// How often things happened. Field names are the kernel's `MPTcpExt…` names in snake case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// SYNs with MP_CAPABLE received.
+    pub mp_capable_syn_rx: u64,
+    /// SYN/ACKs with MP_CAPABLE received.
+    pub mp_capable_syn_ack_rx: u64,
+    /// Third ACKs with MP_CAPABLE received.
+    pub mp_capable_ack_rx: u64,
+    /// Connections that fell back because the SYN/ACK lacked MP_CAPABLE.
+    pub mp_capable_fallback_syn_ack: u64,
+    /// Connections that fell back because the third ACK or first data lacked it.
+    pub mp_capable_fallback_ack: u64,
+    /// SYNs with MP_JOIN received.
+    pub join_syn_rx: u64,
+    /// SYN/ACKs with MP_JOIN received.
+    pub join_syn_ack_rx: u64,
+    /// Third ACKs with MP_JOIN received.
+    pub join_ack_rx: u64,
+    /// SYNs with MP_JOIN whose token named no connection.
+    pub join_no_token_found: u64,
+    /// SYN/ACKs with MP_JOIN whose HMAC was wrong.
+    pub join_syn_ack_hmac_failure: u64,
+    /// Third ACKs with MP_JOIN whose HMAC was wrong.
+    pub join_ack_hmac_failure: u64,
+    /// Mappings that contradicted an earlier one.
+    pub dss_no_match: u64,
+    /// Data-level octets that had been received before, in segments.
+    pub dup_data: u64,
+    /// Segments that had to wait at data level for an earlier one.
+    pub ofo_queue: u64,
+    /// Data outside of the receive window.
+    pub no_dss_in_window: u64,
+    /// Data sent again on another subflow, in segments.
+    pub data_level_retransmits: u64,
+    /// Infinite mappings received.
+    pub infinite_map_rx: u64,
+    /// Segments whose TCP checksum was wrong.
+    pub checksum_errors: u64,
+    /// Segments for no connection, answered with RST.
+    pub out_resets: u64,
+    /// Challenge ACKs sent. RFC 5961.
+    pub challenge_acks: u64,
+    /// Scheduler decisions that named an unusable subflow.
+    pub bad_decisions: u64,
+}
+
+impl Counters {
+    /// The sum of two.
+    pub fn plus(&self, other: &Counters) -> Counters {
+        Counters {
+            mp_capable_syn_rx: self.mp_capable_syn_rx + other.mp_capable_syn_rx,
+            mp_capable_syn_ack_rx: self.mp_capable_syn_ack_rx + other.mp_capable_syn_ack_rx,
+            mp_capable_ack_rx: self.mp_capable_ack_rx + other.mp_capable_ack_rx,
+            mp_capable_fallback_syn_ack: self.mp_capable_fallback_syn_ack
+                + other.mp_capable_fallback_syn_ack,
+            mp_capable_fallback_ack: self.mp_capable_fallback_ack + other.mp_capable_fallback_ack,
+            join_syn_rx: self.join_syn_rx + other.join_syn_rx,
+            join_syn_ack_rx: self.join_syn_ack_rx + other.join_syn_ack_rx,
+            join_ack_rx: self.join_ack_rx + other.join_ack_rx,
+            join_no_token_found: self.join_no_token_found + other.join_no_token_found,
+            join_syn_ack_hmac_failure: self.join_syn_ack_hmac_failure
+                + other.join_syn_ack_hmac_failure,
+            join_ack_hmac_failure: self.join_ack_hmac_failure + other.join_ack_hmac_failure,
+            dss_no_match: self.dss_no_match + other.dss_no_match,
+            dup_data: self.dup_data + other.dup_data,
+            ofo_queue: self.ofo_queue + other.ofo_queue,
+            no_dss_in_window: self.no_dss_in_window + other.no_dss_in_window,
+            data_level_retransmits: self.data_level_retransmits + other.data_level_retransmits,
+            infinite_map_rx: self.infinite_map_rx + other.infinite_map_rx,
+            checksum_errors: self.checksum_errors + other.checksum_errors,
+            out_resets: self.out_resets + other.out_resets,
+            challenge_acks: self.challenge_acks + other.challenge_acks,
+            bad_decisions: self.bad_decisions + other.bad_decisions,
+        }
+    }
+}

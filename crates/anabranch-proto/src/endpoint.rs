@@ -1,0 +1,453 @@
+//! A host: its connections, listeners and addresses.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_wire::mptcp::{Control, MpJoin, MpTcprst, ResetReason};
+use anabranch_wire::{
+    Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader, TcpOptions,
+};
+
+use crate::config::ConnectionConfig;
+use crate::connection::{
+    Connection, ConnectionStats, NewConnection, Registration, Role, SubflowStats,
+};
+use crate::counters::Counters;
+use crate::error::{ConnectError, SendError};
+use crate::event::Event;
+use crate::keys::{self, Secrets};
+use crate::path_manager::{LocalAddress, PathAction};
+use crate::trace::TraceEvent;
+
+/// Names a connection of an [`Endpoint`]; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    index: u32,
+    generation: u32,
+}
+
+/// All Multipath TCP and TCP connections of one host.
+///
+/// After any call that takes `&mut self`, call [`Endpoint::poll_transmit`] and
+/// [`Endpoint::poll_event`] until both return `None`, then read [`Endpoint::poll_timeout`].
+/// Calling any of them too often is harmless.
+pub struct Endpoint {
+    addresses: Vec<IpAddr>,
+    secrets: Secrets,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Which connection and subflow owns a pair of addresses: local, remote.
+    table: BTreeMap<(Address, Address), (u32, u8)>,
+    tokens: BTreeMap<u32, u32>,
+    listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
+    /// Connections that may have something to send.
+    dirty: VecDeque<u32>,
+    /// When to look at a connection; entries that do not match the slot's are stale.
+    wake_ups: BinaryHeap<Reverse<(Instant, u32)>>,
+    replies: VecDeque<Segment>,
+    events: VecDeque<(ConnectionId, Event)>,
+    counters: Counters,
+    opened: u64,
+}
+
+struct Slot {
+    generation: u32,
+    connection: Option<Box<Connection>>,
+    dirty: bool,
+    wake_up: Instant,
+}
+
+/// First port of the dynamic range. RFC 6056 §3.2.
+const FIRST_EPHEMERAL_PORT: u16 = 49_152;
+
+impl Endpoint {
+    /// A host with `addresses`. All its keys, nonces and initial sequence numbers follow from
+    /// `secret`: a real-time driver draws it from the system, a simulation derives it from its
+    /// seed.
+    pub fn new(addresses: Vec<IpAddr>, secret: [u8; 32]) -> Self {
+        Endpoint {
+            addresses,
+            secrets: Secrets::new(secret),
+            slots: Vec::new(),
+            free: Vec::new(),
+            table: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            dirty: VecDeque::new(),
+            wake_ups: BinaryHeap::new(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            opened: 0,
+        }
+    }
+
+    /// Accept connections to `port`, on any address.
+    pub fn listen(&mut self, port: u16, config: ConnectionConfig) {
+        self.listeners.insert(port, Arc::new(config));
+    }
+
+    /// Open a connection from address `local` (any port) to `remote`.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if `local` is not an address of this host, or of another family than
+    /// `remote`.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        remote: Address,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, ConnectError> {
+        if !self.addresses.contains(&local) {
+            return Err(ConnectError::UnknownLocalAddress);
+        }
+        if local.is_ipv4() != remote.address.is_ipv4() {
+            return Err(ConnectError::MixedFamilies);
+        }
+        let port = self.free_port(local, remote).ok_or(ConnectError::InUse)?;
+        let index = self.add(Arc::new(config), Role::Initiator, local);
+        let connection = self.slots[index as usize].connection.as_mut().expect("just added");
+        connection.connect(now, Address::new(local, port), remote);
+        self.touched(index);
+        Ok(self.id(index))
+    }
+
+    /// Take a segment that arrived.
+    pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
+        if !segment.checksum_ok {
+            self.counters.checksum_errors += 1;
+            return;
+        }
+        let key = (segment.destination, segment.source);
+        match self.table.get(&key) {
+            Some(&(index, slot)) => {
+                let connection =
+                    self.slots[index as usize].connection.as_mut().expect("the table is current");
+                connection.handle_segment(now, slot, segment);
+                self.touched(index);
+            }
+            None => self.handle_unknown(now, &segment),
+        }
+    }
+
+    /// The deadline given by [`Endpoint::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&Reverse((at, index))) = self.wake_ups.peek() {
+            if at > now {
+                break;
+            }
+            self.wake_ups.pop();
+            let slot = &mut self.slots[index as usize];
+            if slot.wake_up != at {
+                continue;
+            }
+            slot.wake_up = Instant::FAR_FUTURE;
+            let Some(connection) = &mut slot.connection else { continue };
+            match connection.poll_timeout() {
+                Some(deadline) if deadline <= now => {
+                    connection.handle_timeout(now);
+                    self.touched(index);
+                }
+                Some(deadline) => self.wake_at(index, deadline),
+                None => {}
+            }
+        }
+    }
+
+    /// The next segment to send.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(reply);
+        }
+        while let Some(&index) = self.dirty.front() {
+            self.open_subflows(now, index);
+            if let Some(connection) = &mut self.slots[index as usize].connection
+                && let Some(segment) = connection.poll_transmit(now)
+            {
+                return Some(segment);
+            }
+            self.dirty.pop_front();
+            self.settle(index);
+        }
+        None
+    }
+
+    /// When to call [`Endpoint::handle_timeout`] at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.wake_ups.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// What happened.
+    pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
+        self.events.pop_front()
+    }
+
+    /// The next trace event of a connection that records them.
+    pub fn poll_trace(&mut self, id: ConnectionId) -> Option<TraceEvent> {
+        self.connection_mut(id)?.poll_trace()
+    }
+
+    /// Write data. Returns the octets accepted; if fewer than offered, the send buffer is full
+    /// and [`Event::Writable`] follows when it has room.
+    ///
+    /// # Errors
+    /// [`SendError`] if the connection has ended or its sending direction is closed.
+    pub fn send(&mut self, id: ConnectionId, piece: Piece) -> Result<usize, SendError> {
+        let connection = self.connection_mut(id).ok_or(SendError::NotConnected)?;
+        let accepted = connection.send(piece)?;
+        self.touched(id.index);
+        Ok(accepted)
+    }
+
+    /// Octets that [`Endpoint::send`] would accept now.
+    pub fn send_room(&self, id: ConnectionId) -> u64 {
+        self.connection(id).map_or(0, Connection::send_room)
+    }
+
+    /// Read the next data in order, if there is any.
+    pub fn recv(&mut self, id: ConnectionId) -> Option<Payload> {
+        let payload = self.connection_mut(id)?.recv()?;
+        self.touched(id.index);
+        Some(payload)
+    }
+
+    /// Has the peer closed its direction, and was everything read?
+    pub fn is_at_end(&self, id: ConnectionId) -> bool {
+        self.connection(id).is_none_or(Connection::is_at_end)
+    }
+
+    /// Close the sending direction after everything written.
+    pub fn close(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connection_mut(id) {
+            connection.close();
+            self.touched(id.index);
+        }
+    }
+
+    /// Reset the connection.
+    pub fn abort(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connection_mut(id) {
+            connection.abort();
+            self.touched(id.index);
+        }
+    }
+
+    /// Totals of a connection up to `now`; `None` once it is forgotten.
+    pub fn connection_stats(&self, now: Instant, id: ConnectionId) -> Option<ConnectionStats> {
+        Some(self.connection(id)?.stats(now))
+    }
+
+    /// Totals of a connection's subflows, by slot.
+    pub fn subflow_stats(&self, id: ConnectionId) -> impl Iterator<Item = SubflowStats> + '_ {
+        self.connection(id).into_iter().flat_map(Connection::subflow_stats)
+    }
+
+    /// Connections that are not forgotten yet.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        (0..self.slots.len() as u32)
+            .filter(|index| self.slots[*index as usize].connection.is_some())
+            .map(|index| self.id(index))
+    }
+
+    /// How often things happened on this host.
+    pub fn counters(&self) -> Counters {
+        let live = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
+        live.fold(self.counters, |sum, connection| sum.plus(&connection.counters))
+    }
+
+    fn id(&self, index: u32) -> ConnectionId {
+        ConnectionId { index, generation: self.slots[index as usize].generation }
+    }
+
+    fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        let slot = self.slots.get(id.index as usize)?;
+        slot.connection.as_deref().filter(|_| slot.generation == id.generation)
+    }
+
+    fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(id.index as usize)?;
+        slot.connection.as_deref_mut().filter(|_| slot.generation == id.generation)
+    }
+
+    fn touched(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if !slot.dirty {
+            slot.dirty = true;
+            self.dirty.push_back(index);
+        }
+        while let Some(event) = slot.connection.as_mut().and_then(|c| c.poll_event()) {
+            let id = ConnectionId { index, generation: slot.generation };
+            self.events.push_back((id, event));
+        }
+        self.register(index);
+    }
+
+    /// The connection has nothing more to say for now.
+    fn settle(&mut self, index: u32) {
+        self.touched(index);
+        let slot = &mut self.slots[index as usize];
+        slot.dirty = false;
+        self.dirty.retain(|other| *other != index);
+        let Some(connection) = &slot.connection else { return };
+        if connection.is_gone() {
+            self.counters = self.counters.plus(&connection.counters);
+            self.tokens.remove(&connection.token());
+            slot.connection = None;
+            slot.wake_up = Instant::FAR_FUTURE;
+            slot.generation = slot.generation.wrapping_add(1);
+            self.free.push(index);
+        } else if let Some(deadline) = connection.poll_timeout() {
+            self.wake_at(index, deadline);
+        }
+    }
+
+    fn wake_at(&mut self, index: u32, deadline: Instant) {
+        let slot = &mut self.slots[index as usize];
+        if deadline < slot.wake_up {
+            slot.wake_up = deadline;
+            self.wake_ups.push(Reverse((deadline, index)));
+        }
+    }
+
+    fn register(&mut self, index: u32) {
+        let Some(connection) = &mut self.slots[index as usize].connection else { return };
+        while let Some(change) = connection.poll_registration() {
+            let Registration { slot, local, remote, exists } = change;
+            if exists {
+                self.table.insert((local, remote), (index, slot));
+            } else {
+                self.table.remove(&(local, remote));
+            }
+        }
+    }
+
+    fn open_subflows(&mut self, now: Instant, index: u32) {
+        while let Some(connection) = &mut self.slots[index as usize].connection
+            && let Some(action) = connection.poll_open(now)
+        {
+            let PathAction::Open { local, remote, remote_address_id, backup } = action else {
+                continue;
+            };
+            let Some(port) = self.free_port(local.address, remote) else { continue };
+            if let Some(connection) = &mut self.slots[index as usize].connection {
+                connection.join(now, local, port, remote, remote_address_id, backup);
+            }
+            self.register(index);
+        }
+    }
+
+    /// A random port that is not in use towards `remote`. RFC 6056 §3.3.1.
+    fn free_port(&mut self, local: IpAddr, remote: Address) -> Option<u16> {
+        let range = u16::MAX - FIRST_EPHEMERAL_PORT + 1;
+        let first = self.secrets.draw("port") % u64::from(range);
+        (0..range)
+            .map(|step| FIRST_EPHEMERAL_PORT + (first as u16).wrapping_add(step) % range)
+            .find(|port| !self.table.contains_key(&(Address::new(local, *port), remote)))
+    }
+
+    /// Make a connection whose first subflow uses `local`.
+    fn add(&mut self, config: Arc<ConnectionConfig>, role: Role, local: IpAddr) -> u32 {
+        self.opened += 1;
+        let mut secrets = self.secrets.for_connection(self.opened);
+        // RFC 8684 §3.1: the token of a new key must not be in use.
+        let key = std::iter::repeat_with(|| secrets.draw("key"))
+            .find(|key| !self.tokens.contains_key(&keys::token(*key)))
+            .expect("an endless supply of keys");
+        let connection = Connection::new(NewConnection {
+            role,
+            key,
+            secrets,
+            addresses: self.addresses_from(local),
+            config,
+        });
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                connection: None,
+                dirty: false,
+                wake_up: Instant::FAR_FUTURE,
+            });
+            self.slots.len() as u32 - 1
+        });
+        self.tokens.insert(connection.token(), index);
+        self.slots[index as usize].connection = Some(Box::new(connection));
+        index
+    }
+
+    /// This host's addresses, `first` with identifier 0. RFC 8684 §3.2.
+    fn addresses_from(&self, first: IpAddr) -> Vec<LocalAddress> {
+        let others = self.addresses.iter().filter(|address| **address != first);
+        std::iter::once(&first)
+            .chain(others)
+            .enumerate()
+            .map(|(id, address)| LocalAddress { id: id as u8, address: *address })
+            .collect()
+    }
+
+    /// A segment for no known subflow: a SYN for a listener, a join, or a stray.
+    fn handle_unknown(&mut self, now: Instant, segment: &Segment) {
+        let flags = segment.header.flags;
+        if flags.contains(Flags::RST) || !self.addresses.contains(&segment.destination.address) {
+            return;
+        }
+        if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) {
+            let join = segment.options.control.as_ref().and_then(|control| control.join);
+            if let Some(MpJoin::Syn { token, .. }) = join {
+                return self.handle_join(now, segment, token);
+            }
+            if let Some(config) = self.listeners.get(&segment.destination.port) {
+                let config = Arc::clone(config);
+                let index = self.add(config, Role::Listener, segment.destination.address);
+                let connection = self.slots[index as usize].connection.as_mut();
+                connection.expect("just added").accept(now, segment);
+                return self.touched(index);
+            }
+        }
+        self.refuse(segment, None);
+    }
+
+    fn handle_join(&mut self, now: Instant, segment: &Segment, token: u32) {
+        let index = self.tokens.get(&token).copied();
+        let connection = index.and_then(|i| self.slots[i as usize].connection.as_mut());
+        let Some((index, connection)) = index.zip(connection) else {
+            self.counters.join_no_token_found += 1;
+            // RFC 8684 §3.2: an unknown token is answered with RST.
+            return self.refuse(segment, Some(ResetReason::MPTCP_SPECIFIC));
+        };
+        if connection.accept_join(now, segment) {
+            self.touched(index);
+        } else {
+            self.refuse(segment, Some(ResetReason::PROHIBITED));
+        }
+    }
+
+    /// RFC 9293 §3.10.7.1: a segment for no connection is answered with RST.
+    fn refuse(&mut self, segment: &Segment, reason: Option<ResetReason>) {
+        let header = &segment.header;
+        let (seq, ack, flags) = if header.flags.contains(Flags::ACK) {
+            (header.ack, SeqNumber(0), Flags::RST)
+        } else {
+            let syn_fin = u32::from(header.flags.contains(Flags::SYN))
+                + u32::from(header.flags.contains(Flags::FIN));
+            let ack = header.seq + (segment.payload.len() as u32 + syn_fin);
+            (SeqNumber(0), ack, Flags::RST | Flags::ACK)
+        };
+        let control = reason.map(|reason| {
+            let reset = MpTcprst { unassigned: 0, transient: false, reason };
+            Box::new(Control { reset: Some(reset), ..Control::default() })
+        });
+        self.counters.out_resets += 1;
+        self.replies.push_back(Segment {
+            source: segment.destination,
+            destination: segment.source,
+            header: TcpHeader { seq, ack, flags, window: 0, urgent: 0 },
+            options: TcpOptions { control, ..TcpOptions::default() },
+            payload: Payload::EMPTY,
+            ecn: 0,
+            checksum_ok: true,
+        });
+    }
+}

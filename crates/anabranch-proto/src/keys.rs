@@ -1,0 +1,123 @@
+//! Keys, tokens, HMACs and other secrets. RFC 8684 §3.1, §3.2; RFC 6528.
+
+use anabranch_wire::{DataSeq, Endpoint, SeqNumber};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+/// The source of an endpoint's keys, nonces and initial sequence numbers: everything follows
+/// from one secret, so that a run can be repeated, and nothing can be guessed without it.
+#[derive(Clone)]
+pub(crate) struct Secrets {
+    secret: [u8; 32],
+    stream: u64,
+    drawn: u64,
+}
+
+impl Secrets {
+    pub(crate) fn new(secret: [u8; 32]) -> Self {
+        Secrets { secret, stream: 0, drawn: 0 }
+    }
+
+    /// The source for one connection: its draws do not depend on those of others.
+    pub(crate) fn for_connection(&self, number: u64) -> Self {
+        Secrets { secret: self.secret, stream: 1 + number, drawn: 0 }
+    }
+
+    /// The next random 64 bits of the stream `label`.
+    pub(crate) fn draw(&mut self, label: &str) -> u64 {
+        self.drawn += 1;
+        let mut hash = Sha256::new();
+        hash.update(self.secret);
+        hash.update(label.as_bytes());
+        hash.update(self.stream.to_be_bytes());
+        hash.update(self.drawn.to_be_bytes());
+        leading_u64(&hash.finalize())
+    }
+
+    /// The part of the initial sequence number that depends on the addresses.
+    /// RFC 6528 §3: ISN = M + F(addresses, ports, secret); the caller adds the timer M.
+    pub(crate) fn initial_sequence(&self, local: Endpoint, remote: Endpoint) -> SeqNumber {
+        let mut hash = Sha256::new();
+        hash.update(self.secret);
+        hash.update(b"isn");
+        hash.update(format!("{local} {remote}").as_bytes());
+        SeqNumber(leading_u64(&hash.finalize()) as u32)
+    }
+}
+
+/// The token of `key`: the most significant 32 bits of its SHA-256. RFC 8684 §3.2.
+pub(crate) fn token(key: u64) -> u32 {
+    (leading_u64(&Sha256::digest(key.to_be_bytes())) >> 32) as u32
+}
+
+/// The initial data sequence number: the least significant 64 bits of the key's SHA-256.
+/// RFC 8684 §3.1.
+pub(crate) fn initial_data_seq(key: u64) -> DataSeq {
+    let digest = Sha256::digest(key.to_be_bytes());
+    let tail: [u8; 8] = digest[24..].try_into().expect("SHA-256 gives 32 octets");
+    DataSeq(u64::from_be_bytes(tail))
+}
+
+/// HMAC-SHA256 with key `local ‖ remote` over `local_nonce ‖ remote_nonce`, as the host with
+/// `local` key and nonce sends it. RFC 8684 §3.2.
+pub(crate) fn join_hmac(local: u64, remote: u64, local_nonce: u32, remote_nonce: u32) -> [u8; 32] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&local.to_be_bytes());
+    key[8..].copy_from_slice(&remote.to_be_bytes());
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("HMAC takes a key of any length");
+    mac.update(&local_nonce.to_be_bytes());
+    mac.update(&remote_nonce.to_be_bytes());
+    mac.finalize().into_bytes().into()
+}
+
+/// The leftmost 64 bits of `hmac`, as the SYN/ACK of a join carries them. RFC 8684 §3.2.
+pub(crate) fn truncated_64(hmac: &[u8; 32]) -> u64 {
+    leading_u64(hmac)
+}
+
+/// The leftmost 160 bits of `hmac`, as the third ACK of a join carries them. RFC 8684 §3.2.
+pub(crate) fn truncated_160(hmac: &[u8; 32]) -> [u8; 20] {
+    hmac[..20].try_into().expect("an HMAC has 32 octets")
+}
+
+/// Compare without revealing by the time taken where the difference lies.
+pub(crate) fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
+}
+
+fn leading_u64(octets: &[u8]) -> u64 {
+    u64::from_be_bytes(octets[..8].try_into().expect("a digest has at least 8 octets"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_and_initial_data_sequence_are_the_two_ends_of_the_digest() {
+        // SHA-256 of eight zero octets, computed with another implementation:
+        // af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc
+        assert_eq!(token(0), 0xaf55_70f5);
+        assert_eq!(initial_data_seq(0), DataSeq(0xe5b2_328d_e0e8_3dfc));
+    }
+
+    #[test]
+    fn both_ends_of_a_join_agree_on_each_others_hmac() {
+        // RFC 8684 §3.2: HMAC(Key = (Key-A ‖ Key-B), Msg = (R-A ‖ R-B)) from A.
+        let from_a = join_hmac(1, 2, 3, 4);
+        let expected_by_b = join_hmac(1, 2, 3, 4);
+        let from_b = join_hmac(2, 1, 4, 3);
+        assert_eq!(from_a, expected_by_b);
+        assert_ne!(from_a, from_b);
+        assert!(equal_in_constant_time(&from_a, &expected_by_b));
+        assert!(!equal_in_constant_time(&from_a, &from_b));
+    }
+
+    #[test]
+    fn draws_differ_and_repeat_with_the_secret() {
+        let (mut a, mut b) = (Secrets::new([7; 32]), Secrets::new([7; 32]));
+        let first = a.draw("key");
+        assert_eq!(first, b.draw("key"));
+        assert_ne!(first, a.draw("key"));
+    }
+}

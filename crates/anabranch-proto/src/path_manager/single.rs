@@ -1,0 +1,24 @@
+//! No further subflows: the connection keeps the one it was opened on.
+
+use anabranch_wire::Instant;
+
+use super::{PathAction, PathEvent, PathManager};
+use crate::view::SubflowView;
+
+/// Never opens a subflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Single;
+
+impl PathManager for Single {
+    fn handle_event(&mut self, _now: Instant, _event: &PathEvent<'_>, _subflows: &[SubflowView]) {}
+
+    fn handle_timeout(&mut self, _now: Instant, _subflows: &[SubflowView]) {}
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}

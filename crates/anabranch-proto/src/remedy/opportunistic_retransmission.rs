@@ -1,0 +1,96 @@
+//! Opportunistic retransmission (M1): the fast subflow, blocked by the shared window, sends again
+//! what the slow one has not delivered. Raiciu et al., NSDI 2012 §4.2.
+
+use super::{Remedy, RemedyActions, RemedyContext};
+use crate::view::{SubflowView, Usability};
+
+/// Opportunistic retransmission as the Linux implementation of the paper's authors did it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpportunisticRetransmission;
+
+/// Retransmit only past a subflow that is more than this many times slower, unless its window is
+/// tiny. In all versions of the implementation; not stated by the paper.
+const RTT_RATIO: u64 = 4;
+/// A window of at most this many segments counts as tiny.
+const TINY_WINDOW_SEGMENTS: u64 = 4;
+
+impl OpportunisticRetransmission {
+    fn decide(context: &RemedyContext<'_>) -> RemedyActions {
+        let fast = &context.subflows[usize::from(context.blocked)];
+        let mut carriers = context.subflows.iter().filter(|view| {
+            view.id.slot != fast.id.slot
+                && view.usability != Usability::Closed
+                && context.head_carried_by.contains(view.id.slot)
+        });
+        let reinject = !context.head_carried_by.contains(fast.id.slot)
+            && verdict(fast, &mut carriers).unwrap_or(false);
+        RemedyActions { reinject, penalise: None }
+    }
+}
+
+/// The first carrier with a tiny window, or not much slower than `fast`, decides; otherwise yes
+/// if there is a carrier at all.
+fn verdict<'a>(
+    fast: &SubflowView,
+    carriers: &mut impl Iterator<Item = &'a SubflowView>,
+) -> Option<bool> {
+    let mut any = None;
+    for slow in carriers {
+        if slow.cwnd <= TINY_WINDOW_SEGMENTS * u64::from(slow.mss) {
+            return Some(true);
+        }
+        if fast.srtt_or_max() * RTT_RATIO >= slow.srtt_or_max() {
+            return Some(false);
+        }
+        any = Some(true);
+    }
+    any
+}
+
+impl Remedy for OpportunisticRetransmission {
+    fn on_window_limited(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
+        Self::decide(context)
+    }
+
+    fn on_send_buffer_full(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
+        Self::decide(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{SubflowSet, tests::view};
+    use anabranch_wire::Instant;
+
+    fn reinjects(subflows: &[SubflowView], head_carried_by: SubflowSet) -> bool {
+        let context = RemedyContext {
+            now: Instant::ZERO,
+            subflows,
+            blocked: 0,
+            head_carried_by,
+            send_buffer_full: false,
+        };
+        OpportunisticRetransmission.on_window_limited(&context).reinject
+    }
+
+    #[test]
+    fn the_head_is_sent_again_past_a_subflow_more_than_four_times_slower() {
+        assert!(reinjects(&[view(0, 20), view(1, 81)], SubflowSet::of(1)));
+        assert!(!reinjects(&[view(0, 20), view(1, 80)], SubflowSet::of(1)));
+    }
+
+    #[test]
+    fn a_tiny_window_is_reason_enough() {
+        let tiny = SubflowView { cwnd: 4_000, ..view(1, 30) };
+        assert!(reinjects(&[view(0, 20), tiny], SubflowSet::of(1)));
+    }
+
+    #[test]
+    fn the_same_subflow_never_carries_it_twice() {
+        let mut both = SubflowSet::of(1);
+        both.insert(0);
+        assert!(!reinjects(&[view(0, 20), view(1, 500)], both));
+        assert!(!reinjects(&[view(0, 20), view(1, 500)], SubflowSet::of(0)));
+    }
+}

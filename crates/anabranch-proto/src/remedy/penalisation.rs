@@ -1,0 +1,148 @@
+//! Penalisation (M2): the slow subflow that holds up the window has its congestion window halved.
+//! Raiciu et al., NSDI 2012 §4.2; corrected by Paasch et al., CoNEXT 2013.
+
+use anabranch_wire::{Duration, Instant};
+
+use super::{Remedy, RemedyActions, RemedyContext};
+use crate::congestion::ExternalReduction;
+use crate::view::{Phase, SubflowSet, SubflowView, Usability};
+
+/// Which of the two published rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PenalisationForm {
+    /// Slower means a lower cwnd / RTT; at most once per round-trip of the slow subflow; ssthresh
+    /// is set in slow start too.
+    Nsdi12,
+    /// Slower means a higher RTT; at most once per round-trip of the fast subflow; slow start
+    /// keeps its threshold.
+    Conext13,
+}
+
+/// Penalisation of slow subflows.
+#[derive(Clone, Debug)]
+pub struct Penalisation {
+    form: PenalisationForm,
+    last: [Option<Instant>; SubflowSet::CAPACITY],
+}
+
+impl Penalisation {
+    /// Nobody penalised yet.
+    pub fn new(form: PenalisationForm) -> Self {
+        Penalisation { form, last: [None; SubflowSet::CAPACITY] }
+    }
+
+    fn decide(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
+        let fast = &context.subflows[usize::from(context.blocked)];
+        let mut guilty = SubflowSet::EMPTY;
+        for slow in context.subflows {
+            let candidate = slow.id.slot != fast.id.slot
+                && slow.usability == Usability::Usable
+                && slow.phase == Phase::Open
+                && context.head_carried_by.contains(slow.id.slot);
+            if candidate && self.is_slower(slow, fast) && self.is_due(slow, fast, context.now) {
+                guilty.insert(slow.id.slot);
+            }
+        }
+        if guilty.is_empty() {
+            return RemedyActions::default();
+        }
+        self.remember(guilty, fast, context.now);
+        let reduction = match self.form {
+            PenalisationForm::Nsdi12 => ExternalReduction::HalveBoth,
+            PenalisationForm::Conext13 => ExternalReduction::HalveKeepSlowStart,
+        };
+        RemedyActions { reinject: false, penalise: Some((guilty, reduction)) }
+    }
+
+    fn is_slower(&self, slow: &SubflowView, fast: &SubflowView) -> bool {
+        match self.form {
+            PenalisationForm::Conext13 => fast.srtt_or_max() < slow.srtt_or_max(),
+            // cwnd_slow / srtt_slow < cwnd_fast / srtt_fast, without dividing
+            PenalisationForm::Nsdi12 => match (slow.srtt, fast.srtt) {
+                (Some(slow_rtt), Some(fast_rtt)) => {
+                    u128::from(slow.cwnd) * u128::from(fast_rtt.as_nanos())
+                        < u128::from(fast.cwnd) * u128::from(slow_rtt.as_nanos())
+                }
+                _ => false,
+            },
+        }
+    }
+
+    fn is_due(&self, slow: &SubflowView, fast: &SubflowView, now: Instant) -> bool {
+        let (keeper, pause) = match self.form {
+            PenalisationForm::Nsdi12 => (slow.id.slot, slow.srtt),
+            PenalisationForm::Conext13 => (fast.id.slot, fast.srtt),
+        };
+        let pause = pause.unwrap_or(Duration::ZERO);
+        self.last[usize::from(keeper)].is_none_or(|last| now.saturating_since(last) >= pause)
+    }
+
+    fn remember(&mut self, guilty: SubflowSet, fast: &SubflowView, now: Instant) {
+        match self.form {
+            PenalisationForm::Conext13 => self.last[usize::from(fast.id.slot)] = Some(now),
+            PenalisationForm::Nsdi12 => {
+                for (slot, last) in self.last.iter_mut().enumerate() {
+                    if guilty.contains(slot as u8) {
+                        *last = Some(now);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Remedy for Penalisation {
+    fn on_window_limited(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
+        self.decide(context)
+    }
+
+    fn on_send_buffer_full(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
+        if context.send_buffer_full { self.decide(context) } else { RemedyActions::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::view;
+
+    fn ask(remedy: &mut Penalisation, subflows: &[SubflowView], now_ms: u64) -> bool {
+        let context = RemedyContext {
+            now: Instant::ZERO + Duration::from_millis(now_ms),
+            subflows,
+            blocked: 0,
+            head_carried_by: SubflowSet::of(1),
+            send_buffer_full: true,
+        };
+        remedy.on_window_limited(&context).penalise.is_some()
+    }
+
+    #[test]
+    fn conext13_penalises_once_per_round_trip_of_the_fast_subflow() {
+        let mut remedy = Penalisation::new(PenalisationForm::Conext13);
+        let subflows = [view(0, 20), view(1, 150)];
+        assert!(ask(&mut remedy, &subflows, 100));
+        assert!(!ask(&mut remedy, &subflows, 119));
+        assert!(ask(&mut remedy, &subflows, 120));
+    }
+
+    #[test]
+    fn nsdi12_penalises_once_per_round_trip_of_the_slow_subflow_and_compares_rates() {
+        let mut remedy = Penalisation::new(PenalisationForm::Nsdi12);
+        let subflows = [view(0, 20), view(1, 150)];
+        assert!(ask(&mut remedy, &subflows, 100));
+        assert!(!ask(&mut remedy, &subflows, 249));
+        assert!(ask(&mut remedy, &subflows, 250));
+        // A higher delay with a window to match is not slow by this rule.
+        let wide = SubflowView { cwnd: 200_000, ..view(1, 150) };
+        assert!(!ask(&mut Penalisation::new(PenalisationForm::Nsdi12), &[view(0, 20), wide], 0));
+    }
+
+    #[test]
+    fn a_subflow_in_recovery_or_that_did_not_carry_the_head_is_left_alone() {
+        let recovering = SubflowView { phase: Phase::Recovery, ..view(1, 150) };
+        let mut remedy = Penalisation::new(PenalisationForm::Conext13);
+        assert!(!ask(&mut remedy, &[view(0, 20), recovering], 0));
+        assert!(!ask(&mut remedy, &[view(0, 20), view(2, 150)], 0));
+    }
+}

@@ -1,0 +1,133 @@
+//! Round-trip time and retransmission timeout. RFC 6298.
+
+use anabranch_wire::Duration;
+
+use crate::config::RtoRule;
+
+/// Smoothed round-trip time, its variation, and the timeout that follows from them.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    rule: RtoRule,
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    min_rtt: Duration,
+    latest: Duration,
+    backoff: u32,
+}
+
+impl RttEstimator {
+    /// No sample yet.
+    pub fn new(rule: RtoRule) -> Self {
+        RttEstimator {
+            rule,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            min_rtt: Duration::MAX,
+            latest: Duration::ZERO,
+            backoff: 0,
+        }
+    }
+
+    /// Take a sample: `rtt` enters the smoothed estimate, `shortest` (from the segment that was
+    /// sent last among those just acknowledged, so free of delayed acknowledgement) the minimum.
+    pub fn update(&mut self, rtt: Duration, shortest: Duration) {
+        self.min_rtt = self.min_rtt.min(shortest);
+        self.latest = shortest;
+        match self.srtt {
+            None => {
+                // RFC 6298 §2: SRTT ← R, RTTVAR ← R/2.
+                self.srtt = Some(rtt);
+                self.rttvar = rtt / 2;
+            }
+            Some(srtt) => {
+                // RFC 6298 §2: alpha = 1/8, beta = 1/4.
+                self.rttvar = (self.rttvar * 3 + srtt.abs_diff(rtt)) / 4;
+                self.srtt = Some((srtt * 7 + rtt) / 8);
+            }
+        }
+        self.backoff = 0;
+    }
+
+    /// Smoothed round-trip time.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+
+    /// Round-trip time variation.
+    pub fn rttvar(&self) -> Duration {
+        self.rttvar
+    }
+
+    /// Smallest sample; [`Duration::MAX`] before the first.
+    pub fn min_rtt(&self) -> Duration {
+        self.min_rtt
+    }
+
+    /// The latest sample.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The retransmission timeout, back-off included.
+    pub fn rto(&self) -> Duration {
+        let base = match self.srtt {
+            None => self.rule.initial,
+            Some(srtt) if self.rule.minimum_bounds_variance => {
+                srtt + (self.rttvar * 4).max(self.rule.minimum)
+            }
+            Some(srtt) => (srtt + self.rttvar * 4).max(self.rule.minimum),
+        };
+        // RFC 6298 §5: back off by doubling, up to a maximum.
+        (base * (1 << self.backoff.min(16))).min(self.rule.maximum)
+    }
+
+    /// The timer expired: double the timeout.
+    pub fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// An acknowledgement arrived for new data: the back-off ends.
+    pub fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Profile;
+
+    #[test]
+    fn first_and_second_sample_follow_the_rfc() {
+        // RFC 6298 §2
+        let mut rtt = RttEstimator::new(Profile::Rfc.rto_rule());
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+        rtt.update(Duration::from_millis(400), Duration::from_millis(400));
+        assert_eq!(rtt.srtt(), Some(Duration::from_millis(400)));
+        assert_eq!(rtt.rto(), Duration::from_millis(400 + 4 * 200));
+        rtt.update(Duration::from_millis(800), Duration::from_millis(800));
+        // RTTVAR = 3/4·200 + 1/4·400 = 250, SRTT = 7/8·400 + 1/8·800 = 450
+        assert_eq!(rtt.rttvar(), Duration::from_millis(250));
+        assert_eq!(rtt.srtt(), Some(Duration::from_millis(450)));
+        assert_eq!(rtt.rto(), Duration::from_millis(1450));
+    }
+
+    #[test]
+    fn linux_bounds_the_variance_term_instead_of_the_sum() {
+        let mut rtt = RttEstimator::new(Profile::Linux.rto_rule());
+        for _ in 0..100 {
+            rtt.update(Duration::from_millis(20), Duration::from_millis(20));
+        }
+        assert_eq!(rtt.rto(), Duration::from_millis(220));
+    }
+
+    #[test]
+    fn back_off_doubles_until_an_answer_comes() {
+        let mut rtt = RttEstimator::new(Profile::Rfc.rto_rule());
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Duration::from_secs(4));
+        rtt.reset_backoff();
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,99 @@
+//! The default scheduler: the usable subflow with the lowest smoothed round-trip time.
+//! Raiciu et al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
+
+use super::{Decision, Pending, ScheduleContext, Scheduler};
+use crate::view::{SubflowView, Usability};
+
+/// Lowest round-trip time first.
+///
+/// Regular subflows come first, backups only when no regular one is usable. Data that is sent
+/// again goes to a subflow that has not carried it; when such a subflow exists but is full, the
+/// scheduler waits for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinRtt;
+
+impl Scheduler for MinRtt {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        for backup in [false, true] {
+            let mut best: Option<&SubflowView> = None;
+            let mut full = false;
+            for view in context.subflows {
+                if view.usability != Usability::Usable
+                    || view.backup != backup
+                    || has_carried(view, context.pending)
+                {
+                    continue;
+                }
+                if !view.can_send() {
+                    full = true;
+                } else if best.is_none_or(|best| view.srtt_or_max() < best.srtt_or_max()) {
+                    best = Some(view);
+                }
+            }
+            if let Some(view) = best {
+                return Decision::Send(view.id);
+            }
+            if full {
+                return Decision::Wait { until: None };
+            }
+        }
+        Decision::Wait { until: None }
+    }
+}
+
+fn has_carried(view: &SubflowView, pending: Pending) -> bool {
+    match pending {
+        Pending::NewData { .. } => false,
+        Pending::Reinjection { already_on } => already_on.contains(view.id.slot),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{SubflowId, SubflowSet, tests::view};
+    use anabranch_wire::{Duration, Instant};
+
+    fn schedule(subflows: &[SubflowView], pending: Pending) -> Decision {
+        let now = Instant::ZERO;
+        MinRtt.schedule(&ScheduleContext { now, pending, subflows, window_room: u64::MAX })
+    }
+
+    const NEW: Pending = Pending::NewData { octets: 1 << 20 };
+
+    #[test]
+    fn the_lowest_round_trip_time_with_room_wins() {
+        let (fast, slow) = (view(0, 20), view(1, 150));
+        assert_eq!(schedule(&[fast, slow], NEW), Decision::Send(fast.id));
+        let full = SubflowView { room: 100, ..fast };
+        assert_eq!(schedule(&[full, slow], NEW), Decision::Send(slow.id));
+    }
+
+    #[test]
+    fn a_subflow_without_sample_comes_last() {
+        let unknown = SubflowView { srtt: None, ..view(0, 1) };
+        let slow = view(1, 3000);
+        assert_eq!(schedule(&[unknown, slow], NEW), Decision::Send(slow.id));
+    }
+
+    #[test]
+    fn a_reinjection_waits_for_a_full_subflow_that_has_not_carried_it() {
+        let (fast, slow) = (view(0, 20), view(1, 150));
+        let again = Pending::Reinjection { already_on: SubflowSet::of(1) };
+        assert_eq!(schedule(&[fast, slow], again), Decision::Send(fast.id));
+        let full = SubflowView { room: 0, ..fast };
+        assert_eq!(schedule(&[full, slow], again), Decision::Wait { until: None });
+    }
+
+    #[test]
+    fn a_backup_carries_data_only_when_no_regular_subflow_is_usable() {
+        // RFC 8684 §3.3.8
+        let regular = SubflowView { room: 0, ..view(0, 20) };
+        let backup = SubflowView { backup: true, ..view(1, 10) };
+        assert_eq!(schedule(&[regular, backup], NEW), Decision::Wait { until: None });
+        let failed = SubflowView { usability: Usability::PotentiallyFailed, ..regular };
+        assert_eq!(schedule(&[failed, backup], NEW), Decision::Send(backup.id));
+        assert_eq!(backup.id, SubflowId { slot: 1, generation: 0 });
+        assert_eq!(backup.srtt, Some(Duration::from_millis(10)));
+    }
+}

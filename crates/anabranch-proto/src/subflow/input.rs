@@ -1,0 +1,517 @@
+//! Segments that arrive on a subflow, in the steps of RFC 9293 §3.10.7.
+
+use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
+
+use super::receiver::{Arrival, Receiver};
+use super::scoreboard::Delivered;
+use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
+use crate::congestion::{AckSample, CongestionEvent};
+use crate::view::{Phase, SubflowView};
+
+/// What the data level says about an arriving segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived<'a> {
+    /// Octets beyond RCV.NXT that this subflow accepts.
+    pub(crate) window: u64,
+    /// All subflows of the connection, for coupled congestion control.
+    pub(crate) views: &'a [SubflowView],
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Handled {
+    /// It belongs to the subflow's window and its acknowledgement is valid, so what it says
+    /// about the data level counts.
+    pub(crate) acceptable: bool,
+    /// It completed this end's handshake.
+    pub(crate) established: bool,
+}
+
+/// RFC 7323 §5.5: a timestamp older than this says nothing.
+const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
+/// Acknowledgements further back than this are not merely old. RFC 5961 §5 says MAX.SND.WND;
+/// this is the largest window that scaling allows (RFC 7323 §2.3).
+const OLDEST_ACK: i64 = 1 << 30;
+
+impl Subflow {
+    /// Take a segment; its payload is moved out if it is accepted.
+    pub(crate) fn handle_segment(
+        &mut self,
+        now: Instant,
+        segment: &mut Segment,
+        arrived: &Arrived<'_>,
+    ) -> Handled {
+        self.totals.segments_received += 1;
+        self.keep_alive_probes = 0;
+        self.arm_keep_alive(now);
+        match self.state {
+            State::Closed => Handled::default(),
+            State::SynSent => self.handle_in_syn_sent(now, segment),
+            _ => self.handle_synchronised(now, segment, arrived),
+        }
+    }
+
+    /// RFC 9293 §3.10.7.3.
+    fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment) -> Handled {
+        let flags = segment.header.flags;
+        let acknowledges_syn = segment.header.ack == self.iss + 1;
+        if flags.contains(Flags::ACK) && !acknowledges_syn {
+            return Handled::default();
+        }
+        if flags.contains(Flags::RST) {
+            if flags.contains(Flags::ACK) {
+                self.close(SubflowEnd::Refused);
+            }
+            return Handled::default();
+        }
+        if !flags.contains(Flags::SYN) {
+            return Handled::default();
+        }
+        self.take_syn(now, segment);
+        if !flags.contains(Flags::ACK) {
+            // Simultaneous open: both have sent a SYN.
+            self.state = State::SynReceived;
+            self.syn_due = true;
+            return Handled::default();
+        }
+        if self.syn_transmissions == 1 {
+            let rtt = now.saturating_since(self.last_sent);
+            self.rtt.update(rtt, rtt);
+        }
+        self.establish(now);
+        self.receiver.demand_ack();
+        Handled { acceptable: true, established: true }
+    }
+
+    /// What a SYN says about the peer. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
+    pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
+        let options = &segment.options;
+        self.receiver = Receiver::new(segment.header.seq, self.config.profile.ack_rule());
+        self.peer = Peer {
+            mss: options.mss.unwrap_or(536).max(MIN_MSS),
+            // RFC 7323 §2.3: larger shifts count as 14.
+            window_scale: options.window_scale.map(|scale| scale.min(14)),
+            sack: options.sack_permitted && self.config.sack,
+            timestamps: options.timestamps.is_some() && self.config.timestamps,
+        };
+        if options.window_scale.is_none() {
+            // RFC 7323 §1.3: scaling is used in both directions or in none.
+            self.receive_scale = 0;
+        }
+        if let Some(timestamps) = options.timestamps {
+            self.clock.recent = Some((timestamps.value, now));
+        }
+    }
+
+    fn establish(&mut self, now: Instant) {
+        self.state = State::Established;
+        self.una = 1;
+        self.syn_due = false;
+        self.timers.stop(Timer::Retransmission);
+        self.rtt.reset_backoff();
+        self.timeouts_in_a_row = 0;
+        if self.purpose == Purpose::Join && !self.confirmed {
+            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4.
+    fn handle_synchronised(
+        &mut self,
+        now: Instant,
+        segment: &mut Segment,
+        arrived: &Arrived<'_>,
+    ) -> Handled {
+        let flags = segment.header.flags;
+        let distance = self.receiver.distance(segment.header.seq);
+        if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
+            // The SYN again: so the SYN/ACK was lost, or crossed it.
+            self.syn_due = true;
+            return Handled::default();
+        }
+        // First, sequence number and timestamps; second, RST.
+        if flags.contains(Flags::RST) {
+            self.handle_reset(now, distance, arrived.window);
+            return Handled::default();
+        }
+        if self.is_old_duplicate(now, &segment.options)
+            || !self.is_in_window(distance, segment, arrived.window)
+        {
+            self.refuse(now, distance, segment, arrived.window);
+            return Handled::default();
+        }
+        // Fourth, SYN. RFC 5961 §4.2: never believed, answered with a challenge.
+        if flags.contains(Flags::SYN) {
+            self.challenge(now);
+            return Handled::default();
+        }
+        // Fifth, ACK.
+        if !flags.contains(Flags::ACK) {
+            return Handled::default();
+        }
+        let ack = self.una as i64 + i64::from(segment.header.ack.distance_from(self.snd_una()));
+        if ack > self.nxt as i64 || ack < self.una as i64 - OLDEST_ACK {
+            // RFC 5961 §5.2
+            self.challenge(now);
+            return Handled::default();
+        }
+        let established = self.complete_handshake(now);
+        self.update_recent_timestamp(now, distance, &segment.options);
+        self.process_ack(now, ack.max(0) as u64, segment, arrived.views);
+        // Seventh, the text; eighth, FIN.
+        self.receive(now, distance, segment, arrived.window);
+        self.advance_close(now);
+        Handled { acceptable: true, established }
+    }
+
+    fn complete_handshake(&mut self, now: Instant) -> bool {
+        let established = self.state == State::SynReceived;
+        if established {
+            self.confirmed = true;
+            if self.syn_transmissions == 1 {
+                let rtt = now.saturating_since(self.last_sent);
+                self.rtt.update(rtt, rtt);
+            }
+            self.establish(now);
+            // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK.
+            self.receiver.demand_ack();
+        } else if self.purpose == Purpose::Join && !self.confirmed {
+            self.confirmed = true;
+            self.timeouts_in_a_row = 0;
+            self.timers.stop(Timer::Retransmission);
+        }
+        established
+    }
+
+    /// RFC 5961 §3.2: RST counts at exactly RCV.NXT; elsewhere in the window it is challenged.
+    fn handle_reset(&mut self, now: Instant, distance: i64, window: u64) {
+        if distance == 0 {
+            self.close(SubflowEnd::Reset);
+        } else if distance > 0 && (distance as u64) < window {
+            self.challenge(now);
+        }
+    }
+
+    /// RFC 7323 §5.3: protection against wrapped sequence numbers.
+    fn is_old_duplicate(&self, now: Instant, options: &TcpOptions) -> bool {
+        match (options.timestamps, self.clock.recent) {
+            (Some(timestamps), Some((recent, at))) if self.peer.timestamps => {
+                (timestamps.value.wrapping_sub(recent) as i32) < 0
+                    && now.saturating_since(at) < PAWS_EXPIRY
+            }
+            _ => false,
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, the four cases of the acceptability test.
+    fn is_in_window(&self, distance: i64, segment: &Segment, window: u64) -> bool {
+        let fin = segment.header.flags.contains(Flags::FIN);
+        let len = segment.payload.len() as i64 + i64::from(fin);
+        let window = i64::try_from(window).unwrap_or(i64::MAX);
+        match (len, window) {
+            (_, 0) => distance == 0,
+            (0, _) => (0..window).contains(&distance),
+            _ => distance < window && distance + len > 0,
+        }
+    }
+
+    /// A segment outside of the window is answered with an acknowledgement, so that the peer
+    /// learns where this end stands. RFC 9293 §3.10.7.4. Empty ones could answer each other for
+    /// ever, so those are limited.
+    fn refuse(&mut self, now: Instant, distance: i64, segment: &mut Segment, window: u64) {
+        if segment.payload.is_empty() {
+            self.challenge(now);
+        } else {
+            if distance < 0 {
+                let payload = std::mem::take(&mut segment.payload);
+                self.receiver.receive(distance, payload, false, window);
+            }
+            self.receiver.demand_ack();
+        }
+    }
+
+    /// RFC 5961 §7: challenge ACKs are limited, per subflow so that nobody can read another
+    /// connection's state from the rate (CVE-2016-5696).
+    fn challenge(&mut self, now: Instant) {
+        let (since, sent) = self.challenges;
+        if now.saturating_since(since) >= Duration::from_secs(1) {
+            self.challenges = (now, 0);
+        } else if sent >= CHALLENGES_PER_SECOND {
+            return;
+        }
+        self.challenges.1 += 1;
+        self.totals.challenge_acks += 1;
+        self.receiver.demand_ack();
+    }
+
+    /// RFC 7323 §4.3.
+    fn update_recent_timestamp(&mut self, now: Instant, distance: i64, options: &TcpOptions) {
+        if let Some(timestamps) = options.timestamps
+            && self.peer.timestamps
+            && self.receiver.nxt() as i64 + distance <= self.clock.last_ack_sent as i64
+        {
+            self.clock.recent = Some((timestamps.value, now));
+        }
+    }
+
+    fn process_ack(&mut self, now: Instant, ack: u64, segment: &Segment, views: &[SubflowView]) {
+        let flight_before = self.board.bytes_in_flight();
+        let advanced = ack > self.una;
+        let acked = ack.saturating_sub(self.una);
+        let duplicate_reported = self.take_duplicate_report(ack, segment.options.sack.as_slice());
+        let tally = self.take_acknowledged(now, ack, segment);
+        if advanced {
+            self.timeouts_in_a_row = 0;
+            self.rtt.reset_backoff();
+            self.recovery.on_advance(ack, &mut self.board, self.peer.sack);
+        } else if !self.peer.sack && ack == self.una && self.is_duplicate_ack(segment) {
+            self.recovery.on_duplicate_ack(&mut self.board);
+        }
+        self.take_round_trip(now, &tally, advanced, segment);
+        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
+        if self.recovery.is_spurious(self.una, echo) {
+            self.board.undo_losses();
+            self.congestion_control.on_congestion_event(&CongestionEvent::Undo);
+            self.totals.undone += 1;
+        }
+        if tally.delivered > 0 {
+            self.detect_losses(now);
+        }
+        if self.recovery.probe_repaired_loss(self.una, duplicate_reported) {
+            self.reduce(now);
+        }
+        self.respond_to_losses(now);
+        self.recovery.leave_if_done(self.una);
+        let mss = u64::from(self.mss());
+        if self.recovery.phase() == Phase::Recovery {
+            let ssthresh = self.congestion_control.ssthresh();
+            self.recovery.on_progress(tally.delivered, self.board.bytes_in_flight(), ssthresh, mss);
+        } else if advanced && tally.delivered > 0 {
+            self.grow(now, acked, flight_before, &tally, views);
+        }
+        if advanced || tally.delivered > 0 {
+            self.arm_after_ack(now);
+        }
+    }
+
+    /// RFC 2883 §4: does the first block report something that had arrived before?
+    fn take_duplicate_report(&mut self, ack: u64, blocks: &[SackBlock]) -> bool {
+        let Some(first) = blocks.first().filter(|_| self.peer.sack) else { return false };
+        let (start, end) = self.block_offsets(first);
+        let below = end <= ack as i64;
+        let inside = blocks.get(1).is_some_and(|second| {
+            let (outer_start, outer_end) = self.block_offsets(second);
+            outer_start <= start && end <= outer_end
+        });
+        let reported = start < end && (below || inside);
+        if reported {
+            self.recovery.on_duplicate_report(self.una, self.nxt);
+        }
+        reported
+    }
+
+    /// Take what is newly acknowledged off the scoreboard.
+    fn take_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> Tally {
+        let mut tally = Tally::default();
+        let min_rtt = self.rtt.min_rtt();
+        if ack > self.una {
+            let Subflow { board, recovery, .. } = self;
+            board.acknowledge(ack, |record| {
+                recovery.on_delivered(now, &record, min_rtt);
+                tally.add(&record);
+            });
+            self.una = ack;
+        }
+        if self.peer.sack {
+            for block in segment.options.sack.as_slice() {
+                let (start, end) = self.block_offsets(block);
+                // RFC 2018 §5.1, RFC 5961: blocks outside of what is outstanding say nothing.
+                if start >= self.una as i64 && start < end && end <= self.nxt as i64 {
+                    let Subflow { board, recovery, .. } = self;
+                    board.sack(start as u64, end as u64, |record| {
+                        recovery.on_delivered(now, &record, min_rtt);
+                        tally.add(&record);
+                    });
+                }
+            }
+        }
+        tally
+    }
+
+    fn block_offsets(&self, block: &SackBlock) -> (i64, i64) {
+        let offset = |seq: anabranch_wire::SeqNumber| {
+            self.una as i64 + i64::from(seq.distance_from(self.snd_una()))
+        };
+        (offset(block.start), offset(block.end))
+    }
+
+    /// RFC 5681 §2: no payload, nothing new, and something outstanding.
+    fn is_duplicate_ack(&self, segment: &Segment) -> bool {
+        segment.payload.is_empty()
+            && !segment.header.flags.intersects(Flags::SYN | Flags::FIN)
+            && !self.board.is_empty()
+    }
+
+    /// RFC 6298 §3 (Karn): segments sent more than once give no sample, but the echo of a
+    /// timestamp does. RFC 7323 §4.1.
+    fn take_round_trip(&mut self, now: Instant, tally: &Tally, advanced: bool, segment: &Segment) {
+        if let Some((oldest, newest)) = tally.clean {
+            self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
+        } else if advanced
+            && tally.delivered > 0
+            && self.peer.timestamps
+            && let Some(timestamps) = segment.options.timestamps
+        {
+            let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
+            if elapsed < 1 << 20 {
+                let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
+                self.rtt.update(rtt, rtt);
+            }
+        }
+    }
+
+    pub(super) fn detect_losses(&mut self, now: Instant) {
+        if !self.peer.sack {
+            return;
+        }
+        let mss = u64::from(self.mss());
+        match self.recovery.detect(now, &mut self.board, &self.rtt, mss) {
+            Some(at) => self.timers.set(Timer::Reordering, at),
+            None => self.timers.stop(Timer::Reordering),
+        }
+        self.respond_to_losses(now);
+    }
+
+    /// Begin fast recovery when something was found lost. RFC 5681 §3.2, RFC 6675 §5.
+    fn respond_to_losses(&mut self, now: Instant) {
+        if self.recovery.phase() != Phase::Open || self.board.next_lost().is_none() {
+            return;
+        }
+        let flight = self.nxt - self.una;
+        self.recovery.enter_recovery(self.una, self.nxt, flight);
+        self.reduce(now);
+        let ssthresh = self.congestion_control.ssthresh();
+        let mss = u64::from(self.mss());
+        self.recovery.on_progress(0, self.board.bytes_in_flight(), ssthresh, mss);
+        self.totals.recoveries += 1;
+        self.timers.stop(Timer::TailLossProbe);
+    }
+
+    fn reduce(&mut self, now: Instant) {
+        // RFC 5681 §3.2: data sent by limited transmit does not count as outstanding.
+        let flight_size = (self.nxt - self.una).min(self.congestion_control.cwnd());
+        self.congestion_control
+            .on_congestion_event(&CongestionEvent::Recovery { now, flight_size });
+    }
+
+    fn grow(
+        &mut self,
+        now: Instant,
+        acked: u64,
+        flight_before: u64,
+        tally: &Tally,
+        views: &[SubflowView],
+    ) {
+        let cwnd = self.congestion_control.cwnd();
+        let mss = u64::from(self.mss());
+        let slow_start = cwnd < self.congestion_control.ssthresh();
+        let full = flight_before + mss > cwnd;
+        let cwnd_limited =
+            full || (slow_start && self.config.loose_cwnd_limited && 2 * flight_before > cwnd);
+        let sample = AckSample {
+            now,
+            acked,
+            rtt: tally.clean.map(|(_, newest)| now.saturating_since(newest)),
+            srtt: self.rtt.srtt().unwrap_or(self.rtt.rto()),
+            bytes_in_flight: self.board.bytes_in_flight(),
+            snd_una: self.una,
+            snd_nxt: self.nxt,
+            cwnd_limited,
+        };
+        self.congestion_control.on_ack(&sample, usize::from(self.id.slot), views);
+    }
+
+    /// RFC 6298 §5.2, §5.3.
+    fn arm_after_ack(&mut self, now: Instant) {
+        if self.board.is_empty() {
+            self.timers.stop(Timer::Retransmission);
+            self.timers.stop(Timer::TailLossProbe);
+            self.timers.stop(Timer::Reordering);
+            self.timers.stop(Timer::UserTimeout);
+            self.tail_probe_due = false;
+        } else {
+            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+            if let Some(timeout) = self.config.user_timeout {
+                self.timers.set(Timer::UserTimeout, now + timeout);
+            }
+            self.arm_tail_loss_probe(now);
+        }
+    }
+
+    fn receive(&mut self, now: Instant, distance: i64, segment: &mut Segment, window: u64) {
+        let fin = segment.header.flags.contains(Flags::FIN);
+        let payload = std::mem::take(&mut segment.payload);
+        if payload.is_empty() && !fin {
+            return;
+        }
+        let before = self.receiver.nxt();
+        let waiting = self.receiver.ack_is_delayed();
+        let arrival = self.receiver.receive(distance, payload, fin, window);
+        if arrival != Arrival::Duplicate {
+            self.totals.octets_received += self.receiver.nxt() - before;
+        }
+        if self.receiver.ack_is_delayed() && !waiting {
+            self.timers.set(Timer::DelayedAck, self.receiver.ack_deadline(now));
+        }
+    }
+
+    /// State changes by FINs sent, acknowledged and received. RFC 9293 §3.6.
+    fn advance_close(&mut self, now: Instant) {
+        let ours_acknowledged = self.fin_sent && self.una == self.nxt;
+        let theirs_arrived = self.receiver.finished();
+        let state = match (self.state, ours_acknowledged, theirs_arrived) {
+            (State::Established, _, true) => State::CloseWait,
+            (State::FinWait1, true, true) => State::TimeWait,
+            (State::FinWait1, true, false) => State::FinWait2,
+            (State::FinWait1, false, true) => State::Closing,
+            (State::FinWait2, _, true) | (State::Closing, true, _) => State::TimeWait,
+            (State::LastAck, true, _) => return self.close(SubflowEnd::Finished),
+            (state, ..) => state,
+        };
+        if state == State::TimeWait && self.state != State::TimeWait {
+            self.timers.stop_all();
+            self.timers.set(Timer::TimeWait, now + self.config.time_wait);
+        }
+        self.state = state;
+    }
+
+    fn arm_keep_alive(&mut self, now: Instant) {
+        if let Some(idle) = self.config.keep_alive
+            && self.is_established()
+        {
+            self.timers.set(Timer::KeepAlive, now + idle);
+        }
+    }
+
+    fn snd_una(&self) -> anabranch_wire::SeqNumber {
+        self.iss + self.una as u32
+    }
+}
+
+/// What one acknowledgement delivered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    delivered: u64,
+    /// Transmission times of the oldest and the newest record sent only once.
+    clean: Option<(Instant, Instant)>,
+}
+
+impl Tally {
+    fn add(&mut self, record: &Delivered) {
+        self.delivered += record.len;
+        if !record.retransmitted {
+            let (oldest, newest) = self.clean.unwrap_or((record.sent_at, record.sent_at));
+            self.clean = Some((oldest.min(record.sent_at), newest.max(record.sent_at)));
+        }
+    }
+}

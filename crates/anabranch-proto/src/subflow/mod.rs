@@ -1,0 +1,522 @@
+//! One subflow: a TCP connection that carries mappings of the data level as opaque cargo.
+//!
+//! Sequence numbers are 64-bit offsets here, from 0 for the SYN, so that they order; they become
+//! 32-bit numbers on the wire. The data level decides what to send and reads what arrives; a
+//! subflow never looks into it.
+
+mod input;
+mod output;
+mod receiver;
+mod recovery;
+mod scoreboard;
+mod timer;
+
+pub(crate) use input::Arrived;
+pub(crate) use output::{DataLevel, SIGNAL_OCTETS};
+use timer::Timer;
+
+use std::sync::Arc;
+
+use anabranch_wire::mptcp::{Control, MpTcprst};
+use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
+
+use crate::config::TcpConfig;
+use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
+use crate::rtt::RttEstimator;
+use crate::view::{Phase, SubflowId, SubflowView, Usability};
+use receiver::Receiver;
+use recovery::Recovery;
+use scoreboard::Scoreboard;
+use timer::TimerTable;
+
+/// What the data level attaches to a segment, kept with it through retransmissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cargo {
+    /// Data sequence number of the first octet.
+    pub(crate) data_seq: DataSeq,
+    /// The payload is followed by the DATA_FIN.
+    pub(crate) data_fin: bool,
+    /// The connection's first data, which repeats the keys. RFC 8684 §3.1.
+    pub(crate) with_keys: bool,
+}
+
+/// RFC 9293 §3.3.2, without LISTEN, which belongs to the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+
+/// Why a subflow is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubflowEnd {
+    /// Both directions were closed in order.
+    Finished,
+    /// A SYN was answered with RST.
+    Refused,
+    /// The peer reset it.
+    Reset,
+    /// The peer did not answer.
+    TimedOut,
+    /// This host reset it.
+    Aborted,
+}
+
+/// How a subflow came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It opened the connection.
+    Initial,
+    /// It joined an existing one. RFC 8684 §3.2.
+    Join,
+}
+
+/// What the peer's SYN said. Defaults hold until then.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    mss: u16,
+    window_scale: Option<u8>,
+    sack: bool,
+    timestamps: bool,
+}
+
+/// Timestamps of RFC 7323.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// Added to the time in milliseconds.
+    offset: u32,
+    /// TS.Recent and when it was taken.
+    recent: Option<(u32, Instant)>,
+    /// Last.ACK.sent.
+    last_ack_sent: u64,
+}
+
+/// Totals of one subflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) segments_sent: u64,
+    pub(crate) octets_sent: u64,
+    pub(crate) segments_retransmitted: u64,
+    pub(crate) octets_retransmitted: u64,
+    pub(crate) octets_received: u64,
+    pub(crate) segments_received: u64,
+    pub(crate) acks_sent: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) recoveries: u64,
+    pub(crate) undone: u64,
+    pub(crate) probes: u64,
+    pub(crate) challenge_acks: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Subflow {
+    pub(crate) id: SubflowId,
+    pub(crate) purpose: Purpose,
+    pub(crate) local: Endpoint,
+    pub(crate) remote: Endpoint,
+    pub(crate) local_address_id: u8,
+    pub(crate) remote_address_id: u8,
+    pub(crate) backup: bool,
+    /// The peer is known to have completed the handshake.
+    pub(crate) confirmed: bool,
+    /// Multipath TCP options of the handshake: on the SYN, and then on ACKs until confirmed.
+    pub(crate) handshake_options: Option<Box<Control>>,
+    pub(crate) totals: Totals,
+    config: Arc<TcpConfig>,
+    state: State,
+    end: Option<SubflowEnd>,
+    iss: SeqNumber,
+    /// SND.UNA.
+    una: u64,
+    /// SND.NXT.
+    nxt: u64,
+    peer: Peer,
+    receive_scale: u8,
+    receiver: Receiver,
+    board: Scoreboard,
+    recovery: Recovery,
+    rtt: RttEstimator,
+    congestion_control: Box<dyn CongestionControl>,
+    timers: TimerTable,
+    clock: Clock,
+    /// Octets that options of a data segment take.
+    option_octets: u32,
+    /// SYNs or SYN/ACKs sent.
+    syn_transmissions: u32,
+    /// A SYN, SYN/ACK is to be sent now.
+    syn_due: bool,
+    /// Retransmission timeouts since the last progress.
+    timeouts_in_a_row: u32,
+    /// Keep-alive probes since the peer last answered.
+    keep_alive_probes: u32,
+    /// A zero-length segment that asks for an acknowledgement is to be sent.
+    probe_due: bool,
+    /// A tail loss probe is to be sent. RFC 8985 §7.3.
+    tail_probe_due: bool,
+    /// The application's FIN is to be sent after all data.
+    fin_wanted: bool,
+    fin_sent: bool,
+    reset_due: Option<Option<MpTcprst>>,
+    last_sent: Instant,
+    /// When challenge ACKs were last counted, and how many since. RFC 5961 §7.
+    challenges: (Instant, u32),
+}
+
+/// What a new subflow needs.
+pub(crate) struct Open<'a> {
+    pub(crate) id: SubflowId,
+    pub(crate) purpose: Purpose,
+    pub(crate) local: Endpoint,
+    pub(crate) remote: Endpoint,
+    pub(crate) local_address_id: u8,
+    pub(crate) remote_address_id: u8,
+    pub(crate) iss: SeqNumber,
+    pub(crate) timestamp_offset: u32,
+    pub(crate) receive_scale: u8,
+    pub(crate) config: &'a Arc<TcpConfig>,
+    pub(crate) congestion_control: &'a crate::config::CongestionControlFactory,
+}
+
+/// Octets of the timestamps option with its padding.
+const TIMESTAMP_OCTETS: u32 = 12;
+/// RFC 8985 §7.2: the longest that a peer is assumed to delay an acknowledgement.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// Smallest segment size that is accepted from a peer: smaller ones are a way to exhaust the
+/// sender (CVE-2019-11479). RFC 9293 §3.7.1 has a default of 536 octets.
+const MIN_MSS: u16 = 88;
+/// RFC 5961 §7: challenge ACKs per second and subflow.
+const CHALLENGES_PER_SECOND: u32 = 10;
+
+impl Subflow {
+    /// A subflow that will send a SYN.
+    pub(crate) fn connect(open: Open<'_>) -> Self {
+        Subflow::new(open, State::SynSent)
+    }
+
+    /// A subflow that answers a SYN.
+    pub(crate) fn accept(open: Open<'_>, now: Instant, syn: &anabranch_wire::Segment) -> Self {
+        let mut subflow = Subflow::new(open, State::SynReceived);
+        subflow.take_syn(now, syn);
+        subflow
+    }
+
+    fn new(open: Open<'_>, state: State) -> Self {
+        let config = Arc::clone(open.config);
+        let mss = u32::from(config.mtu) - 40;
+        let start = crate::congestion::Start {
+            mss,
+            initial_window: u64::from(config.initial_window_segments * mss),
+        };
+        Subflow {
+            id: open.id,
+            purpose: open.purpose,
+            local: open.local,
+            remote: open.remote,
+            local_address_id: open.local_address_id,
+            remote_address_id: open.remote_address_id,
+            backup: false,
+            confirmed: false,
+            handshake_options: None,
+            totals: Totals::default(),
+            state,
+            end: None,
+            iss: open.iss,
+            una: 0,
+            nxt: 0,
+            peer: Peer { mss: 536, window_scale: None, sack: false, timestamps: false },
+            receive_scale: open.receive_scale,
+            receiver: Receiver::new(SeqNumber(0), config.profile.ack_rule()),
+            board: Scoreboard::default(),
+            recovery: Recovery::new(),
+            rtt: RttEstimator::new(config.profile.rto_rule()),
+            congestion_control: (open.congestion_control)(&start),
+            timers: TimerTable::new(),
+            clock: Clock { offset: open.timestamp_offset, recent: None, last_ack_sent: 0 },
+            option_octets: 0,
+            syn_transmissions: 0,
+            syn_due: true,
+            timeouts_in_a_row: 0,
+            keep_alive_probes: 0,
+            probe_due: false,
+            tail_probe_due: false,
+            fin_wanted: false,
+            fin_sent: false,
+            reset_due: None,
+            last_sent: Instant::ZERO,
+            challenges: (Instant::ZERO, 0),
+            config,
+        }
+    }
+
+    /// How the subflow looks to a policy.
+    pub(crate) fn view(&self) -> SubflowView {
+        let cwnd = self.congestion_control.cwnd();
+        SubflowView {
+            id: self.id,
+            local_address_id: self.local_address_id,
+            remote_address_id: self.remote_address_id,
+            usability: self.usability(),
+            backup: self.backup,
+            phase: self.recovery.phase(),
+            mss: self.mss(),
+            cwnd,
+            ssthresh: self.congestion_control.ssthresh(),
+            bytes_in_flight: self.board.bytes_in_flight(),
+            room: self.room(),
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.rtt.min_rtt(),
+        }
+    }
+
+    fn usability(&self) -> Usability {
+        match self.state {
+            State::SynSent | State::SynReceived => Usability::Opening,
+            State::Established | State::CloseWait if self.fin_wanted => Usability::Closed,
+            State::Established | State::CloseWait => {
+                if self.purpose == Purpose::Join && !self.confirmed {
+                    Usability::Opening
+                } else if self.timeouts_in_a_row > 0 {
+                    Usability::PotentiallyFailed
+                } else {
+                    Usability::Usable
+                }
+            }
+            _ => Usability::Closed,
+        }
+    }
+
+    /// Octets that congestion control lets the subflow send now.
+    fn room(&self) -> u64 {
+        match self.recovery.phase() {
+            Phase::Recovery => self.recovery.quota(),
+            Phase::Open | Phase::Loss => {
+                self.congestion_control.cwnd().saturating_sub(self.board.bytes_in_flight())
+            }
+        }
+    }
+
+    /// Payload octets of a full data segment.
+    pub(crate) fn mss(&self) -> u32 {
+        let by_mtu = u32::from(self.config.mtu) - self.header_octets();
+        by_mtu.min(u32::from(self.peer.mss)) - self.option_octets
+    }
+
+    fn header_octets(&self) -> u32 {
+        if self.local.address.is_ipv4() { 40 } else { 60 }
+    }
+
+    /// Is the handshake done and neither direction closed by a reset?
+    pub(crate) fn is_established(&self) -> bool {
+        !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    pub(crate) fn end(&self) -> Option<SubflowEnd> {
+        self.end
+    }
+
+    /// SND.UNA as an offset.
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// RCV.NXT as an offset.
+    pub(crate) fn receive_next(&self) -> u64 {
+        self.receiver.nxt()
+    }
+
+    /// Has the peer's FIN arrived, with everything before it?
+    pub(crate) fn peer_finished(&self) -> bool {
+        self.receiver.finished()
+    }
+
+    pub(crate) fn peer_window_scale(&self) -> u8 {
+        self.peer.window_scale.unwrap_or(0)
+    }
+
+    pub(crate) fn out_of_order_octets(&self) -> u64 {
+        self.receiver.out_of_order_octets()
+    }
+
+    pub(crate) fn rto(&self) -> Duration {
+        self.rtt.rto()
+    }
+
+    /// The next in-order payload with its subflow offset.
+    pub(crate) fn poll_received(&mut self) -> Option<(u64, Payload)> {
+        self.receiver.poll_ready()
+    }
+
+    /// Have an acknowledgement sent at once.
+    pub(crate) fn demand_ack(&mut self) {
+        self.receiver.demand_ack();
+    }
+
+    /// Have a zero-length segment sent that the peer must acknowledge. RFC 9293 §3.8.6.1.
+    pub(crate) fn demand_probe(&mut self) {
+        self.probe_due = true;
+    }
+
+    /// Does a tail loss probe wait for something to send?
+    pub(crate) fn wants_tail_probe(&self) -> bool {
+        self.tail_probe_due
+    }
+
+    /// Close the sending direction after all data.
+    pub(crate) fn finish(&mut self) {
+        self.fin_wanted = true;
+        if self.state == State::SynSent {
+            self.close(SubflowEnd::Aborted);
+        }
+    }
+
+    /// Reset: the peer is told, with a reason if there is one.
+    pub(crate) fn reset(&mut self, reason: Option<MpTcprst>) {
+        if self.state == State::SynSent {
+            self.close(SubflowEnd::Aborted);
+        } else if self.state != State::Closed {
+            self.reset_due = Some(reason);
+        }
+    }
+
+    fn close(&mut self, end: SubflowEnd) {
+        self.state = State::Closed;
+        self.end.get_or_insert(end);
+        self.timers.stop_all();
+        self.syn_due = false;
+    }
+
+    /// A remedy asks for a smaller window.
+    pub(crate) fn penalise(&mut self, reduction: ExternalReduction) {
+        self.congestion_control.on_external_reduction(reduction);
+    }
+
+    /// The options of data segments are settled: `signal_octets` for the data level's.
+    pub(crate) fn set_signal_octets(&mut self, signal_octets: u32) {
+        let timestamps = if self.peer.timestamps { TIMESTAMP_OCTETS } else { 0 };
+        self.option_octets = timestamps + signal_octets;
+        let mss = self.mss();
+        self.congestion_control.on_congestion_event(&CongestionEvent::MssChanged { mss });
+    }
+
+    /// When [`Subflow::handle_timeout`] is due.
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        self.timers.next()
+    }
+
+    /// Deal with timers whose deadline has come. Returns true if the retransmission timer
+    /// expired with data outstanding.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
+        let mut timed_out = false;
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now),
+                Timer::TailLossProbe => self.tail_probe_due = true,
+                Timer::Reordering => self.detect_losses(now),
+                Timer::DelayedAck => {
+                    if self.receiver.ack_is_delayed() {
+                        self.receiver.demand_ack();
+                    }
+                }
+                Timer::KeepAlive => self.on_keep_alive(now),
+                Timer::UserTimeout => self.give_up(),
+                Timer::TimeWait => self.close(SubflowEnd::Finished),
+            }
+        }
+        timed_out
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Instant) -> bool {
+        match self.state {
+            State::SynSent | State::SynReceived => {
+                if self.syn_transmissions > self.config.syn_retries {
+                    self.give_up();
+                } else {
+                    self.rtt.back_off();
+                    self.syn_due = true;
+                }
+                false
+            }
+            _ if self.board.is_empty() => {
+                self.repeat_third_ack(now);
+                false
+            }
+            _ => {
+                self.timeouts_in_a_row += 1;
+                if self.timeouts_in_a_row > self.config.retries {
+                    self.give_up();
+                    return false;
+                }
+                self.begin_loss_recovery(now);
+                true
+            }
+        }
+    }
+
+    /// RFC 8684 §3.2: the third ACK of a join is sent again until the peer acknowledges it.
+    fn repeat_third_ack(&mut self, now: Instant) {
+        if self.confirmed || self.purpose != Purpose::Join {
+            return;
+        }
+        self.timeouts_in_a_row += 1;
+        if self.timeouts_in_a_row > self.config.syn_retries {
+            self.give_up();
+            return;
+        }
+        self.rtt.back_off();
+        self.receiver.demand_ack();
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+    }
+
+    /// RFC 6298 §5, RFC 5681 §3.1.
+    fn begin_loss_recovery(&mut self, now: Instant) {
+        let flight_size = self.nxt - self.una;
+        let first = self.recovery.phase() != Phase::Loss;
+        if self.timeouts_in_a_row > 1 {
+            self.board.forget_sacks();
+        }
+        self.board.mark_all_lost();
+        self.recovery.enter_loss(self.una, self.nxt);
+        self.congestion_control.on_congestion_event(&CongestionEvent::Timeout {
+            now,
+            flight_size,
+            first,
+        });
+        self.rtt.back_off();
+        self.totals.timeouts += 1;
+        self.timers.stop(Timer::TailLossProbe);
+        self.timers.stop(Timer::Reordering);
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+    }
+
+    fn on_keep_alive(&mut self, now: Instant) {
+        let Some(idle) = self.config.keep_alive else { return };
+        if self.keep_alive_probes >= self.config.retries {
+            self.give_up();
+            return;
+        }
+        self.keep_alive_probes += 1;
+        self.probe_due = true;
+        self.timers.set(Timer::KeepAlive, now + idle);
+    }
+
+    fn give_up(&mut self) {
+        self.close(SubflowEnd::TimedOut);
+    }
+
+    fn timestamp(&self, now: Instant) -> u32 {
+        (now.as_millis() as u32).wrapping_add(self.clock.offset)
+    }
+}

@@ -1,0 +1,407 @@
+//! Segments that a subflow sends.
+
+use anabranch_wire::mptcp::{CapableKeys, Control, Dss, Mapping, MpCapable, WideOrNarrow};
+use anabranch_wire::{
+    DataSeq, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber, TcpHeader,
+    TcpOptions, Timestamps,
+};
+
+use super::{Cargo, Purpose, State, Subflow, Timer};
+use crate::congestion::CongestionEvent;
+use crate::view::Phase;
+
+/// What the data level has every segment say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataLevel {
+    /// Receive window in octets, from the acknowledgement on: the DATA_ACK when there is one,
+    /// the subflow's otherwise.
+    pub(crate) window: u64,
+    /// DATA_ACK, when Multipath TCP is in use.
+    pub(crate) data_ack: Option<DataSeq>,
+    /// A DATA_FIN that has no payload to ride on: its data sequence number.
+    pub(crate) bare_data_fin: Option<DataSeq>,
+    /// MP_CAPABLE with both keys, while the peer may not have them.
+    pub(crate) keys: Option<MpCapable>,
+}
+
+/// Octets of a DSS with a 4-octet DATA_ACK alone.
+const DATA_ACK_OCTETS: usize = 8;
+/// Octets of a DSS with 4-octet DATA_ACK and mapping, padded.
+pub(crate) const SIGNAL_OCTETS: u32 = 20;
+/// Octets of MP_CAPABLE with keys and data length, padded. RFC 8684 §3.1.
+const KEYS_WITH_DATA_OCTETS: u32 = 24;
+/// Octets of the timestamps option with its padding.
+const TIMESTAMP_OCTETS: usize = 12;
+
+impl Subflow {
+    /// The next segment that must go out whatever the scheduler does: a SYN, a reset, lost data,
+    /// a probe.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        if let Some(reason) = self.reset_due.take() {
+            let segment = self.build_reset(now, level, reason);
+            self.close(super::SubflowEnd::Aborted);
+            return Some(segment);
+        }
+        if self.syn_due {
+            return Some(self.send_syn(now, level));
+        }
+        if let Some(number) = self.board.next_lost()
+            && self.may_send_again(number)
+        {
+            return Some(self.send_again(now, level, number));
+        }
+        if std::mem::take(&mut self.probe_due) {
+            return Some(self.send_probe(now, level));
+        }
+        None
+    }
+
+    /// After the scheduler had its turn: a FIN, or an acknowledgement that nothing carried.
+    pub(crate) fn poll_acknowledge(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        if self.state == State::Closed {
+            return None;
+        }
+        if self.fin_wanted && !self.fin_sent && self.is_established() {
+            return Some(self.send_fin(now, level));
+        }
+        if !self.receiver.ack_is_due() || matches!(self.state, State::SynSent) {
+            return None;
+        }
+        self.totals.acks_sent += 1;
+        let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
+        self.add_sacks(&mut segment.options, usize::MAX);
+        self.sent(now);
+        Some(segment)
+    }
+
+    /// Send `payload`, never sent on this subflow before.
+    pub(crate) fn send_data(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        payload: Payload,
+        cargo: Option<Cargo>,
+        push: bool,
+    ) -> Segment {
+        self.restart_after_idle(now);
+        let (start, len) = (self.nxt, payload.len() as u64);
+        let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
+        let mut segment = self.build(now, level, start, flags, None);
+        self.attach(&mut segment, level, &payload, cargo, start);
+        self.board.push(start, payload, cargo, false, now);
+        self.nxt += len;
+        self.totals.segments_sent += 1;
+        self.totals.octets_sent += len;
+        self.on_sent(now, len);
+        segment
+    }
+
+    /// A tail loss probe for which the data level has nothing new: the last segment again.
+    /// RFC 8985 §7.3.
+    pub(crate) fn send_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        self.tail_probe_due = false;
+        let last = self.board.last()?;
+        self.recovery.on_probe_sent(self.nxt, true);
+        self.totals.probes += 1;
+        let segment = self.send_again(now, level, last);
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        Some(segment)
+    }
+
+    /// The tail loss probe was new data, sent just now.
+    pub(crate) fn tail_probe_was_new(&mut self, now: Instant) {
+        self.tail_probe_due = false;
+        self.recovery.on_probe_sent(self.nxt, false);
+        self.totals.probes += 1;
+        self.timers.stop(Timer::TailLossProbe);
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+    }
+
+    /// Payload octets of the next full data segment; the connection's first data has less room,
+    /// since it repeats the keys.
+    pub(crate) fn segment_octets(&self, with_keys: bool) -> u64 {
+        let keys = if with_keys { KEYS_WITH_DATA_OCTETS - SIGNAL_OCTETS } else { 0 };
+        u64::from(self.mss() - keys)
+    }
+
+    fn may_send_again(&self, number: u64) -> bool {
+        let len = self.board.get(number).map_or(0, super::scoreboard::Sent::len);
+        match self.recovery.phase() {
+            Phase::Recovery => self.recovery.quota() > 0,
+            // RFC 5681 §3.1: whatever the window, one segment may always be out.
+            Phase::Open | Phase::Loss => self.board.bytes_in_flight() == 0 || self.room() >= len,
+        }
+    }
+
+    fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
+        let timestamp = self.timestamp(now);
+        self.recovery.on_retransmission(timestamp);
+        let record = self.board.retransmit(number, now);
+        let (start, len, fin) = (record.start, record.len(), record.fin);
+        let (payload, cargo) = (record.payload.clone(), record.cargo);
+        let flags = if fin { Flags::ACK | Flags::FIN } else { Flags::ACK };
+        let mut segment = self.build(now, level, start, flags, None);
+        self.attach(&mut segment, level, &payload, cargo, start);
+        self.totals.segments_retransmitted += 1;
+        self.totals.octets_retransmitted += len;
+        self.on_sent(now, len);
+        segment
+    }
+
+    fn on_sent(&mut self, now: Instant, octets: u64) {
+        self.recovery.on_sent(octets);
+        // RFC 6298 §5.1
+        if self.timers.get(Timer::Retransmission).is_none() {
+            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        }
+        if let Some(timeout) = self.config.user_timeout
+            && self.timers.get(Timer::UserTimeout).is_none()
+        {
+            self.timers.set(Timer::UserTimeout, now + timeout);
+        }
+        self.arm_tail_loss_probe(now);
+        self.sent(now);
+    }
+
+    /// RFC 8985 §7.2.
+    pub(super) fn arm_tail_loss_probe(&mut self, now: Instant) {
+        let Some(srtt) = self.rtt.srtt() else { return };
+        if !self.peer.sack || !self.recovery.may_probe(&self.board) {
+            self.timers.stop(Timer::TailLossProbe);
+            return;
+        }
+        let mut wait = srtt * 2;
+        if self.board.len() == 1 {
+            // The peer may delay the acknowledgement of a single segment.
+            wait += super::MAX_ACK_DELAY;
+        }
+        let timeout = self.timers.get(Timer::Retransmission).unwrap_or(Instant::FAR_FUTURE);
+        if now + wait < timeout {
+            self.timers.set(Timer::TailLossProbe, now + wait);
+        } else {
+            self.timers.stop(Timer::TailLossProbe);
+        }
+    }
+
+    /// RFC 5681 §4.1.
+    fn restart_after_idle(&mut self, now: Instant) {
+        let (idle, rto) = (now.saturating_since(self.last_sent), self.rtt.rto());
+        if self.config.idle_restart && self.board.is_empty() && idle > rto {
+            self.congestion_control.on_congestion_event(&CongestionEvent::Idle { idle, rto });
+        }
+    }
+
+    /// A segment with the present acknowledgement goes out.
+    fn sent(&mut self, now: Instant) {
+        self.receiver.ack_sent();
+        self.timers.stop(Timer::DelayedAck);
+        self.clock.last_ack_sent = self.receiver.nxt();
+        self.last_sent = now;
+    }
+
+    fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
+        self.syn_due = false;
+        self.syn_transmissions += 1;
+        self.nxt = 1;
+        let answer = self.state == State::SynReceived;
+        let flags = if answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        let mut segment = self.blank(0, flags);
+        // RFC 7323 §2.2: the window of a SYN is never scaled.
+        segment.header.window = level.window.min(u64::from(u16::MAX)) as u16;
+        let options = &mut segment.options;
+        options.mss = Some((u32::from(self.config.mtu) - self.header_octets()) as u16);
+        // An answer offers only what the SYN offered.
+        options.sack_permitted = if answer { self.peer.sack } else { self.config.sack };
+        let scaling = !answer || self.peer.window_scale.is_some();
+        options.window_scale = scaling.then_some(self.receive_scale);
+        let stamping = if answer { self.peer.timestamps } else { self.config.timestamps };
+        if stamping {
+            options.timestamps = Some(self.timestamps(now));
+        }
+        if self.offers_multipath() {
+            options.control = self.handshake_options.clone();
+        }
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.sent(now);
+        segment
+    }
+
+    /// A middlebox may drop SYNs for their Multipath TCP option: the last attempts to open a
+    /// connection go without.
+    fn offers_multipath(&self) -> bool {
+        self.purpose == Purpose::Join
+            || self.state == State::SynReceived
+            || self.syn_transmissions <= self.config.syn_retries_before_fallback + 1
+    }
+
+    fn send_fin(&mut self, now: Instant, level: &DataLevel) -> Segment {
+        let segment = self.build(now, level, self.nxt, Flags::ACK | Flags::FIN, None);
+        self.board.push(self.nxt, Payload::EMPTY, None, true, now);
+        self.nxt += 1;
+        self.fin_sent = true;
+        self.state = match self.state {
+            State::CloseWait => State::LastAck,
+            _ => State::FinWait1,
+        };
+        self.on_sent(now, 1);
+        segment
+    }
+
+    /// RFC 9293 §3.8.4: an old sequence number makes the peer acknowledge.
+    fn send_probe(&mut self, now: Instant, level: &DataLevel) -> Segment {
+        let segment = self.build(now, level, self.nxt - 1, Flags::ACK, level.bare_data_fin);
+        self.sent(now);
+        segment
+    }
+
+    fn build_reset(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        reason: Option<anabranch_wire::mptcp::MpTcprst>,
+    ) -> Segment {
+        let plain = DataLevel { data_ack: None, keys: None, bare_data_fin: None, ..*level };
+        let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
+        segment.options.control =
+            reason.map(|reason| Box::new(Control { reset: Some(reason), ..Control::default() }));
+        segment
+    }
+
+    /// A segment without payload, its options planned: handshake first, then timestamps, then
+    /// the data sequence signal. Selective acknowledgements take what is left.
+    fn build(
+        &self,
+        now: Instant,
+        level: &DataLevel,
+        start: u64,
+        flags: Flags,
+        bare_data_fin: Option<DataSeq>,
+    ) -> Segment {
+        let mut segment = self.blank(start, flags);
+        segment.header.window = self.window_field(level.window);
+        if self.peer.timestamps {
+            segment.options.timestamps = Some(self.timestamps(now));
+        }
+        if !self.confirmed && self.handshake_options.is_some() {
+            segment.options.control = self.handshake_options.clone();
+        } else if let Some(keys) = level.keys {
+            segment.options.control_mut().capable = Some(keys);
+        } else if let Some(data_ack) = level.data_ack {
+            segment.options.dss = Some(Dss {
+                data_ack: Some(WideOrNarrow::Narrow(data_ack.low32())),
+                mapping: bare_data_fin.map(|data_seq| Mapping {
+                    // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1.
+                    data_seq: WideOrNarrow::Narrow(data_seq.low32()),
+                    subflow_seq: SeqNumber(0),
+                    len: 1,
+                    checksum: None,
+                }),
+                data_fin: bare_data_fin.is_some(),
+            });
+        }
+        segment
+    }
+
+    /// Put the payload and its mapping into a segment.
+    fn attach(
+        &self,
+        segment: &mut Segment,
+        level: &DataLevel,
+        payload: &Payload,
+        cargo: Option<Cargo>,
+        start: u64,
+    ) {
+        segment.payload = payload.clone();
+        if let Some(cargo) = cargo {
+            self.attach_mapping(segment, level, payload, cargo, start);
+        }
+        self.add_sacks(&mut segment.options, payload.len());
+    }
+
+    fn attach_mapping(
+        &self,
+        segment: &mut Segment,
+        level: &DataLevel,
+        payload: &Payload,
+        cargo: Cargo,
+        start: u64,
+    ) {
+        if cargo.with_keys
+            && let Some(keys) = level.keys
+            && let CapableKeys::Both { sender, receiver } = keys.keys
+        {
+            // RFC 8684 §3.1: the mapping of the first data is implied by MP_CAPABLE.
+            let data_len = payload.len() as u16;
+            let keys_with_data =
+                CapableKeys::WithData { sender, receiver, data_len, checksum: None };
+            let capable = MpCapable { keys: keys_with_data, ..keys };
+            segment.options.control_mut().capable = Some(capable);
+            return;
+        }
+        // A mapping and the keys of the third ACK do not fit together; the mapping wins.
+        segment.options.control = None;
+        let dss = segment.options.dss.get_or_insert_default();
+        dss.data_ack = level.data_ack.map(|data_ack| WideOrNarrow::Narrow(data_ack.low32()));
+        dss.mapping = Some(Mapping {
+            data_seq: WideOrNarrow::Narrow(cargo.data_seq.low32()),
+            subflow_seq: SeqNumber(start as u32),
+            len: (payload.len() + usize::from(cargo.data_fin)) as u16,
+            checksum: None,
+        });
+        dss.data_fin = cargo.data_fin;
+    }
+
+    /// As many selective acknowledgements as fit, beside `payload` octets.
+    fn add_sacks(&self, options: &mut TcpOptions, payload: usize) {
+        if !self.peer.sack || !self.receiver.has_sacks() {
+            return;
+        }
+        let in_packet = match payload {
+            usize::MAX => MAX_OPTION_OCTETS,
+            _ => usize::from(self.config.mtu) - self.header_octets() as usize - payload,
+        };
+        let room = in_packet.min(MAX_OPTION_OCTETS).saturating_sub(planned_octets(options));
+        // RFC 2018 §3: two octets and eight for each block, padded to a multiple of four.
+        options.sack = match (room.saturating_sub(4) / 8).min(SackBlocks::MAX) {
+            0 => SackBlocks::default(),
+            blocks => self.receiver.sack_blocks(blocks),
+        };
+    }
+
+    fn blank(&self, start: u64, flags: Flags) -> Segment {
+        let ack =
+            if flags.contains(Flags::ACK) { self.receiver.ack_number() } else { SeqNumber(0) };
+        Segment {
+            source: self.local,
+            destination: self.remote,
+            header: TcpHeader { seq: self.iss + start as u32, ack, flags, window: 0, urgent: 0 },
+            options: TcpOptions::default(),
+            payload: Payload::EMPTY,
+            ecn: 0,
+            checksum_ok: true,
+        }
+    }
+
+    /// The window field, rounded up so that the promised edge never moves back.
+    fn window_field(&self, window: u64) -> u16 {
+        let scaled = window.div_ceil(1 << self.receive_scale);
+        scaled.min(u64::from(u16::MAX)) as u16
+    }
+
+    fn timestamps(&self, now: Instant) -> Timestamps {
+        let echo = self.clock.recent.map_or(0, |(value, _)| value);
+        Timestamps { value: self.timestamp(now), echo }
+    }
+}
+
+/// Octets that the options other than SACK take, padded.
+fn planned_octets(options: &TcpOptions) -> usize {
+    let timestamps = if options.timestamps.is_some() { TIMESTAMP_OCTETS } else { 0 };
+    let signal = match (&options.control, &options.dss) {
+        (Some(_), _) => MAX_OPTION_OCTETS,
+        (None, Some(dss)) if dss.mapping.is_some() => SIGNAL_OCTETS as usize,
+        (None, Some(_)) => DATA_ACK_OCTETS,
+        (None, None) => 0,
+    };
+    timestamps + signal
+}

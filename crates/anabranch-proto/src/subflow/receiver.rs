@@ -1,0 +1,376 @@
+//! The receiving half of a subflow: order, acknowledgements and selective acknowledgements.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Instant, Payload, SackBlock, SackBlocks, SeqNumber};
+
+use crate::config::AckRule;
+use crate::reassembly::Reassembly;
+
+/// Receive state in 64-bit subflow offsets (0 is the peer's SYN).
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// The peer's initial sequence number.
+    irs: SeqNumber,
+    /// RCV.NXT.
+    nxt: u64,
+    /// Offset of the peer's FIN, once seen.
+    fin: Option<u64>,
+    out_of_order: Reassembly,
+    /// Runs beyond `nxt`, most recently changed first. RFC 2018 §4.
+    runs: RecentRuns,
+    /// A range that arrived twice, to be reported once. RFC 2883.
+    duplicate: Option<(u64, u64)>,
+    /// In-order data that the data level has not taken yet.
+    ready: VecDeque<(u64, Payload)>,
+    acks: AckState,
+    /// Largest payload seen: what the peer's full-sized segments look like.
+    full_segment: u64,
+}
+
+/// What an arrival was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It continued the stream (and possibly filled a hole).
+    InOrder,
+    /// It lies beyond a hole.
+    OutOfOrder,
+    /// Nothing of it was new.
+    Duplicate,
+}
+
+/// When to acknowledge.
+#[derive(Clone, Copy, Debug)]
+struct AckState {
+    rule: AckRule,
+    quick_acks_left: u32,
+    octets_unacknowledged: u64,
+    due: AckDue,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AckDue {
+    No,
+    Later,
+    Now,
+}
+
+impl Receiver {
+    pub(crate) fn new(irs: SeqNumber, rule: AckRule) -> Self {
+        Receiver {
+            irs,
+            nxt: 1,
+            fin: None,
+            out_of_order: Reassembly::default(),
+            runs: RecentRuns::default(),
+            duplicate: None,
+            ready: VecDeque::new(),
+            acks: AckState {
+                rule,
+                quick_acks_left: rule.quick_acks,
+                octets_unacknowledged: 0,
+                due: AckDue::No,
+            },
+            full_segment: 0,
+        }
+    }
+
+    /// RCV.NXT as a 64-bit offset.
+    pub(crate) fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    /// RCV.NXT as a sequence number.
+    pub(crate) fn ack_number(&self) -> SeqNumber {
+        self.irs + self.nxt as u32
+    }
+
+    /// The offset of `seq`, relative to RCV.NXT, so negative numbers are the past.
+    pub(crate) fn distance(&self, seq: SeqNumber) -> i64 {
+        i64::from(seq.distance_from(self.ack_number()))
+    }
+
+    /// Has everything up to and including the peer's FIN arrived?
+    pub(crate) fn finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.nxt > fin)
+    }
+
+    /// Octets held beyond a hole.
+    pub(crate) fn out_of_order_octets(&self) -> u64 {
+        self.out_of_order.octets()
+    }
+
+    /// Take the payload of an acceptable segment that starts `distance` octets after RCV.NXT and
+    /// lies, after trimming, within `window` octets of it.
+    pub(crate) fn receive(
+        &mut self,
+        distance: i64,
+        payload: Payload,
+        fin: bool,
+        window: u64,
+    ) -> Arrival {
+        self.full_segment = self.full_segment.max(payload.len() as u64);
+        let end = distance + payload.len() as i64;
+        if fin && self.fin.is_none() && end >= 0 {
+            self.fin = Some(self.nxt + end as u64);
+        }
+        let arrival = self.place(distance, payload, window);
+        self.take_fin();
+        match arrival {
+            Arrival::InOrder if self.runs.is_empty() => {
+                self.acks.on_data(end.max(0) as u64, self.full_segment, fin);
+            }
+            // RFC 5681 §4.2: out-of-order data, data that fills a hole, and duplicates are
+            // acknowledged at once.
+            _ => self.acks.due = AckDue::Now,
+        }
+        self.runs.forget_below(self.nxt);
+        arrival
+    }
+
+    fn place(&mut self, distance: i64, payload: Payload, window: u64) -> Arrival {
+        let len = payload.len() as i64;
+        if distance + len <= 0 {
+            if len > 0 {
+                // RFC 2883 §4: report a segment that was received before.
+                let start = self.nxt.saturating_sub(distance.unsigned_abs());
+                self.duplicate = Some((start, start + len as u64));
+            }
+            return if len > 0 { Arrival::Duplicate } else { Arrival::InOrder };
+        }
+        let skip = (-distance).max(0) as usize;
+        let keep = (window as i64 - distance).clamp(skip as i64, len) as usize;
+        let payload =
+            if skip == 0 && keep == len as usize { payload } else { payload.slice(skip, keep) };
+        if payload.is_empty() {
+            return Arrival::Duplicate;
+        }
+        let start = self.nxt + distance.max(0) as u64;
+        if start > self.nxt {
+            return self.hold(start, payload);
+        }
+        self.deliver(payload);
+        while let Some(payload) = self.out_of_order.pop(self.nxt) {
+            self.deliver(payload);
+        }
+        Arrival::InOrder
+    }
+
+    fn hold(&mut self, start: u64, payload: Payload) -> Arrival {
+        let end = start + payload.len() as u64;
+        let held_before = self.out_of_order.octets();
+        self.out_of_order.insert(0, start, payload);
+        if self.runs.covers(start, end) || self.out_of_order.octets() == held_before {
+            self.duplicate = Some((start, end));
+        }
+        self.runs.add(start, end);
+        Arrival::OutOfOrder
+    }
+
+    fn deliver(&mut self, payload: Payload) {
+        let start = self.nxt;
+        self.nxt += payload.len() as u64;
+        self.ready.push_back((start, payload));
+    }
+
+    fn take_fin(&mut self) {
+        if self.fin == Some(self.nxt) {
+            self.nxt += 1;
+            self.acks.due = AckDue::Now;
+        }
+    }
+
+    /// The next in-order data with its subflow offset.
+    pub(crate) fn poll_ready(&mut self) -> Option<(u64, Payload)> {
+        self.ready.pop_front()
+    }
+
+    /// An acknowledgement must go out at once.
+    pub(crate) fn demand_ack(&mut self) {
+        self.acks.due = AckDue::Now;
+    }
+
+    /// Must an acknowledgement go out at once?
+    pub(crate) fn ack_is_due(&self) -> bool {
+        self.acks.due == AckDue::Now
+    }
+
+    /// Is an acknowledgement waiting for the delayed-ACK timer?
+    pub(crate) fn ack_is_delayed(&self) -> bool {
+        self.acks.due == AckDue::Later
+    }
+
+    /// When a delayed acknowledgement that begins to wait now must go out.
+    pub(crate) fn ack_deadline(&self, now: Instant) -> Instant {
+        now + self.acks.rule.delay
+    }
+
+    /// A segment with the present acknowledgement went out.
+    pub(crate) fn ack_sent(&mut self) {
+        self.acks.due = AckDue::No;
+        self.acks.octets_unacknowledged = 0;
+        self.duplicate = None;
+    }
+
+    /// Up to `room` selective acknowledgements, duplicates first. RFC 2018 §4, RFC 2883 §4.
+    pub(crate) fn sack_blocks(&self, room: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        let all = self.duplicate.into_iter().chain(self.runs.iter());
+        for (start, end) in all.take(room) {
+            blocks.push(SackBlock { start: self.irs + start as u32, end: self.irs + end as u32 });
+        }
+        blocks
+    }
+
+    /// Is there anything to report selectively?
+    pub(crate) fn has_sacks(&self) -> bool {
+        self.duplicate.is_some() || !self.runs.is_empty()
+    }
+}
+
+impl AckState {
+    fn on_data(&mut self, octets: u64, full_segment: u64, fin: bool) {
+        self.octets_unacknowledged += octets;
+        if octets == 0 {
+            return;
+        }
+        // RFC 9293 §3.8.6.3: at least every second full-sized segment.
+        let second = self.octets_unacknowledged >= 2 * full_segment;
+        if second || fin || self.quick_acks_left > 0 {
+            self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
+            self.due = AckDue::Now;
+        } else if self.due == AckDue::No {
+            self.due = AckDue::Later;
+        }
+    }
+}
+
+/// The few most recently changed runs of data beyond the hole.
+#[derive(Clone, Copy, Debug, Default)]
+struct RecentRuns {
+    len: usize,
+    runs: [(u64, u64); RecentRuns::MAX],
+}
+
+impl RecentRuns {
+    const MAX: usize = SackBlocks::MAX;
+
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.runs[..self.len].iter().copied()
+    }
+
+    fn covers(&self, start: u64, end: u64) -> bool {
+        self.iter().any(|run| run.0 <= start && end <= run.1)
+    }
+
+    /// Merge `start..end` with what it touches and put the result first.
+    fn add(&mut self, start: u64, end: u64) {
+        let mut merged = (start, end);
+        let mut kept = [(0, 0); Self::MAX];
+        let mut n = 0;
+        for run in self.iter() {
+            if run.0 <= merged.1 && merged.0 <= run.1 {
+                merged = (merged.0.min(run.0), merged.1.max(run.1));
+            } else {
+                kept[n] = run;
+                n += 1;
+            }
+        }
+        self.len = (n + 1).min(Self::MAX);
+        self.runs[0] = merged;
+        self.runs[1..self.len].copy_from_slice(&kept[..self.len - 1]);
+    }
+
+    fn forget_below(&mut self, nxt: u64) {
+        if self.len == 0 {
+            return;
+        }
+        let mut n = 0;
+        for index in 0..self.len {
+            if self.runs[index].1 > nxt {
+                self.runs[n] = self.runs[index];
+                n += 1;
+            }
+        }
+        self.len = n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Profile;
+    use anabranch_wire::Piece;
+
+    fn receiver() -> Receiver {
+        Receiver::new(SeqNumber(1000), AckRule { quick_acks: 0, ..Profile::Linux.ack_rule() })
+    }
+
+    fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
+        let start = (receiver.nxt() as i64 + distance) as u64;
+        let payload = Payload::from(Piece::pattern(start, len));
+        receiver.receive(distance, payload, false, 100_000)
+    }
+
+    #[test]
+    fn every_second_full_segment_is_acknowledged_at_once() {
+        let mut receiver = receiver();
+        receive(&mut receiver, 0, 1000);
+        assert!(receiver.ack_is_delayed());
+        receive(&mut receiver, 0, 1000);
+        assert!(receiver.ack_is_due());
+        assert_eq!(receiver.ack_number(), SeqNumber(1000 + 1 + 2000));
+    }
+
+    #[test]
+    fn the_run_that_changed_last_is_reported_first() {
+        // RFC 2018 §4
+        let mut receiver = receiver();
+        for distance in [1000, 3000, 5000, 2000] {
+            assert_eq!(receive(&mut receiver, distance, 1000), Arrival::OutOfOrder);
+            assert!(receiver.ack_is_due());
+        }
+        let blocks = receiver.sack_blocks(4);
+        let ends: Vec<_> = blocks.as_slice().iter().map(|b| (b.start.0, b.end.0)).collect();
+        assert_eq!(ends, [(2001, 5001), (6001, 7001)]);
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_once_and_first() {
+        // RFC 2883 §4
+        let mut receiver = receiver();
+        receive(&mut receiver, 0, 2000);
+        assert_eq!(receive(&mut receiver, -1000, 1000), Arrival::Duplicate);
+        assert_eq!(receiver.sack_blocks(4).as_slice()[0].start, SeqNumber(2001));
+        receiver.ack_sent();
+        assert!(!receiver.has_sacks());
+    }
+
+    #[test]
+    fn filling_the_hole_releases_everything_behind_it() {
+        let mut receiver = receiver();
+        receive(&mut receiver, 1000, 1000);
+        receive(&mut receiver, 0, 1000);
+        assert_eq!(receiver.nxt(), 2001);
+        let mut next = 1;
+        while let Some((start, payload)) = receiver.poll_ready() {
+            assert_eq!(start, next);
+            assert!(payload.matches_pattern(start));
+            next += payload.len() as u64;
+        }
+        assert_eq!(next, 2001);
+        assert!(!receiver.has_sacks());
+    }
+
+    #[test]
+    fn what_lies_beyond_the_window_is_cut_off() {
+        let mut receiver = receiver();
+        let payload = Payload::from(Piece::pattern(1, 1000));
+        receiver.receive(0, payload, false, 600);
+        assert_eq!(receiver.nxt(), 601);
+    }
+}

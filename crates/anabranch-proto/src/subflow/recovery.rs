@@ -1,0 +1,302 @@
+//! Loss detection and recovery: RACK-TLP (RFC 8985) with selective acknowledgements, duplicate
+//! acknowledgements without (RFC 6582), proportional rate reduction (RFC 6937), and undoing what
+//! turns out to have been needless (RFC 4015, RFC 3708).
+
+use anabranch_wire::{Duration, Instant};
+
+use super::scoreboard::{Delivered, Scoreboard, Verdict};
+use crate::rtt::RttEstimator;
+use crate::view::Phase;
+
+/// RFC 5681 §3.2, RFC 8985 §6.2: this many segments beyond a hole make it a loss.
+const DUP_THRESHOLD: u64 = 3;
+/// RFC 8985 §6.2 step 4: the reordering window falls back after this many recoveries.
+const REORDERING_PERSISTENCE: u32 = 16;
+
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    phase: Phase,
+    /// Recovery ends when everything sent before it began is acknowledged.
+    point: u64,
+    rack: Rack,
+    prr: ProportionalRate,
+    undo: Option<Undo>,
+    /// Duplicate acknowledgements in a row, for peers without SACK.
+    duplicate_acks: u32,
+    /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
+    probe: Option<Probe>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    end: u64,
+    repeated: bool,
+}
+
+/// RFC 8985 §6.1.
+#[derive(Debug)]
+struct Rack {
+    newest: Option<(Instant, u64)>,
+    rtt: Duration,
+    /// Highest offset delivered.
+    forward: u64,
+    reordering_seen: bool,
+    window_multiplier: u64,
+    persistence: u32,
+    /// One widening per round trip.
+    widened_until: u64,
+}
+
+/// RFC 6937.
+#[derive(Clone, Copy, Debug, Default)]
+struct ProportionalRate {
+    delivered: u64,
+    sent: u64,
+    flight_at_start: u64,
+    quota: u64,
+}
+
+/// What is needed to find a reduction spurious.
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    /// First octet outstanding when the reduction was made.
+    una: u64,
+    /// Our timestamp clock at the first retransmission; `None` until one was made.
+    first_retransmission: Option<u32>,
+    /// Retransmissions that the peer has not reported as duplicates.
+    unreported: i64,
+}
+
+impl Recovery {
+    pub(crate) fn new() -> Self {
+        Recovery {
+            phase: Phase::Open,
+            point: 0,
+            rack: Rack {
+                newest: None,
+                rtt: Duration::ZERO,
+                forward: 0,
+                reordering_seen: false,
+                window_multiplier: 1,
+                persistence: REORDERING_PERSISTENCE,
+                widened_until: 0,
+            },
+            prr: ProportionalRate::default(),
+            undo: None,
+            duplicate_acks: 0,
+            probe: None,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Octets that may be sent in fast recovery. RFC 6937 §3.
+    pub(crate) fn quota(&self) -> u64 {
+        self.prr.quota
+    }
+
+    /// A record was acknowledged. RFC 8985 §6.2 steps 2 and 3.
+    pub(crate) fn on_delivered(&mut self, now: Instant, record: &Delivered, min_rtt: Duration) {
+        let rtt = now.saturating_since(record.sent_at);
+        if record.end < self.rack.forward && !record.retransmitted {
+            self.rack.reordering_seen = true;
+        }
+        self.rack.forward = self.rack.forward.max(record.end);
+        // RFC 8985 §6.2 step 2: an acknowledgement that comes sooner than any round trip is for
+        // an earlier transmission.
+        if record.retransmitted && rtt < min_rtt {
+            return;
+        }
+        if self.rack.newest.is_none_or(|newest| newest < (record.sent_at, record.end)) {
+            self.rack.newest = Some((record.sent_at, record.end));
+            self.rack.rtt = rtt;
+        }
+    }
+
+    /// The peer reports that `segments` arrived twice. RFC 8985 §6.2 step 4, RFC 3708.
+    pub(crate) fn on_duplicate_report(&mut self, una: u64, nxt: u64) {
+        if let Some(undo) = &mut self.undo {
+            undo.unreported -= 1;
+        }
+        if una >= self.rack.widened_until {
+            self.rack.widened_until = nxt;
+            self.rack.window_multiplier += 1;
+            self.rack.persistence = REORDERING_PERSISTENCE;
+        }
+        if let Some(probe) = &mut self.probe
+            && probe.repeated
+        {
+            // RFC 8985 §7.4: the probe was a needless copy, so nothing had been lost.
+            self.probe = None;
+        }
+    }
+
+    /// RFC 8985 §6.2 step 5. Returns when to look again.
+    pub(crate) fn detect(
+        &mut self,
+        now: Instant,
+        board: &mut Scoreboard,
+        rtt: &RttEstimator,
+        mss: u64,
+    ) -> Option<Instant> {
+        let (newest_sent, newest_end) = self.rack.newest?;
+        let window = self.reordering_window(board, rtt, mss);
+        let reach = self.rack.rtt + window;
+        board.detect_lost(|sent_at, end| {
+            if (sent_at, end) >= (newest_sent, newest_end) {
+                return Verdict::InFlight;
+            }
+            let deadline = sent_at + reach;
+            if deadline <= now { Verdict::Lost } else { Verdict::At(deadline) }
+        })
+    }
+
+    /// RFC 8985 §6.2 step 4.
+    fn reordering_window(&self, board: &Scoreboard, rtt: &RttEstimator, mss: u64) -> Duration {
+        if !self.rack.reordering_seen
+            && (self.phase != Phase::Open || board.bytes_sacked() >= DUP_THRESHOLD * mss)
+        {
+            return Duration::ZERO;
+        }
+        let window = Duration::from_nanos(
+            rtt.min_rtt().as_nanos().min(u64::MAX / 64) / 4 * self.rack.window_multiplier.min(64),
+        );
+        window.min(rtt.srtt().unwrap_or(window))
+    }
+
+    /// An acknowledgement without SACK that acknowledges nothing new: the third in a row marks
+    /// the oldest segment lost. RFC 5681 §3.2.
+    pub(crate) fn on_duplicate_ack(&mut self, board: &mut Scoreboard) {
+        self.duplicate_acks += 1;
+        if u64::from(self.duplicate_acks) == DUP_THRESHOLD
+            && let Some(front) = board.front_in_flight()
+        {
+            board.mark_lost(front);
+        }
+    }
+
+    /// An acknowledgement for new data.
+    pub(crate) fn on_advance(&mut self, una: u64, board: &mut Scoreboard, sack: bool) {
+        self.duplicate_acks = 0;
+        // RFC 6582 §3.2 step 3: a partial acknowledgement shows the next hole.
+        if !sack
+            && self.phase == Phase::Recovery
+            && una < self.point
+            && let Some(front) = board.front_in_flight()
+        {
+            board.mark_lost(front);
+        }
+    }
+
+    /// Loss was found while nothing was known to be lost: begin fast recovery.
+    pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, flight: u64) {
+        self.phase = Phase::Recovery;
+        self.point = nxt;
+        self.prr = ProportionalRate { flight_at_start: flight.max(1), ..Default::default() };
+        self.begin_undo(una);
+    }
+
+    /// The retransmission timer expired.
+    pub(crate) fn enter_loss(&mut self, una: u64, nxt: u64) {
+        if self.phase != Phase::Loss {
+            self.begin_undo(una);
+        }
+        self.phase = Phase::Loss;
+        self.point = nxt;
+        self.probe = None;
+        self.duplicate_acks = 0;
+    }
+
+    fn begin_undo(&mut self, una: u64) {
+        self.undo = Some(Undo { una, first_retransmission: None, unreported: 0 });
+    }
+
+    /// Everything outstanding when recovery began is acknowledged: true if it is over.
+    pub(crate) fn leave_if_done(&mut self, una: u64) -> bool {
+        let done = self.phase != Phase::Open && una >= self.point;
+        if done {
+            self.phase = Phase::Open;
+            self.rack.persistence = self.rack.persistence.saturating_sub(1);
+            if self.rack.persistence == 0 {
+                self.rack.window_multiplier = 1;
+            }
+        }
+        done
+    }
+
+    /// A segment went out again, when our timestamp clock stood at `timestamp`.
+    pub(crate) fn on_retransmission(&mut self, timestamp: u32) {
+        if let Some(undo) = &mut self.undo {
+            undo.first_retransmission.get_or_insert(timestamp);
+            undo.unreported += 1;
+        }
+    }
+
+    /// Does an acknowledgement up to `una` that echoes `echo` prove that the reduction was not
+    /// needed? RFC 3522: it answers a transmission made before the first retransmission.
+    /// RFC 3708: all retransmissions arrived as duplicates.
+    pub(crate) fn is_spurious(&mut self, una: u64, echo: Option<u32>) -> bool {
+        let Some(undo) = self.undo else { return false };
+        let Some(first) = undo.first_retransmission else { return false };
+        let answered_original =
+            echo.is_some_and(|echo| (echo.wrapping_sub(first) as i32) < 0 && una > undo.una);
+        let all_duplicates = undo.unreported <= 0 && una > undo.una;
+        let spurious = answered_original || all_duplicates;
+        if spurious {
+            self.undo = None;
+            self.phase = Phase::Open;
+        } else if self.phase == Phase::Open && una > self.point {
+            self.undo = None;
+        }
+        spurious
+    }
+
+    /// RFC 6937 §3: how much may be sent, after `delivered` octets arrived.
+    pub(crate) fn on_progress(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, mss: u64) {
+        if self.phase != Phase::Recovery {
+            return;
+        }
+        let prr = &mut self.prr;
+        prr.delivered += delivered;
+        let quota = if in_flight > ssthresh {
+            let share = u128::from(prr.delivered) * u128::from(ssthresh);
+            let share = share.div_ceil(u128::from(prr.flight_at_start));
+            u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(prr.sent)
+        } else {
+            // Slow-start reduction bound: catch up, by at most one segment per acknowledgement.
+            let catch_up = prr.delivered.saturating_sub(prr.sent).max(delivered) + mss;
+            (ssthresh - in_flight).min(catch_up)
+        };
+        // The first retransmission goes out whatever the formula says.
+        prr.quota = if prr.sent == 0 { quota.max(mss) } else { quota };
+    }
+
+    /// `octets` went out, new or again.
+    pub(crate) fn on_sent(&mut self, octets: u64) {
+        self.prr.sent += octets;
+        self.prr.quota = self.prr.quota.saturating_sub(octets);
+    }
+
+    /// May a tail loss probe be planned? RFC 8985 §7.2.
+    pub(crate) fn may_probe(&self, board: &Scoreboard) -> bool {
+        self.phase == Phase::Open && self.probe.is_none() && board.bytes_sacked() == 0
+    }
+
+    /// A tail loss probe went out. RFC 8985 §7.3.
+    pub(crate) fn on_probe_sent(&mut self, end: u64, repeated: bool) {
+        self.probe = Some(Probe { end, repeated });
+    }
+
+    /// RFC 8985 §7.4: true if an acknowledgement up to `una` shows that the probe repaired a
+    /// loss, to which congestion control must respond.
+    pub(crate) fn probe_repaired_loss(&mut self, una: u64, reported_duplicate: bool) -> bool {
+        let Some(probe) = self.probe else { return false };
+        if una < probe.end {
+            return false;
+        }
+        self.probe = None;
+        probe.repeated && !reported_duplicate
+    }
+}

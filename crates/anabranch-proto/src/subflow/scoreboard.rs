@@ -1,0 +1,420 @@
+//! What was sent on a subflow and not yet acknowledged. RFC 6675's scoreboard, in a ring.
+//!
+//! Records stand in the order of the subflow's sequence space and are named by a number that
+//! never changes. Each octet is marked sacked or lost at most once per transmission, and runs of
+//! sacked records are skipped, so the work per acknowledgement does not grow with the window.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Instant, Payload};
+
+use super::Cargo;
+
+/// One segment's worth of the sequence space.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    /// Subflow offset of the first octet.
+    pub(crate) start: u64,
+    pub(crate) payload: Payload,
+    /// What the data level attached.
+    pub(crate) cargo: Option<Cargo>,
+    /// Carries the subflow's FIN, after the payload.
+    pub(crate) fin: bool,
+    /// Time of the last transmission.
+    pub(crate) sent_at: Instant,
+    /// Transmissions after the first.
+    pub(crate) retransmissions: u16,
+    in_flight: bool,
+    lost: bool,
+    sacked: bool,
+    /// If sacked: distance to a record that may not be.
+    skip: u32,
+}
+
+/// A record that has just been acknowledged, cumulatively or selectively.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivered {
+    pub(crate) len: u64,
+    pub(crate) end: u64,
+    pub(crate) sent_at: Instant,
+    pub(crate) retransmitted: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Scoreboard {
+    records: VecDeque<Sent>,
+    /// Number of the first record.
+    base: u64,
+    in_flight: u64,
+    sacked: u64,
+    /// Records to be sent again, by number, in the order they were found lost; may be stale.
+    lost: VecDeque<u64>,
+    /// Retransmitted records with the time, in the order of retransmission; may be stale.
+    resent: VecDeque<(u64, Instant)>,
+    /// First record that the walk over first transmissions has not passed.
+    first_transmission: u64,
+}
+
+impl Sent {
+    pub(crate) fn len(&self) -> u64 {
+        self.payload.len() as u64 + u64::from(self.fin)
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.len()
+    }
+
+    fn delivered(&self) -> Delivered {
+        Delivered {
+            len: self.len(),
+            end: self.end(),
+            sent_at: self.sent_at,
+            retransmitted: self.retransmissions > 0,
+        }
+    }
+}
+
+impl Scoreboard {
+    /// Octets sent and neither acknowledged nor deemed lost: RFC 6675's pipe.
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Octets acknowledged selectively only.
+    pub(crate) fn bytes_sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Number of the last record.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.records.len().checked_sub(1).map(|offset| self.base + offset as u64)
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&Sent> {
+        self.records.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// A segment goes out for the first time.
+    pub(crate) fn push(
+        &mut self,
+        start: u64,
+        payload: Payload,
+        cargo: Option<Cargo>,
+        fin: bool,
+        now: Instant,
+    ) {
+        let record = Sent {
+            start,
+            payload,
+            cargo,
+            fin,
+            sent_at: now,
+            retransmissions: 0,
+            in_flight: true,
+            lost: false,
+            sacked: false,
+            skip: 0,
+        };
+        self.in_flight += record.len();
+        self.records.push_back(record);
+    }
+
+    /// Everything below `una` is acknowledged. `delivered` is told of each record that was not
+    /// known to have arrived.
+    pub(crate) fn acknowledge(&mut self, una: u64, mut delivered: impl FnMut(Delivered)) {
+        while let Some(record) = self.records.pop_front_if(|record| record.end() <= una) {
+            self.base += 1;
+            if record.in_flight {
+                self.in_flight -= record.len();
+            }
+            if record.sacked {
+                self.sacked -= record.len();
+            } else {
+                delivered(record.delivered());
+            }
+        }
+        if let Some(front) = self.records.front_mut()
+            && front.start < una
+        {
+            // A middlebox split the segment and only its head has arrived.
+            let octets = una - front.start;
+            front.payload = front.payload.slice(octets as usize, front.payload.len());
+            front.start = una;
+            if front.in_flight {
+                self.in_flight -= octets;
+            }
+            if front.sacked {
+                self.sacked -= octets;
+            }
+        }
+        self.first_transmission = self.first_transmission.max(self.base);
+    }
+
+    /// Octets `start..end` are acknowledged selectively; only whole records count.
+    pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(Delivered)) {
+        let mut index = self.records.partition_point(|record| record.start < start);
+        loop {
+            index = self.skip_sacked(index);
+            let Some(record) = self.records.get_mut(index) else { break };
+            if record.end() > end {
+                break;
+            }
+            let len = record.len();
+            if record.in_flight {
+                record.in_flight = false;
+                self.in_flight -= len;
+            }
+            record.lost = false;
+            record.sacked = true;
+            record.skip = 1;
+            self.sacked += len;
+            delivered(record.delivered());
+        }
+    }
+
+    /// Index of the first record at or after `index` that is not sacked, shortening the way for
+    /// the next who asks.
+    fn skip_sacked(&mut self, index: usize) -> usize {
+        let mut end = index;
+        while let Some(record) = self.records.get(end)
+            && record.sacked
+        {
+            end += record.skip as usize;
+        }
+        let mut at = index;
+        while at < end {
+            let record = &mut self.records[at];
+            let step = record.skip as usize;
+            record.skip = u32::try_from(end - at).unwrap_or(u32::MAX);
+            at += step;
+        }
+        end
+    }
+
+    /// Deem a record lost, if it is in flight.
+    pub(crate) fn mark_lost(&mut self, number: u64) {
+        let Some(index) = number.checked_sub(self.base) else { return };
+        let Some(record) = self.records.get_mut(index as usize) else { return };
+        if record.sacked || record.lost {
+            return;
+        }
+        if record.in_flight {
+            record.in_flight = false;
+            self.in_flight -= record.len();
+        }
+        record.lost = true;
+        self.lost.push_back(number);
+    }
+
+    /// Deem everything lost that is not sacked, oldest first: a timeout. RFC 6298 §5.4,
+    /// RFC 6675 §5.1.
+    pub(crate) fn mark_all_lost(&mut self) {
+        self.lost.clear();
+        self.resent.clear();
+        for (offset, record) in self.records.iter_mut().enumerate() {
+            if record.sacked {
+                continue;
+            }
+            record.lost = true;
+            record.in_flight = false;
+            self.lost.push_back(self.base + offset as u64);
+        }
+        self.in_flight = 0;
+        self.first_transmission = self.base + self.records.len() as u64;
+    }
+
+    /// The peer broke its promise to keep what it acknowledged selectively, or may have.
+    /// RFC 2018 §8: after a timeout, forget what was sacked.
+    pub(crate) fn forget_sacks(&mut self) {
+        for record in &mut self.records {
+            record.sacked = false;
+        }
+        self.sacked = 0;
+    }
+
+    /// The losses that were assumed did not happen: what has not been sent again is in flight.
+    pub(crate) fn undo_losses(&mut self) {
+        self.lost.clear();
+        for (offset, record) in self.records.iter_mut().enumerate() {
+            if record.lost {
+                record.lost = false;
+                record.in_flight = true;
+                self.in_flight += record.len();
+                if record.retransmissions > 0 {
+                    self.resent.push_back((self.base + offset as u64, record.sent_at));
+                }
+            }
+        }
+        self.first_transmission = self.base;
+    }
+
+    /// The next record to send again.
+    pub(crate) fn next_lost(&mut self) -> Option<u64> {
+        while let Some(&number) = self.lost.front() {
+            if self.get(number).is_some_and(|record| record.lost) {
+                return Some(number);
+            }
+            self.lost.pop_front();
+        }
+        None
+    }
+
+    /// A record goes out again: returns it as it is to be sent.
+    pub(crate) fn retransmit(&mut self, number: u64, now: Instant) -> &Sent {
+        self.resent.push_back((number, now));
+        let record = &mut self.records[(number - self.base) as usize];
+        if !record.in_flight {
+            record.in_flight = true;
+            self.in_flight += record.len();
+        }
+        record.lost = false;
+        record.sent_at = now;
+        record.retransmissions += 1;
+        record
+    }
+
+    /// Deem lost every record in flight for which `is_lost` says so; stops, per transmission
+    /// order, at the first for which it gives a later deadline, and returns the earliest such
+    /// deadline. RFC 8985 §6.2 step 5, walked in the order of transmission.
+    pub(crate) fn detect_lost(
+        &mut self,
+        is_lost: impl Fn(Instant, u64) -> Verdict,
+    ) -> Option<Instant> {
+        let mut deadline = None;
+        let mut number = self.first_transmission.max(self.base);
+        while let Some(record) = self.get(number) {
+            if record.in_flight && record.retransmissions == 0 {
+                match is_lost(record.sent_at, record.end()) {
+                    Verdict::Lost => self.mark_lost(number),
+                    Verdict::At(at) => {
+                        deadline = Some(at);
+                        break;
+                    }
+                    Verdict::InFlight => break,
+                }
+            }
+            number += 1;
+        }
+        self.first_transmission = number;
+        while let Some(&(number, sent_at)) = self.resent.front() {
+            let current =
+                self.get(number).filter(|record| record.in_flight && record.sent_at == sent_at);
+            let verdict = current.map(|record| is_lost(sent_at, record.end()));
+            match verdict {
+                None => {}
+                Some(Verdict::Lost) => self.mark_lost(number),
+                Some(Verdict::At(at)) => {
+                    return Some(deadline.map_or(at, |other: Instant| other.min(at)));
+                }
+                Some(Verdict::InFlight) => break,
+            }
+            self.resent.pop_front();
+        }
+        deadline
+    }
+
+    /// The oldest record, if it is not deemed lost already.
+    pub(crate) fn front_in_flight(&self) -> Option<u64> {
+        self.records.front().filter(|record| record.in_flight).map(|_| self.base)
+    }
+}
+
+/// What loss detection says of one transmission.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verdict {
+    /// Lost.
+    Lost,
+    /// Lost unless acknowledged by then.
+    At(Instant),
+    /// Nothing known: and nothing is known of later transmissions either.
+    InFlight,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::{Duration, Piece};
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for n in 0..segments {
+            board.push(1 + n * 100, Payload::from(Piece::pattern(0, 100)), None, false, at(n));
+        }
+        board
+    }
+
+    #[test]
+    fn acknowledged_and_sacked_octets_leave_the_flight_once() {
+        let mut board = board(10);
+        let mut delivered = 0;
+        board.sack(301, 501, |_| delivered += 1);
+        board.sack(201, 601, |_| delivered += 1);
+        assert_eq!((delivered, board.bytes_in_flight(), board.bytes_sacked()), (4, 600, 400));
+        board.acknowledge(601, |_| delivered += 1);
+        assert_eq!((delivered, board.bytes_in_flight(), board.bytes_sacked()), (6, 400, 0));
+    }
+
+    #[test]
+    fn a_partly_covered_record_is_not_sacked() {
+        let mut board = board(3);
+        board.sack(101, 250, |_| {});
+        assert_eq!(board.bytes_sacked(), 100);
+    }
+
+    #[test]
+    fn lost_records_are_sent_again_in_order_and_stale_ones_skipped() {
+        let mut board = board(5);
+        for number in [0, 1, 3] {
+            board.mark_lost(number);
+        }
+        assert_eq!(board.bytes_in_flight(), 200);
+        board.acknowledge(101, |_| {});
+        assert_eq!(board.next_lost(), Some(1));
+        board.retransmit(1, at(100));
+        assert_eq!(board.next_lost(), Some(3));
+        assert_eq!(board.bytes_in_flight(), 300);
+    }
+
+    #[test]
+    fn a_split_segment_is_trimmed() {
+        let mut board = board(2);
+        board.acknowledge(51, |_| {});
+        assert_eq!(board.bytes_in_flight(), 150);
+        assert_eq!(board.get(0).expect("still there").start, 51);
+    }
+
+    #[test]
+    fn loss_detection_walks_first_transmissions_and_retransmissions_in_time_order() {
+        let mut board = board(4);
+        let until = |limit: Instant| {
+            move |sent_at: Instant, _| {
+                if sent_at < limit { Verdict::Lost } else { Verdict::InFlight }
+            }
+        };
+        board.detect_lost(until(at(2)));
+        assert_eq!(board.next_lost(), Some(0));
+        board.retransmit(0, at(10));
+        board.retransmit(1, at(11));
+        assert_eq!(board.next_lost(), None);
+        board.detect_lost(until(at(11)));
+        // 2 and 3 by their first transmission, 0 by its retransmission; 1 was resent too late.
+        let mut lost = Vec::new();
+        while let Some(number) = board.next_lost() {
+            lost.push(number);
+            board.retransmit(number, at(20));
+        }
+        assert_eq!(lost, [2, 3, 0]);
+    }
+}

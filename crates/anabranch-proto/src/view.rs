@@ -1,0 +1,158 @@
+//! What a policy sees of a connection: copies, never the engine itself.
+
+use anabranch_wire::Duration;
+
+/// Names a subflow of a connection. Slots are reused, generations are not, so a stale name is
+/// recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubflowId {
+    /// Index into the array of views, below [`SubflowSet::CAPACITY`].
+    pub slot: u8,
+    /// How many subflows used the slot before.
+    pub generation: u32,
+}
+
+/// A set of subflows, as a bit mask over slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubflowSet(u32);
+
+/// The state of one subflow, copied for policies. The connection keeps one array of views,
+/// indexed by slot; an unused slot has [`Usability::Closed`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SubflowView {
+    /// Who this is.
+    pub id: SubflowId,
+    /// Identifier of the local address. RFC 8684 §3.2.
+    pub local_address_id: u8,
+    /// Identifier of the remote address.
+    pub remote_address_id: u8,
+    /// May it carry data?
+    pub usability: Usability,
+    /// Either end marked it as backup. RFC 8684 §3.3.8.
+    pub backup: bool,
+    /// Where loss recovery stands.
+    pub phase: Phase,
+    /// Largest payload of one data segment, in octets, options accounted for.
+    pub mss: u32,
+    /// Congestion window in octets.
+    pub cwnd: u64,
+    /// Slow-start threshold in octets; `u64::MAX` before the first loss.
+    pub ssthresh: u64,
+    /// Octets sent and neither acknowledged nor deemed lost.
+    pub bytes_in_flight: u64,
+    /// Octets that congestion control lets the subflow send now.
+    pub room: u64,
+    /// Smoothed round-trip time; `None` before the first sample. RFC 6298.
+    pub srtt: Option<Duration>,
+    /// Round-trip time variation.
+    pub rttvar: Duration,
+    /// Smallest round-trip time seen.
+    pub min_rtt: Duration,
+}
+
+/// May a subflow carry data?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usability {
+    /// Established at both ends.
+    Usable,
+    /// Its retransmission timer expired and nothing was acknowledged since: no new data until it
+    /// answers again.
+    PotentiallyFailed,
+    /// The handshake is still going on.
+    Opening,
+    /// Closing, or an unused slot.
+    Closed,
+}
+
+/// Where a subflow's loss recovery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing deemed lost.
+    Open,
+    /// Fast recovery. RFC 6675, RFC 8985.
+    Recovery,
+    /// After a retransmission timeout. RFC 6298 §5.
+    Loss,
+}
+
+impl SubflowSet {
+    /// Most subflows a connection can have.
+    pub const CAPACITY: usize = 32;
+    /// No subflow.
+    pub const EMPTY: SubflowSet = SubflowSet(0);
+
+    /// The set of the subflow in `slot` alone.
+    pub fn of(slot: u8) -> Self {
+        SubflowSet(1 << slot)
+    }
+
+    /// Is the subflow in `slot` a member?
+    pub fn contains(self, slot: u8) -> bool {
+        self.0 & (1 << slot) != 0
+    }
+
+    /// Add the subflow in `slot`.
+    pub fn insert(&mut self, slot: u8) {
+        self.0 |= 1 << slot;
+    }
+
+    /// Take out the subflow in `slot`.
+    pub fn remove(&mut self, slot: u8) {
+        self.0 &= !(1 << slot);
+    }
+
+    /// Has the set no member?
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl SubflowView {
+    /// May it carry data, and does congestion control let it send a full segment now?
+    pub fn can_send(&self) -> bool {
+        self.usability == Usability::Usable && self.room >= u64::from(self.mss)
+    }
+
+    /// Smoothed round-trip time, or "unknown, longer than any".
+    pub fn srtt_or_max(&self) -> Duration {
+        self.srtt.unwrap_or(Duration::MAX)
+    }
+
+    /// Is the window still below the slow-start threshold?
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A usable subflow in congestion avoidance with room for one segment.
+    pub(crate) fn view(slot: u8, srtt_ms: u64) -> SubflowView {
+        SubflowView {
+            id: SubflowId { slot, generation: 0 },
+            local_address_id: slot,
+            remote_address_id: 0,
+            usability: Usability::Usable,
+            backup: false,
+            phase: Phase::Open,
+            mss: 1000,
+            cwnd: 20_000,
+            ssthresh: 10_000,
+            bytes_in_flight: 19_000,
+            room: 1_000,
+            srtt: Some(Duration::from_millis(srtt_ms)),
+            rttvar: Duration::ZERO,
+            min_rtt: Duration::from_millis(srtt_ms),
+        }
+    }
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let mut set = SubflowSet::of(3);
+        set.insert(31);
+        set.remove(3);
+        assert!(set.contains(31) && !set.contains(3) && !set.is_empty());
+    }
+}
