@@ -11,17 +11,19 @@ pub mod mptcp;
 pub mod pattern;
 mod payload;
 pub mod pcap;
+mod reader;
 mod segment;
 mod seq;
 mod tcp;
 mod tcp_option;
 mod time;
 
-
-pub use error::ParseError;
+pub use checksum::{Checksum, dss_checksum};
+pub use error::{EmitError, Lengths, ParseError};
+pub use ip::{IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, ip_header_octets};
 pub use payload::{Payload, Piece};
 pub use segment::{Endpoint, Segment};
 pub use seq::{DataSeq, SeqNumber};
-pub use tcp::{Flags, TcpHeader};
+pub use tcp::{Flags, HEADER_OCTETS as TCP_HEADER_OCTETS, TcpHeader};
 pub use tcp_option::{MAX_OPTION_OCTETS, SackBlock, SackBlocks, TcpOptions, Timestamps};
 pub use time::{Duration, Instant};
