@@ -14,9 +14,8 @@ pub const PERIOD: u64 = 65_521;
 /// Longest slice that [`slice`] can lend, in octets.
 pub const MAX_SLICE: usize = 1 << 16;
 
-static OCTETS: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    (0..PERIOD as usize + MAX_SLICE).map(|n| octet(n as u64 % PERIOD)).collect()
-});
+static OCTETS: LazyLock<Vec<u8>> =
+    LazyLock::new(|| (0..PERIOD as usize + MAX_SLICE).map(|n| octet(n as u64 % PERIOD)).collect());
 
 /// The phase (offset modulo [`PERIOD`]) of stream offset `offset`.
 pub fn phase_of(offset: u64) -> u32 {

@@ -68,9 +68,11 @@ impl Piece {
             return Ok(());
         }
         match (&mut *self, &next) {
-            (Piece::Pattern { phase, len }, Piece::Pattern { phase: next_phase, len: next_len })
-                if pattern::phase_of(u64::from(*phase) + u64::from(*len)) == *next_phase
-                    && len.checked_add(*next_len).is_some() =>
+            (
+                Piece::Pattern { phase, len },
+                Piece::Pattern { phase: next_phase, len: next_len },
+            ) if pattern::phase_of(u64::from(*phase) + u64::from(*len)) == *next_phase
+                && len.checked_add(*next_len).is_some() =>
             {
                 *len += next_len;
                 Ok(())
