@@ -128,7 +128,7 @@ impl TcpOptions {
         if self.control.is_some() || self.unknown.is_some() {
             len += self.boxed_octets_len();
         }
-        len.next_multiple_of(4)
+        (len + 3) & !3
     }
 
     /// Append the options, padded to a multiple of 4 octets with NOPs at the end.
@@ -208,7 +208,7 @@ impl TcpOptions {
 
     /// Store one whole Multipath TCP option, under the same conditions.
     fn take_mptcp(&mut self, option: &[u8]) -> bool {
-        // RFC 8684 §3: an option that is not understood, or malformed, is ignored.
+        // RFC 9293 §3.1: an option that is not understood is ignored, its segment is not.
         let Some(subtype) = Subtype::of(option) else { return false };
         match subtype {
             Subtype::Dss => store(&mut self.dss, Dss::parse(option)),

@@ -116,7 +116,8 @@ fn unknown_kinds_and_subtypes_survive_raw() {
 
 #[test]
 fn options_of_a_wrong_length_survive_raw() {
-    // RFC 8684 §3: a malformed Multipath TCP option is ignored, the segment is not.
+    // RFC 9293 §3.1: what is not understood is ignored without error; its length tells where
+    // the next option begins.
     let octets =
         [2, 3, 5, 3, 4, 7, 0, 4, 3, 0, 5, 2, 8, 2, 30, 4, 0x50, 1, 30, 2, 30, 4, 0x20, 0x01];
     let options = TcpOptions::parse(&octets).unwrap();
