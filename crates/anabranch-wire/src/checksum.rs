@@ -1,1 +1,211 @@
-//! checksum
+//! The Internet checksum (RFC 1071), and the two that are built on it: TCP's and the DSS option's.
+
+use std::net::IpAddr;
+
+use crate::ip::PROTOCOL_TCP;
+use crate::{DataSeq, Payload, SeqNumber};
+
+/// A running Internet checksum: the one's complement sum of big-endian 16-bit words.
+///
+/// Octets may come in slices of any length, odd ones included: the result is that of their
+/// concatenation, padded with one zero octet if its length is odd.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Checksum {
+    /// One's complement sum in 64 bits, congruent to the 16-bit one.
+    sum: u64,
+    /// Has an odd number of octets been added, so that the next one is the low half of a word?
+    odd: bool,
+}
+
+/// Checksum of a DSS mapping of `len` octets (a DATA_FIN counts as one) whose octets on the
+/// subflow are `payload`. RFC 8684 §3.3.1.
+pub fn dss_checksum(data_seq: DataSeq, subflow_seq: SeqNumber, len: u16, payload: &Payload) -> u16 {
+    let mut checksum = Checksum::of_dss_pseudo_header(data_seq, subflow_seq, len);
+    checksum.add_payload(payload);
+    checksum.finish()
+}
+
+impl Checksum {
+    /// The sum of nothing.
+    pub const fn new() -> Self {
+        Checksum { sum: 0, odd: false }
+    }
+
+    /// The sum of the pseudo-header that TCP over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1)
+    /// prepends to a segment of `tcp_octets` octets, header and options included.
+    pub fn of_tcp_pseudo_header(source: IpAddr, destination: IpAddr, tcp_octets: usize) -> Self {
+        let mut checksum = Checksum::new();
+        for address in [source, destination] {
+            match address {
+                IpAddr::V4(address) => checksum.add(&address.octets()),
+                IpAddr::V6(address) => checksum.add(&address.octets()),
+            }
+        }
+        // The 16-bit length of IPv4 and the 32-bit length of IPv6 add the same to the sum.
+        checksum.add_words(tcp_octets as u64);
+        checksum.add_words(u64::from(PROTOCOL_TCP));
+        checksum
+    }
+
+    /// The sum of the pseudo-header of a DSS mapping. A receiver starts from it, adds the
+    /// mapping's octets as they arrive on the subflow, and asks [`Checksum::verifies`].
+    pub fn of_dss_pseudo_header(data_seq: DataSeq, subflow_seq: SeqNumber, len: u16) -> Self {
+        let mut checksum = Checksum::new();
+        // RFC 8684 §3.3.1: the DSN enters in full even when the option carries 4 octets of it.
+        checksum.add_words(data_seq.0);
+        checksum.add_words(u64::from(subflow_seq.0));
+        checksum.add_words(u64::from(len));
+        checksum
+    }
+
+    /// Add octets.
+    pub fn add(&mut self, octets: &[u8]) {
+        let mut octets = octets;
+        if self.odd
+            && let [low_half, rest @ ..] = octets
+        {
+            self.add_words(u64::from(*low_half));
+            self.odd = false;
+            octets = rest;
+        }
+        let (eights, rest) = octets.as_chunks();
+        for eight in eights {
+            self.add_words(u64::from_be_bytes(*eight));
+        }
+        let (pairs, rest) = rest.as_chunks();
+        for pair in pairs {
+            self.add_words(u64::from(u16::from_be_bytes(*pair)));
+        }
+        if let [high_half] = rest {
+            self.add_words(u64::from(*high_half) << 8);
+            self.odd = true;
+        }
+    }
+
+    /// Add the octets of a payload.
+    pub fn add_payload(&mut self, payload: &Payload) {
+        payload.for_each_slice(|octets| self.add(octets));
+    }
+
+    /// The checksum: the complement of the sum.
+    pub const fn finish(self) -> u16 {
+        !self.fold()
+    }
+
+    /// Does `checksum`, as received, belong to the octets added? With the checksum field itself
+    /// among the octets added, ask for 0.
+    ///
+    /// 0x0000 and 0xffff are the same number in one's complement: either stands for the other.
+    pub const fn verifies(self, checksum: u16) -> bool {
+        let sum = self.fold() as u32 + checksum as u32;
+        sum == 0xffff || sum == 0x1_fffe
+    }
+
+    /// Add four 16-bit words at once: 2⁶⁴ − 1 is a multiple of 2¹⁶ − 1, so a 64-bit sum with
+    /// end-around carry is congruent to the 16-bit one.
+    const fn add_words(&mut self, words: u64) {
+        let (sum, carry) = self.sum.overflowing_add(words);
+        // After a carry the sum is at most 2⁶⁴ − 2: this does not overflow.
+        self.sum = sum + carry as u64;
+    }
+
+    /// The sum in 16 bits; 0 only if all words were 0.
+    const fn fold(self) -> u16 {
+        let mut sum = self.sum;
+        while sum > 0xffff {
+            sum = (sum >> 16) + (sum & 0xffff);
+        }
+        sum as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Piece;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    fn sum_of(octets: &[u8]) -> u16 {
+        let mut checksum = Checksum::new();
+        checksum.add(octets);
+        checksum.finish()
+    }
+
+    /// RFC 1071 §4.1, transcribed as plainly as possible.
+    fn reference(octets: &[u8]) -> u16 {
+        let mut sum = 0u32;
+        for pair in octets.chunks(2) {
+            sum += u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    #[test]
+    fn the_example_of_rfc_1071_has_its_sum() {
+        // RFC 1071 §3: 0001 f203 f4f5 f6f7 sum to ddf2 after folding.
+        assert_eq!(sum_of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    }
+
+    #[test]
+    fn an_odd_length_is_padded_with_zero() {
+        assert_eq!(sum_of(&[0x12, 0x34, 0x56]), !(0x1234 + 0x5600));
+        assert_eq!(sum_of(&[]), 0xffff);
+    }
+
+    #[test]
+    fn dss_checksum_by_hand() {
+        // RFC 8684 §3.3.1. Words: DSN 0000 0001 0000 0002, SSN 0000 0003, length 0003, zeros,
+        // octets 6162 6300: 1 + 2 + 3 + 3 + 0x6162 + 0x6300 = 0xc46b.
+        let payload = Payload::from(Bytes::from_static(b"abc"));
+        let checksum = dss_checksum(DataSeq(0x1_0000_0002), SeqNumber(3), 3, &payload);
+        assert_eq!(checksum, !0xc46b);
+    }
+
+    #[test]
+    fn dss_checksum_uses_all_64_bits_of_the_data_sequence_number() {
+        // RFC 8684 §3.3.1
+        let of = |dsn| dss_checksum(DataSeq(dsn), SeqNumber(1), 0, &Payload::EMPTY);
+        assert_ne!(of(0x1_0000_0000), of(0));
+        assert_ne!(of(1 << 48), of(0));
+    }
+
+    #[test]
+    fn a_mapping_summed_in_pieces_verifies() {
+        // RFC 8684 §3.3.1
+        let payload = Payload::new(Piece::pattern(7, 1001), Bytes::from_static(b"odd").into());
+        let expected = dss_checksum(DataSeq(u64::MAX), SeqNumber(9), 1004, &payload);
+        let mut pieces = Checksum::of_dss_pseudo_header(DataSeq(u64::MAX), SeqNumber(9), 1004);
+        for (from, to) in [(0, 1), (1, 400), (400, 401), (401, 1002), (1002, 1004)] {
+            pieces.add_payload(&payload.slice(from, to));
+        }
+        assert!(pieces.verifies(expected));
+        assert!(!pieces.verifies(expected ^ 0x0100));
+    }
+
+    #[test]
+    fn both_zeros_of_ones_complement_verify() {
+        let mut checksum = Checksum::new();
+        checksum.add(&[0xff, 0xff]);
+        assert!(checksum.verifies(0x0000) && checksum.verifies(0xffff));
+        assert!(Checksum::new().verifies(0xffff) && !Checksum::new().verifies(0x0000));
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_sum_of_the_whole(
+            octets in prop::collection::vec(any::<u8>(), 0..200),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        ) {
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(octets.len() + 1)).collect();
+            cuts.extend([0, octets.len()]);
+            cuts.sort_unstable();
+            let mut checksum = Checksum::new();
+            for ends in cuts.windows(2) {
+                checksum.add(&octets[ends[0]..ends[1]]);
+            }
+            prop_assert_eq!(checksum.finish(), reference(&octets));
+        }
+    }
+}

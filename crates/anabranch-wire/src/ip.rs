@@ -1,1 +1,333 @@
-//! ip
+//! IPv4 and IPv6 headers around a TCP segment. RFC 791, RFC 8200.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::reader::Reader;
+use crate::{Checksum, EmitError, ParseError};
+
+/// Octets of an IPv4 header without options.
+pub const IPV4_HEADER_OCTETS: usize = 20;
+
+/// Octets of an IPv6 header without extension headers.
+pub const IPV6_HEADER_OCTETS: usize = 40;
+
+/// Protocol number of TCP, in IPv4 and IPv6 alike. RFC 9293 §3.1.
+pub(crate) const PROTOCOL_TCP: u8 = 6;
+
+/// Octets of the IP header that this crate emits before a segment to or from `address`.
+pub const fn ip_header_octets(address: IpAddr) -> usize {
+    match address {
+        IpAddr::V4(_) => IPV4_HEADER_OCTETS,
+        IpAddr::V6(_) => IPV6_HEADER_OCTETS,
+    }
+}
+
+/// A parsed IP packet that carries TCP.
+pub(crate) struct IpPacket<'a> {
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    /// ECN field, 2 bits.
+    pub(crate) ecn: u8,
+    /// TCP header and payload, without what may follow the packet in its buffer.
+    pub(crate) tcp: &'a [u8],
+}
+
+/// Parse the IP header of a packet; octets beyond the length that it states are ignored.
+pub(crate) fn parse(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
+    let version = Reader::new("IP header", octets).u8()? >> 4;
+    match version {
+        4 => parse_v4(octets),
+        6 => parse_v6(octets),
+        found => Err(ParseError::IpVersion { found }),
+    }
+}
+
+/// The addresses of a packet to emit, of one family.
+#[derive(Clone, Copy)]
+pub(crate) enum Addresses {
+    V4 { source: Ipv4Addr, destination: Ipv4Addr },
+    V6 { source: Ipv6Addr, destination: Ipv6Addr },
+}
+
+impl Addresses {
+    pub(crate) const fn new(from: IpAddr, to: IpAddr) -> Result<Self, EmitError> {
+        match (from, to) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                Ok(Addresses::V4 { source, destination })
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                Ok(Addresses::V6 { source, destination })
+            }
+            _ => Err(EmitError::MixedAddressFamilies { from, to }),
+        }
+    }
+
+    /// Append the header of a packet with `tcp_octets` octets of TCP header and payload.
+    pub(crate) fn emit(
+        self,
+        ecn: u8,
+        tcp_octets: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        match self {
+            Addresses::V4 { source, destination } => {
+                // RFC 791 §3.1: total length counts the header.
+                let total = length_field(tcp_octets, IPV4_HEADER_OCTETS, IPV4_HEADER_OCTETS)?;
+                out.extend(v4_header(source, destination, ecn, total));
+            }
+            Addresses::V6 { source, destination } => {
+                // RFC 8200 §3: payload length does not count the header.
+                let payload = length_field(tcp_octets, IPV6_HEADER_OCTETS, 0)?;
+                // RFC 8200 §3: version, traffic class (ECN in its low bits), flow label 0.
+                out.extend((6 << 28 | u32::from(ecn & 0b11) << 20).to_be_bytes());
+                out.extend(payload.to_be_bytes());
+                out.extend([PROTOCOL_TCP, HOP_LIMIT]);
+                out.extend(source.octets());
+                out.extend(destination.octets());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The length field of a header that counts `counted` of its own `header` octets.
+fn length_field(tcp_octets: usize, header: usize, counted: usize) -> Result<u16, EmitError> {
+    u16::try_from(tcp_octets + counted).map_err(|_| EmitError::PacketTooLong {
+        octets: tcp_octets + header,
+        limit: usize::from(u16::MAX) + header - counted,
+    })
+}
+
+fn v4_header(
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    ecn: u8,
+    total: u16,
+) -> [u8; IPV4_HEADER_OCTETS] {
+    let mut header = [0; IPV4_HEADER_OCTETS];
+    header[0] = 4 << 4 | (IPV4_HEADER_OCTETS / 4) as u8;
+    // RFC 3168 §5: ECN is the two low bits of the former type of service.
+    header[1] = ecn & 0b11;
+    header[2..4].copy_from_slice(&total.to_be_bytes());
+    // RFC 6864 §4.1: the identification of a packet that is never fragmented has no meaning.
+    header[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
+    header[8] = HOP_LIMIT;
+    header[9] = PROTOCOL_TCP;
+    header[12..16].copy_from_slice(&source.octets());
+    header[16..20].copy_from_slice(&destination.octets());
+    let mut checksum = Checksum::new();
+    checksum.add(&header);
+    header[10..12].copy_from_slice(&checksum.finish().to_be_bytes());
+    header
+}
+
+fn parse_v4(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
+    let mut reader = Reader::new("IPv4 header", octets);
+    let [version_and_ihl, tos] = reader.array()?;
+    let total = usize::from(reader.u16()?);
+    let _identification = reader.u16()?;
+    let fragment = reader.u16()?;
+    let [_ttl, protocol, _, _] = reader.array()?;
+    let source = Ipv4Addr::from(reader.array::<4>()?);
+    let destination = Ipv4Addr::from(reader.array::<4>()?);
+
+    let header = usize::from(version_and_ihl & 0x0f) * 4;
+    check_v4(octets, header, total)?;
+    if fragment & FRAGMENT_MASK != 0 {
+        return Err(ParseError::Fragment { version: 4 });
+    }
+    if protocol != PROTOCOL_TCP {
+        return Err(ParseError::Protocol { found: protocol });
+    }
+    Ok(IpPacket {
+        source: source.into(),
+        destination: destination.into(),
+        ecn: tos & 0b11,
+        tcp: &octets[header..total],
+    })
+}
+
+/// Check the two lengths of an IPv4 header, against each other and against the octets there
+/// are, and its checksum.
+fn check_v4(octets: &[u8], header: usize, total: usize) -> Result<(), ParseError> {
+    if header < IPV4_HEADER_OCTETS {
+        return Err(ParseError::Ipv4HeaderLength { found: header });
+    }
+    if total < header {
+        return Err(ParseError::Ipv4TotalLength { found: total, header });
+    }
+    if octets.len() < total {
+        return Err(ParseError::Truncated {
+            what: "IPv4 packet",
+            needed: total,
+            available: octets.len(),
+        });
+    }
+    let mut checksum = Checksum::new();
+    checksum.add(&octets[..header]);
+    if checksum.verifies(0) { Ok(()) } else { Err(ParseError::Ipv4Checksum) }
+}
+
+fn parse_v6(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
+    let mut reader = Reader::new("IPv6 header", octets);
+    let version_class_label = reader.u32()?;
+    let payload = usize::from(reader.u16()?);
+    let [next_header, _hop_limit] = reader.array()?;
+    let source = Ipv6Addr::from(reader.array::<16>()?);
+    let destination = Ipv6Addr::from(reader.array::<16>()?);
+    let rest = reader.rest().get(..payload).ok_or(ParseError::Truncated {
+        what: "IPv6 packet",
+        needed: IPV6_HEADER_OCTETS + payload,
+        available: octets.len(),
+    })?;
+    Ok(IpPacket {
+        source: source.into(),
+        destination: destination.into(),
+        ecn: (version_class_label >> 20) as u8 & 0b11,
+        tcp: skip_options(next_header, rest)?,
+    })
+}
+
+/// Skip hop-by-hop and destination options; what follows must be TCP.
+fn skip_options(next_header: u8, octets: &[u8]) -> Result<&[u8], ParseError> {
+    let (mut next_header, mut rest) = (next_header, octets);
+    loop {
+        match next_header {
+            PROTOCOL_TCP => return Ok(rest),
+            HOP_BY_HOP | DESTINATION_OPTIONS => {
+                let [next, length] = Reader::new("IPv6 extension header", rest).array()?;
+                // RFC 8200 §4.3: length in units of 8 octets, the first 8 not counted.
+                let skipped = (usize::from(length) + 1) * 8;
+                next_header = next;
+                rest = rest.get(skipped..).ok_or(ParseError::Truncated {
+                    what: "IPv6 extension header",
+                    needed: skipped,
+                    available: rest.len(),
+                })?;
+            }
+            FRAGMENT => return Err(ParseError::Fragment { version: 6 }),
+            found @ (ROUTING | ESP | AUTHENTICATION) => {
+                return Err(ParseError::ExtensionHeader { found });
+            }
+            found => return Err(ParseError::Protocol { found }),
+        }
+    }
+}
+
+/// Time to live and hop limit of every packet. RFC 1700, "IP time to live parameter".
+const HOP_LIMIT: u8 = 64;
+
+/// Don't Fragment, in the flags and fragment offset word. RFC 791 §3.1.
+const DONT_FRAGMENT: u16 = 0x4000;
+
+/// More Fragments and the fragment offset: not 0 in a fragment. RFC 791 §3.1.
+const FRAGMENT_MASK: u16 = 0x3fff;
+
+/// Hop-by-hop options. RFC 8200 §4.3.
+const HOP_BY_HOP: u8 = 0;
+/// Routing header. RFC 8200 §4.4.
+const ROUTING: u8 = 43;
+/// Fragment header. RFC 8200 §4.5.
+const FRAGMENT: u8 = 44;
+/// Encapsulating security payload. RFC 4303.
+const ESP: u8 = 50;
+/// Authentication header. RFC 4302.
+const AUTHENTICATION: u8 = 51;
+/// Destination options. RFC 8200 §4.6.
+const DESTINATION_OPTIONS: u8 = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10.0.0.1 → 10.0.0.2, ECT(0), 4 octets of payload, one word of options (three NOPs and an
+    /// end of list) and 2 octets of padding behind the packet.
+    fn v4_with_options() -> Vec<u8> {
+        let mut packet = vec![
+            0x46, 0x02, 0x00, 0x1c, 0x12, 0x34, 0x40, 0x00, 0x40, 0x06, 0x00, 0x00, 10, 0, 0, 1,
+            10, 0, 0, 2, 1, 1, 1, 0, 0xde, 0xad, 0xbe, 0xef, 0xa5, 0xa5,
+        ];
+        refresh_checksum(&mut packet);
+        packet
+    }
+
+    fn refresh_checksum(packet: &mut [u8]) {
+        packet[10..12].fill(0);
+        let mut checksum = Checksum::new();
+        checksum.add(&packet[..usize::from(packet[0] & 0x0f) * 4]);
+        packet[10..12].copy_from_slice(&checksum.finish().to_be_bytes());
+    }
+
+    fn error_of(packet: &[u8]) -> ParseError {
+        parse(packet).map(|_| ()).unwrap_err()
+    }
+
+    /// The error after setting one octet of an otherwise good IPv4 packet.
+    fn error_with(offset: usize, octet: u8) -> ParseError {
+        let mut packet = v4_with_options();
+        packet[offset] = octet;
+        refresh_checksum(&mut packet);
+        error_of(&packet)
+    }
+
+    #[test]
+    fn v4_options_and_trailing_octets_are_skipped() {
+        let octets = v4_with_options();
+        let packet = parse(&octets).unwrap();
+        assert_eq!(packet.source, IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(packet.destination, IpAddr::from([10, 0, 0, 2]));
+        assert_eq!(packet.ecn, 2);
+        assert_eq!(packet.tcp, [0xde, 0xad, 0xbe, 0xef]);
+    }
+
+    #[test]
+    fn malformed_v4_headers_are_refused_with_the_reason() {
+        assert_eq!(error_with(0, 0x56), ParseError::IpVersion { found: 5 });
+        assert_eq!(error_with(0, 0x44), ParseError::Ipv4HeaderLength { found: 16 });
+        let total = ParseError::Ipv4TotalLength { found: 23, header: 24 };
+        assert_eq!(error_with(3, 23), total);
+        let truncated = ParseError::Truncated { what: "IPv4 packet", needed: 31, available: 30 };
+        assert_eq!(error_with(3, 31), truncated);
+        assert_eq!(error_with(6, 0x20), ParseError::Fragment { version: 4 });
+        assert_eq!(error_with(7, 0x01), ParseError::Fragment { version: 4 });
+        assert_eq!(error_with(9, 17), ParseError::Protocol { found: 17 });
+        let mut packet = v4_with_options();
+        packet[11] ^= 1;
+        assert_eq!(error_of(&packet), ParseError::Ipv4Checksum);
+    }
+
+    /// ::1 → ::2 with the given chain of headers as payload.
+    fn v6(next_header: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0x30, 0, 0, 0, payload.len() as u8, next_header, 64];
+        packet.extend(Ipv6Addr::from(1).octets());
+        packet.extend(Ipv6Addr::from(2).octets());
+        packet.extend(payload);
+        packet
+    }
+
+    #[test]
+    fn v6_hop_by_hop_and_destination_options_are_skipped() {
+        // RFC 8200 §4.3 and §4.6: 8 octets of hop-by-hop, 16 of destination options, PadN each.
+        let mut chain = vec![60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12];
+        chain.extend([0; 12]);
+        chain.extend(*b"tcp!");
+        let octets = v6(0, &chain);
+        let packet = parse(&octets).unwrap();
+        assert_eq!(packet.tcp, b"tcp!");
+        assert_eq!(packet.ecn, 3);
+    }
+
+    #[test]
+    fn other_v6_headers_are_refused_with_the_reason() {
+        assert_eq!(error_of(&v6(44, &[6; 8])), ParseError::Fragment { version: 6 });
+        assert_eq!(error_of(&v6(43, &[6; 8])), ParseError::ExtensionHeader { found: 43 });
+        assert_eq!(error_of(&v6(17, &[0; 8])), ParseError::Protocol { found: 17 });
+        let overrun =
+            ParseError::Truncated { what: "IPv6 extension header", needed: 56, available: 8 };
+        assert_eq!(error_of(&v6(0, &[6; 8])), overrun);
+        let mut short = v6(6, &[0; 20]);
+        short.pop();
+        let truncated = ParseError::Truncated { what: "IPv6 packet", needed: 60, available: 59 };
+        assert_eq!(error_of(&short), truncated);
+    }
+}

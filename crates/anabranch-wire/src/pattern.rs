@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Period of the pattern in octets: the largest prime below 2¹⁶.
 pub const PERIOD: u64 = 65_521;
 
-/// Longest slice that [`slice`] can lend, in octets.
+/// Longest slice that [`slice()`] can lend, in octets.
 pub const MAX_SLICE: usize = 1 << 16;
 
 static OCTETS: LazyLock<Vec<u8>> =

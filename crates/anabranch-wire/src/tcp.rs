@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
-use crate::SeqNumber;
+use crate::reader::Reader;
+use crate::{ParseError, SeqNumber};
 
 /// Octets of a TCP header without options.
 pub const HEADER_OCTETS: usize = 20;
@@ -77,3 +78,62 @@ impl fmt::Debug for Flags {
         f.write_str(&set.join("|"))
     }
 }
+
+/// A parsed TCP segment; options and payload are still octets.
+pub(crate) struct RawSegment<'a> {
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
+    pub(crate) header: TcpHeader,
+    pub(crate) options: &'a [u8],
+    pub(crate) payload: &'a [u8],
+}
+
+impl TcpHeader {
+    /// Append the header of a segment with `option_octets` octets of options (a multiple of 4,
+    /// at most 40). The checksum, at [`CHECKSUM_AT`], is left 0.
+    pub(crate) fn emit(
+        &self,
+        source_port: u16,
+        destination_port: u16,
+        option_octets: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let words = (HEADER_OCTETS + option_octets) / 4;
+        out.extend(source_port.to_be_bytes());
+        out.extend(destination_port.to_be_bytes());
+        out.extend(self.seq.0.to_be_bytes());
+        out.extend(self.ack.0.to_be_bytes());
+        out.extend([(words as u8) << 4, self.flags.0]);
+        out.extend(self.window.to_be_bytes());
+        out.extend([0; 2]);
+        out.extend(self.urgent.to_be_bytes());
+    }
+}
+
+/// Parse a TCP header. The checksum is not looked at, and the reserved bits are ignored.
+pub(crate) fn parse(octets: &[u8]) -> Result<RawSegment<'_>, ParseError> {
+    let mut reader = Reader::new("TCP header", octets);
+    let (source_port, destination_port) = (reader.u16()?, reader.u16()?);
+    let (seq, ack) = (SeqNumber(reader.u32()?), SeqNumber(reader.u32()?));
+    let [offset, flags] = reader.array()?;
+    let window = reader.u16()?;
+    let _checksum = reader.u16()?;
+    let urgent = reader.u16()?;
+
+    // RFC 9293 §3.1: the data offset counts 32-bit words.
+    let header_octets = usize::from(offset >> 4) * 4;
+    let option_octets = header_octets
+        .checked_sub(HEADER_OCTETS)
+        .ok_or(ParseError::TcpDataOffset { found: header_octets })?;
+    let (options, payload) =
+        reader.rest().split_at_checked(option_octets).ok_or(ParseError::Truncated {
+            what: "TCP header",
+            needed: header_octets,
+            available: octets.len(),
+        })?;
+    let header = TcpHeader { seq, ack, flags: Flags(flags), window, urgent };
+    Ok(RawSegment { source_port, destination_port, header, options, payload })
+}
+
+/// Where the checksum stands in a TCP header. RFC 9293 §3.1.
+pub(crate) const CHECKSUM_AT: usize = 16;

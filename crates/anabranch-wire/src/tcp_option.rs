@@ -1,7 +1,11 @@
 //! TCP options as one inline value. RFC 9293 §3.2, RFC 7323, RFC 2018, RFC 8684.
 
-use crate::SeqNumber;
-use crate::mptcp::{Control, Dss};
+use crate::mptcp::{
+    self, AddAddr, Control, Dss, MpCapable, MpFail, MpFastclose, MpJoin, MpPrio, MpTcprst,
+    RemoveAddr, Subtype,
+};
+use crate::reader::Reader;
+use crate::{EmitError, Lengths, ParseError, SeqNumber};
 
 /// Most octets that options may take in a TCP header. RFC 9293 §3.1 (data offset of 15 words).
 pub const MAX_OPTION_OCTETS: usize = 40;
@@ -83,4 +87,249 @@ impl TcpOptions {
     pub fn control_mut(&mut self) -> &mut Control {
         self.control.get_or_insert_default()
     }
+
+    /// Parse the options of one TCP header: all octets from the end of the fixed header to the
+    /// data offset.
+    ///
+    /// An option of an unknown kind or subtype, one with a length that its kind or subtype does
+    /// not have, and every copy after the first are kept in `unknown`, in the order found.
+    ///
+    /// # Errors
+    /// If the options cannot be told apart: a length below 2, or one that runs beyond `octets`.
+    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
+        let mut options = TcpOptions::default();
+        let mut unknown = Vec::new();
+        let mut rest = octets;
+        while let Some(option) = next_option(&mut rest)? {
+            if !options.take(option) {
+                unknown.extend_from_slice(option);
+            }
+        }
+        if !unknown.is_empty() {
+            options.unknown = Some(unknown.into());
+        }
+        Ok(options)
+    }
+
+    /// Octets that the options take in a header, padding included: a multiple of 4. A segment
+    /// can be emitted if they are at most [`MAX_OPTION_OCTETS`].
+    #[inline]
+    pub fn octets_len(&self) -> usize {
+        let mut len = usize::from(self.timestamps.is_some()) * TIMESTAMPS;
+        if let Some(dss) = &self.dss {
+            len += dss.octets_len();
+        }
+        if !self.sack.is_empty() {
+            len += SACK_FIXED + self.sack.as_slice().len() * SACK_BLOCK;
+        }
+        len += usize::from(self.mss.is_some()) * MSS
+            + usize::from(self.sack_permitted) * SACK_PERMITTED
+            + usize::from(self.window_scale.is_some()) * WINDOW_SCALE;
+        if self.control.is_some() || self.unknown.is_some() {
+            len += self.boxed_octets_len();
+        }
+        (len + 3) & !3
+    }
+
+    /// Append the options, padded to a multiple of 4 octets with NOPs at the end.
+    ///
+    /// The order is fixed: MSS, SACK permitted, timestamps, window scale, DSS, the other
+    /// Multipath TCP options, SACK, and the octets of `unknown` as they are.
+    ///
+    /// # Errors
+    /// If the options take more than [`MAX_OPTION_OCTETS`]; `out` is then left as it was.
+    pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let octets = self.octets_len();
+        if octets > MAX_OPTION_OCTETS {
+            return Err(EmitError::OptionsTooLong { octets });
+        }
+        let end = out.len() + octets;
+        self.emit_handshake(out);
+        if let Some(dss) = &self.dss {
+            dss.emit(out);
+        }
+        if let Some(control) = &self.control {
+            control.emit(out);
+        }
+        self.sack.emit(out);
+        out.extend_from_slice(self.unknown.as_deref().unwrap_or_default());
+        out.resize(end, kind::NOP);
+        Ok(())
+    }
+
+    /// Timestamps and the options that only a SYN carries.
+    fn emit_handshake(&self, out: &mut Vec<u8>) {
+        if let Some(mss) = self.mss {
+            out.extend([kind::MSS, MSS as u8]);
+            out.extend(mss.to_be_bytes());
+        }
+        if self.sack_permitted {
+            out.extend([kind::SACK_PERMITTED, SACK_PERMITTED as u8]);
+        }
+        if let Some(Timestamps { value, echo }) = self.timestamps {
+            out.extend([kind::TIMESTAMPS, TIMESTAMPS as u8]);
+            out.extend(value.to_be_bytes());
+            out.extend(echo.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            out.extend([kind::WINDOW_SCALE, WINDOW_SCALE as u8, shift]);
+        }
+    }
+
+    /// Octets of the options on the heap. Out of line: data segments have none.
+    #[cold]
+    fn boxed_octets_len(&self) -> usize {
+        self.control.as_deref().map_or(0, Control::octets_len)
+            + self.unknown.as_deref().map_or(0, <[u8]>::len)
+    }
+
+    /// Store one whole option if it is known, well-formed, and the first of its sort.
+    fn take(&mut self, option: &[u8]) -> bool {
+        match option[0] {
+            kind::MSS => store(&mut self.mss, parse_mss(option)),
+            kind::WINDOW_SCALE => store(&mut self.window_scale, parse_window_scale(option)),
+            kind::TIMESTAMPS => store(&mut self.timestamps, Timestamps::parse(option)),
+            kind::SACK_PERMITTED => {
+                let first = !self.sack_permitted && option.len() == SACK_PERMITTED;
+                self.sack_permitted |= first;
+                first
+            }
+            kind::SACK => match SackBlocks::parse(option) {
+                Ok(blocks) if self.sack.is_empty() => {
+                    self.sack = blocks;
+                    true
+                }
+                _ => false,
+            },
+            mptcp::KIND => self.take_mptcp(option),
+            _ => false,
+        }
+    }
+
+    /// Store one whole Multipath TCP option, under the same conditions.
+    fn take_mptcp(&mut self, option: &[u8]) -> bool {
+        // RFC 9293 §3.1: an option that is not understood is ignored, its segment is not.
+        let Some(subtype) = Subtype::of(option) else { return false };
+        match subtype {
+            Subtype::Dss => store(&mut self.dss, Dss::parse(option)),
+            Subtype::Capable => self.control(MpCapable::parse(option), |c| &mut c.capable),
+            Subtype::Join => self.control(MpJoin::parse(option), |c| &mut c.join),
+            Subtype::AddAddr => self.control(AddAddr::parse(option), |c| &mut c.add_addr),
+            Subtype::RemoveAddr => self.control(RemoveAddr::parse(option), |c| &mut c.remove_addr),
+            Subtype::Prio => self.control(MpPrio::parse(option), |c| &mut c.prio),
+            Subtype::Fail => self.control(MpFail::parse(option), |c| &mut c.fail),
+            Subtype::Fastclose => self.control(MpFastclose::parse(option), |c| &mut c.fastclose),
+            Subtype::Tcprst => self.control(MpTcprst::parse(option), |c| &mut c.reset),
+        }
+    }
+
+    /// Store a parsed option in its slot of [`Control`], which is not made for a failed parse.
+    fn control<T>(
+        &mut self,
+        parsed: Result<T, ParseError>,
+        slot: fn(&mut Control) -> &mut Option<T>,
+    ) -> bool {
+        parsed.is_ok() && store(slot(self.control_mut()), parsed)
+    }
 }
+
+impl Timestamps {
+    fn parse(option: &[u8]) -> Result<Self, ParseError> {
+        let mut reader = open(option, Lengths(&[TIMESTAMPS]))?;
+        Ok(Timestamps { value: reader.u32()?, echo: reader.u32()? })
+    }
+}
+
+impl SackBlocks {
+    fn parse(option: &[u8]) -> Result<Self, ParseError> {
+        let mut reader = open(option, Lengths(&[10, 18, 26, 34]))?;
+        let mut blocks = SackBlocks::default();
+        while !reader.rest().is_empty() {
+            let (start, end) = (SeqNumber(reader.u32()?), SeqNumber(reader.u32()?));
+            blocks.push(SackBlock { start, end });
+        }
+        Ok(blocks)
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        if self.is_empty() {
+            return;
+        }
+        let blocks = self.as_slice();
+        out.extend([kind::SACK, (SACK_FIXED + blocks.len() * SACK_BLOCK) as u8]);
+        for SackBlock { start, end } in blocks {
+            out.extend(start.0.to_be_bytes());
+            out.extend(end.0.to_be_bytes());
+        }
+    }
+}
+
+fn parse_mss(option: &[u8]) -> Result<u16, ParseError> {
+    open(option, Lengths(&[MSS]))?.u16()
+}
+
+fn parse_window_scale(option: &[u8]) -> Result<u8, ParseError> {
+    open(option, Lengths(&[WINDOW_SCALE]))?.u8()
+}
+
+/// Check the length of one whole option; give what follows kind and length.
+fn open(option: &[u8], expected: Lengths) -> Result<Reader<'_>, ParseError> {
+    let mut reader = Reader::new("TCP option", option);
+    let [kind, _] = reader.array()?;
+    if expected.0.contains(&option.len()) {
+        return Ok(reader);
+    }
+    Err(ParseError::OptionLength { kind, found: option.len(), expected })
+}
+
+/// Fill an empty slot with what was parsed; says whether it did.
+fn store<T>(slot: &mut Option<T>, parsed: Result<T, ParseError>) -> bool {
+    match parsed {
+        Ok(value) if slot.is_none() => {
+            *slot = Some(value);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Take the next option off the front of `rest`, NOPs skipped; `None` at the end of the list.
+/// Kind and length octet of the option are there, and the length is that of the slice.
+fn next_option<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, ParseError> {
+    let nops = rest.iter().take_while(|octet| **octet == kind::NOP).count();
+    let octets = &rest[nops..];
+    let (kind, found) = match octets {
+        [] | [kind::END, ..] => return Ok(None),
+        [_] => {
+            return Err(ParseError::Truncated { what: "TCP option", needed: 2, available: 1 });
+        }
+        [kind, found, ..] => (*kind, *found),
+    };
+    if found < 2 {
+        return Err(ParseError::OptionTooShort { kind, found });
+    }
+    let (option, after) = octets
+        .split_at_checked(usize::from(found))
+        .ok_or(ParseError::OptionOverrun { kind, found, available: octets.len() })?;
+    *rest = after;
+    Ok(Some(option))
+}
+
+/// Option kinds. RFC 9293 §3.2 (END to MSS), RFC 7323 §2.2 and §3.2, RFC 2018 §2 and §3.
+mod kind {
+    pub(super) const END: u8 = 0;
+    pub(super) const NOP: u8 = 1;
+    pub(super) const MSS: u8 = 2;
+    pub(super) const WINDOW_SCALE: u8 = 3;
+    pub(super) const SACK_PERMITTED: u8 = 4;
+    pub(super) const SACK: u8 = 5;
+    pub(super) const TIMESTAMPS: u8 = 8;
+}
+
+// Octets of each option, kind and length included; from the same sections as the kinds.
+const MSS: usize = 4;
+const WINDOW_SCALE: usize = 3;
+const SACK_PERMITTED: usize = 2;
+const SACK_FIXED: usize = 2;
+const SACK_BLOCK: usize = 8;
+const TIMESTAMPS: usize = 10;

@@ -1,5 +1,8 @@
 //! MP_CAPABLE (subtype 0): opening a connection. RFC 8684 §3.1.
 
+use super::{Subtype, open, opening};
+use crate::{Lengths, ParseError};
+
 /// MP_CAPABLE in one of its four forms, told apart by what it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MpCapable {
@@ -26,7 +29,7 @@ pub struct CapableFlags {
     pub hmac_sha256: bool,
 }
 
-/// What MP_CAPABLE carries at each step. RFC 8684 §3.1, figure 5.
+/// What MP_CAPABLE carries at each step. RFC 8684 §3.1, figure 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapableKeys {
     /// SYN (length 4): no key.
@@ -53,3 +56,94 @@ pub enum CapableKeys {
         checksum: Option<u16>,
     },
 }
+
+impl MpCapable {
+    /// Parse one whole option, kind and length included. The length alone tells the forms
+    /// apart: whether it is the one for the segment's flags, and whether the version is one
+    /// that can be spoken, is for the caller to check.
+    ///
+    /// # Errors
+    /// If kind, subtype or length are not those of MP_CAPABLE.
+    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
+        let (version, mut reader) = open(octets, Subtype::Capable, LENGTHS)?;
+        let flags = CapableFlags::from_octet(reader.u8()?);
+        let keys = match octets.len() {
+            SYN => CapableKeys::None,
+            SYN_ACK => CapableKeys::Sender(reader.u64()?),
+            ACK => CapableKeys::Both { sender: reader.u64()?, receiver: reader.u64()? },
+            length => CapableKeys::WithData {
+                sender: reader.u64()?,
+                receiver: reader.u64()?,
+                data_len: reader.u16()?,
+                checksum: (length == DATA_AND_CHECKSUM).then(|| reader.u16()).transpose()?,
+            },
+        };
+        Ok(MpCapable { version, flags, keys })
+    }
+
+    /// Octets of the option, kind and length included.
+    pub const fn octets_len(&self) -> usize {
+        match self.keys {
+            CapableKeys::None => SYN,
+            CapableKeys::Sender(_) => SYN_ACK,
+            CapableKeys::Both { .. } => ACK,
+            CapableKeys::WithData { checksum: None, .. } => DATA,
+            CapableKeys::WithData { checksum: Some(_), .. } => DATA_AND_CHECKSUM,
+        }
+    }
+
+    /// Append the option, kind and length included.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend(opening(Subtype::Capable, self.octets_len(), self.version));
+        out.push(self.flags.to_octet());
+        match self.keys {
+            CapableKeys::None => {}
+            CapableKeys::Sender(key) => out.extend(key.to_be_bytes()),
+            CapableKeys::Both { sender, receiver } => {
+                out.extend(sender.to_be_bytes());
+                out.extend(receiver.to_be_bytes());
+            }
+            CapableKeys::WithData { sender, receiver, data_len, checksum } => {
+                out.extend(sender.to_be_bytes());
+                out.extend(receiver.to_be_bytes());
+                out.extend(data_len.to_be_bytes());
+                out.extend(checksum.into_iter().flat_map(u16::to_be_bytes));
+            }
+        }
+    }
+}
+
+impl CapableFlags {
+    const A: u8 = 0x80;
+    const B: u8 = 0x40;
+    const C: u8 = 0x20;
+    const D_TO_G: u8 = 0x1e;
+    const H: u8 = 0x01;
+
+    const fn from_octet(octet: u8) -> Self {
+        CapableFlags {
+            checksum_required: octet & Self::A != 0,
+            extensibility: octet & Self::B != 0,
+            deny_join_to_source: octet & Self::C != 0,
+            unassigned: octet & Self::D_TO_G,
+            hmac_sha256: octet & Self::H != 0,
+        }
+    }
+
+    const fn to_octet(self) -> u8 {
+        (self.checksum_required as u8 * Self::A)
+            | (self.extensibility as u8 * Self::B)
+            | (self.deny_join_to_source as u8 * Self::C)
+            | (self.unassigned & Self::D_TO_G)
+            | (self.hmac_sha256 as u8 * Self::H)
+    }
+}
+
+/// Octets of the SYN's form; the others add the fields of RFC 8684 §3.1, figure 4 in order.
+const SYN: usize = 4;
+const SYN_ACK: usize = SYN + 8;
+const ACK: usize = SYN_ACK + 8;
+const DATA: usize = ACK + 2;
+const DATA_AND_CHECKSUM: usize = DATA + 2;
+
+const LENGTHS: Lengths = Lengths(&[SYN, SYN_ACK, ACK, DATA, DATA_AND_CHECKSUM]);

@@ -1,6 +1,8 @@
 //! DSS (subtype 2): the data sequence signal. RFC 8684 §3.3.
 
-use crate::{DataSeq, SeqNumber};
+use super::{Subtype, check_length, open, opening};
+use crate::reader::Reader;
+use crate::{DataSeq, Lengths, ParseError, SeqNumber};
 
 /// A number that is sent in 8 octets, or as its low 4 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,4 +46,150 @@ impl WideOrNarrow {
             WideOrNarrow::Narrow(low) => near.expand(low),
         }
     }
+
+    /// Octets on the wire: 8 or 4.
+    pub const fn octets_len(self) -> usize {
+        match self {
+            WideOrNarrow::Wide(_) => 8,
+            WideOrNarrow::Narrow(_) => 4,
+        }
+    }
+
+    fn parse(wide: bool, reader: &mut Reader<'_>) -> Result<Self, ParseError> {
+        Ok(match wide {
+            true => WideOrNarrow::Wide(DataSeq(reader.u64()?)),
+            false => WideOrNarrow::Narrow(reader.u32()?),
+        })
+    }
+
+    fn emit(self, out: &mut Vec<u8>) {
+        match self {
+            WideOrNarrow::Wide(number) => out.extend(number.0.to_be_bytes()),
+            WideOrNarrow::Narrow(low) => out.extend(low.to_be_bytes()),
+        }
+    }
 }
+
+impl Dss {
+    /// Parse one whole option, kind and length included. Whether there is a checksum follows
+    /// from the length; whether there should be one is for the caller to check.
+    ///
+    /// # Errors
+    /// If kind or subtype are not those of DSS, or the length is not the one that the flags ask
+    /// for (two octets more with a checksum).
+    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
+        let (_, mut reader) = open(octets, Subtype::Dss, LENGTHS)?;
+        let flags = reader.u8()?;
+        check_length(octets, Subtype::Dss, lengths(flags))?;
+        let data_ack = (flags & DATA_ACK != 0)
+            .then(|| WideOrNarrow::parse(flags & DATA_ACK_WIDE != 0, &mut reader))
+            .transpose()?;
+        let mapping = (flags & MAPPING != 0)
+            .then(|| Mapping::parse(flags & DATA_SEQ_WIDE != 0, &mut reader))
+            .transpose()?;
+        Ok(Dss { data_ack, mapping, data_fin: flags & DATA_FIN != 0 })
+    }
+
+    /// Octets of the option, kind and length included.
+    #[inline]
+    pub const fn octets_len(&self) -> usize {
+        let data_ack = match self.data_ack {
+            Some(data_ack) => data_ack.octets_len(),
+            None => 0,
+        };
+        let mapping = match self.mapping {
+            Some(mapping) => mapping.octets_len(),
+            None => 0,
+        };
+        FIXED + data_ack + mapping
+    }
+
+    /// Append the option, kind and length included.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend(opening(Subtype::Dss, self.octets_len(), 0));
+        out.push(self.flags());
+        if let Some(data_ack) = self.data_ack {
+            data_ack.emit(out);
+        }
+        if let Some(mapping) = self.mapping {
+            mapping.emit(out);
+        }
+    }
+
+    fn flags(&self) -> u8 {
+        let data_ack = match self.data_ack {
+            Some(WideOrNarrow::Wide(_)) => DATA_ACK | DATA_ACK_WIDE,
+            Some(WideOrNarrow::Narrow(_)) => DATA_ACK,
+            None => 0,
+        };
+        let mapping = match self.mapping.map(|mapping| mapping.data_seq) {
+            Some(WideOrNarrow::Wide(_)) => MAPPING | DATA_SEQ_WIDE,
+            Some(WideOrNarrow::Narrow(_)) => MAPPING,
+            None => 0,
+        };
+        data_ack | mapping | if self.data_fin { DATA_FIN } else { 0 }
+    }
+}
+
+impl Mapping {
+    /// Octets that the mapping takes within a DSS option.
+    pub const fn octets_len(&self) -> usize {
+        let checksum = if self.checksum.is_some() { CHECKSUM } else { 0 };
+        self.data_seq.octets_len() + SUBFLOW_SEQ_AND_LEN + checksum
+    }
+
+    fn parse(wide: bool, reader: &mut Reader<'_>) -> Result<Self, ParseError> {
+        Ok(Mapping {
+            data_seq: WideOrNarrow::parse(wide, reader)?,
+            subflow_seq: SeqNumber(reader.u32()?),
+            len: reader.u16()?,
+            checksum: (!reader.rest().is_empty()).then(|| reader.u16()).transpose()?,
+        })
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        self.data_seq.emit(out);
+        out.extend(self.subflow_seq.0.to_be_bytes());
+        out.extend(self.len.to_be_bytes());
+        out.extend(self.checksum.into_iter().flat_map(u16::to_be_bytes));
+    }
+}
+
+/// The lengths that DSS with these flags may have.
+const fn lengths(flags: u8) -> Lengths {
+    // RFC 8684 §3.3: "a" and "m" mean nothing unless "A" and "M" are set.
+    let data_ack = match (flags & DATA_ACK != 0, flags & DATA_ACK_WIDE != 0) {
+        (false, _) => 0,
+        (true, false) => 4,
+        (true, true) => 8,
+    };
+    let data_seq = if flags & DATA_SEQ_WIDE != 0 { 8 } else { 4 };
+    Lengths(match (flags & MAPPING != 0, data_ack + data_seq) {
+        (false, _) if data_ack == 0 => &[4],
+        (false, _) if data_ack == 4 => &[8],
+        (false, _) => &[12],
+        (true, 4) => &[14, 16],
+        (true, 8) => &[18, 20],
+        (true, 12) => &[22, 24],
+        (true, _) => &[26, 28],
+    })
+}
+
+/// Every length that DSS has with some flags.
+const LENGTHS: Lengths = Lengths(&[4, 8, 12, 14, 16, 18, 20, 22, 24, 26, 28]);
+
+/// Octets before the DATA_ACK: kind, length, subtype and flags. RFC 8684 §3.3, figure 9.
+const FIXED: usize = 4;
+const SUBFLOW_SEQ_AND_LEN: usize = 6;
+const CHECKSUM: usize = 2;
+
+/// A: DATA_ACK present. RFC 8684 §3.3.
+const DATA_ACK: u8 = 0x01;
+/// a: DATA_ACK is 8 octets.
+const DATA_ACK_WIDE: u8 = 0x02;
+/// M: mapping present.
+const MAPPING: u8 = 0x04;
+/// m: data sequence number is 8 octets.
+const DATA_SEQ_WIDE: u8 = 0x08;
+/// F: DATA_FIN.
+const DATA_FIN: u8 = 0x10;

@@ -1,6 +1,7 @@
 //! MP_FAIL (subtype 6): a checksum failed, or a fallback. RFC 8684 §3.7.
 
-use crate::DataSeq;
+use super::{Subtype, open, opening};
+use crate::{DataSeq, Lengths, ParseError};
 
 /// MP_FAIL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,3 +9,30 @@ pub struct MpFail {
     /// Data sequence number at the start of the failed mapping.
     pub data_seq: DataSeq,
 }
+
+impl MpFail {
+    /// Parse one whole option, kind and length included.
+    ///
+    /// # Errors
+    /// If kind, subtype or length are not those of MP_FAIL.
+    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
+        let (_, mut reader) = open(octets, Subtype::Fail, LENGTHS)?;
+        let _reserved = reader.u8()?;
+        Ok(MpFail { data_seq: DataSeq(reader.u64()?) })
+    }
+
+    /// Octets of the option, kind and length included.
+    pub const fn octets_len(&self) -> usize {
+        12
+    }
+
+    /// Append the option, kind and length included.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend(opening(Subtype::Fail, self.octets_len(), 0));
+        out.push(0);
+        out.extend(self.data_seq.0.to_be_bytes());
+    }
+}
+
+/// The one length of MP_FAIL. RFC 8684 §3.7, figure 16.
+const LENGTHS: Lengths = Lengths(&[12]);

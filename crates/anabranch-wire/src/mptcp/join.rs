@@ -1,5 +1,8 @@
 //! MP_JOIN (subtype 1): adding a subflow. RFC 8684 §3.2.
 
+use super::{Subtype, open, opening};
+use crate::{Lengths, ParseError};
+
 /// MP_JOIN in one of its three forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MpJoin {
@@ -31,3 +34,72 @@ pub enum MpJoin {
         hmac: [u8; 20],
     },
 }
+
+impl MpJoin {
+    /// Parse one whole option, kind and length included. The length alone tells the three forms
+    /// apart: whether it is the one for the segment's flags is for the caller to check.
+    ///
+    /// # Errors
+    /// If kind, subtype or length are not those of MP_JOIN.
+    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
+        let (flags, mut reader) = open(octets, Subtype::Join, LENGTHS)?;
+        let (backup, address_id) = (flags & BACKUP != 0, reader.u8()?);
+        Ok(match octets.len() {
+            SYN => {
+                let (token, nonce) = (reader.u32()?, reader.u32()?);
+                MpJoin::Syn { backup, address_id, token, nonce }
+            }
+            SYN_ACK => {
+                let (truncated_hmac, nonce) = (reader.u64()?, reader.u32()?);
+                MpJoin::SynAck { backup, address_id, truncated_hmac, nonce }
+            }
+            _ => MpJoin::Ack { hmac: reader.array()? },
+        })
+    }
+
+    /// Octets of the option, kind and length included.
+    pub const fn octets_len(&self) -> usize {
+        match self {
+            MpJoin::Syn { .. } => SYN,
+            MpJoin::SynAck { .. } => SYN_ACK,
+            MpJoin::Ack { .. } => ACK,
+        }
+    }
+
+    /// Append the option, kind and length included.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match *self {
+            MpJoin::Syn { backup, address_id, token, nonce } => {
+                self.emit_opening(backup, address_id, out);
+                out.extend(token.to_be_bytes());
+                out.extend(nonce.to_be_bytes());
+            }
+            MpJoin::SynAck { backup, address_id, truncated_hmac, nonce } => {
+                self.emit_opening(backup, address_id, out);
+                out.extend(truncated_hmac.to_be_bytes());
+                out.extend(nonce.to_be_bytes());
+            }
+            MpJoin::Ack { hmac } => {
+                self.emit_opening(false, 0, out);
+                out.extend(hmac);
+            }
+        }
+    }
+
+    fn emit_opening(&self, backup: bool, address_id: u8, out: &mut Vec<u8>) {
+        out.extend(opening(Subtype::Join, self.octets_len(), u8::from(backup)));
+        out.push(address_id);
+    }
+}
+
+/// Octets of the SYN's form. RFC 8684 §3.2, figure 5.
+const SYN: usize = 12;
+/// Octets of the SYN/ACK's form. RFC 8684 §3.2, figure 6.
+const SYN_ACK: usize = 16;
+/// Octets of the third ACK's form. RFC 8684 §3.2, figure 7.
+const ACK: usize = 24;
+
+const LENGTHS: Lengths = Lengths(&[SYN, SYN_ACK, ACK]);
+
+/// B, in the octet of the subtype.
+const BACKUP: u8 = 0x01;

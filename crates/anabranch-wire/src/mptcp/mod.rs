@@ -1,4 +1,9 @@
-//! Multipath TCP options (TCP option kind 30), RFC 8684 §3 and §4.
+//! Multipath TCP options (TCP option kind 30). RFC 8684 §3.
+
+use core::fmt;
+
+use crate::reader::Reader;
+use crate::{Lengths, ParseError};
 
 mod address;
 mod capable;
@@ -18,7 +23,7 @@ pub use join::MpJoin;
 pub use prio::MpPrio;
 pub use reset::{MpTcprst, ResetReason};
 
-/// TCP option kind of Multipath TCP. RFC 8684 §9.
+/// TCP option kind of Multipath TCP. RFC 8684 §7.1.
 pub const KIND: u8 = 30;
 
 /// The protocol version that this crate speaks. RFC 8684 §3.1.
@@ -45,3 +50,134 @@ pub struct Control {
     /// MP_TCPRST, RFC 8684 §3.6.
     pub reset: Option<MpTcprst>,
 }
+
+/// The subtypes of RFC 8684 §7.2, the experimental one excepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Subtype {
+    /// MP_CAPABLE.
+    Capable = 0,
+    /// MP_JOIN.
+    Join = 1,
+    /// DSS.
+    Dss = 2,
+    /// ADD_ADDR.
+    AddAddr = 3,
+    /// REMOVE_ADDR.
+    RemoveAddr = 4,
+    /// MP_PRIO.
+    Prio = 5,
+    /// MP_FAIL.
+    Fail = 6,
+    /// MP_FASTCLOSE.
+    Fastclose = 7,
+    /// MP_TCPRST.
+    Tcprst = 8,
+}
+
+impl Subtype {
+    /// The subtype with this 4-bit value; `None` if RFC 8684 does not define it.
+    pub const fn from_value(value: u8) -> Option<Self> {
+        Some(match value {
+            0 => Subtype::Capable,
+            1 => Subtype::Join,
+            2 => Subtype::Dss,
+            3 => Subtype::AddAddr,
+            4 => Subtype::RemoveAddr,
+            5 => Subtype::Prio,
+            6 => Subtype::Fail,
+            7 => Subtype::Fastclose,
+            8 => Subtype::Tcprst,
+            _ => return None,
+        })
+    }
+
+    /// The name that RFC 8684 gives the option.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Subtype::Capable => "MP_CAPABLE",
+            Subtype::Join => "MP_JOIN",
+            Subtype::Dss => "DSS",
+            Subtype::AddAddr => "ADD_ADDR",
+            Subtype::RemoveAddr => "REMOVE_ADDR",
+            Subtype::Prio => "MP_PRIO",
+            Subtype::Fail => "MP_FAIL",
+            Subtype::Fastclose => "MP_FASTCLOSE",
+            Subtype::Tcprst => "MP_TCPRST",
+        }
+    }
+
+    /// The subtype of a whole option of kind 30; `None` if it is too short or undefined.
+    pub(crate) fn of(option: &[u8]) -> Option<Self> {
+        Subtype::from_value(option.get(2)? >> 4)
+    }
+}
+
+impl fmt::Display for Subtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Control {
+    /// Octets of all its options, without padding.
+    pub fn octets_len(&self) -> usize {
+        self.capable.map_or(0, |option| option.octets_len())
+            + self.join.map_or(0, |option| option.octets_len())
+            + self.add_addr.map_or(0, |option| option.octets_len())
+            + self.remove_addr.map_or(0, |option| option.octets_len())
+            + self.prio.map_or(0, |option| option.octets_len())
+            + self.fail.map_or(0, |option| option.octets_len())
+            + self.fastclose.map_or(0, |option| option.octets_len())
+            + self.reset.map_or(0, |option| option.octets_len())
+    }
+
+    /// Append its options, in the order of the fields, without padding.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        self.capable.inspect(|option| option.emit(out));
+        self.join.inspect(|option| option.emit(out));
+        self.add_addr.inspect(|option| option.emit(out));
+        self.remove_addr.inspect(|option| option.emit(out));
+        self.prio.inspect(|option| option.emit(out));
+        self.fail.inspect(|option| option.emit(out));
+        self.fastclose.inspect(|option| option.emit(out));
+        self.reset.inspect(|option| option.emit(out));
+    }
+}
+
+/// Check that `octets` are one whole option of this subtype, of a length that it has; give the
+/// low half of the octet with the subtype, and what follows that octet.
+fn open<'a>(
+    octets: &'a [u8],
+    subtype: Subtype,
+    expected: Lengths,
+) -> Result<(u8, Reader<'a>), ParseError> {
+    let mut reader = Reader::new(subtype.name(), octets);
+    let [kind, length, subtype_octet] = reader.array()?;
+    if kind != KIND {
+        return Err(ParseError::OptionKind { found: kind, expected: KIND });
+    }
+    if subtype_octet >> 4 != subtype as u8 {
+        return Err(ParseError::MptcpSubtype { found: subtype_octet >> 4, expected: subtype });
+    }
+    if usize::from(length) != octets.len() {
+        return Err(ParseError::OptionOverrun { kind, found: length, available: octets.len() });
+    }
+    check_length(octets, subtype, expected)?;
+    Ok((subtype_octet & 0x0f, reader))
+}
+
+fn check_length(octets: &[u8], subtype: Subtype, expected: Lengths) -> Result<(), ParseError> {
+    if expected.0.contains(&octets.len()) {
+        return Ok(());
+    }
+    Err(ParseError::MptcpLength { subtype, found: octets.len(), expected })
+}
+
+/// The first three octets of an option; `low_half` shares the third with the subtype.
+const fn opening(subtype: Subtype, octets_len: usize, low_half: u8) -> [u8; 3] {
+    [KIND, octets_len as u8, (subtype as u8) << 4 | low_half & 0x0f]
+}
+
+#[cfg(test)]
+mod tests;

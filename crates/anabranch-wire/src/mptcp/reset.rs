@@ -1,5 +1,8 @@
 //! MP_TCPRST (subtype 8): why a subflow is reset. RFC 8684 §3.6.
 
+use super::{Subtype, open, opening};
+use crate::{Lengths, ParseError};
+
 /// MP_TCPRST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MpTcprst {
@@ -31,3 +34,38 @@ impl ResetReason {
     /// Middlebox interference.
     pub const MIDDLEBOX_INTERFERENCE: ResetReason = ResetReason(0x06);
 }
+
+impl MpTcprst {
+    /// Parse one whole option, kind and length included.
+    ///
+    /// # Errors
+    /// If kind, subtype or length are not those of MP_TCPRST.
+    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
+        let (flags, mut reader) = open(octets, Subtype::Tcprst, LENGTHS)?;
+        Ok(MpTcprst {
+            unassigned: flags & UNASSIGNED,
+            transient: flags & TRANSIENT != 0,
+            reason: ResetReason(reader.u8()?),
+        })
+    }
+
+    /// Octets of the option, kind and length included.
+    pub const fn octets_len(&self) -> usize {
+        4
+    }
+
+    /// Append the option, kind and length included.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let flags = self.unassigned & UNASSIGNED | u8::from(self.transient);
+        out.extend(opening(Subtype::Tcprst, self.octets_len(), flags));
+        out.push(self.reason.0);
+    }
+}
+
+/// The one length of MP_TCPRST. RFC 8684 §3.6, figure 15.
+const LENGTHS: Lengths = Lengths(&[4]);
+
+/// U, V and W, in the octet of the subtype.
+const UNASSIGNED: u8 = 0x0e;
+/// T, in the octet of the subtype.
+const TRANSIENT: u8 = 0x01;
