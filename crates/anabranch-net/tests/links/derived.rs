@@ -145,6 +145,27 @@ fn a_shorter_delay_does_not_reorder_under_fifo() {
 }
 
 #[test]
+fn what_ends_at_the_time_of_a_change_precedes_it() {
+    let delay = LinkChange { delay: Some(Duration::from_millis(30)), ..LinkChange::default() };
+    let mut driver = with_changes(&[(1_500, delay), (11_500, state(StateChange::Down))]);
+    burst(&mut driver, 2);
+    driver.run_out();
+    // Packet 0 leaves with the old delay and arrives; packet 1 is lost.
+    assert_eq!(driver.delivered, [(at(11_500), 0)]);
+    assert_eq!(driver.link.stats().dropped_down, 1);
+}
+
+#[test]
+fn a_limit_in_time_follows_the_rate() {
+    let mut driver = driver(config(10, "3ms"));
+    let faster = LinkChange { rate: Some("16Mbit/s".parse().unwrap()), ..LinkChange::default() };
+    driver.link.handle_change(Instant::ZERO, faster);
+    burst(&mut driver, 10);
+    // 3 ms at 16 Mbit/s are 6000 octets, besides the packet in transmission.
+    assert_eq!(driver.link.queue_packets(), 4);
+}
+
+#[test]
 fn a_link_that_is_down_loses_what_is_inside_and_what_is_offered() {
     let mut driver =
         with_changes(&[(12_000, state(StateChange::Down)), (20_000, state(StateChange::Up))]);
@@ -259,17 +280,21 @@ fn reordering_jitter_above_the_gap_changes_the_order() {
 
 #[test]
 fn a_packet_that_still_waits_may_arrive_first() {
-    // Serialisation takes 1.5 ms and jitter ±1 s, so the order is that of the draws alone. The
-    // link must wake up for each delivery although the packet concerned is not yet sent.
-    let jitter = Duration::from_secs(1);
-    let config =
-        LinkConfig { jitter, jitter_model: JitterModel::Reordering, ..config(1_000, "infinite") };
+    // Delays lie between 0 and 40 ms, serialisations take 1.5 ms. The link must ask to be woken
+    // for each delivery even while the packet concerned has not been sent: a link that is looked
+    // at after every departure delivers no sooner.
+    let jitter = Duration::from_millis(20);
+    let jitter_model = JitterModel::Reordering;
+    let config = LinkConfig { jitter, jitter_model, ..config(20, "infinite") };
     let mut woken = driver(config.clone());
     burst(&mut woken, 50);
     woken.run_out();
     let mut watched = driver(config);
     burst(&mut watched, 50);
-    (0..30_000).for_each(|tick| watched.link.handle_timeout(at(tick / 1_000)));
+    for departure in (1..=50).map(|packet| at(packet * 1_500)) {
+        watched.run_until(departure);
+        watched.link.handle_timeout(departure);
+    }
     watched.run_out();
     assert_eq!(woken.delivered, watched.delivered);
     assert!(!woken.numbers().is_sorted());
