@@ -34,9 +34,11 @@ pub(super) struct ScenarioTable {
     pub(super) sample_interval: Written<Duration>,
     /// The paths; at least one.
     #[serde(rename = "path")]
+    #[schemars(length(min = 1))]
     pub(super) paths: Vec<PathTable>,
     /// The connections; at least one.
     #[serde(rename = "connection")]
+    #[schemars(length(min = 1))]
     pub(super) connections: Vec<ConnectionTable>,
 }
 

@@ -576,6 +576,7 @@ fn the_schema_knows_what_is_required_and_what_is_allowed() {
     };
     assert_eq!(schema["title"], "Scenario");
     assert_eq!(strings(&schema["required"]), ["name", "duration", "path", "connection"]);
+    assert_eq!(schema["properties"]["path"]["minItems"], 1);
     let definitions = &schema["$defs"];
     assert_eq!(strings(&definitions["Path"]["required"]), ["name", "rate", "delay", "limit"]);
     assert_eq!(strings(&definitions["Connection"]["required"]), ["workload"]);
