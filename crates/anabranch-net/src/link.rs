@@ -309,7 +309,7 @@ impl Link {
 impl Node for Link {
     fn handle_segment(&mut self, now: Instant, segment: Segment) {
         self.catch_up(now);
-        let octets = octets_of(&segment) as u32;
+        let octets = segment.wire_len() as u32;
         self.stats.packets_in += 1;
         self.stats.octets_in += u64::from(octets);
         if self.down {
@@ -343,9 +343,4 @@ impl Node for Link {
         let next = deliveries.into_iter().flatten().fold(self.schedule.next_at(), Instant::min);
         (next != Instant::FAR_FUTURE).then_some(next)
     }
-}
-
-/// Octets of the IP packet that carries `segment`.
-fn octets_of(segment: &Segment) -> usize {
-    40 + segment.payload.len()
 }

@@ -41,7 +41,7 @@ fn a_client_with_three_addresses_uses_three_subflows_both_ways() {
 #[test]
 fn no_data_is_sent_on_a_join_before_the_fourth_ack() {
     // RFC 8684 §3.2
-    let mut pair = default_pair(2).with_slow_path(1, ms(40));
+    let mut pair = default_pair(2).with_slow_path(0, ms(40));
     pair.upload(2_000_000, 10_000);
     let joined = |s: &Segment| s.source.address == client_address(1);
     let third = pair.log.iter().position(|s| matches!(join(s), Some(MpJoin::Ack { .. })));
