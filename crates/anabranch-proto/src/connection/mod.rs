@@ -219,6 +219,11 @@ impl Connection {
         }
     }
 
+    /// The local port that the connection was opened on.
+    pub(crate) fn local_port(&self) -> Option<u16> {
+        self.lanes.first().map(|lane| lane.subflow.local.port)
+    }
+
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
