@@ -234,7 +234,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
 /// Forward links, which have even numbers, end at the client.
 fn receiver_of(link: usize) -> Side {
-    if link % 2 == 0 { Side::Client } else { Side::Server }
+    if link.is_multiple_of(2) { Side::Client } else { Side::Server }
 }
 
 /// A host's secret: 256 bits that follow from the seed and the host's name.

@@ -12,7 +12,7 @@ mod scoreboard;
 mod timer;
 
 pub(crate) use input::Arrived;
-pub(crate) use output::{DataLevel, SIGNAL_OCTETS};
+pub(crate) use output::{Carries, DataLevel};
 use timer::Timer;
 
 use std::sync::Arc;
@@ -185,8 +185,6 @@ pub(crate) struct Open<'a> {
     pub(crate) congestion_control: &'a crate::config::CongestionControlFactory,
 }
 
-/// Octets of the timestamps option with its padding.
-const TIMESTAMP_OCTETS: u32 = 12;
 /// RFC 8985 §7.2: the longest that a peer is assumed to delay an acknowledgement.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// Smallest segment size that is accepted from a peer: smaller ones are a way to exhaust the
@@ -403,10 +401,9 @@ impl Subflow {
         self.congestion_control.on_external_reduction(reduction);
     }
 
-    /// The options of data segments are settled: `signal_octets` for the data level's.
-    pub(crate) fn set_signal_octets(&mut self, signal_octets: u32) {
-        let timestamps = if self.peer.timestamps { TIMESTAMP_OCTETS } else { 0 };
-        self.option_octets = timestamps + signal_octets;
+    /// It is settled what data segments carry in their options.
+    pub(crate) fn set_carries(&mut self, carries: Carries) {
+        self.option_octets = output::data_option_octets(self.peer.timestamps, carries);
         let mss = self.mss();
         self.congestion_control.on_congestion_event(&CongestionEvent::MssChanged { mss });
     }
