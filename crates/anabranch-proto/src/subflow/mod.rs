@@ -420,7 +420,10 @@ impl Subflow {
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
                 Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now),
-                Timer::TailLossProbe => self.tail_probe_due = true,
+                Timer::TailLossProbe => {
+                    self.tail_probe_due = true;
+                    self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+                }
                 Timer::Reordering => self.detect_losses(now),
                 Timer::DelayedAck => {
                     if self.receiver.ack_is_delayed() {

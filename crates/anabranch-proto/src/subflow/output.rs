@@ -171,11 +171,7 @@ impl Subflow {
             wait += super::MAX_ACK_DELAY;
         }
         let timeout = self.timers.get(Timer::Retransmission).unwrap_or(Instant::FAR_FUTURE);
-        if now + wait < timeout {
-            self.timers.set(Timer::TailLossProbe, now + wait);
-        } else {
-            self.timers.stop(Timer::TailLossProbe);
-        }
+        self.timers.set(Timer::TailLossProbe, timeout.min(now + wait));
     }
 
     /// RFC 5681 §4.1.

@@ -36,7 +36,8 @@ struct Probe {
 /// RFC 8985 §6.1.
 #[derive(Debug)]
 struct Rack {
-    newest: Option<(Instant, u64)>,
+    /// The last transmission known to have arrived, by its place among all.
+    newest: Option<u64>,
     rtt: Duration,
     /// Highest offset delivered.
     forward: u64,
@@ -109,8 +110,8 @@ impl Recovery {
         if record.retransmitted && rtt < min_rtt {
             return;
         }
-        if self.rack.newest.is_none_or(|newest| newest < (record.sent_at, record.end)) {
-            self.rack.newest = Some((record.sent_at, record.end));
+        if self.rack.newest.is_none_or(|newest| newest < record.order) {
+            self.rack.newest = Some(record.order);
             self.rack.rtt = rtt;
         }
     }
@@ -141,11 +142,11 @@ impl Recovery {
         rtt: &RttEstimator,
         mss: u64,
     ) -> Option<Instant> {
-        let (newest_sent, newest_end) = self.rack.newest?;
+        let newest = self.rack.newest?;
         let window = self.reordering_window(board, rtt, mss);
         let reach = self.rack.rtt + window;
-        board.detect_lost(|sent_at, end| {
-            if (sent_at, end) >= (newest_sent, newest_end) {
+        board.detect_lost(|sent_at, order| {
+            if order >= newest {
                 return Verdict::InFlight;
             }
             let deadline = sent_at + reach;
