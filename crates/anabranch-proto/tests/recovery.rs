@@ -164,7 +164,7 @@ fn keep_alive_finds_out_that_the_peer_is_gone() {
         tcp.retries = 3;
     });
     let mut pair = Pair::new(1, keep_alive, tcp(|_| {}))
-        .with_filter(|n, _| if n < 6 { Fate::Deliver } else { Fate::Drop });
+        .with_filter(|n, _| if n < 4 { Fate::Deliver } else { Fate::Drop });
     pair.upload(1_000, 500);
     assert_eq!(pair.received[1], 1_000);
     pair.run_ms(30_000);
