@@ -207,8 +207,11 @@ impl<'s, 'c> Simulation<'s, 'c> {
         if let Some(capture) = &mut self.capture {
             capture.write(self.now, path, side, Capture::Outbound, &segment)?;
         }
-        let segment = if self.round_trip { there_and_back(&segment)? } else { segment };
-        self.links[number].handle_segment(self.now, segment);
+        if self.round_trip {
+            self.links[number].handle_segment(self.now, there_and_back(&segment)?);
+        } else {
+            self.links[number].handle_segment(self.now, segment);
+        }
         self.plan(FIRST_LINK + number);
         Ok(())
     }
