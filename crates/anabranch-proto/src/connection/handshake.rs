@@ -242,7 +242,7 @@ impl Connection {
     fn settle_options(&mut self, slot: u8) {
         let mptcp = self.mode == Mode::Mptcp;
         let carries = if mptcp { Carries::Mapping } else { Carries::Nothing };
-        self.lanes[usize::from(slot)].subflow.set_carries(carries);
+        self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);
         self.refresh(slot);
     }
 

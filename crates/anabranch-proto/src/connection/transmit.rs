@@ -153,7 +153,7 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         lane.reinjected_octets += u64::from(len);
         let subflow = lane.subflow.id;
-        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true);
+        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
         self.counters.data_level_retransmits += 1;
         self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
         self.refresh(slot);
@@ -225,7 +225,7 @@ impl Connection {
         let cargo = (self.mode == Mode::Mptcp).then_some(Cargo { data_seq, data_fin, with_keys });
         let subflow = &mut self.lanes[usize::from(slot)].subflow;
         let id = subflow.id;
-        let segment = subflow.send_data(now, level, payload, cargo, last);
+        let segment = subflow.send_data(now, level, payload, cargo, last, &self.views);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.refresh(slot);
         if self.timers.retransmission == Instant::FAR_FUTURE {

@@ -10,7 +10,7 @@ use anabranch_wire::{
 
 use super::{Cargo, Purpose, State, Subflow, Timer};
 use crate::congestion::CongestionEvent;
-use crate::view::Phase;
+use crate::view::{Phase, SubflowView};
 
 /// What the data level has every segment say.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +75,9 @@ impl Subflow {
         payload: Payload,
         cargo: Option<Cargo>,
         push: bool,
+        views: &[SubflowView],
     ) -> Segment {
-        self.restart_after_idle(now);
+        self.restart_after_idle(now, views);
         let (start, len) = (self.nxt, payload.len() as u64);
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
@@ -175,10 +176,10 @@ impl Subflow {
     }
 
     /// RFC 5681 §4.1.
-    fn restart_after_idle(&mut self, now: Instant) {
+    fn restart_after_idle(&mut self, now: Instant, views: &[SubflowView]) {
         let (idle, rto) = (now.saturating_since(self.last_sent), self.rtt.rto());
         if self.config.idle_restart && self.board.is_empty() && idle > rto {
-            self.congestion_control.on_congestion_event(&CongestionEvent::Idle { idle, rto });
+            self.notify(&CongestionEvent::Idle { idle, rto }, views);
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Recovery {
     duplicate_acks: u32,
     /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
     probe: Option<Probe>,
+    /// SND.UNA at the last two losses, the older first.
+    losses: [u64; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +88,14 @@ impl Recovery {
             undo: None,
             duplicate_acks: 0,
             probe: None,
+            losses: [0; 2],
         }
+    }
+
+    /// Octets acknowledged since the last loss, or between the last two if that is more.
+    pub(crate) fn loss_interval(&self, una: u64) -> u64 {
+        let [before_last, last] = self.losses;
+        una.saturating_sub(last).max(last - before_last)
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -211,6 +220,7 @@ impl Recovery {
     }
 
     fn begin_undo(&mut self, una: u64) {
+        self.losses = [self.losses[1], una];
         self.undo = Some(Undo { una, first_retransmission: None, unreported: 0 });
     }
 
