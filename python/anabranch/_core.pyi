@@ -1,0 +1,10 @@
+"""The engine and the emulated network, compiled."""
+
+__version__: str
+
+class ScenarioError(ValueError):
+    """What is wrong with a scenario: one line with file, key, value and what would be right."""
+
+def validate(toml: str, file: str) -> str: ...
+def json_schema() -> str: ...
+def run(toml: str, file: str, seed: int, pcap: str | None = None) -> dict[str, object]: ...
