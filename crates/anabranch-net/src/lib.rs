@@ -1,1 +1,22 @@
-//! anabranch-net
+//! The emulated network: links, their queues and their impairments, sans-IO.
+//!
+//! Everything that a segment passes on its way is a [`Node`]: it takes segments and the time,
+//! and gives segments back later, fewer, or in another order. Nodes hold no clock and no socket,
+//! so the same link runs in virtual time and in wall time; and every random draw is a function
+//! of a seed and a packet number ([`rng`]), so a run can be repeated to the nanosecond.
+
+mod impairment;
+mod link;
+mod node;
+mod propagation;
+mod queue;
+pub mod rng;
+mod schedule;
+mod serialiser;
+mod slab;
+pub mod units;
+
+pub use impairment::JitterModel;
+pub use link::{Link, LinkConfig, LinkStats};
+pub use node::Node;
+pub use schedule::{LinkChange, ScheduledChange, StateChange};

@@ -1,6 +1,7 @@
 //! Configuration of an endpoint's connections.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_wire::Duration;
@@ -109,6 +110,9 @@ pub struct ConnectionConfig {
     /// Receive buffer in payload octets: the most that the peer may send beyond what the
     /// application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
+    /// Addresses that the connection may use, in the order of their identifiers; `None` for all
+    /// of the endpoint's.
+    pub local_addresses: Option<Vec<IpAddr>>,
     /// Most subflows at a time.
     pub max_subflows: usize,
     /// Congestion control of each subflow.
@@ -170,6 +174,7 @@ impl Default for ConnectionConfig {
             tcp: Profile::Linux.tcp(),
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
+            local_addresses: None,
             max_subflows: 8,
             congestion_control: Arc::new(|start| Box::new(congestion::Lia::new(start))),
             scheduler: Arc::new(|| Box::new(MinRtt)),

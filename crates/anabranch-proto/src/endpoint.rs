@@ -219,6 +219,11 @@ impl Endpoint {
         self.connection(id).is_none_or(Connection::is_at_end)
     }
 
+    /// The local port that the connection was opened on.
+    pub fn local_port(&self, id: ConnectionId) -> Option<u16> {
+        self.connection(id)?.local_port()
+    }
+
     /// Close the sending direction after everything written.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connection_mut(id) {
@@ -360,7 +365,7 @@ impl Endpoint {
             role,
             key,
             secrets,
-            addresses: self.addresses_from(local),
+            addresses: self.addresses_from(local, &config),
             config,
         });
         let index = self.free.pop().unwrap_or_else(|| {
@@ -378,8 +383,9 @@ impl Endpoint {
     }
 
     /// This host's addresses, `first` with identifier 0. RFC 8684 §3.2.
-    fn addresses_from(&self, first: IpAddr) -> Vec<LocalAddress> {
-        let others = self.addresses.iter().filter(|address| **address != first);
+    fn addresses_from(&self, first: IpAddr, config: &ConnectionConfig) -> Vec<LocalAddress> {
+        let usable = config.local_addresses.as_ref().unwrap_or(&self.addresses);
+        let others = usable.iter().filter(|address| **address != first);
         std::iter::once(&first)
             .chain(others)
             .enumerate()

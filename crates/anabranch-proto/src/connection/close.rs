@@ -106,7 +106,7 @@ impl Connection {
         self.send.forget_carrier(slot);
         self.refresh(slot);
         self.events.push_back(Event::SubflowClosed(id));
-        if self.path_manager_started && self.status == Status::Open {
+        if self.path_manager_started && self.status == Status::Open && !self.is_closing() {
             let event = PathEvent::SubflowClosed { id, local_address_id, remote };
             self.path_manager.handle_event(now, &event, &self.views);
         }
@@ -136,10 +136,15 @@ impl Connection {
         });
     }
 
+    /// Have both applications closed, so that no further subflow is of use?
+    pub(super) fn is_closing(&self) -> bool {
+        self.send.fin_acknowledged() && self.recv.is_complete()
+    }
+
     /// Did both directions end in order?
     fn is_done(&self) -> bool {
         match self.mode {
-            Mode::Mptcp => self.send.fin_acknowledged() && self.recv.is_complete(),
+            Mode::Mptcp => self.is_closing(),
             _ => {
                 let sent = self.send.is_finished() && self.send.una() == self.send.end();
                 sent && self.peer_has_finished()

@@ -38,6 +38,7 @@ impl Connection {
             self.on_subflow_ready(now, slot);
         }
         if handled.acceptable {
+            self.answer_join(slot, &segment);
             match self.mode {
                 Mode::Mptcp => self.take_signals(now, slot, &segment),
                 _ => self.take_plain(now, slot, &segment),
@@ -46,6 +47,13 @@ impl Connection {
         }
         self.refresh(slot);
         self.reap(now);
+    }
+
+    /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.
+    fn answer_join(&mut self, slot: u8, segment: &Segment) {
+        if segment.options.control.as_ref().is_some_and(|control| control.join.is_some()) {
+            self.lanes[usize::from(slot)].subflow.demand_ack();
+        }
     }
 
     /// RFC 8684 §3.1: until the listener has the initiator's key it cannot use a data sequence
@@ -78,7 +86,8 @@ impl Connection {
             // RFC 8684 §3.1: the first data is mapped from IDSN + 1 at subflow sequence 1.
             self.add_mapping(slot, 1, 1, u64::from(data_len));
         }
-        if !segment.header.flags.contains(Flags::SYN) && self.peer_edge == 1 {
+        if self.peer_edge == 1 {
+            // The handshake's own windows count from the first octet.
             self.widen(1, slot, segment);
         }
     }

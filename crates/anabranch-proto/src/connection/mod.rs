@@ -219,6 +219,11 @@ impl Connection {
         }
     }
 
+    /// The local port that the connection was opened on.
+    pub(crate) fn local_port(&self) -> Option<u16> {
+        self.lanes.first().map(|lane| lane.subflow.local.port)
+    }
+
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -267,7 +272,8 @@ impl Connection {
 
     fn may_open(&self) -> bool {
         let live = self.lanes.iter().filter(|lane| !lane.reaped).count();
-        self.mode == Mode::Mptcp && self.status == Status::Open && live < self.config.max_subflows
+        let wanted = self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing();
+        wanted && live < self.config.max_subflows
     }
 
     /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
@@ -370,7 +376,7 @@ impl Connection {
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let subflows = self.lanes.iter().map(|lane| lane.subflow.poll_timeout());
         let own = self.timers.next();
-        let paths = match self.path_manager_started && self.status == Status::Open {
+        let paths = match self.path_manager_started && self.may_open() {
             true => self.path_manager.poll_timeout().unwrap_or(Instant::FAR_FUTURE),
             false => Instant::FAR_FUTURE,
         };

@@ -177,7 +177,7 @@ impl Connection {
         let slot = self.schedule(now, Pending::NewData { octets: unsent })?;
         let len = self.next_segment_octets(slot);
         if self.is_held_by_nagle(len, slot) {
-            return None;
+            return self.on_all_sent(now, level);
         }
         let room = self.window_room();
         if room < len {
@@ -285,7 +285,7 @@ impl Connection {
         None
     }
 
-    /// Everything was sent. If that is because the send buffer is full, the remedies may help.
+    /// Everything was sent that makes a segment. If that is because the send buffer is full, the remedies may help.
     fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         self.window_limited.stop(now);
         if !self.send_blocked || self.remedies.is_empty() {

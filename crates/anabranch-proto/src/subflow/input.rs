@@ -178,7 +178,9 @@ impl Subflow {
         } else if self.purpose == Purpose::Join && !self.confirmed {
             self.confirmed = true;
             self.timeouts_in_a_row = 0;
-            self.timers.stop(Timer::Retransmission);
+            if self.board.is_empty() {
+                self.timers.stop(Timer::Retransmission);
+            }
         }
         established
     }

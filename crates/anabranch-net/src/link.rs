@@ -1,0 +1,346 @@
+//! A link in one direction: a queue, a transmitter, and the way to the other end.
+
+use anabranch_wire::{Duration, Instant, Segment};
+
+use crate::impairment::{Jitter, JitterModel, Loss};
+use crate::node::Node;
+use crate::propagation::Propagation;
+use crate::queue::{DropTail, Packet};
+use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
+use crate::serialiser::Serialiser;
+use crate::slab::Slab;
+use crate::units::{Octets, Probability, QueueLimit, Rate};
+
+/// What a link is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// Rate of the transmitter.
+    pub rate: Rate,
+    /// One-way propagation delay, from the last bit sent to the packet's delivery.
+    pub delay: Duration,
+    /// How much may wait for the transmitter.
+    pub limit: QueueLimit,
+    /// The delay varies uniformly by ± this much, and is never below zero.
+    pub jitter: Duration,
+    /// What jitter does to the order of packets.
+    pub jitter_model: JitterModel,
+    /// Probability of losing a packet on arrival, before the queue, as netem does: a lost packet
+    /// takes no room and no link time.
+    pub loss: Probability,
+    /// Changes during the run.
+    pub changes: Vec<ScheduledChange>,
+}
+
+/// What a link has done so far. At any time, packets in = delivered + dropped in the three ways
+/// + [inside](Link::packets_inside).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets offered, dropped ones included.
+    pub packets_in: u64,
+    /// Octets of the packets offered.
+    pub octets_in: u64,
+    /// Packets handed over at the far end.
+    pub packets_delivered: u64,
+    /// Octets of the packets delivered.
+    pub octets_delivered: u64,
+    /// Packets dropped because the queue had no room.
+    pub dropped_by_queue: u64,
+    /// Packets lost at random.
+    pub dropped_by_loss: u64,
+    /// Packets dropped because the link was, or went, down.
+    pub dropped_down: u64,
+    /// Octets of all packets dropped.
+    pub octets_dropped: u64,
+    /// Most packets that ever waited.
+    pub queue_packets_max: u64,
+    /// Most octets that ever waited.
+    pub queue_octets_max: u64,
+}
+
+/// A link: packets wait in a drop-tail queue, are sent one after the other at the link's rate,
+/// and arrive a propagation delay later.
+///
+/// Work is done when somebody looks: every call first catches up with all departures and
+/// changes until its `now`, each at its exact time, so the outcome does not depend on when the
+/// link is woken. A driver wakes it once per delivery.
+#[derive(Debug)]
+pub struct Link {
+    segments: Slab,
+    queue: DropTail,
+    serialiser: Serialiser,
+    transmission: Option<Transmission>,
+    propagation: Propagation,
+    delay: Duration,
+    jitter: Jitter,
+    loss: Loss,
+    schedule: Schedule,
+    down: bool,
+    stats: LinkStats,
+}
+
+/// The packet that is being sent, and its delivery as things stand.
+#[derive(Clone, Copy, Debug)]
+struct Transmission {
+    packet: Packet,
+    delivery: Instant,
+}
+
+impl LinkConfig {
+    /// A link without impairments or changes.
+    pub fn new(rate: Rate, delay: Duration, limit: QueueLimit) -> Self {
+        LinkConfig {
+            rate,
+            delay,
+            limit,
+            jitter: Duration::ZERO,
+            jitter_model: JitterModel::default(),
+            loss: Probability::ZERO,
+            changes: Vec::new(),
+        }
+    }
+}
+
+impl Link {
+    /// An idle link that is up. Its random draws come from `seed`, which should be the link's
+    /// own: [`stream_seed`](crate::rng::stream_seed) of the run's seed and the link's name.
+    pub fn new(config: LinkConfig, seed: u64) -> Self {
+        Link {
+            segments: Slab::default(),
+            queue: DropTail::new(config.limit, config.rate),
+            serialiser: Serialiser::new(config.rate),
+            transmission: None,
+            propagation: Propagation::new(config.jitter_model),
+            delay: config.delay,
+            jitter: Jitter::new(config.jitter, seed),
+            loss: Loss::new(config.loss, seed),
+            schedule: Schedule::new(config.changes),
+            down: false,
+            stats: LinkStats::default(),
+        }
+    }
+
+    /// Change the link at `now`, besides what its configuration has scheduled.
+    pub fn handle_change(&mut self, now: Instant, change: LinkChange) {
+        self.catch_up(now);
+        self.apply(now, change);
+    }
+
+    /// Counters as of the last call that took a time.
+    pub fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// Packets that waited for the transmitter at the last call that took a time. Call
+    /// [`handle_timeout`](Node::handle_timeout) first for the present number.
+    pub fn queue_packets(&self) -> u64 {
+        self.queue.packets() as u64
+    }
+
+    /// Octets that waited for the transmitter at the last call that took a time.
+    pub fn queue_octets(&self) -> u64 {
+        self.queue.octets()
+    }
+
+    /// How long a packet that arrives at `now` would wait before its first bit is sent, at the
+    /// present rate; a suspension is not counted.
+    pub fn queueing_delay(&self, now: Instant) -> Duration {
+        let rate = self.serialiser.rate();
+        let in_transmission = match self.transmission {
+            Some(_) => self.serialiser.work_left(now) / rate.as_bits_per_second(),
+            None => 0,
+        };
+        Duration::from_nanos(in_transmission) + rate.time_for(Octets::new(self.queue.octets()))
+    }
+
+    /// Packets inside the link: waiting, in transmission, or propagating and not yet collected.
+    pub fn packets_inside(&self) -> u64 {
+        self.segments.len() as u64
+    }
+
+    /// Present rate.
+    pub fn rate(&self) -> Rate {
+        self.serialiser.rate()
+    }
+
+    /// Present delay, without jitter.
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Is the link up?
+    pub fn is_up(&self) -> bool {
+        !self.down
+    }
+
+    /// Does the transmitter pause?
+    pub fn is_suspended(&self) -> bool {
+        self.serialiser.is_suspended()
+    }
+
+    /// Do all departures and changes that are due by `now`, in order of time.
+    #[inline]
+    fn catch_up(&mut self, now: Instant) {
+        loop {
+            let departure = self.departure();
+            let change = self.schedule.next_at();
+            let next = departure.min(change);
+            if next > now || next == Instant::FAR_FUTURE {
+                return;
+            }
+            if departure <= change {
+                self.depart(departure);
+            } else if let Some(scheduled) = self.schedule.take() {
+                self.apply(scheduled.at, scheduled.change);
+            }
+        }
+    }
+
+    /// When the packet in transmission will have left; never if there is none.
+    #[inline]
+    fn departure(&self) -> Instant {
+        match self.transmission {
+            Some(_) => self.serialiser.free_at(),
+            None => Instant::FAR_FUTURE,
+        }
+    }
+
+    /// The packet in transmission leaves at `now`, and the next one follows.
+    fn depart(&mut self, now: Instant) {
+        if let Some(Transmission { packet, delivery }) = self.transmission.take() {
+            self.propagation.push(packet, delivery);
+        }
+        self.transmit_next(now);
+    }
+
+    fn transmit_next(&mut self, now: Instant) {
+        if let Some(packet) = self.queue.dequeue() {
+            self.transmit(now, packet);
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, now: Instant, packet: Packet) {
+        self.serialiser.start(now, packet.octets);
+        self.transmission = Some(Transmission { packet, delivery: self.delivery_of(packet) });
+    }
+
+    /// When the packet in transmission is delivered, as things stand.
+    fn delivery_of(&self, packet: Packet) -> Instant {
+        let delay = self.jitter.delay_of(packet.number, self.delay);
+        self.propagation.admissible(self.serialiser.free_at() + delay)
+    }
+
+    /// Send the arriving packet or let it wait; drop it if it can do neither.
+    #[inline]
+    fn accept(&mut self, now: Instant, segment: Segment, octets: u32) {
+        let number = self.stats.packets_in - 1;
+        let packet = Packet { number, slot: self.segments.insert(segment), octets };
+        if self.transmission.is_none() && !self.serialiser.is_suspended() {
+            self.transmit(now, packet);
+        } else if self.queue.enqueue(packet) {
+            self.stats.queue_packets_max = self.stats.queue_packets_max.max(self.queue_packets());
+            self.stats.queue_octets_max = self.stats.queue_octets_max.max(self.queue_octets());
+        } else {
+            self.segments.remove(packet.slot);
+            self.stats.dropped_by_queue += 1;
+            self.stats.octets_dropped += u64::from(octets);
+        }
+    }
+
+    fn apply(&mut self, now: Instant, change: LinkChange) {
+        if let Some(rate) = change.rate {
+            self.serialiser.set_rate(now, rate);
+            self.queue.set_rate(rate);
+        }
+        self.delay = change.delay.unwrap_or(self.delay);
+        if let Some(jitter) = change.jitter {
+            self.jitter.set_amount(jitter);
+        }
+        if let Some(loss) = change.loss {
+            self.loss.set_probability(loss);
+        }
+        if let Some(state) = change.state {
+            self.change_state(now, state);
+        }
+        if let Some(Transmission { packet, .. }) = self.transmission {
+            self.transmission = Some(Transmission { packet, delivery: self.delivery_of(packet) });
+        }
+    }
+
+    fn change_state(&mut self, now: Instant, state: StateChange) {
+        match state {
+            StateChange::Up => self.down = false,
+            StateChange::Down => {
+                self.down = true;
+                self.lose_everything(now);
+            }
+            StateChange::Suspend => self.serialiser.suspend(now),
+            StateChange::Resume => {
+                self.serialiser.resume(now);
+                if self.transmission.is_none() {
+                    self.transmit_next(now);
+                }
+            }
+        }
+    }
+
+    /// Drop all packets inside, except those that have been delivered and wait to be collected.
+    fn lose_everything(&mut self, now: Instant) {
+        let Link { segments, queue, propagation, stats, .. } = self;
+        let mut lose = |packet: Packet| {
+            segments.remove(packet.slot);
+            stats.dropped_down += 1;
+            stats.octets_dropped += u64::from(packet.octets);
+        };
+        self.transmission.take().into_iter().for_each(|transmission| lose(transmission.packet));
+        core::iter::from_fn(|| queue.dequeue()).for_each(&mut lose);
+        propagation.clear(now, lose);
+        self.serialiser.clear(now);
+    }
+
+    /// A later packet than the one in transmission may be the first to arrive: the earliest time
+    /// at which it could, if there is such a packet.
+    fn earliest_overtaking(&self) -> Option<Instant> {
+        let may = self.propagation.reorders() && self.queue.packets() > 0;
+        may.then(|| self.departure() + self.jitter.shortest(self.delay))
+    }
+}
+
+impl Node for Link {
+    fn handle_segment(&mut self, now: Instant, segment: Segment) {
+        self.catch_up(now);
+        let octets = segment.wire_len() as u32;
+        self.stats.packets_in += 1;
+        self.stats.octets_in += u64::from(octets);
+        if self.down {
+            self.stats.dropped_down += 1;
+        } else if self.loss.loses(self.stats.packets_in - 1) {
+            self.stats.dropped_by_loss += 1;
+        } else {
+            return self.accept(now, segment, octets);
+        }
+        self.stats.octets_dropped += u64::from(octets);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.catch_up(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        self.catch_up(now);
+        let packet = self.propagation.pop(now)?;
+        self.stats.packets_delivered += 1;
+        self.stats.octets_delivered += u64::from(packet.octets);
+        Some(self.segments.remove(packet.slot))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let deliveries = [
+            self.propagation.next_delivery(),
+            self.transmission.map(|transmission| transmission.delivery),
+            self.earliest_overtaking(),
+        ];
+        let next = deliveries.into_iter().flatten().fold(self.schedule.next_at(), Instant::min);
+        (next != Instant::FAR_FUTURE).then_some(next)
+    }
+}

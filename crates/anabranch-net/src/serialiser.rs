@@ -1,0 +1,171 @@
+//! Putting packets on a link bit by bit, without rounding.
+
+use anabranch_wire::{Duration, Instant};
+
+use crate::units::Rate;
+
+/// Work per octet: 8 bits, in bit/s × ns. In this unit a transmission lasts work ÷ rate
+/// nanoseconds and both are integers.
+const WORK_PER_OCTET: u64 = 8 * 1_000_000_000;
+
+/// A transmitter that sends one packet after the other.
+///
+/// It keeps the fraction of a nanosecond by which each transmission ends past a whole one, so
+/// that any number of packets takes exactly as long as their octets at its rate.
+#[derive(Debug)]
+pub(crate) struct Serialiser {
+    rate: Rate,
+    /// When the last bit leaves, rounded down.
+    free_at: Instant,
+    /// How far past `free_at` that is: work of less than a nanosecond.
+    remainder: u64,
+    /// Work left of the packet in transmission, while suspended.
+    paused_with: Option<u64>,
+}
+
+impl Serialiser {
+    /// An idle transmitter.
+    pub(crate) fn new(rate: Rate) -> Self {
+        Serialiser { rate, free_at: Instant::ZERO, remainder: 0, paused_with: None }
+    }
+
+    /// The rate.
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Does it pause?
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.paused_with.is_some()
+    }
+
+    /// When the last bit has left, rounded down to a nanosecond; never while suspended.
+    pub(crate) fn free_at(&self) -> Instant {
+        if self.is_suspended() { Instant::FAR_FUTURE } else { self.free_at }
+    }
+
+    /// Start to send a packet of `octets` octets at `now`, at which the last one has left.
+    pub(crate) fn start(&mut self, now: Instant, octets: u32) {
+        // What a transmission that follows at once inherits is the last one's fraction of a
+        // nanosecond. No overflow: an IP packet of 65 575 octets is work of 5.2·10¹⁴, a fraction
+        // at most the highest rate, 10¹⁵.
+        let inherited = self.work_left(now);
+        self.plan(now, inherited + WORK_PER_OCTET * u64::from(octets));
+    }
+
+    /// Work left at `now` of the packet in transmission, in bit/s × ns.
+    pub(crate) fn work_left(&self, now: Instant) -> u64 {
+        if let Some(work) = self.paused_with {
+            return work;
+        }
+        if self.free_at < now {
+            return 0;
+        }
+        let nanos = self.free_at.saturating_since(now).as_nanos();
+        nanos * self.rate.as_bits_per_second() + self.remainder
+    }
+
+    /// Send at `rate` from `now` on.
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
+        let work = self.work_left(now);
+        self.rate = rate;
+        self.plan(now, work);
+    }
+
+    /// Pause at `now`.
+    pub(crate) fn suspend(&mut self, now: Instant) {
+        self.paused_with = Some(self.work_left(now));
+    }
+
+    /// Continue at `now`.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        if let Some(work) = self.paused_with.take() {
+            self.plan(now, work);
+        }
+    }
+
+    /// Forget the packet in transmission.
+    pub(crate) fn clear(&mut self, now: Instant) {
+        self.paused_with = self.paused_with.map(|_| 0);
+        (self.free_at, self.remainder) = (now, 0);
+    }
+
+    /// Finish `work` counted from `now`.
+    fn plan(&mut self, now: Instant, work: u64) {
+        let rate = self.rate.as_bits_per_second();
+        self.free_at = now + Duration::from_nanos(work / rate);
+        self.remainder = work % rate;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    fn serialiser(rate: &str) -> Serialiser {
+        Serialiser::new(rate.parse().unwrap())
+    }
+
+    /// Send `packets` packets of 1500 octets back to back and say when the last bit has left.
+    fn send(serialiser: &mut Serialiser, packets: u32) -> Instant {
+        for _ in 0..packets {
+            serialiser.start(serialiser.free_at(), 1_500);
+        }
+        serialiser.free_at()
+    }
+
+    #[test]
+    fn a_million_packets_take_exactly_their_octets_at_the_rate() {
+        // 1.5·10⁹ octets at 10⁶ octets per second.
+        assert_eq!(send(&mut serialiser("8Mbit/s"), 1_000_000), at(1_500_000_000));
+        // 12 000 bits at 7 Mbit/s take 1 714 285 + 5/7 ns: every seventh ends on a whole one.
+        assert_eq!(send(&mut serialiser("7Mbit/s"), 7), at(12_000));
+        assert_eq!(send(&mut serialiser("7Mbit/s"), 6), Instant::from_nanos(10_285_714));
+        assert_eq!(send(&mut serialiser("7Mbit/s"), 700_000), at(1_200_000_000));
+        // 12 000 bits at 999 999 937 bit/s (a prime): after that many packets, 12 000 s sharp.
+        let mut prime = serialiser("999999937bit/s");
+        let exact = |packets: u128| (packets * 12_000_000_000_000 / 999_999_937) as u64;
+        assert_eq!(send(&mut prime, 1_000_000), Instant::from_nanos(exact(1_000_000)));
+    }
+
+    #[test]
+    fn the_remaining_bits_go_out_at_the_new_rate() {
+        let mut link = serialiser("8Mbit/s");
+        link.start(at(0), 1_500);
+        // After 0.5 ms, 1000 octets are left: at 4 Mbit/s they take 2 ms.
+        link.set_rate(at(500), "4Mbit/s".parse().unwrap());
+        assert_eq!(link.free_at(), at(2_500));
+        // After another 1 ms 500 octets are left: at 400 Mbit/s they take 10 µs.
+        link.set_rate(at(1_500), "400Mbit/s".parse().unwrap());
+        assert_eq!(link.free_at(), at(1_510));
+    }
+
+    #[test]
+    fn a_pause_adds_its_length_and_a_rate_change_meanwhile_counts() {
+        let mut link = serialiser("8Mbit/s");
+        link.start(at(0), 1_500);
+        link.suspend(at(500));
+        assert_eq!((link.free_at(), link.is_suspended()), (Instant::FAR_FUTURE, true));
+        link.resume(at(10_000));
+        assert_eq!(link.free_at(), at(11_000));
+        link.suspend(at(10_500));
+        link.set_rate(at(10_600), "16Mbit/s".parse().unwrap());
+        link.resume(at(20_000));
+        // 500 octets at 2 octets per µs.
+        assert_eq!(link.free_at(), at(20_250));
+    }
+
+    #[test]
+    fn an_idle_transmitter_starts_at_once_and_on_a_whole_nanosecond() {
+        let mut link = serialiser("7Mbit/s");
+        assert_eq!(send(&mut link, 1), Instant::from_nanos(1_714_285));
+        link.start(at(5_000), 1_500);
+        link.start(link.free_at(), 1_500);
+        // Twice 5/7 ns carry into one.
+        assert_eq!(link.free_at(), Instant::from_nanos(5_000_000 + 3_428_571));
+    }
+}

@@ -1,0 +1,27 @@
+//! Rates, sizes, times, limits and probabilities, as numbers and as configuration strings.
+//!
+//! A string always carries its unit (`8Mbit/s`, `20ms`, `54packets`, `1%`); a bare number is
+//! refused. Numbers are read as exact decimals, never through floating point, and written in
+//! one canonical form that reads back as the same value.
+
+mod decimal;
+mod duration;
+mod octets;
+mod probability;
+mod queue_limit;
+mod rate;
+
+pub use duration::{format_duration, parse_duration};
+pub use octets::Octets;
+pub use probability::Probability;
+pub use queue_limit::{LimitEquivalents, QueueLimit};
+pub use rate::Rate;
+
+/// A configuration string that is not the quantity it should be. Displays as one line that says
+/// what was found and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnitError(String);
+
+#[cfg(test)]
+mod tests;

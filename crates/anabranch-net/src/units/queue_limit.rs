@@ -1,0 +1,107 @@
+//! How much a queue may hold.
+
+use core::fmt;
+use core::str::FromStr;
+
+use anabranch_wire::Duration;
+
+use super::decimal::{Quantity, Unit, refuse};
+use super::duration::{DURATION, format_duration};
+use super::octets::{Octets, SIZE};
+use super::{Rate, UnitError};
+use crate::queue::FULL_SIZE_PACKET;
+
+/// How much may wait in a queue. The packet in transmission does not wait and is not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// So many packets, of whatever size. Written `54packets`.
+    Packets(u64),
+    /// So many octets; a packet that does not fit as a whole is dropped. Written `100kB`.
+    Octets(Octets),
+    /// The octets that the link sends in this time at its present rate, but at least one
+    /// full-size packet of 1500 octets. Written `80ms`.
+    Time(Duration),
+    /// No limit. Written `infinite`.
+    Infinite,
+}
+
+/// A queue limit in all three units, for full-size packets of 1500 octets at the link's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitEquivalents {
+    /// Packets, rounded up.
+    pub packets: u64,
+    /// Octets.
+    pub octets: Octets,
+    /// Time to send them, rounded down to a nanosecond.
+    pub time: Duration,
+}
+
+impl QueueLimit {
+    /// The same limit in packets, octets and time on a link of rate `rate`; `None` if infinite.
+    pub fn equivalents(self, rate: Rate) -> Option<LimitEquivalents> {
+        let octets = match self {
+            QueueLimit::Packets(packets) => Octets::new(packets.saturating_mul(FULL_SIZE_PACKET)),
+            QueueLimit::Octets(octets) => octets,
+            QueueLimit::Time(time) => rate.octets_in(time).max(Octets::new(FULL_SIZE_PACKET)),
+            QueueLimit::Infinite => return None,
+        };
+        let packets = octets.as_u64().div_ceil(FULL_SIZE_PACKET);
+        Some(LimitEquivalents { packets, octets, time: rate.time_for(octets) })
+    }
+}
+
+impl FromStr for QueueLimit {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if text.trim() == "infinite" {
+            return Ok(QueueLimit::Infinite);
+        }
+        let parts = LIMIT.split(text)?;
+        let has = |quantity: &Quantity| quantity.units.iter().any(|(name, _)| *name == parts.unit);
+        let (amount, limit) = if has(&SIZE) {
+            let octets = SIZE.parse(text)?;
+            (octets, QueueLimit::Octets(Octets::new(octets)))
+        } else if has(&DURATION) {
+            let nanos = DURATION.parse(text)?;
+            (nanos, QueueLimit::Time(Duration::from_nanos(nanos)))
+        } else {
+            let packets = LIMIT.parse(text)?;
+            (packets, QueueLimit::Packets(packets))
+        };
+        match amount {
+            0 => Err(refuse(text, "a queue needs room for at least one packet")),
+            _ => Ok(limit),
+        }
+    }
+}
+
+impl fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueueLimit::Packets(packets) => write!(f, "{packets}packets"),
+            QueueLimit::Octets(octets) => write!(f, "{octets}"),
+            QueueLimit::Time(time) => f.write_str(&format_duration(*time)),
+            QueueLimit::Infinite => f.write_str("infinite"),
+        }
+    }
+}
+
+impl fmt::Display for LimitEquivalents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = format_duration(self.time);
+        write!(f, "{} packets, {} octets, {time}", self.packets, self.octets.as_u64())
+    }
+}
+
+const UNITS: &[Unit] = &[("packets", 1)];
+
+const LIMIT: Quantity = Quantity {
+    noun: "a queue limit",
+    example: "\"54packets\", \"100kB\", \"80ms\" or \"infinite\"",
+    endings: "packets, B, kB, KiB, MB, MiB, GB, GiB, ns, us, ms or s, or is \"infinite\"",
+    counted_in: "packets",
+    units: UNITS,
+    max: 1_000_000_000,
+    max_text: "1000000000packets",
+};

@@ -1,0 +1,5 @@
+//! Links driven in virtual time.
+
+mod derived;
+mod properties;
+mod support;

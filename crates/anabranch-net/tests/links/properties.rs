@@ -1,0 +1,201 @@
+//! Properties of links under random configurations and arrivals.
+
+use crate::support::Driver;
+use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::{
+    JitterModel, Link, LinkChange, LinkConfig, Node, ScheduledChange, StateChange,
+};
+use anabranch_wire::{Duration, Instant};
+use proptest::option::weighted;
+use proptest::prelude::*;
+
+/// A packet offered: time since the last one in nanoseconds, and octets.
+type Arrival = (u64, u32);
+
+fn rates() -> impl Strategy<Value = Rate> {
+    (100_000u64..1_000_000_000).prop_map(Rate::from_bits_per_second)
+}
+
+fn durations(max_micros: u64) -> impl Strategy<Value = Duration> {
+    (0..max_micros * 1_000).prop_map(Duration::from_nanos)
+}
+
+fn limits() -> impl Strategy<Value = QueueLimit> {
+    prop_oneof![
+        (1u64..30).prop_map(QueueLimit::Packets),
+        (100u64..40_000).prop_map(|octets| QueueLimit::Octets(Octets::new(octets))),
+        durations(20_000).prop_map(QueueLimit::Time),
+        Just(QueueLimit::Infinite),
+    ]
+}
+
+fn probabilities() -> impl Strategy<Value = Probability> {
+    prop_oneof![
+        Just(Probability::ZERO),
+        (0u32..=1_000_000_000).prop_map(Probability::from_parts_per_billion)
+    ]
+}
+
+fn states() -> impl Strategy<Value = StateChange> {
+    prop::sample::select(vec![
+        StateChange::Up,
+        StateChange::Down,
+        StateChange::Suspend,
+        StateChange::Resume,
+    ])
+}
+
+fn changes() -> impl Strategy<Value = ScheduledChange> {
+    let change = (
+        weighted(0.5, rates()),
+        weighted(0.5, durations(20_000)),
+        weighted(0.3, durations(20_000)),
+        weighted(0.3, probabilities()),
+        weighted(0.5, states()),
+    );
+    (0u64..200_000_000, change).prop_map(|(at, (rate, delay, jitter, loss, state))| {
+        let change = LinkChange { rate, delay, jitter, loss, state };
+        ScheduledChange { at: Instant::from_nanos(at), change }
+    })
+}
+
+fn configs() -> impl Strategy<Value = LinkConfig> {
+    let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
+    let plain = (rates(), durations(20_000), limits(), durations(20_000), models, probabilities());
+    (plain, prop::collection::vec(changes(), 0..6)).prop_map(
+        |((rate, delay, limit, jitter, jitter_model, loss), changes)| LinkConfig {
+            rate,
+            delay,
+            limit,
+            jitter,
+            jitter_model,
+            loss,
+            changes,
+        },
+    )
+}
+
+fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+    let gaps = prop_oneof![Just(0), 0u64..1_000, 0u64..3_000_000];
+    prop::collection::vec((gaps, 40u32..1_500), 1..150)
+}
+
+/// Offer `arrivals`, looking at the driver after each.
+fn offer_all(driver: &mut Driver, arrivals: &[Arrival], mut look: impl FnMut(&Driver)) {
+    let mut now = Instant::ZERO;
+    for (number, &(gap, octets)) in arrivals.iter().enumerate() {
+        now += Duration::from_nanos(gap);
+        driver.offer(now, number as u32, octets);
+        look(driver);
+    }
+}
+
+fn assert_conserved(link: &Link) {
+    let stats = link.stats();
+    let dropped = stats.dropped_by_queue + stats.dropped_by_loss + stats.dropped_down;
+    assert_eq!(stats.packets_in, stats.packets_delivered + dropped + link.packets_inside());
+}
+
+/// The outcome of a fifo link without jitter, loss and changes, worked out packet by packet on
+/// exact fractions: what is delivered when, and nothing else.
+fn expected(config: &LinkConfig, arrivals: &[Arrival]) -> Vec<(Instant, u32)> {
+    let rate = u128::from(config.rate.as_bits_per_second());
+    let (mut now, mut delivered) = (0u128, Vec::new());
+    // Start and end of each transmission in nanoseconds times the rate, and its octets.
+    let mut sent: Vec<(u128, u128, u64)> = Vec::new();
+    for (number, &(gap, octets)) in arrivals.iter().enumerate() {
+        now += u128::from(gap);
+        // A packet waits until its transmission starts, in whole nanoseconds.
+        let waiting = sent.iter().filter(|(start, _, _)| start / rate > now);
+        let (packets, waiting_octets) =
+            waiting.fold((0, 0), |(packets, sum), (_, _, octets)| (packets + 1, sum + octets));
+        let idle = sent.last().is_none_or(|(_, end, _)| end / rate <= now);
+        let room = match config.limit {
+            QueueLimit::Packets(limit) => packets < limit,
+            QueueLimit::Infinite => true,
+            limit => {
+                let limit = limit.equivalents(config.rate).unwrap().octets.as_u64();
+                waiting_octets + u64::from(octets) <= limit
+            }
+        };
+        if idle || room {
+            let start = sent.last().map_or(0, |(_, end, _)| *end).max(now * rate);
+            let end = start + u128::from(octets) * 8_000_000_000;
+            sent.push((start, end, u64::from(octets)));
+            delivered
+                .push((Instant::from_nanos((end / rate) as u64) + config.delay, number as u32));
+        }
+    }
+    delivered
+}
+
+proptest! {
+    #[test]
+    fn packets_are_conserved(config in configs(), arrivals in arrivals(), seed: u64) {
+        let mut driver = Driver::new(Link::new(config.clone(), seed));
+        offer_all(&mut driver, &arrivals, |driver| assert_conserved(&driver.link));
+        driver.run_out();
+        assert_conserved(&driver.link);
+        let stats = driver.link.stats();
+        prop_assert_eq!(stats.packets_in, arrivals.len() as u64);
+        prop_assert_eq!(stats.packets_delivered, driver.delivered.len() as u64);
+        prop_assert!(stats.queue_packets_max <= stats.packets_in);
+        if !driver.link.is_suspended() {
+            prop_assert_eq!(driver.link.packets_inside(), 0);
+            prop_assert_eq!(stats.octets_in, stats.octets_delivered + stats.octets_dropped);
+        }
+    }
+
+    #[test]
+    fn every_packet_is_delivered_at_most_once_and_fifo_keeps_their_order(
+        config in configs(), arrivals in arrivals(), seed: u64,
+    ) {
+        let model = config.jitter_model;
+        let mut driver = Driver::new(Link::new(config, seed));
+        offer_all(&mut driver, &arrivals, |_| ());
+        driver.run_out();
+        let mut numbers = driver.numbers();
+        if model == JitterModel::Fifo {
+            prop_assert!(numbers.is_sorted());
+        }
+        numbers.sort_unstable();
+        prop_assert!(numbers.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_plain_link_does_what_exact_arithmetic_says(
+        config in configs(), arrivals in arrivals(), seed: u64,
+    ) {
+        let config = LinkConfig::new(config.rate, config.delay, config.limit);
+        let mut driver = Driver::new(Link::new(config.clone(), seed));
+        offer_all(&mut driver, &arrivals, |_| ());
+        driver.run_out();
+        prop_assert_eq!(driver.delivered, expected(&config, &arrivals));
+    }
+
+    #[test]
+    fn extra_wake_ups_change_nothing(
+        config in configs(), arrivals in arrivals(), seed: u64,
+        extra in prop::collection::vec(0u64..300_000_000, 0..100),
+    ) {
+        let mut plain = Driver::new(Link::new(config.clone(), seed));
+        offer_all(&mut plain, &arrivals, |_| ());
+        plain.run_out();
+
+        let mut extra: Vec<_> = extra.into_iter().map(Instant::from_nanos).collect();
+        extra.sort_unstable();
+        let mut woken = Driver::new(Link::new(config, seed));
+        let (mut now, mut extra) = (Instant::ZERO, extra.into_iter().peekable());
+        for (number, &(gap, octets)) in arrivals.iter().enumerate() {
+            now += Duration::from_nanos(gap);
+            while let Some(time) = extra.next_if(|&time| time < now) {
+                woken.run_until(time);
+                woken.link.handle_timeout(time);
+            }
+            woken.offer(now, number as u32, octets);
+        }
+        woken.run_out();
+        prop_assert_eq!(plain.delivered, woken.delivered);
+        prop_assert_eq!(plain.link.stats(), woken.link.stats());
+    }
+}

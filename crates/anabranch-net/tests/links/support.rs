@@ -1,0 +1,72 @@
+//! Drives a link in virtual time, waking it only when it asks to be woken.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_net::{Link, Node};
+use anabranch_wire::{Endpoint, Flags, Instant, Piece, Segment, SeqNumber, TcpHeader, TcpOptions};
+
+/// Octets of an IPv4 and a TCP header without options.
+pub(crate) const HEADERS: u32 = 40;
+
+/// A packet of `octets` octets that carries `number` as its sequence number.
+pub(crate) fn packet(number: u32, octets: u32) -> Segment {
+    let endpoint = Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    Segment {
+        source: endpoint,
+        destination: endpoint,
+        header: TcpHeader { seq: SeqNumber(number), flags: Flags::ACK, ..Default::default() },
+        options: TcpOptions::default(),
+        payload: Piece::pattern(0, octets - HEADERS).into(),
+        ecn: 0,
+        checksum_ok: true,
+    }
+}
+
+/// `micros` microseconds after the epoch.
+pub(crate) fn at(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1_000)
+}
+
+/// A link and what it has delivered: times and packet numbers.
+pub(crate) struct Driver {
+    pub(crate) link: Link,
+    pub(crate) delivered: Vec<(Instant, u32)>,
+}
+
+impl Driver {
+    pub(crate) fn new(link: Link) -> Self {
+        Driver { link, delivered: Vec::new() }
+    }
+
+    /// Serve all wake-ups until `now`, then hand packet `number` to the link.
+    pub(crate) fn offer(&mut self, now: Instant, number: u32, octets: u32) {
+        self.run_until(now);
+        self.link.handle_segment(now, packet(number, octets));
+        self.collect(now);
+    }
+
+    /// Serve all wake-ups until `now`.
+    pub(crate) fn run_until(&mut self, now: Instant) {
+        while let Some(timeout) = self.link.poll_timeout().filter(|&timeout| timeout <= now) {
+            self.link.handle_timeout(timeout);
+            self.collect(timeout);
+            assert!(self.link.poll_timeout().is_none_or(|next| next > timeout), "no progress");
+        }
+    }
+
+    /// Serve all wake-ups that there are.
+    pub(crate) fn run_out(&mut self) {
+        self.run_until(Instant::FAR_FUTURE);
+    }
+
+    /// The numbers of the packets delivered so far.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.delivered.iter().map(|(_, number)| *number).collect()
+    }
+
+    fn collect(&mut self, now: Instant) {
+        while let Some(segment) = self.link.poll_transmit(now) {
+            self.delivered.push((now, segment.header.seq.0));
+        }
+    }
+}

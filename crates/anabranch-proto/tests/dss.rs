@@ -1,0 +1,181 @@
+//! Data over several subflows: mappings, DATA_ACK, the shared window, DATA_FIN. RFC 8684 §3.3.
+
+mod pair;
+
+use std::sync::Arc;
+
+use anabranch_proto::Event;
+use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_proto::remedy::{
+    OpportunisticRetransmission, Penalisation, PenalisationForm, Remedy,
+};
+use anabranch_wire::{Flags, Segment};
+use pair::{Fate, Pair, client_address, is_rst, ms};
+use proptest::prelude::*;
+
+fn buffers(octets: u64) -> ConnectionConfig {
+    ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
+}
+
+fn both(config: ConnectionConfig, addresses: u8) -> Pair {
+    Pair::new(addresses, config.clone(), config)
+}
+
+#[test]
+fn every_data_segment_carries_a_mapping_and_a_data_ack() {
+    let mut pair = both(ConnectionConfig::default(), 2);
+    pair.download(1_000_000, 5_000);
+    for segment in pair.log.iter().filter(|segment| !segment.payload.is_empty()) {
+        let dss = segment.options.dss.expect("a data sequence signal");
+        let mapping = dss.mapping.expect("a mapping");
+        assert_eq!(usize::from(mapping.len), segment.payload.len());
+        assert!(dss.data_ack.is_some());
+    }
+}
+
+#[test]
+fn a_small_shared_window_is_never_overrun() {
+    let mut pair = both(buffers(20_000), 2).with_slow_path(1, ms(100));
+    pair.download(500_000, 60_000);
+    assert_eq!(pair.received[0], 500_000);
+    assert_eq!(pair.client.counters().no_dss_in_window, 0);
+}
+
+#[test]
+fn a_reader_that_stops_closes_the_window_and_one_that_resumes_opens_it() {
+    // RFC 9293 §3.8.6.1: the window update is lost; a probe finds out.
+    let mut pair = both(buffers(20_000), 1);
+    pair.download(100_000, 10_000);
+    assert_eq!(pair.received[0], 100_000);
+}
+
+#[test]
+fn a_black_hole_on_one_path_costs_no_data() {
+    let mut pair = both(buffers(200_000), 2).with_filter(|n, segment| {
+        let on_first =
+            [segment.source.address, segment.destination.address].contains(&client_address(0));
+        if n > 1_000 && on_first { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.download(5_000_000, 60_000);
+    assert_eq!(pair.received[0], 5_000_000);
+    assert!(pair.server.counters().data_level_retransmits > 0);
+}
+
+#[test]
+fn both_directions_close_in_order_with_data_fin_then_fin() {
+    // RFC 8684 §3.3.3
+    for protocol in [Protocol::Mptcp, Protocol::Tcp] {
+        let mut pair = both(ConnectionConfig { protocol, ..ConnectionConfig::default() }, 2);
+        pair.upload(100_000, 5_000);
+        pair.download(100_000, 5_000);
+        pair.close_both();
+        pair.run_ms(2_000);
+        assert!(pair.client_events.contains(&Event::Closed), "{protocol:?}");
+        assert!(pair.server_events.contains(&Event::Closed), "{protocol:?}");
+        assert_eq!(pair.segments(is_rst), 0);
+        let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+        let fin = |s: &Segment| s.header.flags.contains(Flags::FIN);
+        if protocol == Protocol::Mptcp {
+            assert!(pair.log.iter().position(data_fin) < pair.log.iter().position(fin));
+        }
+        // TIME-WAIT over, everything is forgotten.
+        pair.run_ms(130_000);
+        assert_eq!(pair.client.connections().count() + pair.server.connections().count(), 0);
+    }
+}
+
+#[test]
+fn a_lost_data_fin_is_sent_again() {
+    let mut dropped = 0;
+    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+        let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
+        dropped += u32::from(data_fin);
+        if data_fin && dropped <= 3 { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(10_000, 1_000);
+    pair.close_both();
+    pair.run_ms(20_000);
+    assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
+    assert!(pair.server_events.contains(&Event::Closed));
+}
+
+#[test]
+fn a_half_closed_connection_still_delivers_the_other_way() {
+    let mut pair = both(ConnectionConfig::default(), 2);
+    pair.upload(10_000, 1_000);
+    pair.client.close(pair.connection);
+    pair.run_ms(500);
+    pair.download(300_000, 5_000);
+    assert_eq!(pair.received, [300_000, 10_000]);
+}
+
+#[test]
+fn an_abort_reaches_the_peer() {
+    let mut pair = both(ConnectionConfig::default(), 1);
+    pair.upload(10_000, 1_000);
+    pair.client.abort(pair.connection);
+    pair.run_ms(200);
+    assert!(pair.client_events.iter().any(|event| matches!(event, Event::Failed(_))));
+    assert!(pair.segments(is_rst) > 0);
+}
+
+fn remedies() -> ConnectionConfig {
+    ConnectionConfig {
+        remedies: Arc::new(|| {
+            vec![
+                Box::new(Penalisation::new(PenalisationForm::Conext13)) as Box<dyn Remedy>,
+                Box::new(OpportunisticRetransmission),
+            ]
+        }),
+        ..ConnectionConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Octets written are octets delivered, once and in order, whatever the network does.
+    #[test]
+    fn the_stream_survives_loss_reordering_duplication_and_small_buffers(
+        seed in any::<u64>(),
+        loss_percent in 0u64..12,
+        reorder_percent in 0u64..30,
+        buffer in 3_000u64..300_000,
+        addresses in 1u8..4,
+        slow_ms in 0u64..300,
+        with_remedies in any::<bool>(),
+        plain in any::<bool>(),
+    ) {
+        let base = if with_remedies { remedies() } else { ConnectionConfig::default() };
+        let protocol = if plain { Protocol::Tcp } else { Protocol::Mptcp };
+        let config = ConnectionConfig {
+            protocol, send_buffer: buffer, receive_buffer: buffer, ..base
+        };
+        let mut state = seed;
+        let mut draw = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % 100
+        };
+        let mut pair = both(config, addresses).with_slow_path(1, ms(slow_ms)).with_filter(
+            move |_, _| {
+                if draw() < loss_percent {
+                    Fate::Drop
+                } else if draw() < reorder_percent {
+                    Fate::Delay(ms(draw()))
+                } else if draw() < 3 {
+                    Fate::Twice
+                } else {
+                    Fate::Deliver
+                }
+            },
+        );
+        pair.upload(150_000, 600_000);
+        prop_assert_eq!(pair.received[1], 150_000);
+        pair.download(150_000, 600_000);
+        prop_assert_eq!(pair.received[0], 150_000);
+        pair.close_both();
+        pair.run_ms(600_000);
+        prop_assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
+        prop_assert!(pair.server_events.contains(&Event::Closed), "{:?}", pair.server_events);
+    }
+}

@@ -1,0 +1,256 @@
+//! Two hosts in lockstep: every segment takes a fixed time, unless a test drops or changes it.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of the harness")]
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::{ConnectionId, Endpoint, Event};
+use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Piece, Segment};
+
+pub const PORT: u16 = 80;
+
+/// What becomes of a segment under way.
+pub enum Fate {
+    Deliver,
+    Drop,
+    /// Arrive this much later than others.
+    Delay(Duration),
+    Twice,
+}
+
+type Filter = Box<dyn FnMut(u64, &mut Segment) -> Fate>;
+
+pub struct Pair {
+    pub now: Instant,
+    pub client: Endpoint,
+    pub server: Endpoint,
+    pub client_events: Vec<Event>,
+    pub server_events: Vec<Event>,
+    pub connection: ConnectionId,
+    pub accepted: Option<ConnectionId>,
+    /// Octets read in order, checked against the pattern, at client and server.
+    pub received: [u64; 2],
+    /// Segments sent so far, and those that were delivered, as text, for assertions and reading.
+    pub log: Vec<Segment>,
+    one_way: Duration,
+    slower: BTreeMap<IpAddr, Duration>,
+    filter: Filter,
+    in_flight: BTreeMap<(Instant, u64), (bool, Segment)>,
+    sent: u64,
+    written: [u64; 2],
+}
+
+pub fn client_address(n: u8) -> IpAddr {
+    Ipv4Addr::new(10, 0, n, 1).into()
+}
+
+pub fn server_address() -> IpAddr {
+    Ipv4Addr::new(10, 9, 0, 1).into()
+}
+
+pub fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+impl Pair {
+    /// A client with `addresses` addresses opens a connection; nothing has been sent yet.
+    pub fn new(addresses: u8, client: ConnectionConfig, server: ConnectionConfig) -> Self {
+        let local = (0..addresses).map(client_address).collect();
+        let mut client_host = Endpoint::new(local, [1; 32]);
+        let mut server_host = Endpoint::new(vec![server_address()], [2; 32]);
+        server_host.listen(PORT, server);
+        let remote = Address::new(server_address(), PORT);
+        let connection = client_host
+            .connect(Instant::ZERO, client_address(0), remote, client)
+            .expect("the addresses are right");
+        Pair {
+            now: Instant::ZERO,
+            client: client_host,
+            server: server_host,
+            client_events: Vec::new(),
+            server_events: Vec::new(),
+            connection,
+            accepted: None,
+            received: [0; 2],
+            log: Vec::new(),
+            one_way: ms(10),
+            slower: BTreeMap::new(),
+            filter: Box::new(|_, _| Fate::Deliver),
+            in_flight: BTreeMap::new(),
+            sent: 0,
+            written: [0; 2],
+        }
+    }
+
+    pub fn with_filter(mut self, filter: impl FnMut(u64, &mut Segment) -> Fate + 'static) -> Self {
+        self.filter = Box::new(filter);
+        self
+    }
+
+    /// Segments from or to client address `n` take `extra` longer.
+    pub fn with_slow_path(mut self, n: u8, extra: Duration) -> Self {
+        self.slower.insert(client_address(n), extra);
+        self
+    }
+
+    /// Run until `for_ms` have passed.
+    pub fn run_ms(&mut self, for_ms: u64) {
+        let end = self.now + ms(for_ms);
+        self.drain();
+        while let Some(next) = self.next_event().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.deliver_due();
+            if self.client.poll_timeout().is_some_and(|at| at <= self.now) {
+                self.client.handle_timeout(self.now);
+            }
+            if self.server.poll_timeout().is_some_and(|at| at <= self.now) {
+                self.server.handle_timeout(self.now);
+            }
+            self.drain();
+        }
+        self.now = end;
+    }
+
+    /// Write `octets` of the pattern at the client, as the buffer has room, while running.
+    pub fn upload(&mut self, octets: u64, limit_ms: u64) {
+        self.transfer(0, octets, limit_ms);
+    }
+
+    /// Write `octets` of the pattern at the server.
+    pub fn download(&mut self, octets: u64, limit_ms: u64) {
+        self.transfer(1, octets, limit_ms);
+    }
+
+    fn transfer(&mut self, side: usize, octets: u64, limit_ms: u64) {
+        let target = self.written[side] + octets;
+        let end = self.now + ms(limit_ms);
+        while self.now < end && self.received[1 - side] < target {
+            self.write(side, target);
+            self.run_ms(1);
+        }
+    }
+
+    pub fn write(&mut self, side: usize, target: u64) {
+        let id = if side == 0 { Some(self.connection) } else { self.accepted };
+        let (Some(id), left) = (id, target - self.written[side]) else { return };
+        let host = if side == 0 { &mut self.client } else { &mut self.server };
+        let piece = Piece::pattern(self.written[side], left.min(1 << 20) as u32);
+        if left > 0
+            && let Ok(accepted) = host.send(id, piece)
+        {
+            self.written[side] += accepted as u64;
+        }
+        self.drain();
+    }
+
+    pub fn close_both(&mut self) {
+        self.client.close(self.connection);
+        if let Some(accepted) = self.accepted {
+            self.server.close(accepted);
+        }
+        self.drain();
+    }
+
+    pub fn segments(&self, wanted: impl Fn(&Segment) -> bool) -> usize {
+        self.log.iter().filter(|segment| wanted(segment)).count()
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        let arrival = self.in_flight.first_key_value().map(|((at, _), _)| *at);
+        [arrival, self.client.poll_timeout(), self.server.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.max(self.now))
+    }
+
+    fn deliver_due(&mut self) {
+        while let Some(entry) = self.in_flight.first_entry() {
+            if entry.key().0 > self.now {
+                break;
+            }
+            let (to_server, segment) = entry.remove();
+            if to_server {
+                self.server.handle_segment(self.now, segment);
+            } else {
+                self.client.handle_segment(self.now, segment);
+            }
+        }
+    }
+
+    /// Pull everything out of both hosts.
+    pub fn drain(&mut self) {
+        loop {
+            self.take_events();
+            let mut idle = true;
+            while let Some(segment) = self.client.poll_transmit(self.now) {
+                self.launch(true, segment);
+                idle = false;
+            }
+            while let Some(segment) = self.server.poll_transmit(self.now) {
+                self.launch(false, segment);
+                idle = false;
+            }
+            if idle {
+                break;
+            }
+        }
+    }
+
+    fn take_events(&mut self) {
+        while let Some((id, event)) = self.client.poll_event() {
+            self.client_events.push(event);
+            if event == Event::Readable {
+                read(&mut self.client, id, &mut self.received[0]);
+            }
+        }
+        while let Some((id, event)) = self.server.poll_event() {
+            self.server_events.push(event);
+            if event == Event::Accepted {
+                self.accepted = Some(id);
+            }
+            if event == Event::Readable {
+                read(&mut self.server, id, &mut self.received[1]);
+            }
+        }
+    }
+
+    fn launch(&mut self, to_server: bool, mut segment: Segment) {
+        self.log.push(segment.clone());
+        let number = self.sent;
+        self.sent += 1;
+        let far = if to_server { segment.source } else { segment.destination };
+        let extra = self.slower.get(&far.address).copied().unwrap_or(Duration::ZERO);
+        let arrival = self.now + self.one_way + extra;
+        match (self.filter)(number, &mut segment) {
+            Fate::Drop => {}
+            Fate::Deliver => {
+                self.in_flight.insert((arrival, 2 * number), (to_server, segment));
+            }
+            Fate::Delay(by) => {
+                self.in_flight.insert((arrival + by, 2 * number), (to_server, segment));
+            }
+            Fate::Twice => {
+                self.in_flight.insert((arrival, 2 * number), (to_server, segment.clone()));
+                self.in_flight.insert((arrival, 2 * number + 1), (to_server, segment));
+            }
+        }
+    }
+}
+
+fn read(host: &mut Endpoint, id: ConnectionId, received: &mut u64) {
+    while let Some(payload) = host.recv(id) {
+        assert!(payload.matches_pattern(*received), "corrupt data at offset {received}");
+        *received += payload.len() as u64;
+    }
+}
+
+pub fn is_syn(segment: &Segment) -> bool {
+    segment.header.flags.contains(Flags::SYN)
+}
+
+pub fn is_rst(segment: &Segment) -> bool {
+    segment.header.flags.contains(Flags::RST)
+}

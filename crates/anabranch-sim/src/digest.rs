@@ -1,0 +1,42 @@
+//! A fingerprint of everything that entered a link.
+
+use anabranch_wire::mptcp::WideOrNarrow;
+use anabranch_wire::{Instant, Segment};
+
+/// Folds (time, link, header, data sequence number, length) of each segment into 64 bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    pub(crate) fn fold(&mut self, now: Instant, link: usize, segment: &Segment) {
+        let header = &segment.header;
+        let (ack, map) = segment.options.dss.map_or((0, 0), |dss| {
+            (dss.data_ack.map_or(0, number), dss.mapping.map_or(0, |map| number(map.data_seq)))
+        });
+        let sequence = u64::from(header.seq.0) << 32 | u64::from(header.ack.0);
+        let rest = (link as u64) << 48
+            | u64::from(header.flags.0) << 40
+            | u64::from(header.window) << 24
+            | segment.payload.len() as u64;
+        for word in [now.as_nanos(), sequence, rest, ack, map] {
+            self.mix(word);
+        }
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+
+    /// Multiply-rotate mixing: each bit of the word and of the state so far reaches the result.
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
+fn number(value: WideOrNarrow) -> u64 {
+    match value {
+        WideOrNarrow::Wide(wide) => wide.0,
+        WideOrNarrow::Narrow(narrow) => u64::from(narrow),
+    }
+}

@@ -1,0 +1,116 @@
+//! Who is next: one wake-up per node, in a heap that knows where each node stands.
+
+use anabranch_wire::Instant;
+
+/// The earliest wake-up of each node. Ties go to the node with the lower number, so that the
+/// order of events never depends on the history of the heap.
+#[derive(Debug)]
+pub(crate) struct EventQueue {
+    /// Node numbers, as a binary heap by (time, number).
+    heap: Vec<u32>,
+    /// Where each node stands in the heap.
+    position: Vec<u32>,
+    time: Vec<Instant>,
+}
+
+impl EventQueue {
+    /// `nodes` nodes, none of which wants to be woken.
+    pub(crate) fn new(nodes: usize) -> Self {
+        let numbers = 0..nodes as u32;
+        EventQueue {
+            heap: numbers.clone().collect(),
+            position: numbers.collect(),
+            time: vec![Instant::FAR_FUTURE; nodes],
+        }
+    }
+
+    /// The next wake-up and its node; [`Instant::FAR_FUTURE`] if nobody waits.
+    pub(crate) fn peek(&self) -> (Instant, usize) {
+        let node = self.heap[0] as usize;
+        (self.time[node], node)
+    }
+
+    /// Wake `node` at `at` instead of whenever it wanted before.
+    pub(crate) fn set(&mut self, node: usize, at: Option<Instant>) {
+        let at = at.unwrap_or(Instant::FAR_FUTURE);
+        let earlier = at < self.time[node];
+        if at == self.time[node] {
+            return;
+        }
+        self.time[node] = at;
+        let position = self.position[node] as usize;
+        if earlier {
+            self.rise(position);
+        } else {
+            self.sink(position);
+        }
+    }
+
+    fn precedes(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.heap[a], self.heap[b]);
+        (self.time[a as usize], a) < (self.time[b as usize], b)
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        self.position[self.heap[a] as usize] = a as u32;
+        self.position[self.heap[b] as usize] = b as u32;
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        while at > 0 && self.precedes(at, (at - 1) / 2) {
+            self.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        loop {
+            let mut least = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() && self.precedes(child, least) {
+                    least = child;
+                }
+            }
+            if least == at {
+                return;
+            }
+            self.swap(at, least);
+            at = least;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ties_go_to_the_lower_number() {
+        let mut queue = EventQueue::new(3);
+        let at = Instant::from_nanos(7);
+        queue.set(2, Some(at));
+        queue.set(1, Some(at));
+        assert_eq!(queue.peek(), (at, 1));
+        queue.set(1, None);
+        assert_eq!(queue.peek(), (at, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn the_queue_agrees_with_a_linear_search(
+            changes in prop::collection::vec((0usize..9, prop::option::of(0u64..50)), 1..200),
+        ) {
+            let mut queue = EventQueue::new(9);
+            let mut times = [Instant::FAR_FUTURE; 9];
+            for (node, at) in changes {
+                let at = at.map(Instant::from_nanos);
+                queue.set(node, at);
+                times[node] = at.unwrap_or(Instant::FAR_FUTURE);
+                let expected = times.iter().enumerate().map(|(n, t)| (*t, n)).min().unwrap();
+                prop_assert_eq!(queue.peek(), expected);
+            }
+        }
+    }
+}

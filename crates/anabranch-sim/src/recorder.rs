@@ -1,0 +1,371 @@
+//! What a run leaves behind: tables of columns.
+
+use anabranch_net::{Link, Node};
+use anabranch_proto::SubflowStats;
+use anabranch_wire::Instant;
+
+use crate::host::{App, Host};
+use crate::scenario::{Direction, Scenario};
+
+/// A column of one type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Flags and small enumerations.
+    U8(Vec<u8>),
+    /// Indices.
+    U32(Vec<u32>),
+    /// Counts, octets, nanoseconds.
+    U64(Vec<u64>),
+}
+
+/// Columns of equal length, by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Name of the table.
+    pub name: &'static str,
+    /// Names and contents of the columns.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+/// Builds a table of 64-bit columns, with the leading ones narrowed at the end.
+struct Builder {
+    name: &'static str,
+    columns: Vec<(&'static str, Kind, Vec<u64>)>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Flag,
+    Index,
+    Count,
+}
+use Kind::{Count, Flag, Index};
+
+impl Builder {
+    fn new(name: &'static str, columns: &[(&'static str, Kind)]) -> Self {
+        let columns = columns.iter().map(|(name, kind)| (*name, *kind, Vec::new())).collect();
+        Builder { name, columns }
+    }
+
+    fn push<const N: usize>(&mut self, row: [u64; N]) {
+        assert_eq!(N, self.columns.len(), "a row has a value for each column");
+        for ((_, _, column), value) in self.columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+
+    fn finish(self) -> Table {
+        let columns = self.columns.into_iter().map(|(name, kind, values)| {
+            let column = match kind {
+                Flag => Column::U8(values.iter().map(|value| *value as u8).collect()),
+                Index => Column::U32(values.iter().map(|value| *value as u32).collect()),
+                Count => Column::U64(values),
+            };
+            (name, column)
+        });
+        Table { name: self.name, columns: columns.collect() }
+    }
+}
+
+pub(crate) struct Recorder<'a> {
+    scenario: &'a Scenario,
+    subflow_samples: Builder,
+    connection_samples: Builder,
+    /// Octets that each connection had delivered at the end of the warm-up.
+    warm: Vec<u64>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+        Recorder {
+            scenario,
+            subflow_samples: Builder::new(
+                "subflow_samples",
+                &[
+                    ("time_ns", Count),
+                    ("connection", Index),
+                    ("subflow", Index),
+                    ("path", Index),
+                    ("cwnd", Count),
+                    ("ssthresh", Count),
+                    ("bytes_in_flight", Count),
+                    ("srtt_ns", Count),
+                    ("queue_packets", Index),
+                    ("queue_octets", Count),
+                    ("octets_received", Count),
+                ],
+            ),
+            connection_samples: Builder::new(
+                "connection_samples",
+                &[
+                    ("time_ns", Count),
+                    ("connection", Index),
+                    ("octets_delivered", Count),
+                    ("out_of_order_octets", Count),
+                    ("window_room", Count),
+                    ("unsent_octets", Count),
+                ],
+            ),
+            warm: vec![0; scenario.connections.len()],
+        }
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn on_warm(&mut self, hosts: &[Host; 2]) {
+        for index in 0..self.warm.len() {
+            self.warm[index] = self.ends(hosts, index).1.sink.received();
+        }
+    }
+
+    /// Take a sample of everything at `now`.
+    pub(crate) fn sample(&mut self, now: Instant, hosts: &[Host; 2], links: &mut [Link]) {
+        for link in links.iter_mut() {
+            link.handle_timeout(now);
+        }
+        for index in 0..self.scenario.connections.len() {
+            self.sample_connection(now, hosts, links, index);
+        }
+    }
+
+    fn sample_connection(&mut self, now: Instant, hosts: &[Host; 2], links: &[Link], index: usize) {
+        let (sender, receiver) = self.ends(hosts, index);
+        let (send_host, receive_host) = self.hosts(hosts, index);
+        let stats = sender.id.and_then(|id| send_host.endpoint.connection_stats(now, id));
+        let Some(stats) = stats else { return };
+        let received = receiver.id.and_then(|id| receive_host.endpoint.connection_stats(now, id));
+        self.connection_samples.push([
+            now.as_nanos(),
+            index as u64,
+            receiver.sink.received(),
+            received.map_or(0, |stats| stats.out_of_order_octets),
+            stats.window_room,
+            stats.unsent_octets,
+        ]);
+        let id = sender.id.expect("it has stats");
+        for subflow in send_host.endpoint.subflow_stats(id) {
+            let path = self.path_of(index, &subflow);
+            let link = &links[2 * path + usize::from(self.is_upload(index))];
+            let view = &subflow.view;
+            let octets_received = self.received_on(hosts, index, &subflow);
+            self.subflow_samples.push([
+                now.as_nanos(),
+                index as u64,
+                u64::from(view.id.slot),
+                path as u64,
+                view.cwnd,
+                view.ssthresh,
+                view.bytes_in_flight,
+                view.srtt.map_or(0, |srtt| srtt.as_nanos()),
+                link.queue_packets(),
+                link.queue_octets(),
+                octets_received,
+            ]);
+        }
+    }
+
+    /// Sending and receiving host of a connection.
+    fn hosts<'h>(&self, hosts: &'h [Host; 2], index: usize) -> (&'h Host, &'h Host) {
+        let [client, server] = hosts;
+        if self.is_upload(index) { (client, server) } else { (server, client) }
+    }
+
+    fn ends<'h>(&self, hosts: &'h [Host; 2], index: usize) -> (&'h App, &'h App) {
+        let (sender, receiver) = self.hosts(hosts, index);
+        (&sender.apps[index], &receiver.apps[index])
+    }
+
+    fn is_upload(&self, index: usize) -> bool {
+        self.scenario.connections[index].direction == Direction::Upload
+    }
+
+    /// The client's address identifier of a subflow, as its sender sees it.
+    fn client_address_id(&self, index: usize, subflow: &SubflowStats) -> u8 {
+        let view = &subflow.view;
+        if self.is_upload(index) { view.local_address_id } else { view.remote_address_id }
+    }
+
+    /// The path of a subflow: the client's address identifiers count the connection's paths.
+    fn path_of(&self, index: usize, subflow: &SubflowStats) -> usize {
+        let paths = &self.scenario.connections[index].paths;
+        paths[usize::from(self.client_address_id(index, subflow)).min(paths.len() - 1)]
+    }
+
+    /// Payload octets that arrived on the path of `subflow`, in its order.
+    fn received_on(&self, hosts: &[Host; 2], index: usize, subflow: &SubflowStats) -> u64 {
+        let address_id = self.client_address_id(index, subflow);
+        let (_, receiver) = self.hosts(hosts, index);
+        let app = &receiver.apps[index];
+        let live = app.id.into_iter().flat_map(|id| receiver.endpoint.subflow_stats(id));
+        let is_upload = self.is_upload(index);
+        let matches = |other: &SubflowStats| {
+            let view = &other.view;
+            let id = if is_upload { view.remote_address_id } else { view.local_address_id };
+            id == address_id
+        };
+        live.filter(matches).map(|stats| stats.octets_received).sum()
+    }
+
+    /// All tables, at the end of the run.
+    pub(crate) fn finish(self, now: Instant, hosts: &[Host; 2], links: &[Link]) -> Vec<Table> {
+        vec![
+            self.connections(now, hosts),
+            self.subflows(hosts),
+            links_table(links),
+            self.blocks(hosts),
+            self.subflow_samples.finish(),
+            self.connection_samples.finish(),
+        ]
+    }
+
+    fn connections(&self, now: Instant, hosts: &[Host; 2]) -> Table {
+        let mut table = Builder::new(
+            "connections",
+            &[
+                ("connection", Index),
+                ("is_mptcp", Flag),
+                ("completed", Flag),
+                ("failed", Flag),
+                ("octets_written", Count),
+                ("octets_delivered", Count),
+                ("octets_delivered_measured", Count),
+                ("measured_ns", Count),
+                ("window_limited_ns", Count),
+                ("reinjections", Count),
+                ("corrupt_octets", Count),
+            ],
+        );
+        let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
+        for index in 0..self.scenario.connections.len() {
+            let (sender, receiver) = self.ends(hosts, index);
+            let (host, _) = self.hosts(hosts, index);
+            let stats = sender.id.and_then(|id| host.endpoint.connection_stats(now, id));
+            let received = receiver.sink.received();
+            table.push([
+                index as u64,
+                stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
+                u64::from(sender.closed && receiver.closed),
+                u64::from(sender.failed || receiver.failed),
+                stats.map_or(received, |stats| stats.octets_written),
+                received,
+                received - self.warm[index],
+                measured.as_nanos(),
+                stats.map_or(0, |stats| stats.window_limited.as_nanos()),
+                stats.map_or(0, |stats| stats.reinjections),
+                receiver.sink.corrupt(),
+            ]);
+        }
+        table.finish()
+    }
+
+    fn subflows(&self, hosts: &[Host; 2]) -> Table {
+        let mut table = Builder::new(
+            "subflows",
+            &[
+                ("connection", Index),
+                ("subflow", Index),
+                ("path", Index),
+                ("segments_sent", Count),
+                ("octets_sent", Count),
+                ("segments_retransmitted", Count),
+                ("octets_retransmitted", Count),
+                ("octets_reinjected", Count),
+                ("timeouts", Count),
+                ("recoveries", Count),
+                ("undone", Count),
+                ("probes", Count),
+                ("srtt_ns", Count),
+                ("min_rtt_ns", Count),
+                ("octets_received", Count),
+            ],
+        );
+        for index in 0..self.scenario.connections.len() {
+            let (sender, _) = self.ends(hosts, index);
+            let (host, _) = self.hosts(hosts, index);
+            let Some(id) = sender.id else { continue };
+            let live: Vec<_> = host.endpoint.subflow_stats(id).collect();
+            let past = sender
+                .past_subflows
+                .iter()
+                .filter(|past| !live.iter().any(|live| live.view.id == past.view.id));
+            for stats in past.chain(&live) {
+                let is_live = live.iter().any(|live| live.view.id == stats.view.id);
+                let received = if is_live { self.received_on(hosts, index, stats) } else { 0 };
+                table.push([
+                    index as u64,
+                    u64::from(stats.view.id.slot),
+                    self.path_of(index, stats) as u64,
+                    stats.segments_sent,
+                    stats.octets_sent,
+                    stats.segments_retransmitted,
+                    stats.octets_retransmitted,
+                    stats.octets_reinjected,
+                    stats.timeouts,
+                    stats.recoveries,
+                    stats.undone,
+                    stats.probes,
+                    stats.view.srtt.map_or(0, |srtt| srtt.as_nanos()),
+                    stats.view.srtt.map_or(0, |_| stats.view.min_rtt.as_nanos()),
+                    received,
+                ]);
+            }
+        }
+        table.finish()
+    }
+
+    fn blocks(&self, hosts: &[Host; 2]) -> Table {
+        let mut table = Builder::new(
+            "blocks",
+            &[
+                ("connection", Index),
+                ("block", Count),
+                ("accepted_ns", Count),
+                ("delivered_ns", Count),
+            ],
+        );
+        for index in 0..self.scenario.connections.len() {
+            let (sender, receiver) = self.ends(hosts, index);
+            let accepted = sender.sender.as_ref().map_or(&[][..], |s| s.blocks_accepted());
+            let delivered = receiver.sink.blocks_delivered();
+            for (block, (accepted, delivered)) in accepted.iter().zip(delivered).enumerate() {
+                table.push([index as u64, block as u64, accepted.as_nanos(), delivered.as_nanos()]);
+            }
+        }
+        table.finish()
+    }
+}
+
+fn links_table(links: &[Link]) -> Table {
+    let mut table = Builder::new(
+        "links",
+        &[
+            ("path", Index),
+            ("direction", Flag),
+            ("packets_in", Count),
+            ("octets_in", Count),
+            ("packets_delivered", Count),
+            ("octets_delivered", Count),
+            ("dropped_by_queue", Count),
+            ("dropped_by_loss", Count),
+            ("dropped_down", Count),
+            ("queue_packets_max", Count),
+            ("queue_octets_max", Count),
+        ],
+    );
+    for (number, link) in links.iter().enumerate() {
+        let stats = link.stats();
+        table.push([
+            (number / 2) as u64,
+            (number % 2) as u64,
+            stats.packets_in,
+            stats.octets_in,
+            stats.packets_delivered,
+            stats.octets_delivered,
+            stats.dropped_by_queue,
+            stats.dropped_by_loss,
+            stats.dropped_down,
+            stats.queue_packets_max,
+            stats.queue_octets_max,
+        ]);
+    }
+    table.finish()
+}

@@ -1,0 +1,244 @@
+//! Scenarios: what is run, as data.
+//!
+//! A scenario is written in TOML. This module alone reads it: it fills in the defaults, checks
+//! every value, and says in one line what is wrong and what would be right. What comes out has
+//! no optional parts left and needs no further checks.
+//!
+//! **Directions.** A path lies between the client, which opens connections, and the server. Its
+//! *forward* direction is from server to client, always: the direction of the data of a
+//! `download` and of the acknowledgements of an `upload`. A path's own keys describe forward;
+//! rate, delay and limit hold for the reverse direction too unless `[path.reverse]` says
+//! otherwise, jitter and loss do not.
+
+mod error;
+mod names;
+mod resolve;
+mod table;
+mod write;
+mod written;
+
+use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::{JitterModel, LinkChange, LinkConfig, ScheduledChange, StateChange};
+use anabranch_wire::{Duration, Instant};
+
+pub use error::ScenarioError;
+pub use names::{
+    AppliesTo, CongestionControlName, Direction, PathManagerName, Penalisation, Profile, Protocol,
+    SchedulerName,
+};
+use names::{JitterModelName, StateName};
+use table::ScenarioTable;
+
+/// An experiment: paths between a client and a server, and the connections over them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// Name of the scenario.
+    pub name: String,
+    /// What it is about, for the reader; may be empty.
+    pub description: String,
+    /// Simulated time.
+    pub duration: Duration,
+    /// Time at the beginning that metrics leave out; shorter than the duration.
+    pub warm_up: Duration,
+    /// Period of the time series, above zero.
+    pub sample_interval: Duration,
+    /// The paths, at least one, with distinct names.
+    pub paths: Vec<Path>,
+    /// The connections, at least one, with distinct names.
+    pub connections: Vec<Connection>,
+}
+
+/// A path between client and server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Name of the path.
+    pub name: String,
+    /// From server to client.
+    pub forward: PathDirection,
+    /// From client to server.
+    pub reverse: PathDirection,
+    /// What jitter does to the order of packets, in both directions.
+    pub jitter_model: JitterModel,
+    /// Largest IP packet in octets, from 576.
+    pub mtu: u16,
+    /// Changes during the run, in the order in which they are listed.
+    pub changes: Vec<PathChange>,
+}
+
+/// A path in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathDirection {
+    /// Rate of the link.
+    pub rate: Rate,
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// How much may wait in the link's queue.
+    pub limit: QueueLimit,
+    /// The delay varies uniformly by ± this much.
+    pub jitter: Duration,
+    /// Probability of losing a packet.
+    pub loss: Probability,
+}
+
+/// A change of a path at a given time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// When, from the start of the run.
+    pub at: Duration,
+    /// What changes; something does.
+    pub change: LinkChange,
+    /// Which direction changes.
+    pub applies_to: AppliesTo,
+}
+
+/// A connection between the client, which opens it, and the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Name of the connection.
+    pub name: String,
+    /// The paths that it may use, as indices into [`Scenario::paths`]: distinct, at least one,
+    /// and exactly one for [`Protocol::Tcp`]. It is opened over the first.
+    pub paths: Vec<usize>,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Who sends the workload's data.
+    pub direction: Direction,
+    /// When it is opened, from the start of the run; before its end.
+    pub start: Duration,
+    /// Send buffer of each host, in payload octets at data level; above zero.
+    pub send_buffer: Octets,
+    /// Receive buffer of each host, in payload octets at data level; above zero.
+    pub receive_buffer: Octets,
+    /// Congestion control.
+    pub congestion_control: CongestionControlName,
+    /// Scheduler.
+    pub scheduler: SchedulerName,
+    /// Path manager.
+    pub path_manager: PathManagerName,
+    /// Is data that holds up the receive window reinjected on another subflow?
+    pub opportunistic_retransmission: bool,
+    /// How a subflow that holds up the receive window is slowed down.
+    pub penalisation: Penalisation,
+    /// TCP constants.
+    pub profile: Profile,
+    /// Does a host keep back a short segment while data is unacknowledged?
+    pub nagle: bool,
+    /// Does slow start end when the RTT rises (HyStart++, RFC 9406)?
+    pub hystart: bool,
+    /// What is sent.
+    pub workload: Workload,
+}
+
+/// What a connection sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Data as fast as the connection takes it.
+    Bulk {
+        /// How much, above zero; `None` is without end.
+        size: Option<Octets>,
+    },
+    /// Blocks of equal size, one after the other, whose delays are measured.
+    Blocks {
+        /// Size of a block, above zero.
+        block_size: Octets,
+        /// How many, above zero; `None` is without end.
+        count: Option<u64>,
+    },
+}
+
+impl Scenario {
+    /// The scenario that `text` describes in TOML. `file` is what error messages call it.
+    ///
+    /// # Errors
+    /// If `text` is not TOML, or a key is missing, unknown, or has a value that it cannot have.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let document = toml::Deserializer::parse(text)
+            .map_err(|error| ScenarioError::syntax(file, text, &error))?;
+        let table: ScenarioTable = serde_path_to_error::deserialize(document).map_err(|error| {
+            error::describe(error.path(), error.inner().message()).in_file(file)
+        })?;
+        resolve::scenario(table).map_err(|problem| problem.in_file(file))
+    }
+
+    /// The scenario in TOML, normalised: every default is spelled out, and quantities are in
+    /// their canonical form. [`from_toml`](Scenario::from_toml) reads it back as the same value.
+    ///
+    /// # Panics
+    /// If a connection's path is not an index into the paths, or a count is above 2⁶³ − 1, the
+    /// largest integer of TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&write::table(self)).expect("integers that TOML can hold")
+    }
+
+    /// The JSON Schema of the TOML form, as a JSON text.
+    pub fn json_schema() -> String {
+        let schema = schemars::schema_for!(ScenarioTable);
+        serde_json::to_string_pretty(&schema).expect("a schema is a JSON value")
+    }
+}
+
+impl Path {
+    /// The link from server to client, with its changes counted from the epoch.
+    pub fn forward_link(&self) -> LinkConfig {
+        self.link(self.forward, AppliesTo::Forward)
+    }
+
+    /// The link from client to server, with its changes counted from the epoch.
+    pub fn reverse_link(&self) -> LinkConfig {
+        self.link(self.reverse, AppliesTo::Reverse)
+    }
+
+    fn link(&self, direction: PathDirection, this: AppliesTo) -> LinkConfig {
+        let PathDirection { rate, delay, limit, jitter, loss } = direction;
+        let changes = self.changes.iter();
+        let changes = changes
+            .filter(|change| change.applies_to == AppliesTo::Both || change.applies_to == this);
+        let changes = changes
+            .map(|change| ScheduledChange { at: Instant::ZERO + change.at, change: change.change });
+        let jitter_model = self.jitter_model;
+        LinkConfig { rate, delay, limit, jitter, jitter_model, loss, changes: changes.collect() }
+    }
+}
+
+impl From<JitterModelName> for JitterModel {
+    fn from(name: JitterModelName) -> Self {
+        match name {
+            JitterModelName::Fifo => JitterModel::Fifo,
+            JitterModelName::Reordering => JitterModel::Reordering,
+        }
+    }
+}
+
+impl From<JitterModel> for JitterModelName {
+    fn from(model: JitterModel) -> Self {
+        match model {
+            JitterModel::Fifo => JitterModelName::Fifo,
+            JitterModel::Reordering => JitterModelName::Reordering,
+        }
+    }
+}
+
+impl From<StateName> for StateChange {
+    fn from(name: StateName) -> Self {
+        match name {
+            StateName::Up => StateChange::Up,
+            StateName::Down => StateChange::Down,
+            StateName::Suspend => StateChange::Suspend,
+            StateName::Resume => StateChange::Resume,
+        }
+    }
+}
+
+impl From<StateChange> for StateName {
+    fn from(change: StateChange) -> Self {
+        match change {
+            StateChange::Up => StateName::Up,
+            StateChange::Down => StateName::Down,
+            StateChange::Suspend => StateName::Suspend,
+            StateChange::Resume => StateName::Resume,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! What a scenario chooses by name.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// Multipath TCP, RFC 8684.
+    #[default]
+    Mptcp,
+    /// Plain TCP over one path.
+    Tcp,
+}
+
+/// Which host of a connection sends the workload's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// The server sends, in the forward direction of the paths.
+    #[default]
+    Download,
+    /// The client sends, in the reverse direction of the paths.
+    Upload,
+}
+
+/// A congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CongestionControlName {
+    /// NewReno, RFC 5681 and RFC 6582; uncoupled.
+    NewReno,
+    /// CUBIC, RFC 9438; uncoupled.
+    Cubic,
+    /// Linked increases, RFC 6356; coupled. With a single subflow it behaves as NewReno.
+    Lia,
+}
+
+/// A scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SchedulerName {
+    /// The usable subflow with the lowest smoothed RTT.
+    #[default]
+    MinRtt,
+}
+
+/// A path manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathManagerName {
+    /// A subflow over every path of the connection.
+    #[default]
+    FullMesh,
+    /// No subflow besides the first.
+    Single,
+}
+
+/// A form of penalisation of the subflow that holds up the receive window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Penalisation {
+    /// None.
+    #[default]
+    Off,
+    /// As published at NSDI 2012.
+    Nsdi12,
+    /// As published at CoNEXT 2013.
+    Conext13,
+}
+
+/// A set of TCP constants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Linux's: 200 ms minimum RTO, 40 ms delayed ACK with quick ACKs, initial window of 10.
+    #[default]
+    Linux,
+    /// The RFCs': 1 s minimum RTO and their other defaults.
+    Rfc,
+}
+
+/// What jitter does to the order of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum JitterModelName {
+    /// Packets are delivered in the order in which they were sent.
+    #[default]
+    Fifo,
+    /// Packets are delayed independently and may overtake each other: netem's default.
+    Reordering,
+}
+
+/// A change of a link's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StateName {
+    /// Packets are carried again.
+    Up,
+    /// Packets inside are lost, and so is every packet offered until `up`.
+    Down,
+    /// The transmitter pauses and packets queue; those under way still arrive.
+    Suspend,
+    /// The transmitter continues where it paused.
+    Resume,
+}
+
+/// The directions of a path that a change applies to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AppliesTo {
+    /// From server to client.
+    Forward,
+    /// From client to server.
+    Reverse,
+    /// Both directions.
+    #[default]
+    Both,
+}
+
+/// A kind of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WorkloadKind {
+    /// Data as fast as the connection takes it.
+    Bulk,
+    /// Blocks of equal size, one after the other, whose delays are measured.
+    Blocks,
+}

@@ -1,0 +1,230 @@
+//! A scenario as written: the tables and keys of the file, with what may be left out.
+//!
+//! The comments here are the descriptions in the JSON Schema.
+
+use core::num::NonZeroU64;
+
+use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_wire::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::names::{
+    AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
+    Profile, Protocol, SchedulerName, StateName, WorkloadKind,
+};
+use super::written::Written;
+
+/// An experiment: paths between a client and a server, and the connections over them.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Scenario")]
+pub(super) struct ScenarioTable {
+    /// Name of the scenario.
+    pub(super) name: String,
+    /// What it is about, for the reader.
+    #[serde(default)]
+    pub(super) description: String,
+    /// Simulated time.
+    pub(super) duration: Written<Duration>,
+    /// Time at the beginning that metrics leave out; shorter than the duration.
+    #[serde(default)]
+    pub(super) warm_up: Written<Duration>,
+    /// Period of the time series.
+    #[serde(default = "default_sample_interval")]
+    pub(super) sample_interval: Written<Duration>,
+    /// The paths; at least one.
+    #[serde(rename = "path")]
+    #[schemars(length(min = 1))]
+    pub(super) paths: Vec<PathTable>,
+    /// The connections; at least one.
+    #[serde(rename = "connection")]
+    #[schemars(length(min = 1))]
+    pub(super) connections: Vec<ConnectionTable>,
+}
+
+/// A path. Its own keys describe the forward direction, which is always from server to client;
+/// `reverse` describes the other one.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Path")]
+pub(super) struct PathTable {
+    /// Name of the path; no two are the same.
+    pub(super) name: String,
+    /// Rate of the link.
+    pub(super) rate: Written<Rate>,
+    /// One-way propagation delay.
+    pub(super) delay: Written<Duration>,
+    /// How much may wait in the link's queue, the packet in transmission not counted.
+    pub(super) limit: Written<QueueLimit>,
+    /// The delay varies uniformly by ± this much, forward only.
+    #[serde(default)]
+    pub(super) jitter: Written<Duration>,
+    /// What jitter does to the order of packets, in both directions.
+    #[serde(default)]
+    pub(super) jitter_model: JitterModelName,
+    /// Probability of losing a packet, forward only.
+    #[serde(default)]
+    pub(super) loss: Written<Probability>,
+    /// Largest IP packet, from 576B to 65535B.
+    #[serde(default = "default_mtu")]
+    pub(super) mtu: Written<Octets>,
+    /// The direction from client to server.
+    #[serde(default)]
+    pub(super) reverse: ReverseTable,
+    /// Changes during the run.
+    #[serde(default, rename = "change")]
+    pub(super) changes: Vec<ChangeTable>,
+}
+
+/// The reverse direction of a path, from client to server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Reverse")]
+pub(super) struct ReverseTable {
+    /// Rate of the link; by default the forward one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Rate>")]
+    pub(super) rate: Option<Written<Rate>>,
+    /// One-way propagation delay; by default the forward one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    pub(super) delay: Option<Written<Duration>>,
+    /// How much may wait in the link's queue; by default the forward limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<QueueLimit>")]
+    pub(super) limit: Option<Written<QueueLimit>>,
+    /// The delay varies uniformly by ± this much.
+    #[serde(default)]
+    pub(super) jitter: Written<Duration>,
+    /// Probability of losing a packet.
+    #[serde(default)]
+    pub(super) loss: Written<Probability>,
+}
+
+/// A change of a path at a given time: at least one key besides `at` and `applies_to`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Change")]
+pub(super) struct ChangeTable {
+    /// When, from the start of the run.
+    pub(super) at: Written<Duration>,
+    /// New rate; the packet in transmission finishes at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Rate>")]
+    pub(super) rate: Option<Written<Rate>>,
+    /// New delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    pub(super) delay: Option<Written<Duration>>,
+    /// New jitter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    pub(super) jitter: Option<Written<Duration>>,
+    /// New loss probability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Probability>")]
+    pub(super) loss: Option<Written<Probability>>,
+    /// New state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "StateName")]
+    pub(super) state: Option<StateName>,
+    /// Which direction changes.
+    #[serde(default)]
+    pub(super) applies_to: AppliesTo,
+}
+
+/// A connection between the client, which opens it, and the server.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Connection")]
+pub(super) struct ConnectionTable {
+    /// Name of the connection, by default `connection-1`, `connection-2` and so on; no two are
+    /// the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(super) name: Option<String>,
+    /// Names of the paths that it may use. It is opened over the first. By default all paths,
+    /// or for `tcp`, which uses one path, the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    pub(super) paths: Option<Vec<String>>,
+    /// What it speaks.
+    #[serde(default)]
+    pub(super) protocol: Protocol,
+    /// Who sends the data.
+    #[serde(default)]
+    pub(super) direction: Direction,
+    /// When it is opened, from the start of the run.
+    #[serde(default)]
+    pub(super) start: Written<Duration>,
+    /// Send buffer of each host, in payload octets at data level.
+    #[serde(default = "default_send_buffer")]
+    pub(super) send_buffer: Written<Octets>,
+    /// Receive buffer of each host, in payload octets at data level.
+    #[serde(default = "default_receive_buffer")]
+    pub(super) receive_buffer: Written<Octets>,
+    /// Congestion control; by default `lia`, or `cubic` for `tcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CongestionControlName")]
+    pub(super) congestion_control: Option<CongestionControlName>,
+    /// Scheduler.
+    #[serde(default)]
+    pub(super) scheduler: SchedulerName,
+    /// Path manager.
+    #[serde(default)]
+    pub(super) path_manager: PathManagerName,
+    /// Reinject the data that holds up the receive window on a subflow that has room for it.
+    #[serde(default)]
+    pub(super) opportunistic_retransmission: bool,
+    /// Slow down the subflow that holds up the receive window.
+    #[serde(default)]
+    pub(super) penalisation: Penalisation,
+    /// TCP constants.
+    #[serde(default)]
+    pub(super) profile: Profile,
+    /// Does a host keep back a short segment while data is unacknowledged?
+    #[serde(default = "default_nagle")]
+    pub(super) nagle: bool,
+    /// Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub(super) hystart: Option<bool>,
+    /// What is sent.
+    pub(super) workload: WorkloadTable,
+}
+
+/// What a connection sends.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Workload")]
+pub(super) struct WorkloadTable {
+    /// Kind of workload.
+    pub(super) kind: WorkloadKind,
+    /// `bulk` only: how much is sent; by default without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Octets>")]
+    pub(super) size: Option<Written<Octets>>,
+    /// `blocks` only: size of a block, by default 8KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Octets>")]
+    pub(super) block_size: Option<Written<Octets>>,
+    /// `blocks` only: how many blocks are sent; by default without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NonZeroU64")]
+    pub(super) count: Option<NonZeroU64>,
+}
+
+fn default_sample_interval() -> Written<Duration> {
+    Written(Duration::from_millis(100))
+}
+
+fn default_mtu() -> Written<Octets> {
+    Written(Octets::new(1_500))
+}
+
+fn default_send_buffer() -> Written<Octets> {
+    Written(Octets::new(4 << 20))
+}
+
+fn default_receive_buffer() -> Written<Octets> {
+    Written(Octets::new(6 << 20))
+}
+
+fn default_nagle() -> bool {
+    true
+}

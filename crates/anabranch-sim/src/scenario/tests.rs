@@ -1,0 +1,679 @@
+//! Scenarios read, written, and refused.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SMALLEST: &str = r#"
+name = "smallest"
+duration = "100s"
+
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+
+[[connection]]
+[connection.workload]
+kind = "bulk"
+"#;
+
+const FULL: &str = r#"
+name = "wifi-3g"
+description = "all keys away from their defaults"
+duration = "100s"
+warm_up = "5s"
+sample_interval = "50ms"
+
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "80ms"
+jitter = "2ms"
+jitter_model = "reordering"
+loss = "0.5%"
+mtu = "1400B"
+[path.reverse]
+rate = "1Mbit/s"
+delay = "12ms"
+limit = "infinite"
+jitter = "1ms"
+loss = "1%"
+[[path.change]]
+at = "10s"
+state = "down"
+[[path.change]]
+at = "20s"
+state = "up"
+rate = "2Mbit/s"
+delay = "40ms"
+jitter = "5ms"
+loss = "2%"
+applies_to = "forward"
+[[path.change]]
+at = "30s"
+state = "suspend"
+applies_to = "reverse"
+
+[[path]]
+name = "3g"
+rate = "2Mbit/s"
+delay = "75ms"
+limit = "200KiB"
+
+[[connection]]
+name = "main"
+paths = ["3g", "wifi"]
+protocol = "mptcp"
+direction = "upload"
+start = "1s"
+send_buffer = "200KiB"
+receive_buffer = "200kB"
+congestion_control = "new_reno"
+scheduler = "min_rtt"
+path_manager = "single"
+opportunistic_retransmission = true
+penalisation = "nsdi12"
+profile = "rfc"
+nagle = false
+hystart = true
+[connection.workload]
+kind = "blocks"
+block_size = "16KiB"
+count = 100
+
+[[connection]]
+protocol = "tcp"
+paths = ["3g"]
+[connection.workload]
+kind = "bulk"
+size = "16MiB"
+"#;
+
+fn read(text: &str) -> Scenario {
+    Scenario::from_toml(text, "test.toml").unwrap()
+}
+
+/// The error for [`FULL`] with `right` replaced by `wrong`.
+fn error(right: &str, wrong: &str) -> String {
+    assert!(FULL.contains(right), "{right}");
+    error_of(&FULL.replacen(right, wrong, 1))
+}
+
+fn error_of(text: &str) -> String {
+    let error = Scenario::from_toml(text, "wifi.toml").unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 1);
+    error
+}
+
+fn rate(text: &str) -> Rate {
+    text.parse().unwrap()
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_defaults() {
+    let direction = PathDirection {
+        rate: rate("8Mbit/s"),
+        delay: Duration::from_millis(10),
+        limit: QueueLimit::Packets(54),
+        jitter: Duration::ZERO,
+        loss: Probability::ZERO,
+    };
+    let path = Path {
+        name: "wifi".to_owned(),
+        forward: direction,
+        reverse: direction,
+        jitter_model: JitterModel::Fifo,
+        mtu: 1_500,
+        changes: vec![],
+    };
+    let connection = Connection {
+        name: "connection-1".to_owned(),
+        paths: vec![0],
+        protocol: Protocol::Mptcp,
+        direction: Direction::Download,
+        start: Duration::ZERO,
+        send_buffer: Octets::new(4 * 1024 * 1024),
+        receive_buffer: Octets::new(6 * 1024 * 1024),
+        congestion_control: CongestionControlName::Lia,
+        scheduler: SchedulerName::MinRtt,
+        path_manager: PathManagerName::FullMesh,
+        opportunistic_retransmission: false,
+        penalisation: Penalisation::Off,
+        profile: Profile::Linux,
+        nagle: true,
+        hystart: false,
+        workload: Workload::Bulk { size: None },
+    };
+    let expected = Scenario {
+        name: "smallest".to_owned(),
+        description: String::new(),
+        duration: Duration::from_secs(100),
+        warm_up: Duration::ZERO,
+        sample_interval: Duration::from_millis(100),
+        paths: vec![path],
+        connections: vec![connection],
+    };
+    assert_eq!(read(SMALLEST), expected);
+}
+
+#[test]
+fn every_key_arrives_where_it_belongs() {
+    let scenario = read(FULL);
+    assert_eq!(scenario.description, "all keys away from their defaults");
+    assert_eq!(scenario.warm_up, Duration::from_secs(5));
+    assert_eq!(scenario.sample_interval, Duration::from_millis(50));
+    let [wifi, third_generation] = &scenario.paths[..] else { panic!("two paths") };
+    let forward = PathDirection {
+        rate: rate("8Mbit/s"),
+        delay: Duration::from_millis(10),
+        limit: QueueLimit::Time(Duration::from_millis(80)),
+        jitter: Duration::from_millis(2),
+        loss: "0.5%".parse().unwrap(),
+    };
+    let reverse = PathDirection {
+        rate: rate("1Mbit/s"),
+        delay: Duration::from_millis(12),
+        limit: QueueLimit::Infinite,
+        jitter: Duration::from_millis(1),
+        loss: "1%".parse().unwrap(),
+    };
+    assert_eq!((wifi.forward, wifi.reverse), (forward, reverse));
+    assert_eq!((wifi.jitter_model, wifi.mtu), (JitterModel::Reordering, 1_400));
+    assert_eq!(third_generation.reverse, third_generation.forward);
+    let main = Connection {
+        name: "main".to_owned(),
+        paths: vec![1, 0],
+        protocol: Protocol::Mptcp,
+        direction: Direction::Upload,
+        start: Duration::from_secs(1),
+        send_buffer: Octets::new(204_800),
+        receive_buffer: Octets::new(200_000),
+        congestion_control: CongestionControlName::NewReno,
+        scheduler: SchedulerName::MinRtt,
+        path_manager: PathManagerName::Single,
+        opportunistic_retransmission: true,
+        penalisation: Penalisation::Nsdi12,
+        profile: Profile::Rfc,
+        nagle: false,
+        hystart: true,
+        workload: Workload::Blocks { block_size: Octets::new(16_384), count: Some(100) },
+    };
+    assert_eq!(scenario.connections[0], main);
+    assert_eq!(
+        scenario.connections[1].workload,
+        Workload::Bulk { size: Some(Octets::new(16_777_216)) }
+    );
+}
+
+#[test]
+fn changes_go_to_the_links_that_they_apply_to() {
+    let scenario = read(FULL);
+    let (forward, reverse) = (scenario.paths[0].forward_link(), scenario.paths[0].reverse_link());
+    let at = |change: &ScheduledChange| change.at.as_millis();
+    assert_eq!(forward.changes.iter().map(at).collect::<Vec<_>>(), [10_000, 20_000]);
+    assert_eq!(reverse.changes.iter().map(at).collect::<Vec<_>>(), [10_000, 30_000]);
+    let change = LinkChange {
+        rate: Some(rate("2Mbit/s")),
+        delay: Some(Duration::from_millis(40)),
+        jitter: Some(Duration::from_millis(5)),
+        loss: Some("2%".parse().unwrap()),
+        state: Some(StateChange::Up),
+    };
+    assert_eq!(forward.changes[1].change, change);
+    assert_eq!((forward.rate, reverse.rate), (rate("8Mbit/s"), rate("1Mbit/s")));
+    assert_eq!(reverse.limit, QueueLimit::Infinite);
+    assert_eq!(reverse.jitter_model, JitterModel::Reordering);
+}
+
+#[test]
+fn defaults_of_tcp_differ() {
+    let two_paths = FULL.replace("paths = [\"3g\"]\n", "");
+    let tcp = &read(&two_paths).connections[1];
+    assert_eq!(tcp.paths, [0]);
+    assert_eq!(tcp.name, "connection-2");
+    assert_eq!((tcp.congestion_control, tcp.hystart), (CongestionControlName::Cubic, true));
+    let lia = two_paths.replace("\"tcp\"", "\"tcp\"\ncongestion_control = \"lia\"");
+    assert_eq!(read(&lia).connections[1].congestion_control, CongestionControlName::Lia);
+}
+
+#[test]
+fn the_normalised_form_spells_out_every_default() {
+    let expected = r#"name = "smallest"
+description = ""
+duration = "100s"
+warm_up = "0s"
+sample_interval = "100ms"
+
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+jitter = "0s"
+jitter_model = "fifo"
+loss = "0%"
+mtu = "1500B"
+change = []
+
+[path.reverse]
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+jitter = "0s"
+loss = "0%"
+
+[[connection]]
+name = "connection-1"
+paths = ["wifi"]
+protocol = "mptcp"
+direction = "download"
+start = "0s"
+send_buffer = "4MiB"
+receive_buffer = "6MiB"
+congestion_control = "lia"
+scheduler = "min_rtt"
+path_manager = "full_mesh"
+opportunistic_retransmission = false
+penalisation = "off"
+profile = "linux"
+nagle = true
+hystart = false
+
+[connection.workload]
+kind = "bulk"
+"#;
+    assert_eq!(read(SMALLEST).to_toml(), expected);
+    assert_eq!(read(&read(FULL).to_toml()), read(FULL));
+}
+
+#[test]
+fn values_without_or_with_wrong_units() {
+    assert_eq!(
+        error("\"8Mbit/s\"", "\"8\""),
+        r#"wifi.toml: path[0].rate: "8" has no unit; write a rate such as "8Mbit/s""#
+    );
+    assert_eq!(
+        error("\"8Mbit/s\"", "8"),
+        r#"wifi.toml: path[0].rate: "8" has no unit; write a rate such as "8Mbit/s""#
+    );
+    assert_eq!(
+        error("\"0.5%\"", "0.005"),
+        r#"wifi.toml: path[0].loss: "0.005" has no unit; write a probability such as "1%""#
+    );
+    assert_eq!(
+        error("\"8Mbit/s\"", "\"-8Mbit/s\""),
+        r#"wifi.toml: path[0].rate: "-8Mbit/s": a rate cannot be negative"#
+    );
+    assert_eq!(
+        error("\"8Mbit/s\"", "\"8mbps\""),
+        r#"wifi.toml: path[0].rate: "8mbps": tc reads "mbps" as octets per second; write "8Mbit/s" for bits per second"#
+    );
+    assert_eq!(
+        error("\"80ms\"", "\"0packets\""),
+        r#"wifi.toml: path[0].limit: "0packets": a queue needs room for at least one packet"#
+    );
+    assert_eq!(
+        error("\"1Mbit/s\"", "\"1Mbit\""),
+        r#"wifi.toml: path[0].reverse.rate: "1Mbit": unknown unit "Mbit"; a rate ends in bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s"#
+    );
+    assert_eq!(
+        error("\"20s\"", "\"20\""),
+        r#"wifi.toml: path[0].change[1].at: "20" has no unit; write a duration such as "20ms""#
+    );
+    assert_eq!(
+        error("\"16MiB\"", "\"16Mb\""),
+        r#"wifi.toml: connection[1].workload.size: "16Mb": unknown unit "Mb"; did you mean "MB"?"#
+    );
+}
+
+#[test]
+fn unknown_keys() {
+    assert_eq!(
+        error("delay = \"75ms\"", "dealy = \"75ms\""),
+        r#"wifi.toml: path[1].dealy: unknown key; did you mean "delay"?"#
+    );
+    assert_eq!(
+        error("warm_up", "warmup"),
+        r#"wifi.toml: warmup: unknown key; did you mean "warm_up"?"#
+    );
+    assert_eq!(
+        error("applies_to", "direction"),
+        "wifi.toml: path[0].change[1].direction: unknown key \
+         (valid: at, rate, delay, jitter, loss, state, applies_to)"
+    );
+    assert_eq!(
+        error("[path.reverse]", "[path.reverse]\nmtu = \"1500B\""),
+        "wifi.toml: path[0].reverse.mtu: unknown key (valid: rate, delay, limit, jitter, loss)"
+    );
+    assert_eq!(
+        error("count = 100", "counts = 100"),
+        r#"wifi.toml: connection[0].workload.counts: unknown key; did you mean "count"?"#
+    );
+}
+
+#[test]
+fn unknown_names() {
+    assert_eq!(
+        error("\"min_rtt\"", "\"min_rt\""),
+        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt)"#
+    );
+    assert_eq!(
+        error("\"new_reno\"", "\"reno\""),
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, lia)"#
+    );
+    assert_eq!(
+        error("\"new_reno\"", "\"vegas\""),
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas" (valid: new_reno, cubic, lia)"#
+    );
+    assert_eq!(
+        error("\"single\"", "\"fullmesh\""),
+        r#"wifi.toml: connection[0].path_manager: unknown path manager "fullmesh"; did you mean "full_mesh"? (valid: full_mesh, single)"#
+    );
+    assert_eq!(
+        error("\"nsdi12\"", "\"nsdi\""),
+        r#"wifi.toml: connection[0].penalisation: unknown penalisation "nsdi"; did you mean "nsdi12"? (valid: off, nsdi12, conext13)"#
+    );
+    assert_eq!(
+        error("\"rfc\"", "\"bsd\""),
+        r#"wifi.toml: connection[0].profile: unknown profile "bsd" (valid: linux, rfc)"#
+    );
+    assert_eq!(
+        error("\"reordering\"", "\"reorder\""),
+        r#"wifi.toml: path[0].jitter_model: unknown jitter model "reorder"; did you mean "reordering"? (valid: fifo, reordering)"#
+    );
+    assert_eq!(
+        error("\"down\"", "\"dwon\""),
+        r#"wifi.toml: path[0].change[0].state: unknown state "dwon"; did you mean "down"? (valid: up, down, suspend, resume)"#
+    );
+    assert_eq!(
+        error("\"forward\"", "\"forwards\""),
+        r#"wifi.toml: path[0].change[1].applies_to: unknown direction "forwards"; did you mean "forward"? (valid: forward, reverse, both)"#
+    );
+    assert_eq!(
+        error("\"blocks\"", "\"block\""),
+        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks)"#
+    );
+    assert_eq!(
+        error("\"upload\"", "\"up\""),
+        r#"wifi.toml: connection[0].direction: unknown direction "up"; did you mean "upload"? (valid: download, upload)"#
+    );
+    assert_eq!(
+        error("\"mptcp\"", "\"mtcp\""),
+        r#"wifi.toml: connection[0].protocol: unknown protocol "mtcp"; did you mean "mptcp"? (valid: mptcp, tcp)"#
+    );
+    assert_eq!(
+        error("[\"3g\", \"wifi\"]", "[\"3g\", \"wfi\"]"),
+        r#"wifi.toml: connection[0].paths[1]: unknown path "wfi"; did you mean "wifi"? (valid: wifi, 3g)"#
+    );
+}
+
+#[test]
+fn missing_keys() {
+    assert_eq!(
+        error("delay = \"75ms\"\n", ""),
+        "wifi.toml: path[1].delay: missing; this key is required"
+    );
+    assert_eq!(
+        error("duration = \"100s\"\n", ""),
+        "wifi.toml: duration: missing; this key is required"
+    );
+    assert_eq!(
+        error("kind = \"bulk\"\n", ""),
+        "wifi.toml: connection[1].workload.kind: missing; this key is required"
+    );
+    let no_connection = SMALLEST.split("[[connection]]").next().unwrap();
+    assert_eq!(error_of(no_connection), "wifi.toml: connection: missing; this key is required");
+    assert_eq!(
+        error_of(&format!("connection = []\n{no_connection}")),
+        "wifi.toml: connection: []: write at least one [[connection]]"
+    );
+    assert_eq!(
+        error("at = \"10s\"\nstate = \"down\"", "at = \"10s\""),
+        "wifi.toml: path[0].change[0]: changes nothing; \
+         write at least one of rate, delay, jitter, loss and state"
+    );
+}
+
+#[test]
+fn values_of_another_type() {
+    assert_eq!(error("\"wifi-3g\"", "3"), "wifi.toml: name: found integer `3`, expected a string");
+    assert_eq!(
+        error("\"8Mbit/s\"", "true"),
+        r#"wifi.toml: path[0].rate: found boolean `true`, expected a rate such as "8Mbit/s""#
+    );
+    assert_eq!(
+        error("nagle = false", "nagle = \"no\""),
+        r#"wifi.toml: connection[0].nagle: found string "no", expected a boolean"#
+    );
+    assert_eq!(
+        error("count = 100", "count = 0"),
+        "wifi.toml: connection[0].workload.count: found integer `0`, \
+         expected a whole number above zero"
+    );
+    assert_eq!(
+        error("count = 100", "count = -1"),
+        "wifi.toml: connection[0].workload.count: found integer `-1`, \
+         expected a whole number above zero"
+    );
+    assert_eq!(
+        error("[\"3g\", \"wifi\"]", "\"3g\""),
+        r#"wifi.toml: connection[0].paths: found string "3g", expected an array"#
+    );
+    assert_eq!(
+        error_of(&SMALLEST.replace("[[path]]", "[path]")),
+        "wifi.toml: path: found a table, expected an array; write [[path]]"
+    );
+    assert_eq!(
+        error_of(
+            &SMALLEST.replace("[connection.workload]\nkind = \"bulk\"", "workload = \"bulk\"")
+        ),
+        r#"wifi.toml: connection[0].workload: found string "bulk", expected a table"#
+    );
+}
+
+#[test]
+fn text_that_is_not_toml() {
+    // The words between the place and the line are the TOML parser's.
+    for (text, place, line) in [
+        ("name = \"a\"\n  duration = 100s\n", "line 2, column 14", "`duration = 100s`"),
+        ("name = \"a\"\nname = \"b\"\n", "line 2, column 1", "`name = \"b\"`"),
+        ("name = \"é\" x", "line 1, column 12", "`name = \"é\" x`"),
+        ("[[path]\n", "line 1, column 8", "`[[path]`"),
+    ] {
+        let error = error_of(text);
+        assert!(error.starts_with(&format!("wifi.toml: {place}: ")), "{error}");
+        assert!(error.ends_with(&format!(" in {line}")), "{error}");
+    }
+}
+
+#[test]
+fn values_that_contradict_each_other() {
+    assert_eq!(
+        error("warm_up = \"5s\"", "warm_up = \"100s\""),
+        r#"wifi.toml: warm_up: "100s": must be less than the duration, "100s""#
+    );
+    assert_eq!(
+        error("start = \"1s\"", "start = \"200s\""),
+        r#"wifi.toml: connection[0].start: "200s": must be less than the duration, "100s""#
+    );
+    assert_eq!(
+        error("name = \"3g\"", "name = \"wifi\""),
+        r#"wifi.toml: path[1].name: "wifi" is already the name of path[0]; choose another"#
+    );
+    assert_eq!(
+        error("name = \"main\"", "name = \"connection-2\""),
+        r#"wifi.toml: connection[1].name: "connection-2" is already the name of connection[0]; choose another"#
+    );
+    assert_eq!(
+        error("[\"3g\", \"wifi\"]", "[\"3g\", \"3g\"]"),
+        r#"wifi.toml: connection[0].paths[1]: "3g" is listed twice; a path is listed once"#
+    );
+    assert_eq!(
+        error("[\"3g\", \"wifi\"]", "[]"),
+        "wifi.toml: connection[0].paths: []: a connection needs at least one path"
+    );
+    assert_eq!(
+        error("paths = [\"3g\"]", "paths = [\"wifi\", \"3g\"]"),
+        r#"wifi.toml: connection[1].paths: ["wifi", "3g"]: tcp uses one path; write one, or protocol = "mptcp""#
+    );
+    assert_eq!(
+        error("block_size = \"16KiB\"", "size = \"16KiB\""),
+        r#"wifi.toml: connection[0].workload.size: a blocks workload has no size; leave it out or write kind = "bulk""#
+    );
+    assert_eq!(
+        error("size = \"16MiB\"", "count = 3"),
+        r#"wifi.toml: connection[1].workload.count: a bulk workload has no count; leave it out or write kind = "blocks""#
+    );
+    assert_eq!(
+        error("size = \"16MiB\"", "block_size = \"1kB\""),
+        r#"wifi.toml: connection[1].workload.block_size: a bulk workload has no block_size; leave it out or write kind = "blocks""#
+    );
+}
+
+#[test]
+fn values_out_of_range() {
+    for mtu in ["575B", "65536B"] {
+        assert_eq!(
+            error("\"1400B\"", &format!("{mtu:?}")),
+            format!("wifi.toml: path[0].mtu: {mtu:?}: an MTU lies between 576B and 65535B")
+        );
+    }
+    for (key, right) in [("duration", "100s"), ("sample_interval", "50ms")] {
+        assert_eq!(
+            error(&format!("{key} = \"{right}\""), &format!("{key} = \"0s\"")),
+            format!("wifi.toml: {key}: \"0s\": must be longer than zero")
+        );
+    }
+    for (key, right, place) in [
+        ("send_buffer", "200KiB", "connection[0].send_buffer"),
+        ("receive_buffer", "200kB", "connection[0].receive_buffer"),
+        ("block_size", "16KiB", "connection[0].workload.block_size"),
+        ("size", "16MiB", "connection[1].workload.size"),
+    ] {
+        assert_eq!(
+            error(&format!("\n{key} = \"{right}\""), &format!("\n{key} = \"0B\"")),
+            format!("wifi.toml: {place}: \"0B\": must be at least one octet")
+        );
+    }
+    for (right, place) in
+        [("wifi-3g", "name"), ("3g", "path[1].name"), ("main", "connection[0].name")]
+    {
+        assert_eq!(
+            error(&format!("name = \"{right}\""), "name = \" \""),
+            format!("wifi.toml: {place}: \" \": a name needs at least one letter")
+        );
+    }
+}
+
+#[test]
+fn the_schema_knows_what_is_required_and_what_is_allowed() {
+    let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+    let strings = |value: &serde_json::Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(schema["title"], "Scenario");
+    assert_eq!(strings(&schema["required"]), ["name", "duration", "path", "connection"]);
+    assert_eq!(schema["properties"]["path"]["minItems"], 1);
+    let definitions = &schema["$defs"];
+    assert_eq!(strings(&definitions["Path"]["required"]), ["name", "rate", "delay", "limit"]);
+    assert_eq!(strings(&definitions["Connection"]["required"]), ["workload"]);
+    assert_eq!(definitions["Reverse"]["required"], serde_json::Value::Null);
+    assert_eq!(definitions["Path"]["additionalProperties"], false);
+    assert_eq!(definitions["Path"]["properties"]["mtu"]["default"], "1500B");
+    assert_eq!(definitions["Rate"]["type"], "string");
+    assert_eq!(definitions["Workload"]["properties"]["count"]["minimum"], 1);
+    assert!(!Scenario::json_schema().contains("null"), "TOML has no null");
+}
+
+fn durations() -> impl Strategy<Value = Duration> {
+    prop_oneof![Just(Duration::ZERO), (0u64..1_000_000_000_000).prop_map(Duration::from_nanos)]
+}
+
+fn sizes() -> impl Strategy<Value = Octets> {
+    (1u64..1_000_000_000).prop_map(Octets::new)
+}
+
+fn rates() -> impl Strategy<Value = Rate> {
+    (1u64..100_000_000_000).prop_map(Rate::from_bits_per_second)
+}
+
+fn probabilities() -> impl Strategy<Value = Probability> {
+    (0u32..=1_000_000_000).prop_map(Probability::from_parts_per_billion)
+}
+
+fn directions() -> impl Strategy<Value = PathDirection> {
+    let limits = prop_oneof![
+        (1u64..1_000).prop_map(QueueLimit::Packets),
+        sizes().prop_map(QueueLimit::Octets),
+        (1u64..1_000_000_000).prop_map(|nanos| QueueLimit::Time(Duration::from_nanos(nanos))),
+        Just(QueueLimit::Infinite),
+    ];
+    (rates(), durations(), limits, durations(), probabilities()).prop_map(
+        |(rate, delay, limit, jitter, loss)| PathDirection { rate, delay, limit, jitter, loss },
+    )
+}
+
+fn changes() -> impl Strategy<Value = PathChange> {
+    use prop::option::of;
+    let states = [StateChange::Up, StateChange::Down, StateChange::Suspend, StateChange::Resume];
+    let applies_to = [AppliesTo::Forward, AppliesTo::Reverse, AppliesTo::Both];
+    let change = (rates(), of(durations()), of(durations()), of(probabilities()));
+    let state = of(prop::sample::select(states.to_vec()));
+    (durations(), change, state, prop::sample::select(applies_to.to_vec())).prop_map(
+        |(at, (rate, delay, jitter, loss), state, applies_to)| PathChange {
+            at,
+            change: LinkChange { rate: Some(rate), delay, jitter, loss, state },
+            applies_to,
+        },
+    )
+}
+
+fn paths() -> impl Strategy<Value = Vec<Path>> {
+    let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
+    let changes = prop::collection::vec(changes(), 0..3);
+    let path = (directions(), directions(), models, 576u16.., changes);
+    prop::collection::vec(path, 2..5).prop_map(|paths| {
+        let named = paths.into_iter().enumerate();
+        named
+            .map(|(n, (forward, reverse, jitter_model, mtu, changes))| {
+                let name = format!("path {n} \"quoted\"");
+                Path { name, forward, reverse, jitter_model, mtu, changes }
+            })
+            .collect()
+    })
+}
+
+fn workloads() -> impl Strategy<Value = Workload> {
+    prop_oneof![
+        prop::option::of(sizes()).prop_map(|size| Workload::Bulk { size }),
+        (sizes(), prop::option::of(1u64..1_000_000))
+            .prop_map(|(block_size, count)| Workload::Blocks { block_size, count }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_normalised_form_reads_back(
+        paths in paths(),
+        workload in workloads(),
+        buffers in (sizes(), sizes()),
+        switches: (bool, bool, bool),
+        start in durations(),
+    ) {
+        let mut scenario = read(FULL);
+        scenario.duration = Duration::from_secs(10_000);
+        scenario.paths = paths;
+        let connection = &mut scenario.connections[0];
+        (connection.send_buffer, connection.receive_buffer) = buffers;
+        (connection.nagle, connection.hystart, connection.opportunistic_retransmission) = switches;
+        connection.workload = workload;
+        connection.start = start;
+        let written = scenario.to_toml();
+        let read = Scenario::from_toml(&written, "written.toml");
+        prop_assert_eq!(read.as_ref(), Ok(&scenario));
+        prop_assert_eq!(read.unwrap().to_toml(), written);
+    }
+}

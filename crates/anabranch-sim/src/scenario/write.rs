@@ -1,0 +1,98 @@
+//! From what is meant back to what is written, with every default spelled out.
+
+use core::num::NonZeroU64;
+
+use super::names::WorkloadKind;
+use super::table::{
+    ChangeTable, ConnectionTable, PathTable, ReverseTable, ScenarioTable, WorkloadTable,
+};
+use super::written::Written;
+use super::{Connection, Path, PathChange, Scenario, Workload};
+
+/// The table that describes `scenario` in full.
+pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
+    let connections = scenario.connections.iter();
+    ScenarioTable {
+        name: scenario.name.clone(),
+        description: scenario.description.clone(),
+        duration: Written(scenario.duration),
+        warm_up: Written(scenario.warm_up),
+        sample_interval: Written(scenario.sample_interval),
+        paths: scenario.paths.iter().map(path_table).collect(),
+        connections: connections
+            .map(|connection| connection_table(connection, &scenario.paths))
+            .collect(),
+    }
+}
+
+fn path_table(path: &Path) -> PathTable {
+    PathTable {
+        name: path.name.clone(),
+        rate: Written(path.forward.rate),
+        delay: Written(path.forward.delay),
+        limit: Written(path.forward.limit),
+        jitter: Written(path.forward.jitter),
+        jitter_model: path.jitter_model.into(),
+        loss: Written(path.forward.loss),
+        mtu: Written(anabranch_net::units::Octets::new(path.mtu.into())),
+        reverse: ReverseTable {
+            rate: Some(Written(path.reverse.rate)),
+            delay: Some(Written(path.reverse.delay)),
+            limit: Some(Written(path.reverse.limit)),
+            jitter: Written(path.reverse.jitter),
+            loss: Written(path.reverse.loss),
+        },
+        changes: path.changes.iter().map(change_table).collect(),
+    }
+}
+
+fn change_table(change: &PathChange) -> ChangeTable {
+    ChangeTable {
+        at: Written(change.at),
+        rate: change.change.rate.map(Written),
+        delay: change.change.delay.map(Written),
+        jitter: change.change.jitter.map(Written),
+        loss: change.change.loss.map(Written),
+        state: change.change.state.map(Into::into),
+        applies_to: change.applies_to,
+    }
+}
+
+fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable {
+    let paths = connection.paths.iter().map(|&index| paths[index].name.clone());
+    ConnectionTable {
+        name: Some(connection.name.clone()),
+        paths: Some(paths.collect()),
+        protocol: connection.protocol,
+        direction: connection.direction,
+        start: Written(connection.start),
+        send_buffer: Written(connection.send_buffer),
+        receive_buffer: Written(connection.receive_buffer),
+        congestion_control: Some(connection.congestion_control),
+        scheduler: connection.scheduler,
+        path_manager: connection.path_manager,
+        opportunistic_retransmission: connection.opportunistic_retransmission,
+        penalisation: connection.penalisation,
+        profile: connection.profile,
+        nagle: connection.nagle,
+        hystart: Some(connection.hystart),
+        workload: workload_table(connection.workload),
+    }
+}
+
+fn workload_table(workload: Workload) -> WorkloadTable {
+    match workload {
+        Workload::Bulk { size } => WorkloadTable {
+            kind: WorkloadKind::Bulk,
+            size: size.map(Written),
+            block_size: None,
+            count: None,
+        },
+        Workload::Blocks { block_size, count } => WorkloadTable {
+            kind: WorkloadKind::Blocks,
+            size: None,
+            block_size: Some(Written(block_size)),
+            count: count.and_then(NonZeroU64::new),
+        },
+    }
+}

@@ -1,0 +1,283 @@
+//! The run loop: who is due next, until the time is up.
+
+use std::io::{self, Write};
+
+use anabranch_net::rng::stream_seed;
+use anabranch_net::{Link, Node};
+use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
+use anabranch_wire::{EmitError, Instant, ParseError, Segment};
+use thiserror::Error;
+
+use crate::digest::Digest;
+use crate::event_queue::EventQueue;
+use crate::host::Host;
+use crate::recorder::{Recorder, Table};
+use crate::scenario::Scenario;
+use crate::topology::{Side, route};
+
+/// How to run, beside the scenario.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// Where to write a pcapng capture of all interfaces.
+    pub capture: Option<&'a mut dyn Write>,
+    /// Turn every segment into octets and back before it enters a link: slower, and proof that
+    /// nothing travels that could not be sent.
+    pub round_trip: bool,
+}
+
+/// What a run leaves behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Fingerprint of everything that entered a link.
+    pub digest: u64,
+    /// Segments that entered a link.
+    pub segments: u64,
+    /// Those with payload that were delivered.
+    pub data_segments_delivered: u64,
+    /// Virtual time at the end.
+    pub end: Instant,
+    /// Tables, see [`Table`].
+    pub tables: Vec<Table>,
+}
+
+/// Why a run could not be completed.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The capture could not be written.
+    #[error("cannot write the capture: {0}")]
+    Capture(#[from] io::Error),
+    /// A segment could not be turned into octets.
+    #[error("a segment cannot be sent: {0}")]
+    Emit(#[from] EmitError),
+    /// A segment's octets could not be read back.
+    #[error("a segment's octets cannot be read back: {0}")]
+    Parse(#[from] ParseError),
+}
+
+/// Run `scenario` with `seed`.
+///
+/// # Errors
+/// [`RunError`] if the capture cannot be written, or if the round-trip check fails.
+pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, RunError> {
+    let mut simulation = Simulation::new(scenario, seed, options)?;
+    simulation.run()?;
+    Ok(simulation.finish())
+}
+
+struct Simulation<'s, 'c> {
+    scenario: &'s Scenario,
+    now: Instant,
+    /// Client, server.
+    hosts: [Host; 2],
+    /// Two for each path: forward, reverse.
+    links: Vec<Link>,
+    /// Nodes 0 and 1 are the hosts, the links follow.
+    queue: EventQueue,
+    recorder: Recorder<'s>,
+    next_sample: Instant,
+    warm_at: Option<Instant>,
+    digest: Digest,
+    segments: u64,
+    data_segments_delivered: u64,
+    capture: Option<CaptureFile<'c>>,
+    round_trip: bool,
+}
+
+struct CaptureFile<'a> {
+    writer: PcapWriter<&'a mut dyn Write>,
+    /// Client's and server's interface on each path.
+    interfaces: Vec<[InterfaceId; 2]>,
+    octets: Vec<u8>,
+}
+
+const FIRST_LINK: usize = 2;
+
+impl<'s, 'c> Simulation<'s, 'c> {
+    fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
+        let host = |side, name| Host::new(side, scenario, secret(seed, name));
+        let links: Vec<Link> = scenario
+            .paths
+            .iter()
+            .flat_map(|path| {
+                let seed =
+                    |direction| stream_seed(seed, &format!("link/{}/{direction}", path.name));
+                [
+                    Link::new(path.forward_link(), seed("forward")),
+                    Link::new(path.reverse_link(), seed("reverse")),
+                ]
+            })
+            .collect();
+        Ok(Simulation {
+            scenario,
+            now: Instant::ZERO,
+            hosts: [host(Side::Client, "client"), host(Side::Server, "server")],
+            queue: EventQueue::new(FIRST_LINK + links.len()),
+            links,
+            recorder: Recorder::new(scenario),
+            next_sample: Instant::ZERO,
+            warm_at: Some(Instant::ZERO + scenario.warm_up),
+            digest: Digest::default(),
+            segments: 0,
+            data_segments_delivered: 0,
+            capture: options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?,
+            round_trip: options.round_trip,
+        })
+    }
+
+    fn run(&mut self) -> Result<(), RunError> {
+        let end = Instant::ZERO + self.scenario.duration;
+        for node in 0..FIRST_LINK + self.links.len() {
+            self.plan(node);
+        }
+        loop {
+            let (at, node) = self.queue.peek();
+            self.observe_until(at.min(end));
+            if at > end {
+                break;
+            }
+            self.now = self.now.max(at);
+            if node < FIRST_LINK {
+                self.hosts[node].handle_timeout(self.now);
+                self.serve_host(node)?;
+            } else {
+                self.serve_link(node - FIRST_LINK)?;
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    /// Take the samples that are due before `until`.
+    fn observe_until(&mut self, until: Instant) {
+        if let Some(at) = self.warm_at.filter(|at| *at <= until) {
+            self.warm_at = None;
+            if at > Instant::ZERO {
+                self.recorder.on_warm(&self.hosts);
+            }
+        }
+        while self.next_sample <= until {
+            let at = self.next_sample;
+            self.recorder.sample(at, &self.hosts, &mut self.links);
+            self.next_sample += self.scenario.sample_interval;
+        }
+    }
+
+    /// What the link delivers now goes to the host at its end.
+    fn serve_link(&mut self, number: usize) -> Result<(), RunError> {
+        let receiver = receiver_of(number);
+        self.links[number].handle_timeout(self.now);
+        while let Some(segment) = self.links[number].poll_transmit(self.now) {
+            if let Some(capture) = &mut self.capture {
+                capture.write(self.now, number / 2, receiver, Capture::Inbound, &segment)?;
+            }
+            self.data_segments_delivered += u64::from(!segment.payload.is_empty());
+            self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
+            self.serve_host(receiver as usize)?;
+        }
+        self.plan(FIRST_LINK + number);
+        Ok(())
+    }
+
+    /// Let the applications act, and send what the host has to send.
+    fn serve_host(&mut self, number: usize) -> Result<(), RunError> {
+        let side = if number == 0 { Side::Client } else { Side::Server };
+        loop {
+            let mut idle = !self.hosts[number].handle_events(self.now);
+            while let Some(segment) = self.hosts[number].endpoint.poll_transmit(self.now) {
+                idle = false;
+                self.send(side, segment)?;
+            }
+            if idle {
+                break;
+            }
+        }
+        self.plan(number);
+        Ok(())
+    }
+
+    fn send(&mut self, side: Side, segment: Segment) -> Result<(), RunError> {
+        // An address without a path has no route; a host would drop the packet too.
+        let Some(path) = route(side, &segment).filter(|path| *path < self.scenario.paths.len())
+        else {
+            return Ok(());
+        };
+        let number = 2 * path + usize::from(side == Side::Client);
+        self.segments += 1;
+        self.digest.fold(self.now, number, &segment);
+        if let Some(capture) = &mut self.capture {
+            capture.write(self.now, path, side, Capture::Outbound, &segment)?;
+        }
+        let segment = if self.round_trip { there_and_back(&segment)? } else { segment };
+        self.links[number].handle_segment(self.now, segment);
+        self.plan(FIRST_LINK + number);
+        Ok(())
+    }
+
+    fn plan(&mut self, node: usize) {
+        let at = match node {
+            0 | 1 => self.hosts[node].poll_timeout(),
+            _ => self.links[node - FIRST_LINK].poll_timeout(),
+        };
+        self.queue.set(node, at);
+    }
+
+    fn finish(self) -> Outcome {
+        Outcome {
+            digest: self.digest.value(),
+            segments: self.segments,
+            data_segments_delivered: self.data_segments_delivered,
+            end: self.now,
+            tables: self.recorder.finish(self.now, &self.hosts, &self.links),
+        }
+    }
+}
+
+/// Forward links, which have even numbers, end at the client.
+fn receiver_of(link: usize) -> Side {
+    if link % 2 == 0 { Side::Client } else { Side::Server }
+}
+
+/// A host's secret: 256 bits that follow from the seed and the host's name.
+fn secret(seed: u64, name: &str) -> [u8; 32] {
+    let mut secret = [0; 32];
+    for (part, octets) in secret.chunks_exact_mut(8).enumerate() {
+        octets.copy_from_slice(&stream_seed(seed, &format!("host/{name}/{part}")).to_be_bytes());
+    }
+    secret
+}
+
+fn there_and_back(segment: &Segment) -> Result<Segment, RunError> {
+    let mut octets = Vec::with_capacity(segment.wire_len());
+    segment.emit(&mut octets)?;
+    Ok(Segment::parse(&octets)?)
+}
+
+impl<'a> CaptureFile<'a> {
+    fn new(out: &'a mut dyn Write, scenario: &Scenario) -> Result<Self, RunError> {
+        let mut writer = PcapWriter::new(out)?;
+        let mut interfaces = Vec::new();
+        for path in &scenario.paths {
+            let mut add = |side: &str| {
+                let description = format!("{side} end of path {}", path.name);
+                writer.add_interface(&format!("{side}-{}", path.name), Some(&description))
+            };
+            interfaces.push([add("client")?, add("server")?]);
+        }
+        Ok(CaptureFile { writer, interfaces, octets: Vec::new() })
+    }
+
+    fn write(
+        &mut self,
+        now: Instant,
+        path: usize,
+        side: Side,
+        direction: Capture,
+        segment: &Segment,
+    ) -> Result<(), RunError> {
+        self.octets.clear();
+        segment.emit(&mut self.octets)?;
+        let interface = self.interfaces[path][side as usize];
+        self.writer.write_packet(interface, now, direction, &self.octets, None)?;
+        Ok(())
+    }
+}
