@@ -65,7 +65,7 @@ def progress(label: str) -> Iterator[Callable[[Step], None]]:
 
 def claims_table(judgements: Sequence[Judgement]) -> Table:
     """Claims with what was expected, what was measured, and the verdict."""
-    table = Table(title=None, show_lines=True, title_justify="left")
+    table = Table(show_lines=True, expand=True)
     table.add_column("claim", overflow="fold", ratio=3)
     table.add_column("source", overflow="fold", ratio=2)
     table.add_column("expected", overflow="fold", ratio=3)

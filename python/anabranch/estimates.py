@@ -92,7 +92,7 @@ def _interval(statistic: Callable[..., Any], arrays: Sequence[Sample]) -> tuple[
 
 
 def _bootstrap(
-    statistic: Callable[..., Any], arrays: Sequence[Sample], method: str
+    statistic: Callable[..., Any], arrays: Sequence[Sample], method: Any
 ) -> tuple[float, float]:
     from scipy.stats import bootstrap  # takes most of a second to import
 

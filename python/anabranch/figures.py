@@ -15,7 +15,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from anabranch.estimates import Sample, median
 from anabranch.metrics import MODE_BIN_MS
@@ -37,7 +37,7 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
 )
 GREY = "#666666"
 
-RC = {
+RC: Any = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -57,6 +57,7 @@ RC = {
 }
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
+_HEADER_HEIGHT = 0.65
 _QUANTILE_MARKS = (50, 95, 99)
 
 
@@ -87,7 +88,6 @@ def cdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
     axes.set(xlabel="delay of a block (ms)", ylabel="share of blocks, cumulative")
     axes.set_ylim(0, 1.01)
     axes.set_xlim(0, right)
-    axes.legend(loc="lower right")
 
 
 def ccdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
@@ -111,9 +111,7 @@ def pdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
         edges = np.arange(0, delays.max() + 2 * MODE_BIN_MS, MODE_BIN_MS)
         density, _ = np.histogram(delays, edges, density=True)
         axes.stairs(density, edges, label=label, **style.line_arguments())
-    axes.set(
-        xlabel="delay of a block (ms)", ylabel=f"density (1/ms; bins of {MODE_BIN_MS:.0f} ms)"
-    )
+    axes.set(xlabel="delay of a block (ms)", ylabel=f"density (1/ms; bins of {MODE_BIN_MS:.0f} ms)")
     axes.set_xlim(0, right)
     axes.set_ylim(0)
 
@@ -124,10 +122,11 @@ def over_factor(
     factor: str,
     metric: str,
     curves: Mapping[str, tuple[Mapping[str, Factor], Style]],
+    scale: float = 1,
 ) -> None:
     """Medians over seeds of a metric over a numeric factor, with 95 % confidence intervals.
 
-    `curves` gives for each label the other factors and the style.
+    `curves` gives for each label the other factors and the style; `scale` multiplies the metric.
     """
     for label, (others, style) in curves.items():
         points = results.runs.filter(
@@ -136,7 +135,7 @@ def over_factor(
         x, y, below, above = [], [], [], []
         for level in sorted(points[factor].drop_nulls().unique().to_list()):
             try:
-                point = median(results.values(metric, **{factor: level}, **others))
+                point = median(results.values(metric, **{factor: level}, **others) * scale)
             except NothingMeasured:
                 continue
             x.append(level)
@@ -163,6 +162,14 @@ def plain_ticks(axes: Axes, levels: Sequence[float]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
+def plain_log_y(axes: Axes) -> None:
+    """A logarithmic y axis whose ticks are written out: 1, 2, 5, 10 and so on."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
 def reference_line(axes: Axes, y: float, text: str) -> None:
     """A labelled horizontal line."""
     axes.axhline(y, color=GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
@@ -179,29 +186,58 @@ def nothing_to_draw(axes: Axes, reason: str) -> None:
 
 
 def compose(panels: Sequence[Panel], results: Results, title: str, columns: int) -> Figure:
-    """All panels in one figure, with a title and where the numbers come from."""
+    """All panels in one figure, with a title and where the numbers come from.
+
+    Panels whose curves all occur in the first panel share one legend at the top.
+    """
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(RC):
-        size = (_PANEL_WIDTH * columns, _PANEL_HEIGHT * rows + 0.6)
-        figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for panel, axes in zip(panels, grid.flat, strict=False):
+        heights = (_HEADER_HEIGHT, _PANEL_HEIGHT * rows)
+        figure = Figure(figsize=(_PANEL_WIDTH * columns, sum(heights)), layout="constrained")
+        header, body = figure.subfigures(2, 1, height_ratios=heights)
+        grid = list(body.subplots(rows, columns, squeeze=False).flat)
+        for panel, axes in zip(panels, grid, strict=False):
             _draw(panel, results, axes)
-        for unused in list(grid.flat)[len(panels) :]:
+        for unused in grid[len(panels) :]:
             unused.set_axis_off()
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
-        figure.supxlabel(footer(results), fontsize=7, color=GREY, x=0.01, ha="left")
+        shared = _curves(grid[0])
+        for axes in grid:
+            if not _curves(axes).keys() <= shared.keys():
+                _legend_below(axes)
+        header.text(0.008, 0.97, title, fontsize=12, fontweight="bold", va="top")
+        if shared:
+            header.legend(
+                shared.values(), shared.keys(), loc="lower left", ncols=len(shared), fontsize=9
+            )
+        body.supxlabel(footer(results), fontsize=7, color=GREY, x=0.008, ha="left")
     return figure
 
 
 def alone(panel: Panel, results: Results) -> Figure:
     """One panel as a figure of its own, of a width that a phone can show."""
     with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(5.6, 3.9), layout="constrained")
-        _draw(panel, results, figure.subplots())
+        figure = Figure(figsize=(5.6, 4.3), layout="constrained")
+        axes = figure.subplots()
+        _draw(panel, results, axes)
+        _legend_below(axes)
         figure.supxlabel(footer(results), fontsize=5.5, color=GREY, x=0.01, ha="left")
     return figure
+
+
+def _curves(axes: Axes) -> dict[str, Any]:
+    """What a legend shows for the curves of an axes, by label."""
+    handles, labels = axes.get_legend_handles_labels()
+    return dict(zip(labels, handles, strict=True))
+
+
+def _legend_below(axes: Axes) -> None:
+    curves = _curves(axes)
+    if curves:
+        axes.legend(
+            curves.values(), curves.keys(), loc="upper center", bbox_to_anchor=(0.5, -0.17),
+            ncols=min(len(curves), 3),
+        )  # fmt: skip
 
 
 def rendered(figure: Figure, form: str) -> bytes:

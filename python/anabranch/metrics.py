@@ -128,9 +128,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
     return {
         "connection": run.connection_names[connection],
         "goodput_mbps": goodput_mbps(run.connections, connection),
-        "duplicate_mbps": duplicate_mbps(
-            run.connections, run.subflows, run.virtual_ns, connection
-        ),
+        "duplicate_mbps": duplicate_mbps(run.connections, run.subflows, run.virtual_ns, connection),
         "window_limited_share": window_limited_share(run.connections, connection),
         **{key: row[key] for key in ("octets_written", "octets_delivered", "reinjections")},
         **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},

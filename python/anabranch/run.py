@@ -139,9 +139,7 @@ def run_toml(toml: str, file: str, seed: int, pcap: str | None = None) -> Run:
     try:
         result = _core.run(toml, file, seed, pcap)
     except OSError as error:
-        raise InputError(
-            f"--pcap {pcap}: {(error.strerror or str(error)).lower()}; name a file that can be written"
-        ) from error
+        raise InputError(f"--pcap {error}; name a file that can be written") from error
     wall_s = time.perf_counter() - started
     tables = cast("Mapping[str, Mapping[str, tuple[str, bytes]]]", result["tables"])
     return Run(

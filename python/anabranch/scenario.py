@@ -12,10 +12,10 @@ Quantities are strings with a unit, as in the file: ``"8Mbit/s"``, ``"20ms"``, `
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import tomli_w
 
 TomlTable = dict[str, Any]
 """A TOML table as plain Python values."""
@@ -137,7 +137,7 @@ class Scenario:
 
     def to_toml(self) -> str:
         """The scenario as the text of a TOML file."""
-        return tomli_w.dumps(_table(self))
+        return "\n".join(_lines(_table(self))).strip() + "\n"
 
     def starting_at(self, start: str) -> Scenario:
         """The same scenario with every connection opened at the time `start`."""
@@ -151,25 +151,46 @@ def toml_keys(kind: type) -> dict[str, str]:
 
 
 def _table(value: Any) -> TomlTable:
-    """The dataclass instance `value` as a TOML table, without the fields that are `None`."""
+    """The dataclass instance `value` as a TOML table, without fields that were left out."""
     table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks)) else {}
-    for field, key in toml_keys(type(value)).items():
-        item = getattr(value, field)
-        if item is not None and item != ():
-            table[key] = _plain(item)
-    # Plain values come before tables, or they would belong to the last table.
-    return dict(sorted(table.items(), key=lambda pair: _is_table(pair[1])))
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if item != field.default:
+            table[field.metadata.get("key", field.name)] = _plain(item)
+    return table
 
 
 def _plain(item: Any) -> Any:
     if dataclasses.is_dataclass(item):
         return _table(item)
-    if isinstance(item, tuple):
+    if isinstance(item, (tuple, list)):
         return [_plain(each) for each in item]
     return item
+
+
+def _lines(table: TomlTable, name: str = "") -> Iterator[str]:
+    """The lines of a TOML table: plain values first, or they would belong to the last table."""
+    tables = {key: value for key, value in table.items() if _is_table(value)}
+    for key, value in table.items():
+        if key not in tables:
+            yield f"{key} = {_literal(value)}"
+    for key, value in tables.items():
+        full = f"{name}.{key}" if name else key
+        is_array = isinstance(value, list)
+        for each in value if is_array else [value]:
+            yield ""
+            yield f"[[{full}]]" if is_array else f"[{full}]"
+            yield from _lines(each, full)
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, dict) or (
         isinstance(value, list) and any(isinstance(each, dict) for each in value)
     )
+
+
+def _literal(value: Any) -> str:
+    """A plain value in TOML, whose strings, integers and booleans are nearly those of JSON."""
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(each) for each in value)}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
