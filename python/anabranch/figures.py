@@ -143,8 +143,8 @@ def over_factor(
             below.append(point.value - point.low)
             above.append(point.high - point.value)
         axes.errorbar(
-            x, y, (below, above), label=label, capsize=2.5, markersize=4, marker=style.marker,
-            **style.line_arguments(),
+            x, y, (below, above), label=label, marker=style.marker, markersize=4, capsize=2.5,
+            elinewidth=0.8, **style.line_arguments(),
         )  # fmt: skip
 
 
@@ -195,7 +195,8 @@ def compose(panels: Sequence[Panel], results: Results, title: str, columns: int)
     with matplotlib.rc_context(RC):
         heights = (_HEADER_HEIGHT, _PANEL_HEIGHT * rows)
         figure = Figure(figsize=(_PANEL_WIDTH * columns, sum(heights)), layout="constrained")
-        header, body = figure.subfigures(2, 1, height_ratios=heights)
+        strips: Any = figure.subfigures(2, 1, height_ratios=heights)
+        header, body = strips
         grid = list(body.subplots(rows, columns, squeeze=False).flat)
         for panel, axes in zip(panels, grid, strict=False):
             _draw(panel, results, axes)
@@ -236,7 +237,7 @@ def _legend_below(axes: Axes) -> None:
     if curves:
         axes.legend(
             curves.values(), curves.keys(), loc="upper center", bbox_to_anchor=(0.5, -0.17),
-            ncols=min(len(curves), 3),
+            ncols=2, handlelength=2.4, columnspacing=1.2,
         )  # fmt: skip
 
 

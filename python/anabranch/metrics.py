@@ -47,10 +47,10 @@ def goodput_mbps(connections: pl.DataFrame, connection: int = 0) -> float:
     return _rate_mbps(row["octets_delivered_measured"], row["measured_ns"])
 
 
-def window_limited_share(connections: pl.DataFrame, connection: int = 0) -> float:
-    """Share of the measured time in which the receive window kept the sender from sending."""
-    row = _row(connections, connection)
-    return row["window_limited_ns"] / row["measured_ns"] if row["measured_ns"] else 0.0
+def window_limited_share(connections: pl.DataFrame, virtual_ns: int, connection: int = 0) -> float:
+    """Share of the whole run in which the receive window kept the sender from sending."""
+    limited = _row(connections, connection)["window_limited_ns"]
+    return limited / virtual_ns if virtual_ns else 0.0
 
 
 def duplicate_mbps(
@@ -125,14 +125,16 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
     """All metrics of one connection of a run, as a row of a results table."""
     row = _row(run.connections, connection)
     delays = delays_ms(run.blocks, run.warm_up_ns, connection)
+    shares = path_shares(run.subflows, connection)
     return {
         "connection": run.connection_names[connection],
         "goodput_mbps": goodput_mbps(run.connections, connection),
         "duplicate_mbps": duplicate_mbps(run.connections, run.subflows, run.virtual_ns, connection),
-        "window_limited_share": window_limited_share(run.connections, connection),
+        "window_limited_share": window_limited_share(run.connections, run.virtual_ns, connection),
         **{key: row[key] for key in ("octets_written", "octets_delivered", "reinjections")},
         **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},
         "corrupt_octets": row["corrupt_octets"],
+        **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),
     }
 

@@ -95,7 +95,9 @@ def overview_table(results: Results, overview: Overview) -> Table:
         first = runs.row(0, named=True)
         row = [_text(first[factor]) for factor in overview.factors]
         row += [_estimate(runs, metric) for metric in overview.metrics]
-        row.append(_percent(float(median(results.shares(overview.path, cell=cell)).value)))
+        row.append(
+            _percent(float(median(results.values(f"share_{overview.path}", cell=cell)).value))
+        )
         rows.append(tuple(row + ([model(first)] if model else [])))
     return Table(tuple(headings), tuple(rows))
 

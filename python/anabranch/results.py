@@ -63,19 +63,6 @@ class Results:
             raise NothingMeasured(f"no {metric} was measured for {_words(factors)}")
         return sample
 
-    def shares(self, path: str, **factors: Factor) -> Sample:
-        """Share of the payload octets that `path` carried, one number for each seed.
-
-        Raises:
-            NothingMeasured: if there is no such run.
-        """
-        rows = _where(self.subflows, factors)
-        share = pl.col("share").filter(pl.col("path_name") == path).sum()
-        per_run = rows.group_by("cell", "seed").agg(share).sort("seed")
-        if per_run.is_empty():
-            raise NothingMeasured(f"no subflow was opened for {_words(factors)}")
-        return per_run["share"].to_numpy().astype(np.float64)
-
     def delays(self, **factors: Factor) -> Sample:
         """Delays in ms of the blocks of all seeds with these factors.
 

@@ -171,7 +171,7 @@ def notes(results: Results) -> Sequence[str]:
         return f"{means.value:.2f}"
 
     def share(curve: str, rate: int, queue: str) -> str:
-        return f"{median(results.shares('3g', **at(curve, rate, queue))).value * 100:.2f} %"
+        return f"{median(results.values('share_3g', **at(curve, rate, queue))).value * 100:.2f} %"
 
     faster = RATES_MBPS[1:]
     ratios = ", ".join(factor(rate, QUEUES[0]) for rate in faster)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Sample, estimate, median, ratio_of_medians
-from anabranch.figures import Style
+from anabranch.figures import BLUE, ORANGE, RED, SKY, Style
 from anabranch.gallery.wifi_3g import (
     CULLEN_BARBER,
-    LEVEL_COLOURS,
     MPTCP,
     MPTCP_M12,
     RAICIU,
@@ -33,6 +34,7 @@ JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)
 JUDGED_KIB = (30, 200)
 MODELS = ("fifo", "reordering")
+WORDS = {"fifo": "order kept", "reordering": "reordering"}
 
 WIFI = Path(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
 
@@ -109,13 +111,11 @@ def _remedied_stays(results: Results, kib: int, model: str) -> list[Condition]:
     return [Condition(quantity, change, "<", 25, "%")]
 
 
-def _change_percent(first: Sample, last: Sample, axis: int) -> object:
-    import numpy as np
-
+def _change_percent(first: Sample, last: Sample, axis: int) -> Any:
     return np.abs(np.median(last, axis=axis) / np.median(first, axis=axis) - 1) * 100
 
 
-def _used(curve: str, kib: int, model: str) -> object:
+def _used(curve: str, kib: int, model: str) -> Callable[[Results], str | None]:
     ends = (JITTERS_MS[0], JITTERS_MS[-1])
     return all_of(*(both_paths_used(**at(curve, kib, jitter, model)) for jitter in ends))
 
@@ -143,18 +143,22 @@ def _claims(kib: int, model: str) -> list[Claim]:
     ]
 
 
-def _draw_delays(results: Results, axes: Axes, curve: str, kib: int, model: str) -> None:
+def _draw_delays(results: Results, axes: Axes, kib: int, model: str) -> None:
     curves: dict[str, tuple[Sample, Style]] = {
-        f"jitter {jitter} ms": (results.delays(**at(curve, kib, jitter, model)), Style(colour))
-        for jitter, colour in zip(JITTERS_MS, LEVEL_COLOURS, strict=False)
+        f"{curve}, jitter {jitter} ms": (
+            results.delays(**at(curve, kib, jitter, model)),
+            Style(colour, STYLES[curve].line),
+        )
+        for curve, colours in ((MPTCP, (ORANGE, RED)), (MPTCP_M12, (SKY, BLUE)))
+        for jitter, colour in zip((JITTERS_MS[0], JITTERS_MS[-1]), colours, strict=True)
     }
-    figures.cdf(axes, curves)
+    figures.pdf(axes, curves, right=figures.right_edge(sample for sample, _ in curves.values()))
 
 
 def _draw_modes(results: Results, axes: Axes, model: str) -> None:
-    lines = {30: (0, (1, 1)), 60: (0, (4, 1.5)), 200: "-"}
+    lines: dict[int, Any] = {30: (0, (1, 1)), 60: (0, (4, 1.5)), 200: "-"}
     for kib in RECEIVE_KIB:
-        curves = {
+        curves: dict[str, Any] = {
             f"{curve}, {kib} KiB": (
                 {"curve": curve, "receive_kib": kib, "jitter_model": model},
                 Style(STYLES[curve].colour, lines[kib], STYLES[curve].marker),
@@ -172,10 +176,17 @@ def notes(results: Results) -> Sequence[str]:
 
     def share(curve: str, kib: int, model: str) -> str:
         shares = [
-            median(results.shares("3g", **at(curve, kib, jitter, model))).value * 100
+            median(results.values("share_3g", **at(curve, kib, jitter, model))).value * 100
             for jitter in JITTERS_MS
         ]
         return f"{min(shares):.1f}–{max(shares):.1f} %"
+
+    def means(curve: str, kib: int, model: str) -> str:
+        first, last = (
+            median(results.values("delay_mean_ms", **at(curve, kib, jitter, model))).value
+            for jitter in (JITTERS_MS[0], JITTERS_MS[-1])
+        )
+        return f"{first:.0f} → {last:.0f} ms"
 
     wifi = median(results.values("delay_mean_ms", **at(TCP_WIFI, 200, 0, "fifo"))).text("ms")
     return [
@@ -190,6 +201,14 @@ def notes(results: Results) -> Sequence[str]:
         )
         + ".",
         f"TCP over WiFi alone has a mean delay of {wifi} with a receive buffer of 200 KiB.",
+        "The mean, which does not depend on bins, goes from jitter 100 ms to 250 ms as follows. "
+        + "; ".join(
+            f"{kib} KiB, {WORDS[model]}: MPTCP {means(MPTCP, kib, model)}, with both mechanisms "
+            f"{means(MPTCP_M12, kib, model)}"
+            for kib in RECEIVE_KIB
+            for model in MODELS[::-1]
+        )
+        + ".",
         "The mode is the middle of the fullest bin of 20 ms, as in the source: where it is small, "
         "one bin is a large step.",
     ]
@@ -215,9 +234,7 @@ ENTRY = Entry(
         ),
         Parameter("loss", "in the direction of the data only", "ours"),
         Parameter("send buffer", "200 KiB", "CS244'14"),
-        Parameter(
-            "receive buffer", "30, 60, 200 KiB", "CS244'14: 30 KiB asked of Linux; rest ours"
-        ),
+        Parameter("receive buffer", "30, 60, 200 KiB", "CS244'14: 30 KiB of Linux; others ours"),
         Parameter("block", "8 KiB", "NSDI'12"),
         *STACK_PARAMETERS,
     ),
@@ -230,16 +247,17 @@ ENTRY = Entry(
     panels=(
         *(
             Panel(
-                f"{curve}, 200 KiB, {model}: CDF",
-                "Share of blocks delivered within a time, for each jitter of 3G.",
-                partial(_draw_delays, curve=curve, kib=200, model=model),
+                f"{kib} KiB, {WORDS[model]}: PDF",
+                "Densities at the smallest and the largest jitter; the mode is the highest bin of "
+                "a curve, and where there are several high bins it jumps between them.",
+                partial(_draw_delays, kib=kib, model=model),
             )
+            for kib in JUDGED_KIB
             for model in MODELS[::-1]
-            for curve in (MPTCP, MPTCP_M12)
         ),
         *(
             Panel(
-                f"Mode over jitter, {model}",
+                f"Mode over jitter, {WORDS[model]}",
                 "The claims compare the right end of each line with its left end.",
                 partial(_draw_modes, model=model),
             )

@@ -238,10 +238,16 @@ def _draw_pdf(results: Results, axes: Axes) -> None:
     figures.pdf(axes, _delays(results))
 
 
-def _sweep(results: Results, axes: Axes, metric: str) -> None:
+def _sweep(
+    results: Results,
+    axes: Axes,
+    metric: str,
+    drawn: Sequence[str] = CURVES,
+    scale: float = 1,
+) -> None:
     fixed: Mapping[str, Factor] = {"send": "200KiB", "jitter_model": "fifo"}
-    curves = {curve: ({"curve": curve, **fixed}, STYLES[curve]) for curve in CURVES}
-    figures.over_factor(axes, results, "receive_kib", metric, curves)
+    curves = {curve: ({"curve": curve, **fixed}, STYLES[curve]) for curve in drawn}
+    figures.over_factor(axes, results, "receive_kib", metric, curves, scale)
     figures.plain_ticks(axes, RECEIVE_KIB)
     axes.axvline(JUDGED_KIB, color=figures.GREY, linewidth=0.6, zorder=1)
     axes.set_xlabel("receive buffer (KiB); claims are judged at 200")
@@ -261,16 +267,9 @@ def _draw_sweep_goodput(results: Results, axes: Axes) -> None:
 
 
 def _draw_sweep_share(results: Results, axes: Axes) -> None:
-    for curve in (MPTCP, MPTCP_M12):
-        shares = [median(results.shares("3g", **at(curve, kib)) * 100).value for kib in RECEIVE_KIB]
-        style = STYLES[curve]
-        axes.plot(
-            RECEIVE_KIB, shares, label=curve, marker=style.marker, markersize=4,
-            **style.line_arguments(),
-        )  # fmt: skip
-    figures.plain_ticks(axes, RECEIVE_KIB)
-    axes.set(xlabel="receive buffer (KiB)", ylabel="octets that 3G carried (%)")
+    _sweep(results, axes, "share_3g", (MPTCP, MPTCP_M12), scale=100)
     axes.set_ylim(0)
+    axes.set_ylabel("octets that 3G carried (%)")
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -283,7 +282,7 @@ def notes(results: Results) -> Sequence[str]:
         return median(results.values("goodput_mbps", **factors)).text("Mbit/s")
 
     def share(factors: Mapping[str, Factor]) -> str:
-        return median(results.shares("3g", **factors) * 100).text("%")
+        return median(results.values("share_3g", **factors) * 100).text("%")
 
     small = at(MPTCP, 32)
     return [

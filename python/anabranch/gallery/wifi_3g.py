@@ -8,7 +8,7 @@ import numpy as np
 
 from anabranch.claims import Condition
 from anabranch.estimates import Estimate, median, ratio_of_medians
-from anabranch.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
+from anabranch.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.metrics import expected_delay_ms
 from anabranch.plan import Parameter
 from anabranch.results import Factor, NothingMeasured, Results
@@ -29,8 +29,6 @@ STYLES = {
     MPTCP_M12: Style(GREEN, "-", "^"),
     MPTCP_M12_NSDI: Style(SKY, (0, (1, 1)), "x"),
 }
-LEVEL_COLOURS = (BLUE, SKY, ORANGE, RED, BLACK)
-"""For the levels of a factor, from small to large."""
 
 WIFI = Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
 THREE_G = Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
@@ -133,7 +131,7 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
 
     def reason(results: Results) -> str | None:
         try:
-            share = float(median(results.shares("3g", **factors)).value)
+            share = float(median(results.values("share_3g", **factors)).value)
         except NothingMeasured as nothing:
             return str(nothing)
         if share > 0.01:
@@ -146,7 +144,7 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
 
 def share_condition(results: Results, **factors: Factor) -> Condition:
     """3G's share of the octets is above 1 %."""
-    share = median(results.shares("3g", **factors) * 100)
+    share = median(results.values("share_3g", **factors) * 100)
     return Condition(f"{factors['curve']}: share of 3G", share, ">", 1, "%")
 
 
