@@ -64,15 +64,22 @@ def _complain(message: str, status: int) -> int:
     return status
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"anabranch {_core.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
     ] = False,
 ) -> None:
-    if version:
-        typer.echo(f"anabranch {_core.__version__}")
-        raise typer.Exit
+    """Take the options that stand before a command."""
 
 
 @app.command("list")

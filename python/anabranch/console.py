@@ -89,12 +89,12 @@ def run_tables(run: Run) -> list[Table]:
 
 
 def _connections_table(run: Run) -> Table:
-    table = Table(title="Connections (after the warm-up)", title_justify="left")
+    table = Table(title="Connections (after the warm-up; delays of blocks)", title_justify="left")
     table.add_column("connection")
     for heading in ("goodput Mbit/s", "window-limited", "reinjections", "blocks"):
         table.add_column(heading, justify="right")
     for heading in ("mean", "p50", "p95", "p99", "max"):
-        table.add_column(f"delay {heading} ms", justify="right")
+        table.add_column(f"{heading} ms", justify="right")
     table.add_column("state")
     for index in range(run.connections.height):
         row = metrics.connection_row(run, index)

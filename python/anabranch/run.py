@@ -7,6 +7,7 @@ the same numbers on every machine.
 from __future__ import annotations
 
 import os
+import re
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from anabranch import _core
-from anabranch.errors import InputError
+from anabranch.errors import InputError, IntegrityError
 from anabranch.scenario import Scenario
 
 _T = TypeVar("_T")
@@ -110,6 +111,7 @@ def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | 
     Raises:
         ScenarioError: if the scenario is wrong.
         InputError: if a file cannot be read or written.
+        IntegrityError: if the run stopped before its end.
     """
     if isinstance(scenario, Scenario):
         return run_toml(scenario.to_toml(), scenario.name, seed, pcap)
@@ -139,7 +141,10 @@ def run_toml(toml: str, file: str, seed: int, pcap: str | None = None) -> Run:
     try:
         result = _core.run(toml, file, seed, pcap)
     except OSError as error:
-        raise InputError(f"--pcap {error}; name a file that can be written") from error
+        reason = re.sub(r" \(os error \d+\)$", "", str(error)).lower()
+        raise InputError(f"--pcap {reason}; name a file that can be written") from error
+    except RuntimeError as error:
+        raise IntegrityError(f"{file}: {error}") from error
     wall_s = time.perf_counter() - started
     tables = cast("Mapping[str, Mapping[str, tuple[str, bytes]]]", result["tables"])
     return Run(

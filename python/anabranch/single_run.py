@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -63,6 +63,7 @@ def _goodput(results: Results, axes: Axes) -> None:
         lines[label] = (*_rate_mbps(samples, "octets_delivered"), style)
     figures.series(axes, lines, "goodput (Mbit/s)")
     _finish(axes)
+    _cut_spikes(axes, [values for _, values, _ in lines.values()])
 
 
 def _throughput(results: Results, axes: Axes) -> None:
@@ -71,6 +72,7 @@ def _throughput(results: Results, axes: Axes) -> None:
         lines[label] = (*_rate_mbps(samples, "subflow_octets_received"), style)
     figures.series(axes, lines, "throughput (Mbit/s)")
     _finish(axes)
+    _cut_spikes(axes, [values for _, values, _ in lines.values()])
 
 
 def _subflow_series(results: Results, axes: Axes, column: str, scale: float, unit: str) -> None:
@@ -93,6 +95,18 @@ def _block_delay(results: Results, axes: Axes) -> None:
 def _finish(axes: Axes) -> None:
     axes.set_xlim(0)
     axes.set_ylim(0)
+
+
+def _cut_spikes(axes: Axes, series: Sequence[Sample]) -> None:
+    """Leave out what a few samples reach when data is released at once, and say so."""
+    usual = max(float(np.quantile(values, 0.98)) for values in series)
+    largest = max(float(values.max()) for values in series)
+    if usual > 0 and largest > 2 * usual:
+        axes.set_ylim(0, 1.4 * usual)
+        axes.text(
+            0.99, 0.97, f"cut; largest {largest:.0f}", fontsize=7, color=figures.GREY,
+            ha="right", va="top", transform=axes.transAxes,
+        )  # fmt: skip
 
 
 def _connections(results: Results) -> Iterator[Samples]:
