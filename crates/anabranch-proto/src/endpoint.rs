@@ -116,7 +116,7 @@ impl Endpoint {
     }
 
     /// Take a segment that arrived.
-    pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
+    pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
         if !segment.checksum_ok {
             self.counters.checksum_errors += 1;
             return;
@@ -126,7 +126,7 @@ impl Endpoint {
             Some(&(index, slot)) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
-                connection.handle_segment(now, slot, segment);
+                connection.handle_segment(now, slot, &mut segment);
                 self.touched(index);
             }
             None => self.handle_unknown(now, &segment),

@@ -46,8 +46,11 @@ pub struct SubflowView {
     pub srtt: Option<Duration>,
     /// Round-trip time variation.
     pub rttvar: Duration,
-    /// Smallest round-trip time seen.
+    /// Smallest round-trip time seen; [`Duration::MAX`] before the first sample.
     pub min_rtt: Duration,
+    /// Octets acknowledged since the last loss, or between the last two if that is more: how
+    /// well the path has done lately. Khalili et al., CoNEXT 2012.
+    pub loss_interval: u64,
 }
 
 /// May a subflow carry data?
@@ -145,6 +148,7 @@ pub(crate) mod tests {
             srtt: Some(Duration::from_millis(srtt_ms)),
             rttvar: Duration::ZERO,
             min_rtt: Duration::from_millis(srtt_ms),
+            loss_interval: 0,
         }
     }
 

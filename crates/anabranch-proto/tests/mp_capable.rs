@@ -28,7 +28,8 @@ fn the_four_steps_carry_no_key_one_key_both_keys_and_both_with_data() {
         CapableKeys::WithData { data_len, .. } => Some(data_len),
         _ => None,
     });
-    assert_eq!(both, Some(1500 - 40 - 12 - 24));
+    // IP and TCP headers, timestamps (10 octets) and MP_CAPABLE with data length (22).
+    assert_eq!(both, Some(1500 - 40 - 32));
     assert!(pair.client_events.contains(&Event::Connected));
     assert!(pair.server_events.contains(&Event::Accepted));
     let accepted = pair.accepted.expect("accepted");

@@ -207,8 +207,11 @@ impl<'s, 'c> Simulation<'s, 'c> {
         if let Some(capture) = &mut self.capture {
             capture.write(self.now, path, side, Capture::Outbound, &segment)?;
         }
-        let segment = if self.round_trip { there_and_back(&segment)? } else { segment };
-        self.links[number].handle_segment(self.now, segment);
+        if self.round_trip {
+            self.links[number].handle_segment(self.now, there_and_back(&segment)?);
+        } else {
+            self.links[number].handle_segment(self.now, segment);
+        }
         self.plan(FIRST_LINK + number);
         Ok(())
     }
@@ -234,7 +237,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
 /// Forward links, which have even numbers, end at the client.
 fn receiver_of(link: usize) -> Side {
-    if link % 2 == 0 { Side::Client } else { Side::Server }
+    if link.is_multiple_of(2) { Side::Client } else { Side::Server }
 }
 
 /// A host's secret: 256 bits that follow from the seed and the host's name.

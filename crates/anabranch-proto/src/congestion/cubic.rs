@@ -136,7 +136,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
         match *event {
             CongestionEvent::Recovery { flight_size, .. } => {
                 self.remember_maximum();
@@ -197,10 +197,10 @@ mod tests {
         // RFC 9438 §4.6, §4.7
         let mut cubic = Cubic::new(&Start { mss: 1000, initial_window: 100_000 });
         let loss = |flight_size| CongestionEvent::Recovery { now: Instant::ZERO, flight_size };
-        cubic.on_congestion_event(&loss(100_000));
+        cubic.on_congestion_event(&loss(100_000), 0, &[]);
         assert_eq!(cubic.cwnd(), 70_000);
         assert!((cubic.w_max - 100.0).abs() < 1e-9);
-        cubic.on_congestion_event(&loss(70_000));
+        cubic.on_congestion_event(&loss(70_000), 0, &[]);
         assert!((cubic.w_max - 70.0 * 0.85).abs() < 1e-9);
     }
 }

@@ -94,7 +94,7 @@ impl CongestionControl for Lia {
         }
     }
 
-    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
         // RFC 6356 §2: the decrease is that of standard TCP, per subflow.
         match *event {
             CongestionEvent::Recovery { flight_size, .. } => self.window.reduce(flight_size, 0.5),

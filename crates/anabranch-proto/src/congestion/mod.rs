@@ -105,8 +105,8 @@ pub trait CongestionControl: Debug + Send {
     /// New data was acknowledged outside of recovery. `peers` are the views of all subflows of
     /// the connection and `me` the index of this one, whose view is older than `sample`.
     fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]);
-    /// Loss, timeout, undo, idleness.
-    fn on_congestion_event(&mut self, event: &CongestionEvent);
+    /// Loss, timeout, undo, idleness; `me` and `peers` as for [`CongestionControl::on_ack`].
+    fn on_congestion_event(&mut self, event: &CongestionEvent, me: usize, peers: &[SubflowView]);
     /// A remedy asks for a smaller window.
     fn on_external_reduction(&mut self, reduction: ExternalReduction);
 }

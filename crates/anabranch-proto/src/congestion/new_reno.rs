@@ -46,7 +46,7 @@ impl CongestionControl for NewReno {
         }
     }
 
-    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
         match *event {
             CongestionEvent::Recovery { flight_size, .. } => self.window.reduce(flight_size, 0.5),
             CongestionEvent::Timeout { flight_size, first, .. } => {
@@ -86,7 +86,7 @@ mod tests {
         // RFC 5681 §3.1: 10 segments acknowledged at a window of 10 segments.
         let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 20_000 });
         let recovery = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
-        reno.on_congestion_event(&recovery);
+        reno.on_congestion_event(&recovery, 0, &[]);
         assert_eq!(reno.cwnd(), 10_000);
         for _ in 0..5 {
             reno.on_ack(&sample(2_000), 0, &[]);
@@ -107,7 +107,7 @@ mod tests {
         let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 10_000 });
         let timeout =
             CongestionEvent::Timeout { now: Instant::ZERO, flight_size: 10_000, first: true };
-        reno.on_congestion_event(&timeout);
+        reno.on_congestion_event(&timeout, 0, &[]);
         assert_eq!((reno.cwnd(), reno.ssthresh()), (1_000, 5_000));
     }
 }

@@ -10,7 +10,7 @@ use super::{Connection, Mode, Place, Role, Status};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::{LocalAddress, PathEvent};
-use crate::subflow::{Purpose, SIGNAL_OCTETS, Subflow};
+use crate::subflow::{Carries, Purpose, Subflow};
 
 /// The properties that this host offers. RFC 8684 §3.1.
 const FLAGS: CapableFlags = CapableFlags {
@@ -240,8 +240,9 @@ impl Connection {
     }
 
     fn settle_options(&mut self, slot: u8) {
-        let signal = if self.mode == Mode::Mptcp { SIGNAL_OCTETS } else { 0 };
-        self.lanes[usize::from(slot)].subflow.set_signal_octets(signal);
+        let mptcp = self.mode == Mode::Mptcp;
+        let carries = if mptcp { Carries::Mapping } else { Carries::Nothing };
+        self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);
         self.refresh(slot);
     }
 

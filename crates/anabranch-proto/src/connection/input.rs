@@ -12,10 +12,10 @@ use crate::subflow::{Arrived, Purpose, State};
 const COPIES: u64 = 2;
 
 impl Connection {
-    /// Take a segment for the subflow in `slot`.
-    pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, mut segment: Segment) {
+    /// Take a segment for the subflow in `slot`; its payload is moved out.
+    pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
         self.remedies_asked = false;
-        if self.waits_for_keys(slot, &segment) {
+        if self.waits_for_keys(slot, segment) {
             return;
         }
         let window = match self.mode {
@@ -26,22 +26,22 @@ impl Connection {
         let was_opening = lane.subflow.state() == State::SynSent;
         let was_confirmed = lane.subflow.confirmed;
         let arrived = Arrived { window, views: &self.views };
-        let handled = lane.subflow.handle_segment(now, &mut segment, &arrived);
+        let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
         if handled.established {
             if was_opening {
-                self.on_syn_ack(now, slot, &segment);
+                self.on_syn_ack(now, slot, segment);
             } else {
-                self.on_third_ack(now, slot, &segment);
+                self.on_third_ack(now, slot, segment);
             }
         } else if confirmed && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
         if handled.acceptable {
-            self.answer_join(slot, &segment);
+            self.answer_join(slot, segment);
             match self.mode {
-                Mode::Mptcp => self.take_signals(now, slot, &segment),
-                _ => self.take_plain(now, slot, &segment),
+                Mode::Mptcp => self.take_signals(now, slot, segment),
+                _ => self.take_plain(now, slot, segment),
             }
             self.deliver(slot);
         }

@@ -388,7 +388,7 @@ impl Connection {
         self.remedies_asked = false;
         for slot in 0..self.lanes.len() {
             if self.lanes[slot].subflow.poll_timeout() <= now {
-                let timed_out = self.lanes[slot].subflow.handle_timeout(now);
+                let timed_out = self.lanes[slot].subflow.handle_timeout(now, &self.views);
                 self.refresh(slot as u8);
                 if timed_out {
                     self.on_subflow_timeout(slot as u8);

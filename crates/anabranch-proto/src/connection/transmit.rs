@@ -5,7 +5,7 @@ use anabranch_wire::{Duration, Instant, Segment};
 use super::{Connection, Mode, Status};
 use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::{Decision, Pending, ScheduleContext};
-use crate::subflow::{Cargo, DataLevel};
+use crate::subflow::{Cargo, Carries, DataLevel};
 use crate::trace::TraceKind;
 use crate::view::{SubflowSet, Usability};
 
@@ -153,7 +153,7 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         lane.reinjected_octets += u64::from(len);
         let subflow = lane.subflow.id;
-        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true);
+        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
         self.counters.data_level_retransmits += 1;
         self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
         self.refresh(slot);
@@ -188,8 +188,8 @@ impl Connection {
     }
 
     fn next_segment_octets(&self, slot: u8) -> u64 {
-        let first = self.is_first_data_with_keys();
-        self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(first))
+        let carries = if self.is_first_data_with_keys() { Carries::Keys } else { Carries::Mapping };
+        self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(carries))
     }
 
     /// RFC 8684 §3.1: the initiator's first data repeats the keys.
@@ -199,7 +199,7 @@ impl Connection {
 
     /// RFC 9293 §3.7.4: a short segment waits while anything is unacknowledged.
     fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
-        let full = self.lanes[usize::from(slot)].subflow.segment_octets(false);
+        let full = u64::from(self.views[usize::from(slot)].mss);
         self.tcp.nagle
             && len < full
             && self.send.una() < self.send.nxt()
@@ -225,7 +225,7 @@ impl Connection {
         let cargo = (self.mode == Mode::Mptcp).then_some(Cargo { data_seq, data_fin, with_keys });
         let subflow = &mut self.lanes[usize::from(slot)].subflow;
         let id = subflow.id;
-        let segment = subflow.send_data(now, level, payload, cargo, last);
+        let segment = subflow.send_data(now, level, payload, cargo, last, &self.views);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.refresh(slot);
         if self.timers.retransmission == Instant::FAR_FUTURE {

@@ -273,16 +273,16 @@ impl Subflow {
         let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
         if self.recovery.is_spurious(self.una, echo) {
             self.board.undo_losses();
-            self.congestion_control.on_congestion_event(&CongestionEvent::Undo);
+            self.notify(&CongestionEvent::Undo, views);
             self.totals.undone += 1;
         }
         if tally.delivered > 0 {
-            self.detect_losses(now);
+            self.detect_losses(now, views);
         }
         if self.recovery.probe_repaired_loss(self.una, duplicate_reported) {
-            self.reduce(now);
+            self.reduce(now, views);
         }
-        self.respond_to_losses(now);
+        self.respond_to_losses(now, views);
         self.recovery.leave_if_done(self.una);
         let mss = u64::from(self.mss());
         if self.recovery.phase() == Phase::Recovery {
@@ -372,7 +372,7 @@ impl Subflow {
         }
     }
 
-    pub(super) fn detect_losses(&mut self, now: Instant) {
+    pub(super) fn detect_losses(&mut self, now: Instant, views: &[SubflowView]) {
         if !self.peer.sack {
             return;
         }
@@ -381,17 +381,17 @@ impl Subflow {
             Some(at) => self.timers.set(Timer::Reordering, at),
             None => self.timers.stop(Timer::Reordering),
         }
-        self.respond_to_losses(now);
+        self.respond_to_losses(now, views);
     }
 
     /// Begin fast recovery when something was found lost. RFC 5681 §3.2, RFC 6675 §5.
-    fn respond_to_losses(&mut self, now: Instant) {
+    fn respond_to_losses(&mut self, now: Instant, views: &[SubflowView]) {
         if self.recovery.phase() != Phase::Open || self.board.next_lost().is_none() {
             return;
         }
         let flight = self.nxt - self.una;
         self.recovery.enter_recovery(self.una, self.nxt, flight);
-        self.reduce(now);
+        self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
         let mss = u64::from(self.mss());
         self.recovery.on_progress(0, self.board.bytes_in_flight(), ssthresh, mss);
@@ -399,11 +399,10 @@ impl Subflow {
         self.timers.stop(Timer::TailLossProbe);
     }
 
-    fn reduce(&mut self, now: Instant) {
+    fn reduce(&mut self, now: Instant, views: &[SubflowView]) {
         // RFC 5681 §3.2: data sent by limited transmit does not count as outstanding.
         let flight_size = (self.nxt - self.una).min(self.congestion_control.cwnd());
-        self.congestion_control
-            .on_congestion_event(&CongestionEvent::Recovery { now, flight_size });
+        self.notify(&CongestionEvent::Recovery { now, flight_size }, views);
     }
 
     fn grow(

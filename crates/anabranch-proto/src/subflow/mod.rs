@@ -12,7 +12,7 @@ mod scoreboard;
 mod timer;
 
 pub(crate) use input::Arrived;
-pub(crate) use output::{DataLevel, SIGNAL_OCTETS};
+pub(crate) use output::{Carries, DataLevel};
 use timer::Timer;
 
 use std::sync::Arc;
@@ -185,8 +185,6 @@ pub(crate) struct Open<'a> {
     pub(crate) congestion_control: &'a crate::config::CongestionControlFactory,
 }
 
-/// Octets of the timestamps option with its padding.
-const TIMESTAMP_OCTETS: u32 = 12;
 /// RFC 8985 §7.2: the longest that a peer is assumed to delay an acknowledgement.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// Smallest segment size that is accepted from a peer: smaller ones are a way to exhaust the
@@ -274,6 +272,7 @@ impl Subflow {
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
+            loss_interval: self.recovery.loss_interval(self.una),
         }
     }
 
@@ -398,17 +397,21 @@ impl Subflow {
         self.syn_due = false;
     }
 
+    /// Tell the congestion controller.
+    fn notify(&mut self, event: &CongestionEvent, views: &[SubflowView]) {
+        self.congestion_control.on_congestion_event(event, usize::from(self.id.slot), views);
+    }
+
     /// A remedy asks for a smaller window.
     pub(crate) fn penalise(&mut self, reduction: ExternalReduction) {
         self.congestion_control.on_external_reduction(reduction);
     }
 
-    /// The options of data segments are settled: `signal_octets` for the data level's.
-    pub(crate) fn set_signal_octets(&mut self, signal_octets: u32) {
-        let timestamps = if self.peer.timestamps { TIMESTAMP_OCTETS } else { 0 };
-        self.option_octets = timestamps + signal_octets;
+    /// It is settled what data segments carry in their options.
+    pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
+        self.option_octets = output::data_option_octets(self.peer.timestamps, carries);
         let mss = self.mss();
-        self.congestion_control.on_congestion_event(&CongestionEvent::MssChanged { mss });
+        self.notify(&CongestionEvent::MssChanged { mss }, views);
     }
 
     /// When [`Subflow::handle_timeout`] is due.
@@ -418,13 +421,16 @@ impl Subflow {
 
     /// Deal with timers whose deadline has come. Returns true if the retransmission timer
     /// expired with data outstanding.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
+    pub(crate) fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
         let mut timed_out = false;
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
-                Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now),
-                Timer::TailLossProbe => self.tail_probe_due = true,
-                Timer::Reordering => self.detect_losses(now),
+                Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now, views),
+                Timer::TailLossProbe => {
+                    self.tail_probe_due = true;
+                    self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+                }
+                Timer::Reordering => self.detect_losses(now, views),
                 Timer::DelayedAck => {
                     if self.receiver.ack_is_delayed() {
                         self.receiver.demand_ack();
@@ -438,7 +444,7 @@ impl Subflow {
         timed_out
     }
 
-    fn on_retransmission_timeout(&mut self, now: Instant) -> bool {
+    fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
         match self.state {
             State::SynSent | State::SynReceived => {
                 if self.syn_transmissions > self.config.syn_retries {
@@ -459,7 +465,7 @@ impl Subflow {
                     self.give_up();
                     return false;
                 }
-                self.begin_loss_recovery(now);
+                self.begin_loss_recovery(now, views);
                 true
             }
         }
@@ -481,7 +487,7 @@ impl Subflow {
     }
 
     /// RFC 6298 §5, RFC 5681 §3.1.
-    fn begin_loss_recovery(&mut self, now: Instant) {
+    fn begin_loss_recovery(&mut self, now: Instant, views: &[SubflowView]) {
         let flight_size = self.nxt - self.una;
         let first = self.recovery.phase() != Phase::Loss;
         if self.timeouts_in_a_row > 1 {
@@ -489,11 +495,7 @@ impl Subflow {
         }
         self.board.mark_all_lost();
         self.recovery.enter_loss(self.una, self.nxt);
-        self.congestion_control.on_congestion_event(&CongestionEvent::Timeout {
-            now,
-            flight_size,
-            first,
-        });
+        self.notify(&CongestionEvent::Timeout { now, flight_size, first }, views);
         self.rtt.back_off();
         self.totals.timeouts += 1;
         self.timers.stop(Timer::TailLossProbe);

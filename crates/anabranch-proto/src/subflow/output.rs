@@ -1,6 +1,8 @@
 //! Segments that a subflow sends.
 
-use anabranch_wire::mptcp::{CapableKeys, Control, Dss, Mapping, MpCapable, WideOrNarrow};
+use anabranch_wire::mptcp::{
+    CapableFlags, CapableKeys, Control, Dss, Mapping, MpCapable, VERSION, WideOrNarrow,
+};
 use anabranch_wire::{
     DataSeq, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber, TcpHeader,
     TcpOptions, Timestamps,
@@ -8,7 +10,7 @@ use anabranch_wire::{
 
 use super::{Cargo, Purpose, State, Subflow, Timer};
 use crate::congestion::CongestionEvent;
-use crate::view::Phase;
+use crate::view::{Phase, SubflowView};
 
 /// What the data level has every segment say.
 #[derive(Clone, Copy, Debug)]
@@ -23,15 +25,6 @@ pub(crate) struct DataLevel {
     /// MP_CAPABLE with both keys, while the peer may not have them.
     pub(crate) keys: Option<MpCapable>,
 }
-
-/// Octets of a DSS with a 4-octet DATA_ACK alone.
-const DATA_ACK_OCTETS: usize = 8;
-/// Octets of a DSS with 4-octet DATA_ACK and mapping, padded.
-pub(crate) const SIGNAL_OCTETS: u32 = 20;
-/// Octets of MP_CAPABLE with keys and data length, padded. RFC 8684 §3.1.
-const KEYS_WITH_DATA_OCTETS: u32 = 24;
-/// Octets of the timestamps option with its padding.
-const TIMESTAMP_OCTETS: usize = 12;
 
 impl Subflow {
     /// The next segment that must go out whatever the scheduler does: a SYN, a reset, lost data,
@@ -69,7 +62,7 @@ impl Subflow {
         }
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
-        self.add_sacks(&mut segment.options, usize::MAX);
+        self.add_sacks(&mut segment.options, 0);
         self.sent(now);
         Some(segment)
     }
@@ -82,8 +75,9 @@ impl Subflow {
         payload: Payload,
         cargo: Option<Cargo>,
         push: bool,
+        views: &[SubflowView],
     ) -> Segment {
-        self.restart_after_idle(now);
+        self.restart_after_idle(now, views);
         let (start, len) = (self.nxt, payload.len() as u64);
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
@@ -117,11 +111,13 @@ impl Subflow {
         self.timers.set(Timer::Retransmission, now + self.rtt.rto());
     }
 
-    /// Payload octets of the next full data segment; the connection's first data has less room,
-    /// since it repeats the keys.
-    pub(crate) fn segment_octets(&self, with_keys: bool) -> u64 {
-        let keys = if with_keys { KEYS_WITH_DATA_OCTETS - SIGNAL_OCTETS } else { 0 };
-        u64::from(self.mss() - keys)
+    /// Payload octets of a full data segment that carries this in its options.
+    pub(crate) fn segment_octets(&self, carries: Carries) -> u64 {
+        let plain = u64::from(self.mss() + self.option_octets);
+        match carries {
+            Carries::Keys => plain - u64::from(data_option_octets(self.peer.timestamps, carries)),
+            Carries::Nothing | Carries::Mapping => u64::from(self.mss()),
+        }
     }
 
     fn may_send_again(&self, number: u64) -> bool {
@@ -176,18 +172,14 @@ impl Subflow {
             wait += super::MAX_ACK_DELAY;
         }
         let timeout = self.timers.get(Timer::Retransmission).unwrap_or(Instant::FAR_FUTURE);
-        if now + wait < timeout {
-            self.timers.set(Timer::TailLossProbe, now + wait);
-        } else {
-            self.timers.stop(Timer::TailLossProbe);
-        }
+        self.timers.set(Timer::TailLossProbe, timeout.min(now + wait));
     }
 
     /// RFC 5681 §4.1.
-    fn restart_after_idle(&mut self, now: Instant) {
+    fn restart_after_idle(&mut self, now: Instant, views: &[SubflowView]) {
         let (idle, rto) = (now.saturating_since(self.last_sent), self.rtt.rto());
         if self.config.idle_restart && self.board.is_empty() && idle > rto {
-            self.congestion_control.on_congestion_event(&CongestionEvent::Idle { idle, rto });
+            self.notify(&CongestionEvent::Idle { idle, rto }, views);
         }
     }
 
@@ -351,21 +343,19 @@ impl Subflow {
         dss.data_fin = cargo.data_fin;
     }
 
-    /// As many selective acknowledgements as fit, beside `payload` octets.
+    /// As many selective acknowledgements as fit, beside `payload` octets. RFC 2018 §3.
     fn add_sacks(&self, options: &mut TcpOptions, payload: usize) {
         if !self.peer.sack || !self.receiver.has_sacks() {
             return;
         }
-        let in_packet = match payload {
-            usize::MAX => MAX_OPTION_OCTETS,
-            _ => usize::from(self.config.mtu) - self.header_octets() as usize - payload,
-        };
-        let room = in_packet.min(MAX_OPTION_OCTETS).saturating_sub(planned_octets(options));
-        // RFC 2018 §3: two octets and eight for each block, padded to a multiple of four.
-        options.sack = match (room.saturating_sub(4) / 8).min(SackBlocks::MAX) {
-            0 => SackBlocks::default(),
-            blocks => self.receiver.sack_blocks(blocks),
-        };
+        let in_packet = (u32::from(self.config.mtu) - self.header_octets()) as usize;
+        let room = in_packet.saturating_sub(payload).min(MAX_OPTION_OCTETS);
+        for blocks in (0..=SackBlocks::MAX).rev() {
+            options.sack = self.receiver.sack_blocks(blocks);
+            if options.octets_len() <= room {
+                break;
+            }
+        }
     }
 
     fn blank(&self, start: u64, flags: Flags) -> Segment {
@@ -394,14 +384,43 @@ impl Subflow {
     }
 }
 
-/// Octets that the options other than SACK take, padded.
-fn planned_octets(options: &TcpOptions) -> usize {
-    let timestamps = if options.timestamps.is_some() { TIMESTAMP_OCTETS } else { 0 };
-    let signal = match (&options.control, &options.dss) {
-        (Some(_), _) => MAX_OPTION_OCTETS,
-        (None, Some(dss)) if dss.mapping.is_some() => SIGNAL_OCTETS as usize,
-        (None, Some(_)) => DATA_ACK_OCTETS,
-        (None, None) => 0,
-    };
-    timestamps + signal
+/// Padded octets of the options of a data segment with these parts, but for selective
+/// acknowledgements. RFC 8684 §3.3: 4-octet forms of DATA_ACK and data sequence number.
+pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
+    let narrow = WideOrNarrow::Narrow(0);
+    let mut options =
+        TcpOptions { timestamps: timestamps.then(Timestamps::default), ..TcpOptions::default() };
+    match carries {
+        Carries::Nothing => {}
+        Carries::Mapping => {
+            let mapping =
+                Mapping { data_seq: narrow, subflow_seq: SeqNumber(0), len: 0, checksum: None };
+            options.dss =
+                Some(Dss { data_ack: Some(narrow), mapping: Some(mapping), data_fin: false });
+        }
+        Carries::Keys => {
+            let keys =
+                CapableKeys::WithData { sender: 0, receiver: 0, data_len: 0, checksum: None };
+            let flags = CapableFlags {
+                checksum_required: false,
+                extensibility: false,
+                deny_join_to_source: false,
+                unassigned: 0,
+                hmac_sha256: true,
+            };
+            options.control_mut().capable = Some(MpCapable { version: VERSION, flags, keys });
+        }
+    }
+    options.octets_len() as u32
+}
+
+/// What of the data level a data segment carries in its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    /// Plain TCP: nothing.
+    Nothing,
+    /// A mapping and a DATA_ACK.
+    Mapping,
+    /// MP_CAPABLE with both keys, which implies the mapping.
+    Keys,
 }

@@ -25,6 +25,8 @@ pub(crate) struct Recovery {
     duplicate_acks: u32,
     /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
     probe: Option<Probe>,
+    /// SND.UNA at the last two losses, the older first.
+    losses: [u64; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +38,8 @@ struct Probe {
 /// RFC 8985 §6.1.
 #[derive(Debug)]
 struct Rack {
-    newest: Option<(Instant, u64)>,
+    /// The last transmission known to have arrived, by its place among all.
+    newest: Option<u64>,
     rtt: Duration,
     /// Highest offset delivered.
     forward: u64,
@@ -85,7 +88,14 @@ impl Recovery {
             undo: None,
             duplicate_acks: 0,
             probe: None,
+            losses: [0; 2],
         }
+    }
+
+    /// Octets acknowledged since the last loss, or between the last two if that is more.
+    pub(crate) fn loss_interval(&self, una: u64) -> u64 {
+        let [before_last, last] = self.losses;
+        una.saturating_sub(last).max(last - before_last)
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -109,8 +119,8 @@ impl Recovery {
         if record.retransmitted && rtt < min_rtt {
             return;
         }
-        if self.rack.newest.is_none_or(|newest| newest < (record.sent_at, record.end)) {
-            self.rack.newest = Some((record.sent_at, record.end));
+        if self.rack.newest.is_none_or(|newest| newest < record.order) {
+            self.rack.newest = Some(record.order);
             self.rack.rtt = rtt;
         }
     }
@@ -141,11 +151,11 @@ impl Recovery {
         rtt: &RttEstimator,
         mss: u64,
     ) -> Option<Instant> {
-        let (newest_sent, newest_end) = self.rack.newest?;
+        let newest = self.rack.newest?;
         let window = self.reordering_window(board, rtt, mss);
         let reach = self.rack.rtt + window;
-        board.detect_lost(|sent_at, end| {
-            if (sent_at, end) >= (newest_sent, newest_end) {
+        board.detect_lost(|sent_at, order| {
+            if order >= newest {
                 return Verdict::InFlight;
             }
             let deadline = sent_at + reach;
@@ -210,6 +220,7 @@ impl Recovery {
     }
 
     fn begin_undo(&mut self, una: u64) {
+        self.losses = [self.losses[1], una];
         self.undo = Some(Undo { una, first_retransmission: None, unreported: 0 });
     }
 

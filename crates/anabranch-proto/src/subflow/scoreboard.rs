@@ -22,6 +22,8 @@ pub(crate) struct Sent {
     pub(crate) fin: bool,
     /// Time of the last transmission.
     pub(crate) sent_at: Instant,
+    /// The last transmission's place among all of the subflow's.
+    order: u64,
     /// Transmissions after the first.
     pub(crate) retransmissions: u16,
     in_flight: bool,
@@ -37,6 +39,8 @@ pub(crate) struct Delivered {
     pub(crate) len: u64,
     pub(crate) end: u64,
     pub(crate) sent_at: Instant,
+    /// Place of its last transmission among all of the subflow's.
+    pub(crate) order: u64,
     pub(crate) retransmitted: bool,
 }
 
@@ -49,8 +53,10 @@ pub(crate) struct Scoreboard {
     sacked: u64,
     /// Records to be sent again, by number, in the order they were found lost; may be stale.
     lost: VecDeque<u64>,
-    /// Retransmitted records with the time, in the order of retransmission; may be stale.
-    resent: VecDeque<(u64, Instant)>,
+    /// Retransmitted records with the place of the transmission, in that order; may be stale.
+    resent: VecDeque<(u64, u64)>,
+    /// Transmissions so far.
+    transmissions: u64,
     /// First record that the walk over first transmissions has not passed.
     first_transmission: u64,
 }
@@ -69,6 +75,7 @@ impl Sent {
             len: self.len(),
             end: self.end(),
             sent_at: self.sent_at,
+            order: self.order,
             retransmitted: self.retransmissions > 0,
         }
     }
@@ -117,12 +124,14 @@ impl Scoreboard {
             cargo,
             fin,
             sent_at: now,
+            order: self.transmissions,
             retransmissions: 0,
             in_flight: true,
             lost: false,
             sacked: false,
             skip: 0,
         };
+        self.transmissions += 1;
         self.in_flight += record.len();
         self.records.push_back(record);
     }
@@ -249,7 +258,7 @@ impl Scoreboard {
                 record.in_flight = true;
                 self.in_flight += record.len();
                 if record.retransmissions > 0 {
-                    self.resent.push_back((self.base + offset as u64, record.sent_at));
+                    self.resent.push_back((self.base + offset as u64, record.order));
                 }
             }
         }
@@ -269,7 +278,9 @@ impl Scoreboard {
 
     /// A record goes out again: returns it as it is to be sent.
     pub(crate) fn retransmit(&mut self, number: u64, now: Instant) -> &Sent {
-        self.resent.push_back((number, now));
+        let order = self.transmissions;
+        self.transmissions += 1;
+        self.resent.push_back((number, order));
         let record = &mut self.records[(number - self.base) as usize];
         if !record.in_flight {
             record.in_flight = true;
@@ -277,7 +288,8 @@ impl Scoreboard {
         }
         record.lost = false;
         record.sent_at = now;
-        record.retransmissions += 1;
+        record.order = order;
+        record.retransmissions = record.retransmissions.saturating_add(1);
         record
     }
 
@@ -292,7 +304,7 @@ impl Scoreboard {
         let mut number = self.first_transmission.max(self.base);
         while let Some(record) = self.get(number) {
             if record.in_flight && record.retransmissions == 0 {
-                match is_lost(record.sent_at, record.end()) {
+                match is_lost(record.sent_at, record.order) {
                     Verdict::Lost => self.mark_lost(number),
                     Verdict::At(at) => {
                         deadline = Some(at);
@@ -304,10 +316,10 @@ impl Scoreboard {
             number += 1;
         }
         self.first_transmission = number;
-        while let Some(&(number, sent_at)) = self.resent.front() {
+        while let Some(&(number, order)) = self.resent.front() {
             let current =
-                self.get(number).filter(|record| record.in_flight && record.sent_at == sent_at);
-            let verdict = current.map(|record| is_lost(sent_at, record.end()));
+                self.get(number).filter(|record| record.in_flight && record.order == order);
+            let verdict = current.map(|record| is_lost(record.sent_at, order));
             match verdict {
                 None => {}
                 Some(Verdict::Lost) => self.mark_lost(number),

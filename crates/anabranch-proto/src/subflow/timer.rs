@@ -21,9 +21,11 @@ pub(crate) enum Timer {
     TimeWait,
 }
 
+/// In the order in which timers with the same deadline fire: a probe comes before the timeout
+/// that it puts off. RFC 8985 §7.2.
 const ALL: [Timer; 7] = [
-    Timer::Retransmission,
     Timer::TailLossProbe,
+    Timer::Retransmission,
     Timer::Reordering,
     Timer::DelayedAck,
     Timer::KeepAlive,

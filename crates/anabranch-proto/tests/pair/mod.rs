@@ -177,6 +177,7 @@ impl Pair {
             } else {
                 self.client.handle_segment(self.now, segment);
             }
+            self.drain();
         }
     }
 

@@ -1,0 +1,113 @@
+"""Time the benchmark scenarios, one process each, and optionally ns-3 on its version of them.
+
+python3 bench/run.py [--runs N] [--smoke] [--peers]
+
+Writes target/bench.json: per scenario the median run's figures. CPU seconds are user + system
+time of the whole process; only ratios measured in one sitting count (single timings on shared
+machines differ by 10 to 25 %).
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = ROOT / "target/release/anabranch-bench"
+NS3 = ROOT / "target/bench/ns3-bulk"
+SCENARIOS = {"tcp-1x100": 1, "mptcp-2x100": 2}
+FIRST_STEP = 280_000
+MODULES = [
+    "core", "network", "internet", "point-to-point", "applications", "traffic-control",
+]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5, help="runs of each, taken in turns")
+    parser.add_argument("--smoke", action="store_true", help="fail below the promised speed")
+    parser.add_argument("--peers", action="store_true", help="run ns-3 in turns, print the ratio")
+    arguments = parser.parse_args()
+    peer = build_ns3() if arguments.peers else None
+    results = {}
+    for scenario, paths in SCENARIOS.items():
+        ours, theirs = [], []
+        for _ in range(arguments.runs):
+            ours.append(run([BENCH, ROOT / f"bench/scenarios/{scenario}.toml"]))
+            if peer:
+                theirs.append(run([NS3, str(paths), "60"]))
+        results[scenario] = median_run(ours)
+        report(scenario, results[scenario], theirs, peer)
+    output = ROOT / "target/bench.json"
+    output.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"written: {output.relative_to(ROOT)}")
+    return check(results) if arguments.smoke else 0
+
+
+def run(command: list) -> dict:
+    done = subprocess.run([str(part) for part in command], check=True, capture_output=True)
+    return json.loads(done.stdout)
+
+
+def median_run(runs: list[dict]) -> dict:
+    return sorted(runs, key=lambda figures: figures["segments_per_cpu_s"])[len(runs) // 2]
+
+
+def report(scenario: str, figures: dict, theirs: list[dict], peer: str | None) -> None:
+    print(
+        f"{scenario}: {figures['segments_per_cpu_s'] / 1e3:.0f} k data segments per CPU s, "
+        f"{figures['simulated_s_per_cpu_s']:.0f} simulated s per CPU s, "
+        f"{figures['peak_rss_bytes'] / 2**20:.1f} MiB peak, "
+        f"{figures['acks'] / figures['segments']:.2f} acknowledgements per data segment"
+    )
+    if theirs:
+        rate = statistics.median(figures["segments_per_cpu_s"] for figures in theirs)
+        print(
+            f"  {peer}: {rate / 1e3:.1f} k data segments per CPU s; "
+            f"ratio {figures['segments_per_cpu_s'] / rate:.0f}"
+        )
+
+
+def check(results: dict) -> int:
+    """The floors that every machine of the last ten years clears with room to spare."""
+    slow = {name for name, f in results.items() if f["segments_per_cpu_s"] < FIRST_STEP}
+    large = {name for name, f in results.items() if f["peak_rss_bytes"] > 20 * 2**20}
+    for name in slow:
+        print(f"{name}: below {FIRST_STEP} data segments per CPU s", file=sys.stderr)
+    for name in large:
+        print(f"{name}: above 20 MiB", file=sys.stderr)
+    return 1 if slow or large else 0
+
+
+def build_ns3() -> str | None:
+    """Build the peer against Debian's libns3-dev, installing that if it is missing; the name and
+    version of the peer, or None, with the reason printed, where it cannot be had."""
+    version = ns3_version()
+    if version is None and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "install", "-y", "-q", "libns3-dev", "pkg-config"], check=False)
+        version = ns3_version()
+    if version is None:
+        print("skipped: ns-3 is not here; it is Debian's package libns3-dev", file=sys.stderr)
+        return None
+    NS3.parent.mkdir(parents=True, exist_ok=True)
+    libraries = [f"-lns3-{module}" for module in MODULES]
+    source = ROOT / "bench/ns3-bulk.cc"
+    command = ["g++", "-O3", "-std=c++17", str(source), "-o", str(NS3), *libraries]
+    subprocess.run(command, check=True)
+    return f"ns-{version} (Debian's libns3-dev)"
+
+
+def ns3_version() -> str | None:
+    """Of the installed library, such as 3.37; None where there is none."""
+    if not shutil.which("pkg-config"):
+        return None
+    command = ["pkg-config", "--modversion", "ns3-core"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,281 @@
+//! TCP on one subflow: loss, reordering, timers, and segments that are not the peer's.
+
+mod pair;
+
+use anabranch_proto::config::{ConnectionConfig, Profile, Protocol, TcpConfig};
+use anabranch_proto::{ConnectionError, Event, SubflowStats};
+use anabranch_wire::{Duration, Flags, Segment, SeqNumber};
+use pair::{Fate, Pair, is_syn, ms, server_address};
+
+fn tcp(change: impl FnOnce(&mut TcpConfig)) -> ConnectionConfig {
+    let mut config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    change(&mut config.tcp);
+    config
+}
+
+fn pair_of(config: ConnectionConfig) -> Pair {
+    Pair::new(1, config.clone(), config)
+}
+
+fn client(pair: &Pair) -> SubflowStats {
+    pair.client.subflow_stats(pair.connection).next().expect("one subflow")
+}
+
+fn is_upload_data(segment: &Segment) -> bool {
+    segment.destination.address == server_address() && !segment.payload.is_empty()
+}
+
+/// Drop the data segments of an upload with these numbers, counted from 0, first time only.
+fn dropping(config: ConnectionConfig, wanted: &'static [u64]) -> Pair {
+    let mut seen = 0;
+    let mut last = None;
+    pair_of(config).with_filter(move |_, segment| {
+        let seq = segment.header.seq;
+        let new = is_upload_data(segment)
+            && last.is_none_or(|last: SeqNumber| seq.distance_from(last) > 0);
+        if !new {
+            return Fate::Deliver;
+        }
+        last = Some(seq);
+        seen += 1;
+        if wanted.contains(&(seen - 1)) { Fate::Drop } else { Fate::Deliver }
+    })
+}
+
+#[test]
+fn a_single_loss_is_repaired_by_one_retransmission_without_a_timeout() {
+    // RFC 8985 §6.2
+    let mut pair = dropping(tcp(|_| {}), &[30]);
+    pair.upload(200_000, 2_000);
+    assert_eq!(pair.received[1], 200_000);
+    let stats = client(&pair);
+    assert_eq!((stats.segments_retransmitted, stats.timeouts, stats.recoveries), (1, 0, 1));
+}
+
+#[test]
+fn many_losses_in_one_window_cost_one_reduction_and_no_timeout() {
+    // RFC 6675 §5
+    let mut pair = dropping(tcp(|_| {}), &[40, 42, 45, 50, 51]);
+    pair.upload(300_000, 2_000);
+    let stats = client(&pair);
+    assert_eq!((stats.segments_retransmitted, stats.timeouts, stats.recoveries), (5, 0, 1));
+}
+
+#[test]
+fn without_sack_losses_are_repaired_by_partial_acknowledgements() {
+    // RFC 6582 §3.2
+    let mut pair = dropping(tcp(|tcp| tcp.sack = false), &[40, 44]);
+    pair.upload(300_000, 4_000);
+    assert_eq!(pair.received[1], 300_000);
+    let stats = client(&pair);
+    assert_eq!((stats.timeouts, stats.recoveries), (0, 1));
+}
+
+#[test]
+fn a_lost_tail_is_probed_for_before_the_timeout() {
+    // RFC 8985 §7: 20 segments, the last one lost.
+    let mut pair = dropping(tcp(|_| {}), &[19]);
+    pair.upload(20 * 1448, 2_000);
+    let stats = client(&pair);
+    assert_eq!((stats.probes, stats.timeouts), (1, 0));
+    assert!(pair.now.as_millis() < 400, "{:?}", pair.now);
+}
+
+#[test]
+fn a_lost_retransmission_is_found_without_a_timeout() {
+    // RFC 8985 §6.2: transmissions are judged by time, so the second copy can be found lost too.
+    let mut copies = 0;
+    let mut target = None;
+    let mut pair = pair_of(tcp(|_| {})).with_filter(move |n, segment| {
+        if target.is_none() && n > 40 && is_upload_data(segment) {
+            target = Some(segment.header.seq);
+        }
+        let hit = is_upload_data(segment) && target == Some(segment.header.seq);
+        copies += u32::from(hit);
+        if hit && copies <= 2 { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(2_000_000, 3_000);
+    assert_eq!(pair.received[1], 2_000_000);
+    assert_eq!(client(&pair).timeouts, 0);
+}
+
+#[test]
+fn reordering_is_learnt_and_what_it_cost_is_undone() {
+    // RFC 8985 §6.2 step 4, RFC 4015: every 50th segment arrives 8 ms late.
+    let mut pair = pair_of(tcp(|_| {})).with_filter(|n, segment| {
+        if n % 50 == 49 && is_upload_data(segment) { Fate::Delay(ms(8)) } else { Fate::Deliver }
+    });
+    pair.upload(3_000_000, 10_000);
+    let stats = client(&pair);
+    assert_eq!(pair.received[1], 3_000_000);
+    assert_eq!(stats.timeouts, 0);
+    assert!(stats.recoveries <= 3 + stats.undone, "{} {}", stats.recoveries, stats.undone);
+}
+
+#[test]
+fn a_silent_path_is_retried_at_doubling_intervals() {
+    // RFC 6298 §5.5
+    let mut pair =
+        pair_of(tcp(|_| {})).with_filter(|n, _| if n < 30 { Fate::Deliver } else { Fate::Drop });
+    pair.upload(100_000, 100);
+    let before = pair.log.len();
+    let mut times = Vec::new();
+    for _ in 0..8_000 {
+        let sent = pair.log.len();
+        pair.run_ms(1);
+        if pair.log.len() > sent {
+            times.push(pair.now.as_millis());
+        }
+    }
+    assert!(pair.log.len() > before);
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for gap in gaps.windows(2).skip(1) {
+        let ratio = gap[1] as f64 / gap[0] as f64;
+        assert!((1.9..=2.1).contains(&ratio), "{gaps:?}");
+    }
+}
+
+#[test]
+fn a_timeout_that_was_only_a_long_delay_is_undone() {
+    // RFC 3522, RFC 4015: everything is held back for 400 ms once.
+    let mut pair = pair_of(tcp(|_| {})).with_filter(|n, _| {
+        if (200..260).contains(&n) { Fate::Delay(ms(400)) } else { Fate::Deliver }
+    });
+    pair.upload(3_000_000, 5_000);
+    let stats = client(&pair);
+    assert!(stats.timeouts >= 1 && stats.undone >= 1, "{} {}", stats.timeouts, stats.undone);
+    assert_eq!(pair.received[1], 3_000_000);
+}
+
+#[test]
+fn an_acknowledgement_is_sent_for_every_second_segment_or_after_40_ms() {
+    // RFC 9293 §3.8.6.3, in the profile that does not begin with immediate ones.
+    let mut pair = pair_of(tcp(|tcp| tcp.profile = Profile::Rfc));
+    pair.upload(1_000 * 1448, 5_000);
+    let acks = pair.segments(|s| s.source.address == server_address() && !is_syn(s));
+    assert!((500..=520).contains(&acks), "{acks} acknowledgements for 1000 segments");
+}
+
+#[test]
+fn keep_alive_finds_out_that_the_peer_is_gone() {
+    // RFC 9293 §3.8.4: a probe each 10 s, three of them, then the end.
+    let keep_alive = tcp(|tcp| {
+        tcp.keep_alive = Some(Duration::from_secs(10));
+        tcp.retries = 3;
+    });
+    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}))
+        .with_filter(|n, _| if n < 4 { Fate::Deliver } else { Fate::Drop });
+    pair.upload(1_000, 500);
+    assert_eq!(pair.received[1], 1_000);
+    pair.run_ms(30_000);
+    assert!(!pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+    pair.run_ms(15_000);
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+#[test]
+fn keep_alive_probes_are_answered_and_keep_the_connection() {
+    let keep_alive = tcp(|tcp| tcp.keep_alive = Some(Duration::from_secs(10)));
+    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}));
+    pair.upload(1_000, 500);
+    let before = pair.log.len();
+    pair.run_ms(100_000);
+    let probes = pair.log[before..].iter().filter(|s| s.destination.address == server_address());
+    assert!((9..=11).contains(&probes.count()), "one each 10 s");
+    pair.upload(1_000, 500);
+    assert_eq!(pair.received[1], 2_000);
+}
+
+#[test]
+fn the_user_timeout_ends_a_connection_whose_data_nobody_acknowledges() {
+    // RFC 9293 §3.8.3
+    let mut pair = pair_of(tcp(|tcp| tcp.user_timeout = Some(Duration::from_secs(5))))
+        .with_filter(|n, _| if n < 10 { Fate::Deliver } else { Fate::Drop });
+    pair.upload(1_000_000, 100);
+    pair.run_ms(6_000);
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+/// A segment as an attacker who knows the addresses and ports would forge it, `ahead` octets
+/// beyond what the server expects.
+fn forged(pair: &Pair, flags: Flags, ahead: u32) -> Segment {
+    let last = pair.log.iter().rev().find(|s| s.source.address == server_address());
+    let last = last.expect("the server has spoken");
+    let mut segment = last.clone();
+    std::mem::swap(&mut segment.source, &mut segment.destination);
+    segment.header.seq = last.header.ack + ahead;
+    segment.header.ack = last.header.seq;
+    segment.header.flags = flags;
+    segment.payload = anabranch_wire::Payload::EMPTY;
+    segment.options = anabranch_wire::TcpOptions::default();
+    segment
+}
+
+#[test]
+fn a_reset_counts_only_at_the_very_next_octet_and_is_challenged_elsewhere() {
+    // RFC 5961 §3.2
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.upload(10_000, 1_000);
+    pair.run_ms(500);
+    for ahead in [1, 1_000, 100_000] {
+        let before = pair.log.len();
+        let reset = forged(&pair, Flags::RST, ahead);
+        pair.server.handle_segment(pair.now, reset);
+        pair.drain();
+        assert_eq!(pair.log.len(), before + 1, "one challenge at {ahead}");
+    }
+    pair.upload(10_000, 1_000);
+    assert_eq!(pair.received[1], 20_000);
+    let reset = forged(&pair, Flags::RST, 0);
+    pair.server.handle_segment(pair.now, reset);
+    pair.drain();
+    assert!(pair.server_events.contains(&Event::Failed(ConnectionError::Reset)));
+}
+
+#[test]
+fn a_syn_inside_the_window_is_challenged_and_challenges_are_limited() {
+    // RFC 5961 §4.2, §7
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.upload(10_000, 1_000);
+    pair.run_ms(500);
+    let before = pair.log.len();
+    for _ in 0..1_000 {
+        let syn = forged(&pair, Flags::SYN, 0);
+        pair.server.handle_segment(pair.now, syn);
+        pair.drain();
+    }
+    let challenges = pair.log.len() - before;
+    assert!((1..=20).contains(&challenges), "{challenges} challenges in no time");
+    pair.upload(10_000, 1_000);
+    assert_eq!(pair.received[1], 20_000);
+}
+
+#[test]
+fn an_old_timestamp_keeps_a_segment_out() {
+    // RFC 7323 §5.3
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.upload(10_000, 1_000);
+    let data = pair.log.iter().rfind(|s| is_upload_data(s)).expect("data was sent").clone();
+    let mut old = data;
+    old.header.seq = forged(&pair, Flags::ACK, 0).header.seq;
+    old.payload = anabranch_wire::Payload::from(anabranch_wire::Piece::pattern(7, 100));
+    let stamps = old.options.timestamps.as_mut().expect("timestamps are on");
+    stamps.value = stamps.value.wrapping_sub(100_000);
+    pair.server.handle_segment(pair.now, old);
+    pair.drain();
+    assert_eq!(pair.received[1], 10_000);
+    pair.upload(10_000, 1_000);
+    assert_eq!(pair.received[1], 20_000);
+}
+
+#[test]
+fn the_window_restarts_after_an_idle_time() {
+    // RFC 5681 §4.1
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.upload(2_000_000, 5_000);
+    let wide = client(&pair).view.cwnd;
+    pair.run_ms(20_000);
+    pair.upload(1_448, 100);
+    let restarted = client(&pair).view.cwnd;
+    assert!(wide > 4 * restarted && restarted >= 10 * 1448, "{wide} {restarted}");
+}

@@ -1,0 +1,100 @@
+"""An independent decoder reads our captures: tshark (Debian package tshark)."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from anabranch import _core
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="tshark is not installed (Debian package tshark)"
+)
+
+SCENARIO = """
+name = "capture"
+duration = "20s"
+
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "20packets"
+loss = "1%"
+
+[[path]]
+name = "3g"
+rate = "2Mbit/s"
+delay = "75ms"
+limit = "334packets"
+
+[[connection]]
+send_buffer = "100KiB"
+receive_buffer = "100KiB"
+opportunistic_retransmission = true
+penalisation = "conext13"
+workload = { kind = "bulk", size = "1MB" }
+"""
+
+CHECKS = ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE"]
+BAD = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0"
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("capture") / "run.pcapng"
+    _core.run(SCENARIO, "capture.toml", 1, str(path))
+    return path
+
+
+def tshark(path: Path, *arguments: str) -> list[str]:
+    options = [part for check in CHECKS for part in ("-o", check)]
+    command = ["tshark", "-r", str(path), *options, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def test_a_corrupted_packet_would_be_flagged(capture: Path, tmp_path: Path) -> None:
+    octets = bytearray(capture.read_bytes())
+    # Somewhere in the payload of some data segment in the middle of the file: the pattern is
+    # far longer there than any header.
+    octets[len(octets) // 2] ^= 0x40
+    octets[len(octets) // 2 + 1500] ^= 0x40
+    corrupted = tmp_path / "corrupted.pcapng"
+    corrupted.write_bytes(octets)
+    assert tshark(corrupted, "-Y", BAD) != []
+
+
+def test_no_packet_is_malformed_and_no_checksum_wrong(capture: Path) -> None:
+    assert len(tshark(capture)) > 1_000
+    assert tshark(capture, "-Y", BAD) == []
+
+
+def test_every_packet_is_seen_leaving_and_arriving_on_named_interfaces(capture: Path) -> None:
+    names = set(tshark(capture, "-T", "fields", "-e", "frame.interface_name"))
+    assert names == {"client-wifi", "server-wifi", "client-3g", "server-3g"}
+
+
+@pytest.mark.parametrize(
+    ("subtype", "lengths"),
+    [(0, {"4", "12", "20"}), (1, {"12", "16", "24"}), (2, {"8", "18"})],
+    ids=["MP_CAPABLE", "MP_JOIN", "DSS"],
+)
+def test_the_options_are_recognised_with_their_lengths(
+    capture: Path, subtype: int, lengths: set[str]
+) -> None:
+    wanted = f"tcp.options.mptcp.subtype == {subtype}"
+    fields = ["-T", "fields", "-e", "tcp.option_kind", "-e", "tcp.option_len"]
+    found = set()
+    for line in tshark(capture, "-Y", wanted, *fields):
+        kinds, octets = (column.split(",") for column in line.split("\t"))
+        with_length = [kind for kind in kinds if kind not in ("0", "1")]
+        found |= {n for kind, n in zip(with_length, octets, strict=True) if kind == "30"}
+    assert lengths <= found
+
+
+def test_data_sequence_numbers_and_acknowledgements_are_decoded(capture: Path) -> None:
+    fields = ["-T", "fields", "-e", "tcp.options.mptcp.rawdataseqno"]
+    numbers = tshark(capture, "-Y", "tcp.len > 0 && tcp.options.mptcp.subtype == 2", *fields)
+    assert len({line for line in numbers if line}) > 500
