@@ -75,6 +75,7 @@ check-python: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/stubtest anabranch._core
 
 test-python: $(VENV)/.installed-dev
 	$(BIN)/pytest

@@ -1,5 +1,7 @@
 """The engine and the emulated network, compiled."""
 
+__all__ = ["ScenarioError", "__version__", "json_schema", "run", "validate"]
+
 __version__: str
 
 class ScenarioError(ValueError):

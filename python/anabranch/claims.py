@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from anabranch.estimates import Estimate, number
+from anabranch.estimates import Estimate
 from anabranch.results import NothingMeasured, Results
 
 
@@ -82,7 +82,7 @@ class Condition:
     def text(self) -> str:
         """The condition with its numbers, such as ``"a / b = 4.1 [4.0, 4.2] (≥ 3: met)"``."""
         measured = f"{self.quantity} = {self.estimate.text(self.unit)}"
-        return f"{measured} ({self.operator} {number(self.threshold)}: {self.outcome})"
+        return f"{measured} ({self.operator} {self.threshold:g}: {self.outcome})"
 
 
 @dataclass(frozen=True)

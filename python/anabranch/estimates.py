@@ -29,10 +29,9 @@ class Estimate:
 
     def text(self, unit: str = "") -> str:
         """The estimate for a table, such as ``"4.12 [4.05, 4.20] Mbit/s"``."""
-        suffix = f" {unit}" if unit else ""
-        if self.low == self.high:
-            return f"{number(self.value)}{suffix}"
-        return f"{number(self.value)} [{number(self.low)}, {number(self.high)}]{suffix}"
+        value, low, high = (number(each) for each in (self.value, self.low, self.high))
+        interval = "" if value == low == high else f" [{low}, {high}]"
+        return f"{value}{interval}{f' {unit}' if unit else ''}"
 
 
 def number(value: float) -> str:

@@ -216,13 +216,12 @@ def compose(panels: Sequence[Panel], results: Results, title: str, columns: int)
 
 
 def alone(panel: Panel, results: Results) -> Figure:
-    """One panel as a figure of its own, of a width that a phone can show."""
+    """One panel as a figure of its own, for a report, of a width that a phone can show."""
     with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(5.6, 4.3), layout="constrained")
+        figure = Figure(figsize=(4.9, 4.1), layout="constrained")
         axes = figure.subplots()
         _draw(panel, results, axes)
         _legend_below(axes)
-        figure.supxlabel(footer(results), fontsize=5.5, color=GREY, x=0.01, ha="left")
     return figure
 
 

@@ -89,13 +89,13 @@ def test_json_has_what_readers_need() -> None:
     found = judge(claim([MET]), RESULTS).as_json()
     assert {"id", "source", "check", "measured", "verdict"} <= found.keys()
     assert found["verdict"] == "reproduced"
-    assert found["measured"] == "x = 5.00 [4.00, 6.00] (≥ 3.00: met)"
+    assert found["measured"] == "x = 5.00 [4.00, 6.00] (≥ 3: met)"
     assert found["conditions"][0]["ci95"] == [4, 6]
 
 
 def test_of_many_conditions_the_least_favourable_is_shown() -> None:
     text = judge(claim([MET] * 4 + [VIOLATED]), RESULTS).measured
-    assert text == "4 of 5 met; least favourable: x = 2.00 [1.00, 2.50] (≥ 3.00: violated)"
+    assert text == "4 of 5 met; least favourable: x = 2.00 [1.00, 2.50] (≥ 3: violated)"
 
 
 def test_margin_knows_the_direction() -> None:

@@ -57,3 +57,4 @@ def test_numbers_are_short(value: float, text: str) -> None:
 def test_text_of_an_estimate() -> None:
     assert Estimate(4.0, 3.5, 4.5, 5).text("ms") == "4.00 [3.50, 4.50] ms"
     assert Estimate(4.0, 4.0, 4.0, 1).text() == "4.00"
+    assert Estimate(4.0, 3.999, 4.001, 5).text("ms") == "4.00 ms", "no wider than what is shown"

@@ -18,6 +18,7 @@ from anabranch.gallery.wifi_3g import (
     MPTCP,
     MPTCP_M1,
     MPTCP_M12,
+    MPTCP_M12_NSDI,
     PAASCH,
     RAICIU,
     STACK_PARAMETERS,
@@ -35,7 +36,7 @@ from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Bulk, Scenario
 
-CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12)
+CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
 BUFFERS_KB = (50, 100, 200, 300, 400, 500, 600, 800, 1000)
 
 BONAVENTURE = (
@@ -98,11 +99,11 @@ def _dip(results: Results) -> list[Condition]:
     return [Condition(f"MPTCP / TCP WiFi at {worst} kB", ratios[worst], "<", 0.9)]
 
 
-def _never_worse(results: Results) -> list[Condition]:
+def _never_worse(results: Results, remedied: str) -> list[Condition]:
     return [
         Condition(
             f"M1,2 / TCP WiFi at {kb} kB",
-            _over_wifi(results, MPTCP_M12, kb),
+            _over_wifi(results, remedied, kb),
             "≥",
             0.95 if kb >= 100 else 0.90,
         )
@@ -114,17 +115,17 @@ def _over_wifi(results: Results, curve: str, kb: int) -> Any:
     return ratio_of_medians(_goodput(results, curve, kb), _goodput(results, TCP_WIFI, kb))
 
 
-def _fills_both(results: Results) -> list[Condition]:
+def _fills_both(results: Results, remedied: str) -> list[Condition]:
     return [
-        Condition(f"M1,2 at {kb} kB", median(_goodput(results, MPTCP_M12, kb)), "≥", 9.0, "Mbit/s")
+        Condition(f"M1,2 at {kb} kB", median(_goodput(results, remedied, kb)), "≥", 9.0, "Mbit/s")
         for kb in BUFFERS_KB
         if kb >= 600
     ]
 
 
-def _fewer_duplicates(results: Results) -> list[Condition]:
+def _fewer_duplicates(results: Results, remedied: str) -> list[Condition]:
     alone, both = (
-        results.values("duplicate_mbps", **at(curve, 200)) for curve in (MPTCP_M1, MPTCP_M12)
+        results.values("duplicate_mbps", **at(curve, 200)) for curve in (MPTCP_M1, remedied)
     )
     quantity = (
         f"throughput − goodput at 200 kB: {median(alone).text('Mbit/s')} with M1, "
@@ -156,6 +157,36 @@ def _used(*curves: str) -> Any:
     return all_of(*(both_paths_used(**at(curve, kb)) for curve in curves for kb in (200, 600)))
 
 
+def _claims_about(remedied: str, suffix: str, words: str) -> tuple[Claim, ...]:
+    """The claims about MPTCP with both mechanisms, for one form of penalisation."""
+    return (
+        Claim(
+            f"E2.c-m12-never-worse{suffix}",
+            f"With both mechanisms{words} MPTCP is never slower than TCP over WiFi.",
+            "NSDI'12, Fig. 4c; Bonaventure's account",
+            "M1,2 ≥ 0.95 × TCP WiFi at every buffer ≥ 100 kB, 0.90 below",
+            partial(_never_worse, remedied=remedied),
+            _used(remedied),
+        ),
+        Claim(
+            f"E2.d-both-links-full{suffix}",
+            f"From about 600 kB on, MPTCP with both mechanisms{words} fills both links.",
+            "CS244'14, reproduction of the receive buffer figure",
+            "M1,2 ≥ 9.0 Mbit/s at 600 kB and above",
+            partial(_fills_both, remedied=remedied),
+            _used(remedied),
+        ),
+        Claim(
+            f"E2.e-fewer-duplicates{suffix}",
+            f"Penalisation{words} reduces what opportunistic retransmission sends twice.",
+            "NSDI'12, Fig. 4b and 4c",
+            "throughput − goodput at 200 kB: M1 alone > M1,2",
+            partial(_fewer_duplicates, remedied=remedied),
+            _used(MPTCP_M1, remedied),
+        ),
+    )
+
+
 CLAIMS = (
     Claim(
         "E2.a-single-path",
@@ -172,30 +203,7 @@ CLAIMS = (
         _dip,
         _used(MPTCP),
     ),
-    Claim(
-        "E2.c-m12-never-worse",
-        "With both mechanisms MPTCP is never slower than TCP over WiFi.",
-        "NSDI'12, Fig. 4c; Bonaventure's account",
-        "M1,2 ≥ 0.95 × TCP WiFi at every buffer ≥ 100 kB, 0.90 below",
-        _never_worse,
-        _used(MPTCP_M12),
-    ),
-    Claim(
-        "E2.d-both-links-full",
-        "From about 600 kB on, both links are filled.",
-        "CS244'14, reproduction of the receive buffer figure",
-        "M1,2 ≥ 9.0 Mbit/s at 600 kB and above",
-        _fills_both,
-        _used(MPTCP_M12),
-    ),
-    Claim(
-        "E2.e-fewer-duplicates",
-        "Penalisation reduces what opportunistic retransmission sends twice.",
-        "NSDI'12, Fig. 4b and 4c",
-        "throughput − goodput at 200 kB: M1 alone > M1,2",
-        _fewer_duplicates,
-        _used(MPTCP_M1, MPTCP_M12),
-    ),
+    *_claims_about(MPTCP_M12, "", ""),
     Claim(
         "E2.f-monotonic",
         "A larger buffer never costs a single-path TCP goodput.",
@@ -203,6 +211,7 @@ CLAIMS = (
         "goodput of TCP falls by at most 5 % from one buffer to the next",
         _monotonic,
     ),
+    *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
 )
 
 
@@ -235,13 +244,22 @@ def notes(results: Results) -> Sequence[str]:
         most = f"{medians[BUFFERS_KB[-1]]:.2f} Mbit/s at {BUFFERS_KB[-1]} kB"
         return f"{curve}: lowest {medians[kb]:.2f} Mbit/s at {kb} kB, {most}"
 
+    def duplicates(curve: str) -> str:
+        return median(results.values("duplicate_mbps", **at(curve, BUFFERS_KB[-1]))).text("Mbit/s")
+
     return [
         "MPTCP's curves need not rise with the buffer; the dip is the phenomenon. "
-        + "; ".join(lowest(curve) for curve in (MPTCP, MPTCP_M1, MPTCP_M12))
+        + "; ".join(lowest(curve) for curve in CURVES[2:])
         + ".",
         "The queue of 3G holds 334 packets, or 2 s: a window large enough to fill both paths and "
         "this queue would be 2 × 10 Mbit/s × 2.15 s, about 5.4 MB. Below it, what both paths "
         "reach depends on how often 3G loses a packet, and so on the congestion control.",
+        "The penalisation of CoNEXT'13 spares the slow-start threshold of a subflow in slow start. "
+        "3G's queue of 334 packets hardly ever overflows here, so 3G never leaves slow start: each "
+        "penalty halves its window and the next round trips double it again, the window fills "
+        "anew, and opportunistic retransmission sends on WiFi what 3G still delivers. At "
+        f"{BUFFERS_KB[-1]} kB {duplicates(MPTCP_M12)} of data arrive twice with that form and "
+        f"{duplicates(MPTCP_M12_NSDI)} with that of NSDI'12, which lowers the threshold as well.",
         "That both links are full from 600 kB on is quoted from a student's reproduction, not "
         "from the paper; a coarse model of ours reaches 8.4 to 8.5 Mbit/s there.",
     ]
