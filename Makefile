@@ -63,8 +63,7 @@ test: check-rust test-rust check-python test-python
 
 check-rust:
 	cargo fmt --check
-	cargo clippy --quiet --workspace --all-targets --exclude anabranch-py -- -D warnings
-	cargo clippy --quiet --package anabranch-py --lib -- -D warnings
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 # anabranch-py is an extension module: it links only inside a Python interpreter, and the Python
 # tests are its tests.
