@@ -2,7 +2,7 @@
 #
 #   make demo    build, install into .venv, reproduce nsdi12-fig7
 #   make test    formatting, lints, types, all tests
-#   make ci      make test, the quick gallery, a short benchmark
+#   make help    all targets
 #
 # Needs Rust, Python 3.11 or later, and a C compiler (as Rust's linker).
 
@@ -36,22 +36,25 @@ $(VENV)/.installed-dev: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	@touch $(VENV)/.installed $@
 
-.PHONY: install dev
-install: $(VENV)/.installed
+.PHONY: help install dev
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+install: $(VENV)/.installed ## build and install the command at .venv/bin/anabranch
 dev: $(VENV)/.installed-dev
 
 # ---- demonstration and gallery --------------------------------------------------------------
 
 .PHONY: demo gallery gallery-full
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 	$(BIN)/anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7
 
-gallery: $(ENTRIES:%=gallery-%)
+gallery: $(ENTRIES:%=gallery-%) ## reproduce every entry, quick
 
 gallery-%: $(VENV)/.installed
 	$(BIN)/anabranch reproduce $* --out results/$*
 
-gallery-full: $(VENV)/.installed
+gallery-full: $(VENV)/.installed ## reproduce every entry with 20 seeds and 100 s each
 	for entry in $(ENTRIES); do \
 		$(BIN)/anabranch reproduce $$entry --full --out results/$$entry-full || exit; \
 	done
@@ -59,49 +62,52 @@ gallery-full: $(VENV)/.installed
 # ---- checks ---------------------------------------------------------------------------------
 
 .PHONY: test check-rust test-rust check-python test-python format
-test: check-rust test-rust check-python test-python
+test: check-rust test-rust check-python test-python ## formatting, lints, types, all tests
 
-check-rust:
+check-rust: ## formatting and lints of the Rust code
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 # anabranch-py is an extension module: it links only inside a Python interpreter, and the Python
 # tests are its tests.
-test-rust:
+test-rust: ## tests of the Rust crates
 	cargo test --quiet --workspace --exclude anabranch-py
 
-check-python: $(VENV)/.installed-dev
+check-python: $(VENV)/.installed-dev ## formatting, lints and types of the Python code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/stubtest anabranch._core
 
-test-python: $(VENV)/.installed-dev
+test-python: $(VENV)/.installed-dev ## tests of the Python package
 	$(BIN)/pytest
 
-format: $(VENV)/.installed-dev
+format: $(VENV)/.installed-dev ## format everything
 	cargo fmt
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 .PHONY: ci
-ci: test gallery bench-smoke
+ci: test gallery bench-smoke ## make test, the quick gallery, a short benchmark
 
 # ---- benchmark ------------------------------------------------------------------------------
 
-.PHONY: bench bench-smoke bench-peers
-bench:
-	cargo run --release -p anabranch-sim --bin anabranch-bench
+.PHONY: bench bench-smoke bench-peers bench-build
+bench-build:
+	cargo build --quiet --release -p anabranch-sim --bin anabranch-bench
 
-bench-smoke:
-	cargo run --release -p anabranch-sim --bin anabranch-bench
+bench: bench-build ## time the benchmark scenarios; figures also in target/bench.json
+	$(PYTHON) bench/run.py
 
-bench-peers:
-	cargo run --release -p anabranch-sim --bin anabranch-bench
+bench-smoke: bench-build ## the same in short; fails below the promised speed
+	$(PYTHON) bench/run.py --runs 1 --smoke
+
+bench-peers: bench-build ## compare with ns-3, side by side
+	$(PYTHON) bench/run.py --peers
 
 # ---- tidying up -----------------------------------------------------------------------------
 
 .PHONY: clean
-clean:
+clean: ## remove everything that was built or measured
 	rm -rf $(VENV) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cargo clean

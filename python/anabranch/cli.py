@@ -136,7 +136,7 @@ def reproduce(
 
 
 @app.command(
-    "run", epilog="Example: anabranch run examples/wifi-3g.toml --seed 7 --pcap trace.pcapng"
+    "run", epilog="Example: anabranch run examples/wifi_3g.toml --seed 7 --pcap trace.pcapng"
 )
 def run_scenario(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="A scenario.")],

@@ -42,7 +42,9 @@ class Run:
     """One execution of a scenario.
 
     The tables are polars frames; times are integers in nanoseconds of virtual time, sizes are
-    octets. What their columns mean is told in docs/results.md.
+    octets. `subflows` counts at the sender but for `octets_received`; `links` has two rows for
+    each path, direction 0 from server to client; `blocks` holds delivered blocks only; the two
+    tables of samples have a row for each subflow or connection in every sample interval.
     """
 
     toml: str

@@ -382,7 +382,7 @@ ENTRY = Entry(
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=100),
-    full=Tier("full", seeds=30, measured_s=100),
+    full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     claims=CLAIMS,
     panels=(
