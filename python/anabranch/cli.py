@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 
 _MAX_SEED = 2**64 - 1
+_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -51,10 +52,12 @@ def run_command(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         return _complain(f"{error.format_message()} (see: anabranch --help)", 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", 130)
+        return _complain("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if status == _INTERRUPTED:
+        return _complain("interrupted", _INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 

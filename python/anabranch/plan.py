@@ -176,6 +176,7 @@ def single(run: Run, name: str, wall_s: float) -> Results:
     about = {
         "entry": None,
         "scenario": name,
+        "description": run.settings["description"],
         "seeds": [run.seed],
         "duration": run.settings["duration"],
         "warm_up": run.settings["warm_up"],

@@ -236,7 +236,7 @@ def save_single(results: Results, folder: Path) -> None:
     Report(
         id=name,
         title=name,
-        question="One run of a scenario.",
+        question=results.provenance["description"] or "One run of a scenario.",
         results=results,
         panels=single_run_panels(results),
         overview=Table(
