@@ -277,7 +277,8 @@ impl Subflow {
         } else if !self.peer.sack && ack == self.una && self.is_duplicate_ack(segment) {
             self.recovery.on_duplicate_ack(&mut self.board);
         }
-        self.take_round_trip(now, &tally, advanced, segment);
+        let echo_counts = advanced && !duplicate_reported;
+        self.take_round_trip(now, &tally, echo_counts, segment);
         let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
         if self.recovery.is_spurious(self.una, echo) {
             self.board.undo_losses();
@@ -368,11 +369,18 @@ impl Subflow {
     }
 
     /// RFC 6298 §3 (Karn): segments sent more than once give no sample, but the echo of a
-    /// timestamp does. RFC 7323 §4.1.
-    fn take_round_trip(&mut self, now: Instant, tally: &Tally, advanced: bool, segment: &Segment) {
+    /// timestamp does, RFC 7323 §4.1, unless the acknowledgement answers a duplicate: that one's
+    /// timestamp is not what it echoes.
+    fn take_round_trip(
+        &mut self,
+        now: Instant,
+        tally: &Tally,
+        echo_counts: bool,
+        segment: &Segment,
+    ) {
         if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
             self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
-        } else if advanced
+        } else if echo_counts
             && tally.delivered > 0
             && self.peer.timestamps
             && let Some(timestamps) = segment.options.timestamps
