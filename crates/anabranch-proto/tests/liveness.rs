@@ -157,7 +157,8 @@ proptest! {
             }
             prop_assert!(!failed(&pair), "{:?} {:?}", pair.client_events, pair.server_events);
             let gap = pair.now.saturating_since(since);
-            prop_assert!(gap < Duration::from_secs(20), "{gap:?} without progress");
+            // RFC 6298 §5.5: after an outage of up to 20 s, the next attempt may be as far off again.
+            prop_assert!(gap < Duration::from_secs(40), "{gap:?} without progress");
         }
         pair.close_both();
         pair.run_ms(200_000);
