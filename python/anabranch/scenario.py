@@ -56,6 +56,29 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BurstLoss:
+    """A channel with a good and a bad state (Gilbert and Elliott), from server to client."""
+
+    to_bad: str
+    to_good: str
+    loss_in_bad: str | None = None
+    loss_in_good: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """The discipline of a path's queues: ``"drop_tail"``, ``"codel"`` or ``"red"``."""
+
+    kind: str | None = None
+    target: str | None = None
+    interval: str | None = None
+    min_packets: int | None = None
+    max_packets: int | None = None
+    max_probability: str | None = None
+    weight: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Path:
     """A path between client and server; its own fields describe the direction to the client."""
 
@@ -72,6 +95,10 @@ class Path:
     loss: str | None = None
     """Probability of losing a packet, forward only."""
     mtu: str | None = None
+    burst_loss: BurstLoss | None = None
+    queue: Queue | None = None
+    via: str | None = None
+    """A path listed before, whose link this path's packets cross too: a shared bottleneck."""
     reverse: Reverse | None = None
     changes: tuple[Change, ...] = dataclasses.field(default=(), metadata={"key": "change"})
 

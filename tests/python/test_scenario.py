@@ -12,9 +12,11 @@ from anabranch import _core
 from anabranch.scenario import (
     Blocks,
     Bulk,
+    BurstLoss,
     Change,
     Connection,
     Path,
+    Queue,
     Reverse,
     Scenario,
     toml_keys,
@@ -28,7 +30,7 @@ def table(kind: str) -> dict[str, Any]:
     return SCHEMA if kind == "Scenario" else SCHEMA["$defs"][kind]
 
 
-@pytest.mark.parametrize("kind", [Scenario, Path, Reverse, Change, Connection])
+@pytest.mark.parametrize("kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection])
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)
     assert set(toml_keys(kind).values()) == set(expected["properties"])
