@@ -228,7 +228,7 @@ fn config(
 fn congestion_control(
     connection: &scenario::Connection,
 ) -> anabranch_proto::config::CongestionControlFactory {
-    use congestion::{Cubic, Lia, NewReno};
+    use congestion::{Balia, Cubic, Lia, NewReno, Olia, WVegas};
     match (connection.congestion_control, connection.hystart) {
         (CongestionControlName::NewReno, false) => Arc::new(|start| Box::new(NewReno::new(start))),
         (CongestionControlName::NewReno, true) => {
@@ -240,6 +240,15 @@ fn congestion_control(
         }
         (CongestionControlName::Lia, false) => Arc::new(|start| Box::new(Lia::new(start))),
         (CongestionControlName::Lia, true) => Arc::new(|start| Box::new(Lia::with_hystart(start))),
+        (CongestionControlName::Olia, false) => Arc::new(|start| Box::new(Olia::new(start))),
+        (CongestionControlName::Olia, true) => {
+            Arc::new(|start| Box::new(Olia::with_hystart(start)))
+        }
+        (CongestionControlName::Balia, false) => Arc::new(|start| Box::new(Balia::new(start))),
+        (CongestionControlName::Balia, true) => {
+            Arc::new(|start| Box::new(Balia::with_hystart(start)))
+        }
+        (CongestionControlName::Wvegas, _) => Arc::new(|start| Box::new(WVegas::new(start))),
     }
 }
 

@@ -35,6 +35,12 @@ pub enum CongestionControlName {
     Cubic,
     /// Linked increases, RFC 6356; coupled. With a single subflow it behaves as NewReno.
     Lia,
+    /// Opportunistic linked increases, Khalili et al., CoNEXT 2012; coupled.
+    Olia,
+    /// Balanced linked adaptation, Peng et al., 2016; coupled.
+    Balia,
+    /// Weighted Vegas, Cao et al., ICNP 2012; coupled, by delay.
+    Wvegas,
 }
 
 /// A scheduler.

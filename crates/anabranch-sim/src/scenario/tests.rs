@@ -362,11 +362,11 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"new_reno\"", "\"reno\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, lia)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, lia, olia, balia, wvegas)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"vegas\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas" (valid: new_reno, cubic, lia)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, lia, olia, balia, wvegas)"#
     );
     assert_eq!(
         error("\"single\"", "\"fullmesh\""),
@@ -530,6 +530,14 @@ fn values_that_contradict_each_other() {
     assert_eq!(
         error("size = \"16MiB\"", "block_size = \"1kB\""),
         r#"wifi.toml: connection[1].workload.block_size: a bulk workload has no block_size; leave it out or write kind = "blocks""#
+    );
+}
+
+#[test]
+fn wvegas_has_no_hystart() {
+    assert_eq!(
+        error("\"new_reno\"", "\"wvegas\""),
+        "wifi.toml: connection[0].hystart: true: wvegas ends slow start by a rule of its own; leave it out"
     );
 }
 
