@@ -11,8 +11,10 @@
 //! otherwise, jitter and loss do not.
 
 mod error;
+mod factor;
 mod names;
 mod resolve;
+mod scheduler;
 mod table;
 mod write;
 mod written;
@@ -22,11 +24,12 @@ use anabranch_net::{JitterModel, LinkChange, LinkConfig, ScheduledChange, StateC
 use anabranch_wire::{Duration, Instant};
 
 pub use error::ScenarioError;
+pub use factor::Factor;
 pub use names::{
     AppliesTo, CongestionControlName, Direction, PathManagerName, Penalisation, Profile, Protocol,
-    SchedulerName,
 };
 use names::{JitterModelName, StateName};
+pub use scheduler::{BlestRule, Scheduler};
 use table::ScenarioTable;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -112,7 +115,7 @@ pub struct Connection {
     /// Congestion control.
     pub congestion_control: CongestionControlName,
     /// Scheduler.
-    pub scheduler: SchedulerName,
+    pub scheduler: Scheduler,
     /// Path manager.
     pub path_manager: PathManagerName,
     /// Is data that holds up the receive window reinjected on another subflow?

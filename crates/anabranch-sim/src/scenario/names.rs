@@ -43,13 +43,34 @@ pub enum CongestionControlName {
     Wvegas,
 }
 
-/// A scheduler.
+/// A kind of scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SchedulerName {
+pub(super) enum SchedulerKind {
     /// The usable subflow with the lowest smoothed RTT.
     #[default]
     MinRtt,
+    /// The subflows take turns.
+    RoundRobin,
+    /// Everything on every subflow.
+    Redundant,
+    /// Leaves the slow subflow alone when using it would block the fast one. Ferlin et al., IFIP
+    /// Networking 2016.
+    Blest,
+    /// Leaves the slow subflow alone when waiting for the fast one is quicker. Lim et al., CoNEXT
+    /// 2017.
+    Ecf,
+}
+
+/// How BLEST estimates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BlestRuleName {
+    /// As the authors' implementation for Linux.
+    #[default]
+    Linux,
+    /// As the paper.
+    Paper,
 }
 
 /// A path manager.

@@ -114,7 +114,7 @@ fn resolve_connection(
         send_buffer: table.send_buffer.0,
         receive_buffer: table.receive_buffer.0,
         congestion_control,
-        scheduler: table.scheduler,
+        scheduler: table.scheduler.0.resolve(&format!("{key}.scheduler"))?,
         path_manager: table.path_manager,
         opportunistic_retransmission: table.opportunistic_retransmission,
         penalisation: table.penalisation,

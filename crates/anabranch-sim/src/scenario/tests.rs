@@ -138,7 +138,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         send_buffer: Octets::new(4 * 1024 * 1024),
         receive_buffer: Octets::new(6 * 1024 * 1024),
         congestion_control: CongestionControlName::Lia,
-        scheduler: SchedulerName::MinRtt,
+        scheduler: Scheduler::MinRtt,
         path_manager: PathManagerName::FullMesh,
         opportunistic_retransmission: false,
         penalisation: Penalisation::Off,
@@ -192,7 +192,7 @@ fn every_key_arrives_where_it_belongs() {
         send_buffer: Octets::new(204_800),
         receive_buffer: Octets::new(200_000),
         congestion_control: CongestionControlName::NewReno,
-        scheduler: SchedulerName::MinRtt,
+        scheduler: Scheduler::MinRtt,
         path_manager: PathManagerName::Single,
         opportunistic_retransmission: true,
         penalisation: Penalisation::Nsdi12,
@@ -358,7 +358,7 @@ fn unknown_keys() {
 fn unknown_names() {
     assert_eq!(
         error("\"min_rtt\"", "\"min_rt\""),
-        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt)"#
+        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt, round_robin, redundant, blest, ecf)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"reno\""),
@@ -530,6 +530,83 @@ fn values_that_contradict_each_other() {
     assert_eq!(
         error("size = \"16MiB\"", "block_size = \"1kB\""),
         r#"wifi.toml: connection[1].workload.block_size: a bulk workload has no block_size; leave it out or write kind = "blocks""#
+    );
+}
+
+#[test]
+fn a_scheduler_is_a_name_or_a_table() {
+    let scheduler = |written: &str| {
+        let text = FULL.replacen("scheduler = \"min_rtt\"", &format!("scheduler = {written}"), 1);
+        let scenario = read(&text);
+        assert_eq!(read(&scenario.to_toml()), scenario, "{}", scenario.to_toml());
+        scenario.connections[0].scheduler
+    };
+    let round_robin = |num_segments: u32, cwnd_limited| {
+        let num_segments = num_segments.try_into().unwrap();
+        Scheduler::RoundRobin { num_segments, cwnd_limited }
+    };
+    let thousandths = Factor::from_thousandths;
+    assert_eq!(scheduler("{ kind = \"min_rtt\" }"), Scheduler::MinRtt);
+    assert_eq!(scheduler("\"redundant\""), Scheduler::Redundant);
+    assert_eq!(scheduler("\"round_robin\""), round_robin(1, true));
+    assert_eq!(
+        scheduler("{ kind = \"round_robin\", num_segments = 2, cwnd_limited = false }"),
+        round_robin(2, false)
+    );
+    assert_eq!(scheduler("\"blest\""), Scheduler::Blest(BlestRule::Linux));
+    assert_eq!(
+        scheduler("{ kind = \"blest\", rule = \"paper\" }"),
+        Scheduler::Blest(BlestRule::Paper { step: thousandths(10) })
+    );
+    assert_eq!(
+        scheduler("{ kind = \"blest\", rule = \"paper\", step = 0.005 }"),
+        Scheduler::Blest(BlestRule::Paper { step: thousandths(5) })
+    );
+    assert_eq!(scheduler("\"ecf\""), Scheduler::Ecf { beta: thousandths(250) });
+    assert_eq!(
+        scheduler("{ kind = \"ecf\", beta = 1 }"),
+        Scheduler::Ecf { beta: thousandths(1000) }
+    );
+}
+
+#[test]
+fn a_scheduler_that_makes_no_sense() {
+    let error = |written: &str| error("\"min_rtt\"", written);
+    assert_eq!(
+        error("3"),
+        "wifi.toml: connection[0].scheduler: found integer `3`, expected a name such as \"min_rtt\", or a table with a kind"
+    );
+    assert_eq!(
+        error("{ kind = \"blst\" }"),
+        "wifi.toml: connection[0].scheduler.kind: unknown kind \"blst\"; did you mean \"blest\"? (valid: min_rtt, round_robin, redundant, blest, ecf)"
+    );
+    assert_eq!(
+        error("{ kind = \"ecf\", betta = 0.5 }"),
+        "wifi.toml: connection[0].scheduler.betta: unknown key; did you mean \"beta\"?"
+    );
+    assert_eq!(
+        error("{ beta = 0.5 }"),
+        "wifi.toml: connection[0].scheduler.kind: missing; this key is required"
+    );
+    assert_eq!(
+        error("{ kind = \"blest\", beta = 0.5 }"),
+        "wifi.toml: connection[0].scheduler.beta: belongs to kind = \"ecf\"; leave it out"
+    );
+    assert_eq!(
+        error("{ kind = \"blest\", step = 0.01 }"),
+        "wifi.toml: connection[0].scheduler.step: belongs to kind = \"blest\" and rule = \"paper\"; leave it out"
+    );
+    assert_eq!(
+        error("{ kind = \"round_robin\", num_segments = 0 }"),
+        "wifi.toml: connection[0].scheduler.num_segments: found integer `0`, expected a whole number above zero"
+    );
+    assert_eq!(
+        error("{ kind = \"ecf\", beta = -0.5 }"),
+        "wifi.toml: connection[0].scheduler.beta: -0.5: must be between 0 and 1000000.0"
+    );
+    assert_eq!(
+        error("{ kind = \"ecf\", beta = 0.2505 }"),
+        "wifi.toml: connection[0].scheduler.beta: 0.2505: has more than three decimals"
     );
 }
 
