@@ -21,7 +21,12 @@ NS3 = ROOT / "target/bench/ns3-bulk"
 SCENARIOS = {"tcp-1x100": 1, "mptcp-2x100": 2}
 FIRST_STEP = 280_000
 MODULES = [
-    "core", "network", "internet", "point-to-point", "applications", "traffic-control",
+    "core",
+    "network",
+    "internet",
+    "point-to-point",
+    "applications",
+    "traffic-control",
 ]
 
 
@@ -84,7 +89,8 @@ def check(results: dict) -> int:
 
 def build_ns3() -> str | None:
     """Build the peer against Debian's libns3-dev, installing that if it is missing; the name and
-    version of the peer, or None, with the reason printed, where it cannot be had."""
+    version of the peer, or None, with the reason printed, where it cannot be had.
+    """
     version = ns3_version()
     if version is None and shutil.which("apt-get"):
         subprocess.run(["apt-get", "install", "-y", "-q", "libns3-dev", "pkg-config"], check=False)

@@ -16,7 +16,8 @@ mod serialiser;
 mod slab;
 pub mod units;
 
-pub use impairment::JitterModel;
+pub use impairment::{GilbertElliottConfig, JitterModel};
 pub use link::{Link, LinkConfig, LinkStats};
 pub use node::Node;
+pub use queue::{CoDelConfig, Discipline, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};

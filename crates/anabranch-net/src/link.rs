@@ -2,17 +2,17 @@
 
 use anabranch_wire::{Duration, Instant, Segment};
 
-use crate::impairment::{Jitter, JitterModel, Loss};
+use crate::impairment::{GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss};
 use crate::node::Node;
 use crate::propagation::Propagation;
-use crate::queue::{DropTail, Packet};
+use crate::queue::{Discipline, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::Serialiser;
 use crate::slab::Slab;
 use crate::units::{Octets, Probability, QueueLimit, Rate};
 
 /// What a link is like.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Rate of the transmitter.
     pub rate: Rate,
@@ -20,6 +20,8 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// How much may wait for the transmitter.
     pub limit: QueueLimit,
+    /// Which packets the queue drops although there is room.
+    pub discipline: Discipline,
     /// The delay varies uniformly by ± this much, and is never below zero.
     pub jitter: Duration,
     /// What jitter does to the order of packets.
@@ -27,6 +29,8 @@ pub struct LinkConfig {
     /// Probability of losing a packet on arrival, before the queue, as netem does: a lost packet
     /// takes no room and no link time.
     pub loss: Probability,
+    /// Loss in bursts, beside `loss`.
+    pub burst_loss: Option<GilbertElliottConfig>,
     /// Changes during the run.
     pub changes: Vec<ScheduledChange>,
 }
@@ -43,7 +47,7 @@ pub struct LinkStats {
     pub packets_delivered: u64,
     /// Octets of the packets delivered.
     pub octets_delivered: u64,
-    /// Packets dropped because the queue had no room.
+    /// Packets dropped by the queue: for want of room, or by its discipline.
     pub dropped_by_queue: u64,
     /// Packets lost at random.
     pub dropped_by_loss: u64,
@@ -57,7 +61,7 @@ pub struct LinkStats {
     pub queue_octets_max: u64,
 }
 
-/// A link: packets wait in a drop-tail queue, are sent one after the other at the link's rate,
+/// A link: packets wait in a queue, are sent one after the other at the link's rate,
 /// and arrive a propagation delay later.
 ///
 /// Work is done when somebody looks: every call first catches up with all departures and
@@ -66,13 +70,14 @@ pub struct LinkStats {
 #[derive(Debug)]
 pub struct Link {
     segments: Slab,
-    queue: DropTail,
+    queue: Queue,
     serialiser: Serialiser,
     transmission: Option<Transmission>,
     propagation: Propagation,
     delay: Duration,
     jitter: Jitter,
     loss: Loss,
+    burst_loss: Option<GilbertElliott>,
     schedule: Schedule,
     down: bool,
     stats: LinkStats,
@@ -92,9 +97,11 @@ impl LinkConfig {
             rate,
             delay,
             limit,
+            discipline: Discipline::default(),
             jitter: Duration::ZERO,
             jitter_model: JitterModel::default(),
             loss: Probability::ZERO,
+            burst_loss: None,
             changes: Vec::new(),
         }
     }
@@ -106,13 +113,14 @@ impl Link {
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         Link {
             segments: Slab::default(),
-            queue: DropTail::new(config.limit, config.rate),
+            queue: Queue::new(config.discipline, config.limit, config.rate, seed),
             serialiser: Serialiser::new(config.rate),
             transmission: None,
             propagation: Propagation::new(config.jitter_model),
             delay: config.delay,
             jitter: Jitter::new(config.jitter, seed),
             loss: Loss::new(config.loss, seed),
+            burst_loss: config.burst_loss.map(|config| GilbertElliott::new(config, seed)),
             schedule: Schedule::new(config.changes),
             down: false,
             stats: LinkStats::default(),
@@ -213,7 +221,13 @@ impl Link {
     }
 
     fn transmit_next(&mut self, now: Instant) {
-        if let Some(packet) = self.queue.dequeue() {
+        let Link { segments, queue, stats, .. } = self;
+        let packet = queue.dequeue(now, |dropped| {
+            segments.remove(dropped.slot);
+            stats.dropped_by_queue += 1;
+            stats.octets_dropped += u64::from(dropped.octets);
+        });
+        if let Some(packet) = packet {
             self.transmit(now, packet);
         }
     }
@@ -237,7 +251,7 @@ impl Link {
         let packet = Packet { number, slot: self.segments.insert(segment), octets };
         if self.transmission.is_none() && !self.serialiser.is_suspended() {
             self.transmit(now, packet);
-        } else if self.queue.enqueue(packet) {
+        } else if self.queue.enqueue(now, packet) {
             self.stats.queue_packets_max = self.stats.queue_packets_max.max(self.queue_packets());
             self.stats.queue_octets_max = self.stats.queue_octets_max.max(self.queue_octets());
         } else {
@@ -245,6 +259,12 @@ impl Link {
             self.stats.dropped_by_queue += 1;
             self.stats.octets_dropped += u64::from(octets);
         }
+    }
+
+    /// Is packet `number`, the one that arrives, lost at random?
+    fn is_lost(&mut self, number: u64) -> bool {
+        let in_burst = self.burst_loss.as_mut().is_some_and(|channel| channel.loses(number));
+        in_burst || self.loss.loses(number)
     }
 
     fn apply(&mut self, now: Instant, change: LinkChange) {
@@ -293,7 +313,7 @@ impl Link {
             stats.octets_dropped += u64::from(packet.octets);
         };
         self.transmission.take().into_iter().for_each(|transmission| lose(transmission.packet));
-        core::iter::from_fn(|| queue.dequeue()).for_each(&mut lose);
+        queue.clear(now, &mut lose);
         propagation.clear(now, lose);
         self.serialiser.clear(now);
     }
@@ -314,7 +334,7 @@ impl Node for Link {
         self.stats.octets_in += u64::from(octets);
         if self.down {
             self.stats.dropped_down += 1;
-        } else if self.loss.loses(self.stats.packets_in - 1) {
+        } else if self.is_lost(self.stats.packets_in - 1) {
             self.stats.dropped_by_loss += 1;
         } else {
             return self.accept(now, segment, octets);

@@ -295,7 +295,6 @@ impl Endpoint {
         self.touched(index);
         let slot = &mut self.slots[index as usize];
         slot.dirty = false;
-        self.dirty.retain(|other| *other != index);
         let Some(connection) = &slot.connection else { return };
         if connection.is_gone() {
             self.counters = self.counters.plus(&connection.counters);

@@ -76,15 +76,20 @@ impl RttEstimator {
         self.latest
     }
 
-    /// The retransmission timeout, back-off included.
-    pub fn rto(&self) -> Duration {
-        let base = match self.srtt {
+    /// The retransmission timeout as if nothing had been lost.
+    pub fn rto_without_backoff(&self) -> Duration {
+        match self.srtt {
             None => self.rule.initial,
             Some(srtt) if self.rule.minimum_bounds_variance => {
                 srtt + (self.rttvar * 4).max(self.rule.minimum)
             }
             Some(srtt) => (srtt + self.rttvar * 4).max(self.rule.minimum),
-        };
+        }
+    }
+
+    /// The retransmission timeout, back-off included.
+    pub fn rto(&self) -> Duration {
+        let base = self.rto_without_backoff();
         // RFC 6298 §5: back off by doubling, up to a maximum.
         (base * (1 << self.backoff.min(16))).min(self.rule.maximum)
     }

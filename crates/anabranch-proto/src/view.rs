@@ -129,6 +129,11 @@ impl SubflowSet {
         })
     }
 
+    /// Have the two sets a member in common?
+    pub fn intersects(self, other: SubflowSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// Has the set no member?
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -2,15 +2,17 @@
 
 mod pair;
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_proto::Event;
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::remedy::{
     OpportunisticRetransmission, Penalisation, PenalisationForm, Remedy,
 };
+use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::{Flags, Segment};
-use pair::{Fate, Pair, client_address, is_rst, ms};
+use pair::{Fate, Pair, client_address, is_rst, ms, server_address};
 use proptest::prelude::*;
 
 fn buffers(octets: u64) -> ConnectionConfig {
@@ -42,10 +44,23 @@ fn a_small_shared_window_is_never_overrun() {
 }
 
 #[test]
-fn a_reader_that_stops_closes_the_window_and_one_that_resumes_opens_it() {
-    // RFC 9293 §3.8.6.1: the window update is lost; a probe finds out.
-    let mut pair = both(buffers(20_000), 1);
-    pair.download(100_000, 10_000);
+fn a_lost_window_update_is_found_out_by_a_probe() {
+    // RFC 9293 §3.8.6.1
+    let lost = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&lost);
+    let mut pair = both(buffers(20_000), 1).with_filter(move |_, segment| {
+        let up = segment.destination.address == server_address();
+        if up && seen.get() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.run_ms(100);
+    pair.paused = true;
+    pair.download(100_000, 2_000);
+    assert_eq!(pair.written[1], 40_000, "a send buffer and a receive buffer full");
+    lost.set(true);
+    pair.resume();
+    pair.run_ms(100);
+    lost.set(false);
+    pair.download(60_000, 60_000);
     assert_eq!(pair.received[0], 100_000);
 }
 
@@ -115,8 +130,9 @@ fn an_abort_reaches_the_peer() {
     pair.upload(10_000, 1_000);
     pair.client.abort(pair.connection);
     pair.run_ms(200);
-    assert!(pair.client_events.iter().any(|event| matches!(event, Event::Failed(_))));
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::Aborted)));
     assert!(pair.segments(is_rst) > 0);
+    assert!(pair.server_events.iter().any(|event| matches!(event, Event::SubflowClosed(_))));
 }
 
 fn remedies() -> ConnectionConfig {

@@ -190,19 +190,26 @@ impl<'a> Recorder<'a> {
         paths[usize::from(self.client_address_id(index, subflow)).min(paths.len() - 1)]
     }
 
-    /// Payload octets that arrived on the path of `subflow`, in its order.
-    fn received_on(&self, hosts: &[Host; 2], index: usize, subflow: &SubflowStats) -> u64 {
+    /// The receiver's ends of all subflows on the path of `subflow`, the oldest first.
+    fn receiving_ends(
+        &self,
+        hosts: &[Host; 2],
+        index: usize,
+        subflow: &SubflowStats,
+    ) -> impl Iterator<Item = SubflowStats> {
         let address_id = self.client_address_id(index, subflow);
         let (_, receiver) = self.hosts(hosts, index);
-        let app = &receiver.apps[index];
-        let live = app.id.into_iter().flat_map(|id| receiver.endpoint.subflow_stats(id));
         let is_upload = self.is_upload(index);
-        let matches = |other: &SubflowStats| {
-            let view = &other.view;
+        all_subflows(receiver, index).into_iter().filter(move |end| {
+            let view = &end.view;
             let id = if is_upload { view.remote_address_id } else { view.local_address_id };
             id == address_id
-        };
-        live.filter(matches).map(|stats| stats.octets_received).sum()
+        })
+    }
+
+    /// Payload octets that arrived on the path of `subflow`, in order.
+    fn received_on(&self, hosts: &[Host; 2], index: usize, subflow: &SubflowStats) -> u64 {
+        self.receiving_ends(hosts, index, subflow).map(|end| end.octets_received).sum()
     }
 
     /// All tables, at the end of the run.
@@ -284,17 +291,16 @@ impl<'a> Recorder<'a> {
             ],
         );
         for index in 0..self.scenario.connections.len() {
-            let (sender, _) = self.ends(hosts, index);
             let (host, _) = self.hosts(hosts, index);
-            let Some(id) = sender.id else { continue };
-            let live: Vec<_> = host.endpoint.subflow_stats(id).collect();
-            let past = sender
-                .past_subflows
-                .iter()
-                .filter(|past| !live.iter().any(|live| live.view.id == past.view.id));
-            for stats in past.chain(&live) {
-                let is_live = live.iter().any(|live| live.view.id == stats.view.id);
-                let received = if is_live { self.received_on(hosts, index, stats) } else { 0 };
+            let subflows = all_subflows(host, index);
+            for (number, stats) in subflows.iter().enumerate() {
+                // Subflows of one path were opened one after the other, so the two ends of each
+                // have the same place among those of the path.
+                let path = self.path_of(index, stats);
+                let place =
+                    subflows[..number].iter().filter(|s| self.path_of(index, s) == path).count();
+                let end = self.receiving_ends(hosts, index, stats).nth(place);
+                let received = end.map_or(0, |end| end.octets_received);
                 table.push([
                     index as u64,
                     u64::from(stats.view.id.slot),
@@ -337,6 +343,19 @@ impl<'a> Recorder<'a> {
         }
         table.finish()
     }
+}
+
+/// The subflows of a host's connection, those that are gone first.
+fn all_subflows(host: &Host, index: usize) -> Vec<SubflowStats> {
+    let app = &host.apps[index];
+    let live = app.id.into_iter().flat_map(|id| host.endpoint.subflow_stats(id));
+    let mut all = app.past_subflows.clone();
+    for stats in live {
+        if !all.iter().any(|past| past.view.id == stats.view.id) {
+            all.push(stats);
+        }
+    }
+    all
 }
 
 fn links_table(links: &[Link]) -> Table {

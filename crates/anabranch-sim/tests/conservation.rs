@@ -57,6 +57,9 @@ fn assert_conserved(outcome: &Outcome) {
     assert_eq!(column(outcome, "connections", "octets_delivered"), [500_000]);
     assert_eq!(column(outcome, "connections", "octets_written"), [500_000]);
     assert_eq!(column(outcome, "connections", "completed"), [1]);
+    // Copies and closed subflows included, every octet came on some subflow.
+    let received: u64 = column(outcome, "subflows", "octets_received").iter().sum();
+    assert!(received >= 500_000, "{received}");
     let of = |name| column(outcome, "links", name);
     let sums = of("packets_delivered")
         .into_iter()

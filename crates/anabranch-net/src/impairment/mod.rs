@@ -1,8 +1,11 @@
 //! What happens to packets on a link besides waiting.
 
+mod gilbert_elliott;
 mod jitter;
 mod loss;
 
+pub(crate) use gilbert_elliott::GilbertElliott;
+pub use gilbert_elliott::GilbertElliottConfig;
 pub(crate) use jitter::Jitter;
 pub use jitter::JitterModel;
 pub(crate) use loss::Loss;

@@ -5,9 +5,19 @@
 //! time at which its transmitter falls free, so a discipline that measures sojourn times and
 //! drops at dequeue sees true ones.
 
+mod codel;
 mod drop_tail;
+mod red;
 
+pub use codel::CoDelConfig;
 pub(crate) use drop_tail::DropTail;
+pub use red::RedConfig;
+
+use anabranch_wire::Instant;
+
+use crate::units::{QueueLimit, Rate};
+use codel::CoDel;
+use red::Red;
 
 /// Octets of a full-size packet, the unit in which limits in packets, octets and time are
 /// converted into one another: the MTU of Ethernet.
@@ -22,4 +32,95 @@ pub(crate) struct Packet {
     pub(crate) slot: u32,
     /// Octets of the whole IP packet.
     pub(crate) octets: u32,
+}
+
+/// Which packets a link's queue drops, beside those for which there is no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Discipline {
+    /// None.
+    #[default]
+    DropTail,
+    /// Those that have waited too long for too long. RFC 8289.
+    CoDel(CoDelConfig),
+    /// Some, at random, as the average length grows. Floyd and Jacobson, 1993.
+    Red(RedConfig),
+}
+
+/// A link's queue.
+#[derive(Debug)]
+pub(crate) enum Queue {
+    DropTail(DropTail),
+    CoDel(CoDel),
+    Red(Red),
+}
+
+impl Queue {
+    pub(crate) fn new(
+        discipline: Discipline,
+        limit: QueueLimit,
+        rate: Rate,
+        link_seed: u64,
+    ) -> Self {
+        let tail = DropTail::new(limit, rate);
+        match discipline {
+            Discipline::DropTail => Queue::DropTail(tail),
+            Discipline::CoDel(config) => Queue::CoDel(CoDel::new(config, tail)),
+            Discipline::Red(config) => Queue::Red(Red::new(config, tail, rate, link_seed)),
+        }
+    }
+
+    /// Let `packet` wait from `now` on; `false` if it is dropped instead.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        match self {
+            Queue::DropTail(tail) => tail.enqueue(packet),
+            Queue::CoDel(codel) => codel.enqueue(now, packet),
+            Queue::Red(red) => red.enqueue(now, packet),
+        }
+    }
+
+    /// The next packet to transmit at `now`; packets dropped on the way go to `drop`.
+    #[inline]
+    pub(crate) fn dequeue(&mut self, now: Instant, drop: impl FnMut(Packet)) -> Option<Packet> {
+        match self {
+            Queue::DropTail(tail) => tail.dequeue(),
+            Queue::CoDel(codel) => codel.dequeue(now, drop),
+            Queue::Red(red) => red.dequeue(now),
+        }
+    }
+
+    /// Empty the queue into `lose`.
+    pub(crate) fn clear(&mut self, now: Instant, lose: impl FnMut(Packet)) {
+        let Queue::CoDel(codel) = self else {
+            return core::iter::from_fn(|| self.dequeue(now, |_| {})).for_each(lose);
+        };
+        codel.clear(lose);
+    }
+
+    /// The transmitter's rate is now `rate`.
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        match self {
+            Queue::DropTail(tail) => tail.set_rate(rate),
+            Queue::CoDel(codel) => codel.tail_mut().set_rate(rate),
+            Queue::Red(red) => red.set_rate(rate),
+        }
+    }
+
+    /// Packets that wait.
+    pub(crate) fn packets(&self) -> usize {
+        self.tail().packets()
+    }
+
+    /// Octets that wait.
+    pub(crate) fn octets(&self) -> u64 {
+        self.tail().octets()
+    }
+
+    fn tail(&self) -> &DropTail {
+        match self {
+            Queue::DropTail(tail) => tail,
+            Queue::CoDel(codel) => codel.tail(),
+            Queue::Red(red) => red.tail(),
+        }
+    }
 }

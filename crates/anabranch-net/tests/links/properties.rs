@@ -3,7 +3,8 @@
 use crate::support::Driver;
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
-    JitterModel, Link, LinkChange, LinkConfig, Node, ScheduledChange, StateChange,
+    CoDelConfig, Discipline, GilbertElliottConfig, JitterModel, Link, LinkChange, LinkConfig, Node,
+    RedConfig, ScheduledChange, StateChange,
 };
 use anabranch_wire::{Duration, Instant};
 use proptest::option::weighted;
@@ -59,18 +60,40 @@ fn changes() -> impl Strategy<Value = ScheduledChange> {
     })
 }
 
+fn disciplines() -> impl Strategy<Value = Discipline> {
+    let red = RedConfig { min_packets: 1, max_packets: 4, weight: 0.5, ..RedConfig::default() };
+    let codel = CoDelConfig { target: Duration::from_millis(1), ..CoDelConfig::default() };
+    prop::sample::select(vec![Discipline::DropTail, Discipline::CoDel(codel), Discipline::Red(red)])
+}
+
+fn burst_losses() -> impl Strategy<Value = GilbertElliottConfig> {
+    (probabilities(), probabilities(), probabilities()).prop_map(
+        |(to_bad, to_good, loss_in_bad)| GilbertElliottConfig {
+            to_bad,
+            to_good,
+            loss_in_bad,
+            loss_in_good: Probability::ZERO,
+        },
+    )
+}
+
 fn configs() -> impl Strategy<Value = LinkConfig> {
     let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
     let plain = (rates(), durations(20_000), limits(), durations(20_000), models, probabilities());
-    (plain, prop::collection::vec(changes(), 0..6)).prop_map(
-        |((rate, delay, limit, jitter, jitter_model, loss), changes)| LinkConfig {
-            rate,
-            delay,
-            limit,
-            jitter,
-            jitter_model,
-            loss,
-            changes,
+    let more = (disciplines(), weighted(0.3, burst_losses()));
+    (plain, more, prop::collection::vec(changes(), 0..6)).prop_map(
+        |((rate, delay, limit, jitter, jitter_model, loss), (discipline, burst_loss), changes)| {
+            LinkConfig {
+                rate,
+                delay,
+                limit,
+                discipline,
+                jitter,
+                jitter_model,
+                loss,
+                burst_loss,
+                changes,
+            }
         },
     )
 }

@@ -1,6 +1,6 @@
 //! CUBIC: RFC 9438.
 
-use anabranch_wire::{Duration, Instant};
+use anabranch_wire::Instant;
 
 use super::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
@@ -86,8 +86,8 @@ impl Cubic {
         epoch.w_est += slope * acked / cwnd;
         let t = sample.now.saturating_since(epoch.start).as_secs_f64();
         if w_cubic(t, epoch.k, w_max) < epoch.w_est {
-            let gain = epoch.w_est - cwnd;
-            self.window.grow(gain.max(0.0) * f64::from(self.window.mss()));
+            let estimate = epoch.w_est * f64::from(self.window.mss());
+            self.window.rise_to(estimate as u64);
             return;
         }
         // RFC 9438 §4.2: the target is one round-trip ahead, at most half as much again.
@@ -100,13 +100,6 @@ impl Cubic {
         let cwnd = self.segments();
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.epoch = None;
-    }
-
-    /// RFC 9438 §4.2: time during which nothing was sent does not count towards growth.
-    fn skip_idle(&mut self, idle: Duration) {
-        if let Some(epoch) = &mut self.epoch {
-            epoch.start += idle;
-        }
     }
 }
 
@@ -149,8 +142,9 @@ impl CongestionControl for Cubic {
                 self.epoch = None;
                 self.window.collapse(flight_size, BETA, first);
             }
-            CongestionEvent::Idle { idle, .. } => {
-                self.skip_idle(idle);
+            CongestionEvent::Idle { .. } => {
+                // RFC 9438 §4.2: idle time does not count towards growth; a new epoch begins.
+                self.epoch = None;
                 self.window.on_common_event(event);
             }
             CongestionEvent::Undo => {

@@ -93,6 +93,11 @@ impl Window {
         }
     }
 
+    /// Grow, in whole segments, as far as `octets` reach.
+    pub fn rise_to(&mut self, octets: u64) {
+        self.cwnd = self.cwnd.max(self.segments(octets));
+    }
+
     /// Multiplicative decrease: threshold `factor` × `basis` octets.
     pub fn reduce(&mut self, basis: u64, factor: f64) {
         self.before_reduction = Some((self.cwnd, self.ssthresh));

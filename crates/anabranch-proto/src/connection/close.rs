@@ -19,7 +19,7 @@ impl Connection {
         if self.status == Status::Opening && self.lanes.iter().all(|l| !l.subflow.is_established())
         {
             for lane in &mut self.lanes {
-                lane.subflow.finish();
+                lane.subflow.finish(true);
             }
         }
     }
@@ -43,7 +43,7 @@ impl Connection {
                 self.bare_fin_due = true;
             }
             _ if self.send.una() == self.send.end() => {
-                self.lanes[0].subflow.finish();
+                self.lanes[0].subflow.finish(false);
                 self.refresh(0);
             }
             _ => {}
@@ -52,7 +52,7 @@ impl Connection {
 
     /// The DATA_FIN to send on the subflow in `slot`, if that is the one to carry it.
     pub(super) fn bare_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
-        if !self.bare_fin_due || self.mode != Mode::Mptcp {
+        if !self.bare_fin_due || self.mode != Mode::Mptcp || self.owes_keys() {
             return None;
         }
         let usable = self.views.iter().filter(|view| {
@@ -69,6 +69,22 @@ impl Connection {
         Some(self.data_seq(self.send.end()))
     }
 
+    /// RFC 8684 §3.1: the initiator's keys go first; they ride on the third ACK or on data.
+    fn owes_keys(&self) -> bool {
+        let totals = &self.lanes[0].subflow.totals;
+        self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
+    }
+
+    /// What the subflow in `slot` sent and the peer has not acknowledged on it goes out on
+    /// others.
+    pub(super) fn reinject_outstanding(&mut self, slot: u8) {
+        let usable = self.usable_subflows();
+        let start = self.data_seq(0);
+        for data_seq in self.lanes[usize::from(slot)].subflow.outstanding_data() {
+            self.send.reinject(data_seq.distance_from(start) as u64, usable);
+        }
+    }
+
     /// Both DATA_FINs are acknowledged: RFC 8684 §3.3.3 has the subflows closed.
     fn close_subflows_when_done(&mut self) {
         let done =
@@ -76,7 +92,7 @@ impl Connection {
         if done {
             for slot in 0..self.lanes.len() {
                 if !self.lanes[slot].reaped {
-                    self.lanes[slot].subflow.finish();
+                    self.lanes[slot].subflow.finish(true);
                     self.refresh(slot as u8);
                 }
             }
@@ -102,9 +118,9 @@ impl Connection {
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
         self.registrations.push_back(Registration { slot, local, remote, exists: false });
         self.counters.challenge_acks += subflow.totals.challenge_acks;
-        self.send.reinject_all_of(slot);
-        self.send.forget_carrier(slot);
         self.refresh(slot);
+        self.reinject_outstanding(slot);
+        self.send.forget_carrier(slot);
         self.events.push_back(Event::SubflowClosed(id));
         if self.path_manager_started && self.status == Status::Open && !self.is_closing() {
             let event = PathEvent::SubflowClosed { id, local_address_id, remote };
@@ -119,10 +135,10 @@ impl Connection {
         if self.status == Status::Ended {
             return;
         }
-        let finished = end == Some(SubflowEnd::Finished);
-        if finished && self.is_done() {
+        if self.is_done() {
             return;
         }
+        let finished = end == Some(SubflowEnd::Finished);
         let waits = self.mode == Mode::Mptcp && self.status == Status::Open && !finished;
         if waits && (self.role == Role::Listener || self.path_manager.poll_timeout().is_some()) {
             self.timers.orphan = now + ORPHAN_TIMEOUT;
@@ -156,9 +172,10 @@ impl Connection {
         if self.status != Status::Open || !self.is_done() {
             return;
         }
+        // At data level everything is said; with plain TCP the FINs must be acknowledged too.
         let closing =
             |lane: &super::Lane| matches!(lane.subflow.state(), State::TimeWait | State::Closed);
-        if self.lanes.iter().all(closing) {
+        if self.mode == Mode::Mptcp || self.lanes.iter().all(closing) {
             self.status = Status::Ended;
             self.window_limited.stop(now);
             self.timers = super::transmit::DataTimers::default();
@@ -170,6 +187,9 @@ impl Connection {
         if self.status != Status::Ended {
             self.status = Status::Ended;
             self.error = Some(error);
+            for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
+                lane.subflow.reset(None);
+            }
             self.timers = super::transmit::DataTimers::default();
             self.events.push_back(Event::Failed(error));
         }

@@ -298,6 +298,7 @@ impl Connection {
     /// A joined subflow can carry data, at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
+        self.timers.orphan = Instant::FAR_FUTURE;
         self.refresh(slot);
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.events.push_back(Event::SubflowEstablished(id));
@@ -322,6 +323,6 @@ impl Connection {
     }
 }
 
-fn because(reason: ResetReason) -> MpTcprst {
+pub(super) fn because(reason: ResetReason) -> MpTcprst {
     MpTcprst { unassigned: 0, transient: false, reason }
 }

@@ -1,8 +1,9 @@
 //! Segments that arrive: what they say about the data level.
 
-use anabranch_wire::mptcp::{CapableKeys, Dss};
+use anabranch_wire::mptcp::{CapableKeys, Dss, ResetReason};
 use anabranch_wire::{Flags, Instant, Segment};
 
+use super::handshake::because;
 use super::recv_queue::Taken;
 use super::{Connection, Mode};
 use crate::subflow::{Arrived, Purpose, State};
@@ -15,12 +16,12 @@ impl Connection {
     /// Take a segment for the subflow in `slot`; its payload is moved out.
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
         self.remedies_asked = false;
-        if self.waits_for_keys(slot, segment) {
+        if self.waits_for_keys(slot, segment) || self.lanes[usize::from(slot)].subflow.is_doomed() {
             return;
         }
         let window = match self.mode {
             Mode::Mptcp => (self.config.receive_buffer * COPIES).max(1 << 16),
-            _ => self.recv.promised_window(),
+            _ => self.recv.accepted_window(),
         };
         let lane = &mut self.lanes[usize::from(slot)];
         let was_opening = lane.subflow.state() == State::SynSent;
@@ -37,16 +38,31 @@ impl Connection {
         } else if confirmed && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
-        if handled.acceptable {
+        // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
+        if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
             self.answer_join(slot, segment);
+            self.fall_back_if_unanswered(slot, segment, handled.ack);
             match self.mode {
                 Mode::Mptcp => self.take_signals(now, slot, segment),
-                _ => self.take_plain(now, slot, segment),
+                _ => self.take_plain(now, slot, segment, handled.ack),
             }
             self.deliver(slot);
         }
         self.refresh(slot);
         self.reap(now);
+    }
+
+    /// RFC 8684 §3.7: a listener that acknowledges or sends data without a data sequence signal
+    /// did not get this host's key: the connection goes on as TCP.
+    fn fall_back_if_unanswered(&mut self, slot: u8, segment: &Segment, ack: u64) {
+        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        let speaks = ack > 1 || subflow.receive_next() > 1;
+        let signals = segment.options.dss.is_some();
+        if self.mode == Mode::Mptcp && self.keys_to_repeat().is_some() && speaks && !signals {
+            self.counters.mp_capable_fallback_ack += 1;
+            self.fall_back();
+            self.lanes[usize::from(slot)].subflow.confirmed = true;
+        }
     }
 
     /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.
@@ -96,11 +112,11 @@ impl Connection {
     fn take_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
         let near = self.data_seq(self.send.una());
-        let offset = self.send.una() as i64 + data_ack.resolve(near).distance_from(near);
-        if offset < 1 || offset as u64 > self.send.nxt() {
+        let distance = data_ack.resolve(near).distance_from(near);
+        let Some(offset) = self.send.una().checked_add_signed(distance) else { return };
+        if offset < 1 || offset > self.send.nxt() {
             return;
         }
-        let offset = offset as u64;
         self.widen(offset, slot, segment);
         if self.send.acknowledge(offset) {
             self.on_data_progress(now);
@@ -119,8 +135,11 @@ impl Connection {
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
         let near = self.keys.remote_idsn + self.recv.nxt();
-        let data = self.recv.nxt() as i64 + mapping.data_seq.resolve(near).distance_from(near);
-        let Ok(data) = u64::try_from(data) else { return };
+        let distance = mapping.data_seq.resolve(near).distance_from(near);
+        let Some(data) = self.recv.nxt().checked_add_signed(distance) else { return };
+        if data.checked_add(u64::from(mapping.len)).is_none() {
+            return;
+        }
         let mut len = u64::from(mapping.len);
         if len == 0 {
             self.counters.infinite_map_rx += 1;
@@ -147,15 +166,19 @@ impl Connection {
     }
 
     fn add_mapping(&mut self, slot: u8, subflow: u64, data: u64, len: u64) {
-        if !self.lanes[usize::from(slot)].mappings.add(subflow, data, len) {
+        let lane = &mut self.lanes[usize::from(slot)];
+        let next = lane.subflow.receive_next();
+        let reach = self.config.receive_buffer * COPIES + (1 << 16);
+        let near = subflow + len > next.saturating_sub(reach) && subflow < next + reach;
+        if len > 0 && !(near && lane.mappings.add(subflow, data, len)) {
             self.counters.dss_no_match += 1;
         }
     }
 
     /// Plain TCP: the subflow's octets are the stream's.
-    fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment, ack: u64) {
         let una = self.lanes[usize::from(slot)].subflow.una();
-        self.widen(una.max(1), slot, segment);
+        self.widen(ack.max(1), slot, segment);
         // The FIN has a number at subflow level only.
         if self.send.acknowledge(una.min(self.send.end())) {
             self.on_data_progress(now);
@@ -181,6 +204,11 @@ impl Connection {
                 Taken::Duplicate => self.counters.dup_data += 1,
                 Taken::OutsideWindow => self.counters.no_dss_in_window += 1,
             }
+        }
+        let lane = &mut self.lanes[usize::from(slot)];
+        if lane.mappings.unmapped_octets() > self.config.receive_buffer * COPIES {
+            // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
+            lane.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));
         }
         if self.mode != Mode::Mptcp && self.peer_has_finished() {
             self.readable = true;

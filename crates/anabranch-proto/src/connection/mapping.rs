@@ -11,7 +11,14 @@ pub(crate) struct MappingTable {
     mappings: VecDeque<Received>,
     /// In-order payload for which no mapping has come yet.
     unmapped: VecDeque<(u64, Payload)>,
+    unmapped_octets: u64,
 }
+
+/// Most mappings kept for one subflow: more than the segments of the largest window (RFC 7323
+/// §2.3), so only a peer that declares what it never sends gets there.
+const MAX_MAPPINGS: usize = 1 << 20;
+/// Most holes between earlier mappings that one mapping may fill.
+const MAX_GAPS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Received {
@@ -32,12 +39,16 @@ impl MappingTable {
     /// change once it was declared.
     pub(crate) fn add(&mut self, subflow: u64, data: u64, len: u64) -> bool {
         let new = Received { subflow, data, len };
+        if len == 0 || self.mappings.len() >= MAX_MAPPINGS {
+            return len == 0;
+        }
         if self.mappings.back().is_none_or(|back| back.end() <= subflow) {
             self.mappings.push_back(new);
             return true;
         }
         let mut at = subflow;
-        while at < new.end() {
+        let mut gaps = 0;
+        while at < new.end() && gaps < MAX_GAPS {
             let index = self.mappings.partition_point(|held| held.end() <= at);
             match self.mappings.get(index) {
                 Some(held) if held.subflow <= at => {
@@ -51,14 +62,21 @@ impl MappingTable {
                     let data = data + (at - subflow);
                     self.mappings.insert(index, Received { subflow: at, data, len: stop - at });
                     at = stop;
+                    gaps += 1;
                 }
             }
         }
-        true
+        at >= new.end()
+    }
+
+    /// Octets of in-order payload that wait for a mapping.
+    pub(crate) fn unmapped_octets(&self) -> u64 {
+        self.unmapped_octets
     }
 
     /// In-order payload arrived at subflow offset `start`.
     pub(crate) fn push(&mut self, start: u64, payload: Payload) {
+        self.unmapped_octets += payload.len() as u64;
         self.unmapped.push_back((start, payload));
     }
 
@@ -70,6 +88,7 @@ impl MappingTable {
         let data = held.data + (start - held.subflow);
         let mapped = held.end() - start;
         let (_, payload) = self.unmapped.pop_front().expect("just seen");
+        self.unmapped_octets -= mapped.min(len);
         if mapped >= len {
             return Some((data, payload));
         }

@@ -268,7 +268,7 @@ impl Connection {
                 PathAction::Open { .. } => {}
                 PathAction::Close(id) => {
                     if let Some(lane) = self.lane_mut(id) {
-                        lane.subflow.finish();
+                        lane.subflow.finish(false);
                         self.refresh(id.slot);
                     }
                 }
@@ -409,7 +409,7 @@ impl Connection {
     /// The subflow stopped answering: what only it carried goes out on others.
     fn on_subflow_timeout(&mut self, slot: u8) {
         if self.mode == Mode::Mptcp && self.views.len() > 1 {
-            self.send.reinject_all_of(slot);
+            self.reinject_outstanding(slot);
         }
     }
 }

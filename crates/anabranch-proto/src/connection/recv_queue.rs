@@ -60,6 +60,12 @@ impl RecvQueue {
         self.promised.saturating_sub(self.nxt)
     }
 
+    /// Octets from DATA_ACK that are accepted: what rounding the window field may have promised
+    /// beyond the edge is honoured.
+    pub(crate) fn accepted_window(&self) -> u64 {
+        self.promised_window() + self.slack
+    }
+
     /// Octets held until something earlier arrives.
     pub(crate) fn out_of_order_octets(&self) -> u64 {
         self.out_of_order.octets()

@@ -184,6 +184,14 @@ impl SendQueue {
         }
         self.una = ack;
         while self.mapped.pop_front_if(|mapped| mapped.end() <= ack).is_some() {}
+        if let Some(front) = self.mapped.front_mut().filter(|front| front.start < ack) {
+            // A middlebox split the segment and only its head has arrived.
+            front.len -= (ack - front.start) as u32;
+            front.start = ack;
+            if front.queued {
+                self.reinjections.push_front(ack);
+            }
+        }
         while let Some((start, piece)) = self.pieces.front_mut() {
             let len = piece.len() as u64;
             if *start + len <= ack {
@@ -216,13 +224,17 @@ impl SendQueue {
         None
     }
 
-    /// Everything that only the subflow in `slot` has carried must go out again: it failed.
-    pub(crate) fn reinject_all_of(&mut self, slot: u8) {
-        for mapped in &mut self.mapped {
-            if mapped.carried_by == SubflowSet::of(slot) && !mapped.queued {
-                mapped.queued = true;
-                self.reinjections.push_back(mapped.start);
-            }
+    /// The data at `offset`, which a subflow failed to deliver, must go out again, unless one of
+    /// the `usable` subflows has it under way too.
+    pub(crate) fn reinject(&mut self, offset: u64, usable: SubflowSet) {
+        let index = self.mapped.partition_point(|mapped| mapped.end() <= offset);
+        if let Some(mapped) = self.mapped.get_mut(index)
+            && mapped.start <= offset
+            && !mapped.queued
+            && !mapped.carried_by.intersects(usable)
+        {
+            mapped.queued = true;
+            self.reinjections.push_back(mapped.start);
         }
     }
 
@@ -346,7 +358,9 @@ mod tests {
         queue.map_next(1000, 1, SubflowSet::EMPTY);
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.carry_again(1, 1000, 1);
-        queue.reinject_all_of(0);
+        for offset in [1, 2001] {
+            queue.reinject(offset, SubflowSet::of(1));
+        }
         let mapped = queue.next_reinjection().expect("one segment");
         assert_eq!(mapped.start, 2001);
         queue.carry_again(2001, 1000, 1);
@@ -354,11 +368,24 @@ mod tests {
     }
 
     #[test]
+    fn an_acknowledgement_inside_a_segment_leaves_its_rest_to_be_sent_again() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 2_000));
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
+        queue.reinject(1, SubflowSet::of(1));
+        assert!(queue.acknowledge(401));
+        let rest = queue.next_reinjection().expect("the rest");
+        assert_eq!((rest.start, rest.len), (401, 600));
+        let payload = queue.carry_again(401, 1000, 1).expect("mapped");
+        assert!(payload.len() == 600 && payload.matches_pattern(400));
+    }
+
+    #[test]
     fn a_reinjection_on_a_subflow_with_smaller_segments_is_split() {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 1_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.reinject_all_of(0);
+        queue.reinject(1, SubflowSet::of(1));
         assert_eq!(queue.carry_again(1, 600, 1).expect("mapped").len(), 600);
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (601, 400));

@@ -190,6 +190,9 @@ impl Connection {
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
     fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let slot = self.lanes.iter().position(|lane| lane.subflow.wants_tail_probe())? as u8;
+        if self.views[usize::from(slot)].usability != Usability::Usable {
+            return None;
+        }
         let len = self.next_segment_octets(slot);
         if len == 0 || self.window_room() < len {
             return None;
@@ -202,7 +205,10 @@ impl Connection {
     }
 
     fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
-        let choice = self.schedule(now, Pending::NewData { octets: unsent })?;
+        let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
+            self.window_limited.stop(now);
+            return None;
+        };
         self.last_copies = choice.copies;
         let len = self.next_segment_octets(choice.slot);
         if self.is_held_by_nagle(len, choice.slot) {
@@ -362,8 +368,9 @@ impl Connection {
         let slowest = self
             .lanes
             .iter()
-            .filter(|lane| lane.subflow.is_established() && !lane.reaped)
-            .map(|lane| lane.subflow.rto())
+            .zip(&self.views)
+            .filter(|(_, view)| view.usability == Usability::Usable)
+            .map(|(lane, _)| lane.subflow.rto_without_backoff())
             .max()
             .unwrap_or(Duration::from_secs(1));
         let pause = slowest * 2 * (1 << self.timers.retransmission_backoff.min(16));
@@ -417,7 +424,8 @@ impl Connection {
         if self.send.fin_outstanding() {
             self.bare_fin_due = true;
         }
-        if self.views.len() > 1 {
+        let under_way = self.lanes.iter().any(|lane| lane.subflow.has_outstanding());
+        if self.views.len() > 1 || !under_way {
             self.send.reinject_head();
         }
         self.timers.retransmission_backoff += 1;

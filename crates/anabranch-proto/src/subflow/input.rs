@@ -3,6 +3,7 @@
 use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
 
 use super::receiver::{Arrival, Receiver};
+use super::recovery::ProbeAnswer;
 use super::scoreboard::Delivered;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
 use crate::congestion::{AckSample, CongestionEvent};
@@ -25,13 +26,12 @@ pub(crate) struct Handled {
     pub(crate) acceptable: bool,
     /// It completed this end's handshake.
     pub(crate) established: bool,
+    /// What it acknowledges, as a subflow offset.
+    pub(crate) ack: u64,
 }
 
 /// RFC 7323 §5.5: a timestamp older than this says nothing.
 const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
-/// Acknowledgements further back than this are not merely old. RFC 5961 §5 says MAX.SND.WND;
-/// this is the largest window that scaling allows (RFC 7323 §2.3).
-const OLDEST_ACK: i64 = 1 << 30;
 
 impl Subflow {
     /// Take a segment; its payload is moved out if it is accepted.
@@ -80,7 +80,7 @@ impl Subflow {
         }
         self.establish(now);
         self.receiver.demand_ack();
-        Handled { acceptable: true, established: true }
+        Handled { acceptable: true, established: true, ack: 1 }
     }
 
     /// What a SYN says about the peer. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
@@ -150,18 +150,26 @@ impl Subflow {
             return Handled::default();
         }
         let ack = self.una as i64 + i64::from(segment.header.ack.distance_from(self.snd_una()));
-        if ack > self.nxt as i64 || ack < self.una as i64 - OLDEST_ACK {
+        if self.state == State::SynReceived && ack != self.nxt as i64 {
+            // RFC 9293 §3.10.7.4: only an acknowledgement of the SYN/ACK opens the connection.
+            // The reset that the RFC has sent to others is not: it would answer forged sources.
+            return Handled::default();
+        }
+        if ack > self.nxt as i64 || ack < self.una as i64 - self.largest_window as i64 {
             // RFC 5961 §5.2
             self.challenge(now);
             return Handled::default();
         }
+        let ack = ack.max(0) as u64;
+        let window = u64::from(segment.header.window) << self.peer_window_scale();
+        self.largest_window = self.largest_window.max(window);
         let established = self.complete_handshake(now);
         self.update_recent_timestamp(now, distance, &segment.options);
-        self.process_ack(now, ack.max(0) as u64, segment, arrived.views);
+        self.process_ack(now, ack, segment, arrived.views);
         // Seventh, the text; eighth, FIN.
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
-        Handled { acceptable: true, established }
+        Handled { acceptable: true, established, ack }
     }
 
     fn complete_handshake(&mut self, now: Instant) -> bool {
@@ -224,7 +232,7 @@ impl Subflow {
         if segment.payload.is_empty() {
             self.challenge(now);
         } else {
-            if distance < 0 {
+            if distance + segment.payload.len() as i64 <= 0 {
                 let payload = std::mem::take(&mut segment.payload);
                 self.receiver.receive(distance, payload, false, window);
             }
@@ -269,7 +277,8 @@ impl Subflow {
         } else if !self.peer.sack && ack == self.una && self.is_duplicate_ack(segment) {
             self.recovery.on_duplicate_ack(&mut self.board);
         }
-        self.take_round_trip(now, &tally, advanced, segment);
+        let echo_counts = advanced && !duplicate_reported;
+        self.take_round_trip(now, &tally, echo_counts, segment);
         let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
         if self.recovery.is_spurious(self.una, echo) {
             self.board.undo_losses();
@@ -279,16 +288,21 @@ impl Subflow {
         if tally.delivered > 0 {
             self.detect_losses(now, views);
         }
-        if self.recovery.probe_repaired_loss(self.una, duplicate_reported) {
+        let answer = ProbeAnswer {
+            una: self.una,
+            duplicate_reported,
+            plain_duplicate: !advanced && segment.options.sack.is_empty(),
+        };
+        if self.recovery.probe_repaired_loss(&answer) {
             self.reduce(now, views);
         }
         self.respond_to_losses(now, views);
-        self.recovery.leave_if_done(self.una);
+        let recovered = self.recovery.leave_if_done(self.una);
         let mss = u64::from(self.mss());
         if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion_control.ssthresh();
             self.recovery.on_progress(tally.delivered, self.board.bytes_in_flight(), ssthresh, mss);
-        } else if advanced && tally.delivered > 0 {
+        } else if !recovered && advanced && tally.delivered > 0 {
             self.grow(now, acked, flight_before, &tally, views);
         }
         if advanced || tally.delivered > 0 {
@@ -355,11 +369,18 @@ impl Subflow {
     }
 
     /// RFC 6298 §3 (Karn): segments sent more than once give no sample, but the echo of a
-    /// timestamp does. RFC 7323 §4.1.
-    fn take_round_trip(&mut self, now: Instant, tally: &Tally, advanced: bool, segment: &Segment) {
-        if let Some((oldest, newest)) = tally.clean {
+    /// timestamp does, RFC 7323 §4.1, unless the acknowledgement answers a duplicate: that one's
+    /// timestamp is not what it echoes.
+    fn take_round_trip(
+        &mut self,
+        now: Instant,
+        tally: &Tally,
+        echo_counts: bool,
+        segment: &Segment,
+    ) {
+        if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
             self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
-        } else if advanced
+        } else if echo_counts
             && tally.delivered > 0
             && self.peer.timestamps
             && let Some(timestamps) = segment.options.timestamps
@@ -483,6 +504,10 @@ impl Subflow {
             self.timers.stop_all();
             self.timers.set(Timer::TimeWait, now + self.config.time_wait);
         }
+        if state == State::FinWait2 && self.state != State::FinWait2 && self.peer_is_done {
+            // Nothing is waited for but a FIN, which a dead path may never bring.
+            self.timers.set(Timer::TimeWait, now + self.config.time_wait);
+        }
         self.state = state;
     }
 
@@ -505,11 +530,14 @@ struct Tally {
     delivered: u64,
     /// Transmission times of the oldest and the newest record sent only once.
     clean: Option<(Instant, Instant)>,
+    /// Some of it had been sent more than once, so that nobody knows which copy arrived.
+    retransmitted: bool,
 }
 
 impl Tally {
     fn add(&mut self, record: &Delivered) {
         self.delivered += record.len;
+        self.retransmitted |= record.retransmitted;
         if !record.retransmitted {
             let (oldest, newest) = self.clean.unwrap_or((record.sent_at, record.sent_at));
             self.clean = Some((oldest.min(record.sent_at), newest.max(record.sent_at)));

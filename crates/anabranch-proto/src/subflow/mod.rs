@@ -163,9 +163,14 @@ pub(crate) struct Subflow {
     tail_probe_due: bool,
     /// The application's FIN is to be sent after all data.
     fin_wanted: bool,
+    /// The peer has nothing to send either: its FIN will not be waited for without end.
+    peer_is_done: bool,
     fin_sent: bool,
     reset_due: Option<Option<MpTcprst>>,
     last_sent: Instant,
+    last_data_sent: Instant,
+    /// Largest window that the peer has announced, in octets. RFC 5961 §5: MAX.SND.WND.
+    largest_window: u64,
     /// When challenge ACKs were last counted, and how many since. RFC 5961 §7.
     challenges: (Instant, u32),
 }
@@ -246,9 +251,12 @@ impl Subflow {
             probe_due: false,
             tail_probe_due: false,
             fin_wanted: false,
+            peer_is_done: false,
             fin_sent: false,
             reset_due: None,
             last_sent: Instant::ZERO,
+            last_data_sent: Instant::ZERO,
+            largest_window: u64::from(u16::MAX),
             challenges: (Instant::ZERO, 0),
             config,
         }
@@ -354,6 +362,10 @@ impl Subflow {
         self.rtt.rto()
     }
 
+    pub(crate) fn rto_without_backoff(&self) -> Duration {
+        self.rtt.rto_without_backoff()
+    }
+
     /// The next in-order payload with its subflow offset.
     pub(crate) fn poll_received(&mut self) -> Option<(u64, Payload)> {
         self.receiver.poll_ready()
@@ -374,9 +386,26 @@ impl Subflow {
         self.tail_probe_due
     }
 
-    /// Close the sending direction after all data.
-    pub(crate) fn finish(&mut self) {
+    /// Data sequence numbers of the segments that have not arrived.
+    pub(crate) fn outstanding_data(&self) -> impl Iterator<Item = DataSeq> + '_ {
+        self.board.outstanding_cargo().map(|cargo| cargo.data_seq)
+    }
+
+    /// Did data go out that the peer has not acknowledged?
+    pub(crate) fn has_outstanding(&self) -> bool {
+        !self.board.is_empty()
+    }
+
+    /// Is it to be reset, or was it?
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.reset_due.is_some() || self.state == State::Closed
+    }
+
+    /// Close the sending direction after all data. `peer_is_done` if the peer will send nothing
+    /// more than its FIN.
+    pub(crate) fn finish(&mut self, peer_is_done: bool) {
         self.fin_wanted = true;
+        self.peer_is_done |= peer_is_done;
         if self.state == State::SynSent {
             self.close(SubflowEnd::Aborted);
         }

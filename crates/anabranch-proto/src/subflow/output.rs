@@ -30,6 +30,9 @@ impl Subflow {
     /// The next segment that must go out whatever the scheduler does: a SYN, a reset, lost data,
     /// a probe.
     pub(crate) fn poll_transmit(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        if self.state == State::Closed {
+            return None;
+        }
         if let Some(reason) = self.reset_due.take() {
             let segment = self.build_reset(now, level, reason);
             self.close(super::SubflowEnd::Aborted);
@@ -145,6 +148,7 @@ impl Subflow {
     }
 
     fn on_sent(&mut self, now: Instant, octets: u64) {
+        self.last_data_sent = now;
         self.recovery.on_sent(octets);
         // RFC 6298 §5.1
         if self.timers.get(Timer::Retransmission).is_none() {
@@ -177,7 +181,7 @@ impl Subflow {
 
     /// RFC 5681 §4.1.
     fn restart_after_idle(&mut self, now: Instant, views: &[SubflowView]) {
-        let (idle, rto) = (now.saturating_since(self.last_sent), self.rtt.rto());
+        let (idle, rto) = (now.saturating_since(self.last_data_sent), self.rtt.rto());
         if self.config.idle_restart && self.board.is_empty() && idle > rto {
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
         }
@@ -276,7 +280,7 @@ impl Subflow {
         }
         if !self.confirmed && self.handshake_options.is_some() {
             segment.options.control = self.handshake_options.clone();
-        } else if let Some(keys) = level.keys {
+        } else if let Some(keys) = level.keys.filter(|_| bare_data_fin.is_none()) {
             segment.options.control_mut().capable = Some(keys);
         } else if let Some(data_ack) = level.data_ack {
             segment.options.dss = Some(Dss {

@@ -35,6 +35,16 @@ struct Probe {
     repeated: bool,
 }
 
+/// What an acknowledgement says about a tail loss probe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProbeAnswer {
+    pub(crate) una: u64,
+    /// It reports that something arrived twice.
+    pub(crate) duplicate_reported: bool,
+    /// It acknowledges nothing new, cumulatively or selectively.
+    pub(crate) plain_duplicate: bool,
+}
+
 /// RFC 8985 §6.1.
 #[derive(Debug)]
 struct Rack {
@@ -300,14 +310,22 @@ impl Recovery {
         self.probe = Some(Probe { end, repeated });
     }
 
-    /// RFC 8985 §7.4: true if an acknowledgement up to `una` shows that the probe repaired a
-    /// loss, to which congestion control must respond.
-    pub(crate) fn probe_repaired_loss(&mut self, una: u64, reported_duplicate: bool) -> bool {
-        let Some(probe) = self.probe else { return false };
-        if una < probe.end {
+    /// RFC 8985 §7.4.2: true if an acknowledgement shows that the probe repaired a loss, to which
+    /// congestion control must respond.
+    pub(crate) fn probe_repaired_loss(&mut self, answer: &ProbeAnswer) -> bool {
+        let Some(probe) = self.probe.filter(|probe| answer.una >= probe.end) else {
+            return false;
+        };
+        let needless = answer.duplicate_reported || answer.plain_duplicate;
+        if !probe.repeated || needless {
+            self.probe = None;
             return false;
         }
-        self.probe = None;
-        probe.repeated && !reported_duplicate
+        // At exactly the end, the answer may still be to the original.
+        let repaired = answer.una > probe.end;
+        if repaired {
+            self.probe = None;
+        }
+        repaired
     }
 }

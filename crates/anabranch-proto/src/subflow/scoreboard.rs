@@ -136,6 +136,11 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
+    /// What the data level attached to the segments that have not arrived, oldest first.
+    pub(crate) fn outstanding_cargo(&self) -> impl Iterator<Item = Cargo> + '_ {
+        self.records.iter().filter(|record| !record.sacked).filter_map(|record| record.cargo)
+    }
+
     /// Everything below `una` is acknowledged. `delivered` is told of each record that was not
     /// known to have arrived.
     pub(crate) fn acknowledge(&mut self, una: u64, mut delivered: impl FnMut(Delivered)) {
@@ -157,6 +162,10 @@ impl Scoreboard {
             let octets = una - front.start;
             front.payload = front.payload.slice(octets as usize, front.payload.len());
             front.start = una;
+            if let Some(cargo) = &mut front.cargo {
+                cargo.data_seq = cargo.data_seq + octets;
+                cargo.with_keys = false;
+            }
             if front.in_flight {
                 self.in_flight -= octets;
             }

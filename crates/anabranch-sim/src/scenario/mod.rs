@@ -199,7 +199,13 @@ impl Path {
         let changes = changes
             .map(|change| ScheduledChange { at: Instant::ZERO + change.at, change: change.change });
         let jitter_model = self.jitter_model;
-        LinkConfig { rate, delay, limit, jitter, jitter_model, loss, changes: changes.collect() }
+        LinkConfig {
+            jitter,
+            jitter_model,
+            loss,
+            changes: changes.collect(),
+            ..LinkConfig::new(rate, delay, limit)
+        }
     }
 }
 

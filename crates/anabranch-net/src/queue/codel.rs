@@ -1,0 +1,177 @@
+//! CoDel: controlled delay. RFC 8289.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Duration, Instant};
+
+use super::{DropTail, FULL_SIZE_PACKET, Packet};
+
+/// Parameters of CoDel. The defaults are those of RFC 8289 §4.2 and §4.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDelConfig {
+    /// The sojourn time that a standing queue may have.
+    pub target: Duration,
+    /// How long it may be above that before packets are dropped: a worst-case round trip.
+    pub interval: Duration,
+}
+
+impl Default for CoDelConfig {
+    fn default() -> Self {
+        CoDelConfig { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
+    }
+}
+
+/// A drop-tail queue that also drops at its head when packets have waited too long for too long.
+#[derive(Debug)]
+pub(crate) struct CoDel {
+    config: CoDelConfig,
+    tail: DropTail,
+    /// Arrival times of the packets in `tail`.
+    arrivals: VecDeque<Instant>,
+    /// When the sojourn time will have been above target for an interval; `None` while below.
+    above_until: Option<Instant>,
+    /// In the dropping state: when to drop next.
+    drop_next: Option<Instant>,
+    /// When the last dropping state would have dropped next.
+    last_drop_next: Instant,
+    /// Packets dropped in this dropping state, and at the beginning of the last.
+    count: u64,
+    last_count: u64,
+}
+
+impl CoDel {
+    pub(crate) fn new(config: CoDelConfig, tail: DropTail) -> Self {
+        CoDel {
+            config,
+            tail,
+            arrivals: VecDeque::new(),
+            above_until: None,
+            drop_next: None,
+            last_drop_next: Instant::ZERO,
+            count: 0,
+            last_count: 0,
+        }
+    }
+
+    pub(crate) fn tail(&self) -> &DropTail {
+        &self.tail
+    }
+
+    pub(crate) fn tail_mut(&mut self) -> &mut DropTail {
+        &mut self.tail
+    }
+
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        let accepted = self.tail.enqueue(packet);
+        if accepted {
+            self.arrivals.push_back(now);
+        }
+        accepted
+    }
+
+    /// RFC 8289 §5.5: the next packet to send; those to drop go to `drop`.
+    pub(crate) fn dequeue(&mut self, now: Instant, mut drop: impl FnMut(Packet)) -> Option<Packet> {
+        let (mut packet, mut may_drop) = self.take(now);
+        if self.drop_next.is_some() {
+            if !may_drop {
+                self.drop_next = None;
+            }
+            while let Some(at) = self.drop_next.filter(|at| *at <= now) {
+                packet.into_iter().for_each(&mut drop);
+                self.count += 1;
+                (packet, may_drop) = self.take(now);
+                self.last_drop_next = self.next_drop(at);
+                self.drop_next = may_drop.then_some(self.last_drop_next);
+            }
+        } else if may_drop {
+            packet.into_iter().for_each(&mut drop);
+            (packet, _) = self.take(now);
+            self.begin_dropping(now);
+        }
+        packet
+    }
+
+    /// RFC 8289 §5.5: a dropping state that follows soon on another resumes its rate.
+    fn begin_dropping(&mut self, now: Instant) {
+        let delta = self.count - self.last_count;
+        let soon = now.saturating_since(self.last_drop_next) < self.config.interval * 16;
+        self.count = if delta > 1 && soon { delta } else { 1 };
+        self.last_count = self.count;
+        self.last_drop_next = self.next_drop(now);
+        self.drop_next = Some(self.last_drop_next);
+    }
+
+    /// RFC 8289 §3.2: intervals shrink with the square root of the number of drops.
+    fn next_drop(&self, from: Instant) -> Instant {
+        let interval = self.config.interval.as_secs_f64() / libm::sqrt(self.count as f64);
+        from + Duration::from_secs_f64(interval)
+    }
+
+    /// Empty the queue into `lose`, and leave the dropping state.
+    pub(crate) fn clear(&mut self, lose: impl FnMut(Packet)) {
+        core::iter::from_fn(|| self.tail.dequeue()).for_each(lose);
+        self.arrivals.clear();
+        self.above_until = None;
+        self.drop_next = None;
+    }
+
+    /// RFC 8289 §5.6: the packet at the head, and whether it may be dropped.
+    fn take(&mut self, now: Instant) -> (Option<Packet>, bool) {
+        let (Some(packet), Some(arrival)) = (self.tail.dequeue(), self.arrivals.pop_front()) else {
+            self.above_until = None;
+            return (None, false);
+        };
+        let sojourn = now.saturating_since(arrival);
+        if sojourn < self.config.target || self.tail.octets() <= FULL_SIZE_PACKET {
+            self.above_until = None;
+            return (Some(packet), false);
+        }
+        let until = *self.above_until.get_or_insert(now + self.config.interval);
+        (Some(packet), now >= until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{QueueLimit, Rate};
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn codel() -> CoDel {
+        let tail = DropTail::new(QueueLimit::Infinite, Rate::from_bits_per_second(8_000_000));
+        CoDel::new(CoDelConfig::default(), tail)
+    }
+
+    fn packet(number: u64) -> Packet {
+        Packet { number, slot: 0, octets: 1_500 }
+    }
+
+    #[test]
+    fn a_queue_below_target_loses_nothing() {
+        let mut queue = codel();
+        for n in 0..1_000 {
+            assert!(queue.enqueue(ms(n), packet(n)));
+            let out = queue.dequeue(ms(n + 4), |_| panic!("nothing may be dropped"));
+            assert_eq!(out.map(|packet| packet.number), Some(n));
+        }
+    }
+
+    #[test]
+    fn a_standing_queue_is_thinned_at_a_growing_rate_after_one_interval() {
+        // A packet each millisecond, each sent 50 ms after its arrival: RFC 8289 §3.2 drops the
+        // first after 100 ms above target, the next 100 ms later (count 1), then 100/√2, 100/√3.
+        let mut queue = codel();
+        let mut dropped = Vec::new();
+        for n in 0..600 {
+            queue.enqueue(ms(n), packet(n));
+            if n >= 50 {
+                queue.dequeue(ms(n), |_| dropped.push(n));
+            }
+        }
+        let first: Vec<u64> = dropped.iter().take(4).copied().collect();
+        assert_eq!(first, [150, 250, 321, 379]);
+    }
+}

@@ -1,0 +1,167 @@
+//! RED: random early detection. Floyd and Jacobson, ToN 1993.
+
+use anabranch_wire::{Duration, Instant};
+
+use super::{DropTail, FULL_SIZE_PACKET, Packet};
+use crate::rng::{Draws, stream_seed};
+use crate::units::{Probability, Rate};
+
+/// Parameters of RED, with the averages in packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedConfig {
+    /// Average queue below which nothing is dropped.
+    pub min_packets: u64,
+    /// Average queue from which everything is dropped.
+    pub max_packets: u64,
+    /// Drop probability just below `max_packets`.
+    pub max_probability: Probability,
+    /// Weight of a sample in the average, between 0 and 1.
+    pub weight: f64,
+}
+
+impl Default for RedConfig {
+    /// The values of the paper's simulations: 5 and 15 packets, 1/50, 0.002.
+    fn default() -> Self {
+        RedConfig {
+            min_packets: 5,
+            max_packets: 15,
+            max_probability: Probability::from_parts_per_billion(20_000_000),
+            weight: 0.002,
+        }
+    }
+}
+
+/// A drop-tail queue that drops arriving packets at random as its average length grows.
+#[derive(Debug)]
+pub(crate) struct Red {
+    config: RedConfig,
+    tail: DropTail,
+    rate: Rate,
+    draws: Draws,
+    average: f64,
+    /// Packets accepted since the last drop; `None` while the average is below the minimum.
+    since_drop: Option<u64>,
+    /// When the queue fell empty.
+    empty_since: Option<Instant>,
+}
+
+/// The drop probability that the average asks for: linear between the thresholds.
+fn base_probability(average: f64, config: &RedConfig) -> f64 {
+    let (min, max) = (config.min_packets as f64, config.max_packets as f64);
+    config.max_probability.as_f64() * (average - min) / (max - min)
+}
+
+/// The probability after `since_drop` packets without a drop: makes gaps between drops uniform.
+fn spread_probability(base: f64, since_drop: u64) -> f64 {
+    let left = 1.0 - since_drop as f64 * base;
+    if left <= base { 1.0 } else { base / left }
+}
+
+impl Red {
+    pub(crate) fn new(config: RedConfig, tail: DropTail, rate: Rate, link_seed: u64) -> Self {
+        Red {
+            config,
+            tail,
+            rate,
+            draws: Draws::new(stream_seed(link_seed, "red")),
+            average: 0.0,
+            since_drop: None,
+            empty_since: Some(Instant::ZERO),
+        }
+    }
+
+    pub(crate) fn tail(&self) -> &DropTail {
+        &self.tail
+    }
+
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate;
+        self.tail.set_rate(rate);
+    }
+
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        self.update_average(now);
+        if self.drops(packet.number) {
+            self.since_drop = Some(0);
+            return false;
+        }
+        self.tail.enqueue(packet)
+    }
+
+    pub(crate) fn dequeue(&mut self, now: Instant) -> Option<Packet> {
+        let packet = self.tail.dequeue();
+        if packet.is_some() && self.tail.packets() == 0 {
+            self.empty_since = Some(now);
+        }
+        packet
+    }
+
+    /// While the queue was empty, the average decays as if small packets had passed.
+    fn update_average(&mut self, now: Instant) {
+        let weight = self.config.weight;
+        if let Some(since) = self.empty_since.take() {
+            let packet = self.rate.time_for(crate::units::Octets::new(FULL_SIZE_PACKET));
+            let idle: Duration = now.saturating_since(since);
+            let passed = idle.as_nanos() as f64 / packet.as_nanos().max(1) as f64;
+            self.average *= libm::pow(1.0 - weight, passed);
+        }
+        self.average += weight * (self.tail.packets() as f64 - self.average);
+        if self.tail.packets() == 0 {
+            self.empty_since = Some(now);
+        }
+    }
+
+    fn drops(&mut self, number: u64) -> bool {
+        if self.average < self.config.min_packets as f64 {
+            self.since_drop = None;
+            return false;
+        }
+        if self.average >= self.config.max_packets as f64 {
+            return true;
+        }
+        let since_drop = self.since_drop.map_or(0, |n| n + 1);
+        self.since_drop = Some(since_drop);
+        let probability =
+            spread_probability(base_probability(self.average, &self.config), since_drop);
+        self.draws.uniform(number) < probability
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::QueueLimit;
+
+    #[test]
+    fn the_probability_is_linear_between_the_thresholds() {
+        let config = RedConfig::default();
+        assert!(base_probability(5.0, &config).abs() < 1e-12);
+        assert!((base_probability(10.0, &config) - 0.01).abs() < 1e-12);
+        assert!((base_probability(15.0, &config) - 0.02).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_gap_between_drops_is_uniform() {
+        // Floyd and Jacobson §7: with base p, a drop falls on each of the next 1/p packets with
+        // the same chance; p = 1/4: 1/4, then (3/4)·(1/3) = 1/4, then (2/4)·(1/2) = 1/4, then 1.
+        let spread: Vec<f64> = (0..4).map(|n| spread_probability(0.25, n)).collect();
+        for (got, expected) in spread.iter().zip([0.25, 1.0 / 3.0, 0.5, 1.0]) {
+            assert!((got - expected).abs() < 1e-12, "{spread:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_queue_passes_and_a_long_average_drops_everything() {
+        let rate = Rate::from_bits_per_second(8_000_000);
+        let config = RedConfig { weight: 1.0, ..RedConfig::default() };
+        let tail = DropTail::new(QueueLimit::Infinite, rate);
+        let mut queue = Red::new(config, tail, rate, 1);
+        let mut offer =
+            |number| queue.enqueue(Instant::ZERO, Packet { number, slot: 0, octets: 1_500 });
+        assert!((0..6).all(&mut offer));
+        // Between 5 and 15 some are dropped; from an average of 15 on, all.
+        let accepted = (6..200).filter(|number| offer(*number)).count();
+        assert!((5..=10).contains(&accepted), "{accepted}");
+        assert!((200..300).all(|number| !offer(number)));
+    }
+}

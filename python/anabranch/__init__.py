@@ -1,0 +1,31 @@
+"""Multipath TCP that you can run, measure, explain and trust.
+
+The compiled engine runs scenarios in virtual time. This package describes scenarios, runs them
+in parallel, keeps results in a folder, and checks published claims against them. The command
+line `anabranch` does the same without writing Python.
+"""
+
+from anabranch._core import ScenarioError, __version__
+from anabranch.errors import AnabranchError, InputError, IntegrityError
+from anabranch.run import Job, Progress, Run, run, run_many
+from anabranch.scenario import Blocks, Bulk, Change, Connection, Path, Reverse, Scenario
+
+__all__ = [
+    "AnabranchError",
+    "Blocks",
+    "Bulk",
+    "Change",
+    "Connection",
+    "InputError",
+    "IntegrityError",
+    "Job",
+    "Path",
+    "Progress",
+    "Reverse",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "run",
+    "run_many",
+]

@@ -1,0 +1,213 @@
+"""The command `anabranch`.
+
+Exit status: 0 when the run completed; 1 with ``--strict`` when a claim is not reproduced, or
+when a run broke a promise of the engine; 2 for bad input, with one line on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch import _core
+from anabranch.errors import AnabranchError
+
+if TYPE_CHECKING:
+    from anabranch.claims import Judgement
+    from anabranch.results import Results
+
+# What the commands need beyond this is imported when it is needed, so that help comes at once.
+
+app = typer.Typer(
+    name="anabranch",
+    help="Multipath TCP that you can run, measure, explain and trust.",
+    epilog="Example: anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_MAX_SEED = 2**64 - 1
+_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run the command line with these arguments and return the exit status."""
+    try:
+        status = app(list(arguments) or ["--help"], prog_name="anabranch", standalone_mode=False)
+    except (AnabranchError, _core.ScenarioError) as error:
+        return _complain(str(error), getattr(error, "exit_status", 2))
+    except typer.TyperException as error:
+        return _complain(f"{error.format_message()} (see: anabranch --help)", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if status == _INTERRUPTED:
+        return _complain("interrupted", _INTERRUPTED)
+    return status if isinstance(status, int) else 0
+
+
+def _complain(message: str, status: int) -> int:
+    line = " ".join(message.split())
+    print(f"anabranch: {line}", file=sys.stderr)
+    return status
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"anabranch {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+@app.command("list")
+def list_entries() -> None:
+    """List the published results that can be reproduced."""
+    from rich.table import Table
+
+    from anabranch import console, gallery
+
+    table = Table("entry", "title", "claims", box=None, pad_edge=False)
+    for name in gallery.names():
+        entry = gallery.entry(name)
+        table.add_row(name, entry.title, str(len(entry.claims)))
+    console.stdout().print(table)
+
+
+@app.command(epilog="Example: anabranch reproduce nsdi12-fig7 --full --out results/full")
+def reproduce(
+    entry: Annotated[str, typer.Argument(metavar="ID", help="See: anabranch list")],
+    full: Annotated[
+        bool, typer.Option("--full", help="At least 20 seeds and 100 simulated seconds each.")
+    ] = False,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, from 1 on.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.  [default: results/ID]")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
+    ] = False,
+) -> None:
+    """Run a published experiment and judge its claims, one by one.
+
+    Prints a table of claims, and writes claims.json, report.html, figure.svg, figure.png and all
+    data to a folder.
+    """
+    from anabranch import console, gallery, plan
+    from anabranch.claims import Verdict
+    from anabranch.results import prepare_folder
+
+    chosen = gallery.entry(entry)
+    tier = chosen.full if full else chosen.quick
+    tier = replace(tier, seeds=seeds or tier.seeds)
+    folder = out or Path("results") / entry
+    prepare_folder(folder)
+    with console.progress(f"{entry}, {tier.seeds} seeds") as advance:
+        results = plan.execute(chosen, tier, advance)
+    results.save(folder)
+    judgements = _write_report(results, folder)
+    _print_judgements(results, judgements, folder)
+    if strict and any(each.verdict is Verdict.NOT_REPRODUCED for each in judgements):
+        raise typer.Exit(1)
+
+
+@app.command(
+    "run", epilog="Example: anabranch run examples/wifi_3g.toml --seed 7 --pcap trace.pcapng"
+)
+def run_scenario(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="A scenario.")],
+    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Of all randomness.")] = 1,
+    pcap: Annotated[
+        Path | None, typer.Option(help="Write a capture of all links (pcapng) here.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write results and a report here.")] = None,
+) -> None:
+    """Run a scenario and print goodput, delays, and what every path carried."""
+    from anabranch import console, plan, report
+    from anabranch.results import prepare_folder
+    from anabranch.run import read_scenario, run_toml
+
+    toml = read_scenario(file)
+    if out is not None:
+        _core.validate(toml, str(file))
+        prepare_folder(out)
+    started = time.perf_counter()
+    run = run_toml(toml, str(file), seed, None if pcap is None else str(pcap))
+    screen = console.stdout()
+    for table in console.run_tables(run):
+        screen.print(table)
+    screen.print(
+        f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} segments · "
+        f"seed {seed} · digest {run.digest}"
+    )
+    if out is not None:
+        results = plan.single(run, run.settings["name"], time.perf_counter() - started)
+        results.save(out)
+        report.save_single(results, out)
+        screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
+
+
+@app.command("report", epilog="Example: anabranch report results/nsdi12-fig7")
+def redraw(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of an earlier run.")],
+) -> None:
+    """Judge and draw again from a folder of results, without running anything."""
+    from anabranch.results import load, prepare_folder
+
+    results = load(folder)
+    prepare_folder(folder)
+    judgements = _write_report(results, folder)
+    _print_judgements(results, judgements, folder)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, with all keys and their defaults."""
+    typer.echo(_core.json_schema())
+
+
+def _write_report(results: Results, folder: Path) -> list[Judgement]:
+    from anabranch import gallery, report
+
+    if results.provenance["entry"] is None:
+        report.save_single(results, folder)
+        return []
+    return report.save_entry(gallery.entry(results.provenance["entry"]), results, folder)
+
+
+def _print_judgements(results: Results, judgements: Sequence[Judgement], folder: Path) -> None:
+    from anabranch import console
+
+    screen = console.stdout()
+    if judgements:
+        screen.print(console.claims_table(judgements))
+        about = results.provenance
+        screen.print(f"{len(about['runs'])} runs in {about['wall_s']:.1f} s")
+    screen.print(f"report: {folder / 'report.html'}", soft_wrap=True)

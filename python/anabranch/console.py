@@ -1,0 +1,143 @@
+"""What the command line prints: tables on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from anabranch import metrics
+from anabranch.claims import Judgement, Verdict
+from anabranch.estimates import number
+from anabranch.run import Progress as Step
+from anabranch.run import Run
+
+_COLOURS = {
+    Verdict.REPRODUCED: "green",
+    Verdict.PARTLY: "yellow",
+    Verdict.NOT_REPRODUCED: "red",
+    Verdict.NOT_APPLICABLE: "bright_black",
+}
+
+_PIPE_WIDTH = 160
+"""Width of tables that do not go to a terminal."""
+
+
+def stdout() -> Console:
+    """A console on standard output."""
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PIPE_WIDTH)
+    return console
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[Step], None]]:
+    """A progress bar on standard error, with rate and remaining time."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs · {task.fields[rate]} · remaining"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(label, total=None, rate="–")
+
+        def advance(step: Step) -> None:
+            elapsed = bar.tasks[task].elapsed or 0.0
+            rate = f"{step.virtual_s / elapsed:,.0f}× real time" if elapsed else "–"
+            bar.update(task, completed=step.done, total=step.total, rate=rate)
+
+        yield advance
+
+
+def claims_table(judgements: Sequence[Judgement]) -> Table:
+    """Claims with what was expected, what was measured, and the verdict."""
+    table = Table(show_lines=True, expand=True)
+    table.add_column("claim", overflow="fold", ratio=3)
+    table.add_column("source", overflow="fold", ratio=2)
+    table.add_column("expected", overflow="fold", ratio=3)
+    table.add_column("measured [95 % interval]", overflow="fold", ratio=5)
+    table.add_column("verdict", no_wrap=True)
+    for judgement in judgements:
+        colour = _COLOURS[judgement.verdict]
+        table.add_row(
+            _escaped(f"{judgement.claim.id}: {judgement.claim.statement}"),
+            _escaped(judgement.claim.source),
+            _escaped(judgement.claim.check),
+            _escaped(judgement.measured),
+            f"[{colour}]{judgement.verdict.words}[/{colour}]",
+        )
+    return table
+
+
+def run_tables(run: Run) -> list[Table]:
+    """A run in tables: its connections, and what every subflow carried."""
+    return [_connections_table(run), _subflows_table(run)]
+
+
+def _connections_table(run: Run) -> Table:
+    table = Table(title="Connections (after the warm-up; delays of blocks)", title_justify="left")
+    table.add_column("connection")
+    for heading in ("goodput Mbit/s", "window-limited", "reinjections", "blocks"):
+        table.add_column(heading, justify="right")
+    for heading in ("mean", "p50", "p95", "p99", "max"):
+        table.add_column(f"{heading} ms", justify="right")
+    table.add_column("state")
+    for index in range(run.connections.height):
+        row = metrics.connection_row(run, index)
+        delays = [row[f"delay_{name}_ms"] for name in ("mean", "p50", "p95", "p99", "max")]
+        table.add_row(
+            _escaped(row["connection"]),
+            number(row["goodput_mbps"]),
+            f"{row['window_limited_share'] * 100:.1f} %",
+            str(row["reinjections"]),
+            str(row["block_count"]),
+            *("–" if delay is None else number(delay) for delay in delays),
+            _state(row),
+        )
+    return table
+
+
+def _state(row: dict[str, object]) -> str:
+    spoken = "MPTCP" if row["is_mptcp"] else "TCP"
+    end = "failed" if row["failed"] else "completed" if row["completed"] else "open at the end"
+    return f"{spoken}, {end}"
+
+
+def _subflows_table(run: Run) -> Table:
+    table = Table(title="Subflows (whole run, payload octets)", title_justify="left")
+    for heading in ("connection", "path"):
+        table.add_column(heading)
+    for heading in ("sent", "received", "share", "retransmitted", "reinjected", "timeouts"):
+        table.add_column(heading, justify="right")
+    table.add_column("min RTT ms", justify="right")
+    for row in metrics.subflow_rows(run).iter_rows(named=True):
+        table.add_row(
+            _escaped(row["connection_name"]),
+            _escaped(row["path_name"]),
+            f"{row['octets_sent']:,}",
+            f"{row['octets_received']:,}",
+            f"{row['share'] * 100:.2f} %",
+            f"{row['octets_retransmitted']:,}",
+            f"{row['octets_reinjected']:,}",
+            str(row["timeouts"]),
+            number(row["min_rtt_ns"] / 1e6),
+        )
+    return table
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")

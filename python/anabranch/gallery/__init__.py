@@ -1,0 +1,36 @@
+"""Published results, one file each: what is run, what is claimed, what is drawn."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+
+from anabranch.errors import InputError
+from anabranch.plan import Entry
+
+_MODULES = {
+    "nsdi12-fig7": "nsdi12_fig7",
+    "cs244-bandwidth-ratio": "cs244_bandwidth_ratio",
+    "cs244-jitter": "cs244_jitter",
+    "nsdi12-fig4": "nsdi12_fig4",
+}
+
+
+def names() -> list[str]:
+    """Names of all entries."""
+    return list(_MODULES)
+
+
+def entry(name: str) -> Entry:
+    """The entry with a name.
+
+    Raises:
+        InputError: if there is none; names the nearest one.
+    """
+    if name not in _MODULES:
+        near = difflib.get_close_matches(name, _MODULES, n=1, cutoff=0.4)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise InputError(f'unknown entry "{name}"{hint} (valid: {", ".join(_MODULES)})')
+    found = import_module(f"{__name__}.{_MODULES[name]}").ENTRY
+    assert isinstance(found, Entry)
+    return found

@@ -1,0 +1,66 @@
+"""Where results come from: what ran, on what, and started how."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core
+
+
+def describe_host() -> dict[str, Any]:
+    """Version of the package, commit, command line, and the machine."""
+    return {
+        "version": _core.__version__,
+        "commit": commit(),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def commit() -> str | None:
+    """The commit of the source tree that this package was installed from, if it lies in one.
+
+    Ends in ``+changes`` if tracked files differ from it.
+    """
+    here = Path(__file__).resolve().parent
+    root = next((each for each in here.parents if _is_source_tree(each)), None)
+    if root is None:
+        return None
+    head = _git(root, "rev-parse", "--short=12", "HEAD")
+    if not head:
+        return None
+    changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    return f"{head}+changes" if changed else head
+
+
+def combined_digest(digests: list[str]) -> str:
+    """One digest, of 12 hexadecimal digits, for the digests of many runs."""
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:12]
+
+
+def _is_source_tree(folder: Path) -> bool:
+    return (folder / "crates" / "anabranch-py").is_dir() and (folder / ".git").exists()
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,257 @@
+"""A report: one HTML file that needs nothing else, and the figure beside it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+from matplotlib.figure import Figure
+
+from anabranch import figures
+from anabranch.claims import Judgement, Verdict, judge
+from anabranch.errors import InputError
+from anabranch.estimates import median, number
+from anabranch.plan import Entry, Overview, Panel, Parameter
+from anabranch.provenance import combined_digest
+from anabranch.results import Results
+from anabranch.single_run import panels as single_run_panels
+
+FIGURE_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a report: headings, and cells as text."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report says, ready to be laid out."""
+
+    id: str
+    title: str
+    question: str
+    results: Results
+    panels: Sequence[Panel]
+    judgements: Sequence[Judgement] = ()
+    parameters: Sequence[Parameter] = ()
+    references: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    overview: Table | None = None
+
+    def figure(self) -> Figure:
+        """All panels in one figure."""
+        return figures.compose(self.panels, self.results, self.title, FIGURE_COLUMNS)
+
+    def html(self) -> str:
+        """The report as the text of an HTML file."""
+        return _template().render(
+            report=self,
+            images=[_image(panel, self.results) for panel in self.panels],
+            counts=_counts(self.judgements),
+            octets=octets_per_subflow(self.results),
+            links=queues(self.results),
+            provenance=_provenance(self.results.provenance),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write ``report.html``, ``figure.svg``, ``figure.png`` and ``claims.json``.
+
+        Raises:
+            InputError: if the folder cannot be written.
+        """
+        figure = self.figure()
+        files = {
+            "report.html": self.html().encode(),
+            "figure.svg": figures.rendered(figure, "svg"),
+            "figure.png": figures.rendered(figure, "png"),
+            "claims.json": _json([judgement.as_json() for judgement in self.judgements]),
+        }
+        try:
+            for name, octets in files.items():
+                (folder / name).write_bytes(octets)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
+
+
+def overview_table(results: Results, overview: Overview) -> Table:
+    """All cells of a sweep with their metrics: medians over seeds and intervals."""
+    model = overview.coarse_model
+    headings = [*overview.factors.values(), *overview.metrics.values(), f"{overview.path} carried"]
+    headings += ["coarse model"] if model else []
+    rows = []
+    for cell in results.runs["cell"].unique(maintain_order=True):
+        runs = results.runs.filter(pl.col("cell") == cell)
+        first = runs.row(0, named=True)
+        row = [_text(first[factor]) for factor in overview.factors]
+        row += [_estimate(runs, metric) for metric in overview.metrics]
+        row.append(
+            _percent(float(median(results.values(f"share_{overview.path}", cell=cell)).value))
+        )
+        rows.append(tuple(row + ([model(first)] if model else [])))
+    return Table(tuple(headings), tuple(rows))
+
+
+def octets_per_subflow(results: Results) -> Table:
+    """What every subflow carried: medians over seeds."""
+    columns = {
+        "octets_sent": "MB sent",
+        "octets_received": "MB received",
+        "octets_retransmitted": "MB retransmitted",
+        "octets_reinjected": "MB reinjected",
+    }
+    counts = {"timeouts": "timeouts", "recoveries": "recoveries"}
+    keys = ["cell", "connection_name", "subflow", "path_name"]
+    medians = results.subflows.group_by(keys, maintain_order=True).agg(
+        *(pl.col(name).median() / 1e6 for name in columns),
+        *(pl.col(name).median() for name in counts),
+        pl.col("share").median(),
+    )
+    rows = tuple(
+        (
+            *(str(row[key]) for key in keys if key != "subflow"),
+            _percent(row["share"]),
+            *(number(row[name]) for name in columns),
+            *(f"{row[name]:g}" for name in counts),
+        )
+        for row in medians.iter_rows(named=True)
+    )
+    headings = ("cell", "connection", "path", "share", *columns.values(), *counts.values())
+    return Table(headings, rows)
+
+
+def queues(results: Results) -> Table:
+    """What happened in the queues of the links that carry data: medians over seeds."""
+    counts = {
+        "packets_in": "packets in",
+        "dropped_by_queue": "dropped by the queue",
+        "dropped_by_loss": "lost",
+        "queue_packets_max": "longest queue (packets)",
+    }
+    keys = ["cell", "path_name", "direction_name"]
+    medians = (
+        results.links.filter(pl.col("packets_in") > 0)
+        .group_by(keys, maintain_order=True)
+        .agg(*(pl.col(name).median() for name in counts))
+    )
+    rows = tuple(
+        (*(str(row[key]) for key in keys), *(f"{row[name]:.0f}" for name in counts))
+        for row in medians.iter_rows(named=True)
+    )
+    return Table(("cell", "path", "direction", *counts.values()), rows)
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("anabranch"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("report.html")
+
+
+def _image(panel: Panel, results: Results) -> str:
+    svg = figures.rendered(figures.alone(panel, results), "svg")
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+
+
+def _counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
+    verdicts = [judgement.verdict for judgement in judgements]
+    return [(verdict, verdicts.count(verdict)) for verdict in Verdict if verdict in verdicts]
+
+
+def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    shown = {key: value for key, value in about.items() if key not in ("runs", "entry")}
+    shown["runs"] = len(about["runs"])
+    shown["digest of all runs"] = combined_digest([run["digest"] for run in about["runs"]])
+    return [(key.replace("_", " "), _text(value)) for key, value in shown.items()]
+
+
+def _estimate(runs: pl.DataFrame, metric: str) -> str:
+    sample = runs[metric].drop_nulls().to_numpy()
+    return median(sample).text() if sample.size else "–"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value)
+    return str(value)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2f} %"
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def save_entry(entry: Entry, results: Results, folder: Path) -> list[Judgement]:
+    """Judge an entry's claims, write its report, and return the judgements.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    judgements = [judge(claim, results) for claim in entry.claims]
+    Report(
+        id=entry.id,
+        title=entry.title,
+        question=entry.question,
+        results=results,
+        panels=entry.panels,
+        judgements=judgements,
+        parameters=entry.parameters,
+        references=entry.references,
+        notes=entry.notes(results),
+        overview=overview_table(results, entry.overview),
+    ).save(folder)
+    return judgements
+
+
+def save_single(results: Results, folder: Path) -> None:
+    """Write the report of one run of a user's scenario.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    name = str(results.provenance["scenario"])
+    Report(
+        id=name,
+        title=name,
+        question=results.provenance["description"] or "One run of a scenario.",
+        results=results,
+        panels=single_run_panels(results),
+        overview=Table(
+            ("connection", "goodput (Mbit/s)", "blocks", "mean delay (ms)", "p95 (ms)", "p99 (ms)"),
+            tuple(
+                (
+                    row["connection"],
+                    number(row["goodput_mbps"]),
+                    str(row["block_count"]),
+                    *(
+                        "–" if row[key] is None else number(row[key])
+                        for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
+                    ),
+                )
+                for row in results.runs.iter_rows(named=True)
+            ),
+        ),
+    ).save(folder)

@@ -1,0 +1,233 @@
+"""Running scenarios: one, or many in parallel.
+
+A run is a pure function of version, scenario and seed: the same three give the same digest and
+the same numbers on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import polars as pl
+
+from anabranch import _core
+from anabranch.errors import InputError, IntegrityError
+from anabranch.scenario import Scenario
+
+_T = TypeVar("_T")
+
+_NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_OCTETS = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of a scenario.
+
+    The tables are polars frames; times are integers in nanoseconds of virtual time, sizes are
+    octets. `subflows` counts at the sender but for `octets_received`; `links` has two rows for
+    each path, direction 0 from server to client; `blocks` holds delivered blocks only; the two
+    tables of samples have a row for each subflow or connection in every sample interval.
+    """
+
+    toml: str
+    """The scenario, normalised: every default spelled out."""
+    seed: int
+    digest: str
+    """Of the trace of all segments; equal digests mean equal runs."""
+    virtual_ns: int
+    """Simulated time."""
+    segments: int
+    """Segments that entered a link."""
+    wall_s: float
+    connections: pl.DataFrame
+    subflows: pl.DataFrame
+    links: pl.DataFrame
+    blocks: pl.DataFrame
+    subflow_samples: pl.DataFrame
+    connection_samples: pl.DataFrame
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The normalised scenario as plain values."""
+        return tomllib.loads(self.toml)
+
+    @property
+    def path_names(self) -> list[str]:
+        """Names of the paths, in the order of the scenario."""
+        return [path["name"] for path in self.settings["path"]]
+
+    @property
+    def connection_names(self) -> list[str]:
+        """Names of the connections, in the order of the scenario."""
+        return [connection["name"] for connection in self.settings["connection"]]
+
+    @property
+    def warm_up_ns(self) -> int:
+        """Time at the beginning that metrics leave out."""
+        return nanoseconds(self.settings["warm_up"])
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be made."""
+
+    scenario: Scenario
+    seed: int
+    cell: str = ""
+    """Name of what the run belongs to, for whoever collects the results."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far many runs have come; handed to whoever displays it."""
+
+    done: int
+    total: int
+    virtual_s: float
+    """Simulated time of all runs that are done."""
+
+
+def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | None = None) -> Run:
+    """Run a scenario, given as an object or as the name of a TOML file.
+
+    Writes a capture of all links to the file `pcap` when it is given.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+        InputError: if a file cannot be read or written.
+        IntegrityError: if the run stopped before its end.
+    """
+    if isinstance(scenario, Scenario):
+        return run_toml(scenario.to_toml(), scenario.name, seed, pcap)
+    return run_toml(read_scenario(scenario), os.fspath(scenario), seed, pcap)
+
+
+def read_scenario(file: str | os.PathLike[str]) -> str:
+    """The text of a scenario file.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{file}: {(error.strerror or str(error)).lower()}; name a readable TOML file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 text; name a TOML file") from error
+
+
+def run_toml(toml: str, file: str, seed: int, pcap: str | None = None) -> Run:
+    """Run the scenario with the text `toml`; messages call it `file`."""
+    normalised = _core.validate(toml, file)
+    started = time.perf_counter()
+    try:
+        result = _core.run(toml, file, seed, pcap)
+    except OSError as error:
+        reason = re.sub(r" \(os error \d+\)$", "", str(error)).lower()
+        raise InputError(f"--pcap {reason}; name a file that can be written") from error
+    except RuntimeError as error:
+        raise IntegrityError(f"{file}: {error}") from error
+    wall_s = time.perf_counter() - started
+    tables = cast("Mapping[str, Mapping[str, tuple[str, bytes]]]", result["tables"])
+    return Run(
+        toml=normalised,
+        seed=seed,
+        digest=str(result["digest"]),
+        virtual_ns=cast("int", result["virtual_ns"]),
+        segments=cast("int", result["segments"]),
+        wall_s=wall_s,
+        **{name: frame(columns) for name, columns in tables.items()},
+    )
+
+
+def frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
+    """A frame of columns that are given as numpy type and raw octets."""
+    return pl.DataFrame(
+        {name: np.frombuffer(octets, dtype=dtype) for name, (dtype, octets) in columns.items()}
+    )
+
+
+def run_many(
+    jobs: Sequence[Job],
+    reduce: Callable[[Job, Run], _T],
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    workers: int | None = None,
+) -> list[_T]:
+    """Run `jobs` on all cores and return what `reduce` makes of each run, in the order of `jobs`.
+
+    The compiled core runs without Python's interpreter lock, so threads suffice. Only what
+    `reduce` returns is kept, which bounds the memory of a large sweep.
+
+    Raises:
+        ScenarioError: if a scenario is wrong; the other runs are abandoned.
+    """
+    results: list[_T | None] = [None] * len(jobs)
+    virtual_ns = 0
+
+    def work(job: Job) -> tuple[_T, int]:
+        made = run(job.scenario, job.seed)
+        return reduce(job, made), made.virtual_ns
+
+    with ThreadPoolExecutor(max_workers=workers or available_cores()) as pool:
+        indices = {pool.submit(work, job): index for index, job in enumerate(jobs)}
+        try:
+            for done, future in enumerate(_as_completed(indices), start=1):
+                results[indices[future]], of_this_run = future.result()
+                virtual_ns += of_this_run
+                if on_progress is not None:
+                    on_progress(Progress(done, len(jobs), virtual_ns / 1e9))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return cast("list[_T]", results)
+
+
+def _as_completed(futures: Iterable[Future[_T]]) -> Iterable[Future[_T]]:
+    """The futures as they complete; unlike the library's, wakes up for keyboard interrupts."""
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+        yield from done
+
+
+def available_cores() -> int:
+    """How many processor cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def nanoseconds(text: str) -> int:
+    """A duration in the form in which the core writes it, such as ``"5s"`` or ``"0.5ms"``."""
+    return _quantity(text, _NANOSECONDS)
+
+
+def octets(text: str) -> int:
+    """A size in the form in which the core writes it, such as ``"200KiB"``."""
+    return _quantity(text, _OCTETS)
+
+
+def _quantity(text: str, units: Mapping[str, int]) -> int:
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return round(float(number) * units[text[len(number) :].strip()])

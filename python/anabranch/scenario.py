@@ -1,0 +1,196 @@
+"""Scenarios as typed objects.
+
+The objects here only hold values and write them as TOML. The compiled core alone reads
+scenarios: it fills in defaults, checks values, and explains errors. A field that is `None` is
+left out of the TOML, so that the core's default holds; `anabranch schema` prints all keys with
+their defaults.
+
+Quantities are strings with a unit, as in the file: ``"8Mbit/s"``, ``"20ms"``, ``"54packets"``,
+``"200KiB"`` (1024 octets each; ``kB`` is 1000), ``"1%"``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+TomlTable = dict[str, Any]
+"""A TOML table as plain Python values."""
+
+
+def _key(name: str) -> Any:
+    """A required field that is called `name` in TOML."""
+    return dataclasses.field(metadata={"key": name})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reverse:
+    """The direction from client to server of a path.
+
+    Rate, delay and limit default to those of the forward direction, jitter and loss to zero.
+    """
+
+    rate: str | None = None
+    delay: str | None = None
+    limit: str | None = None
+    jitter: str | None = None
+    loss: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A change of a path at the time `at`, counted from the start of the run."""
+
+    at: str
+    rate: str | None = None
+    delay: str | None = None
+    jitter: str | None = None
+    loss: str | None = None
+    state: str | None = None
+    """``"up"``, ``"down"``, ``"suspend"`` or ``"resume"``."""
+    applies_to: str | None = None
+    """``"forward"``, ``"reverse"`` or ``"both"``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path:
+    """A path between client and server; its own fields describe the direction to the client."""
+
+    name: str
+    rate: str
+    delay: str
+    """One-way propagation delay."""
+    limit: str
+    """Of the queue: packets, octets, milliseconds or ``"infinite"``."""
+    jitter: str | None = None
+    """The delay varies uniformly by ± this much, forward only."""
+    jitter_model: str | None = None
+    """``"fifo"``, which keeps the order of packets, or ``"reordering"``."""
+    loss: str | None = None
+    """Probability of losing a packet, forward only."""
+    mtu: str | None = None
+    reverse: Reverse | None = None
+    changes: tuple[Change, ...] = dataclasses.field(default=(), metadata={"key": "change"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bulk:
+    """Data as fast as the connection takes it, without end or `size` octets."""
+
+    size: str | None = None
+
+    kind = "bulk"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """Blocks of equal size, written as fast as the connection takes them, each one timed."""
+
+    block_size: str | None = None
+    count: int | None = None
+
+    kind = "blocks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """A connection that the client opens over the first of `paths`.
+
+    Buffers are counted in payload octets at data level, so ``"32KiB"`` is a window of 32768
+    octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
+    """
+
+    workload: Bulk | Blocks
+    name: str | None = None
+    paths: tuple[str, ...] | None = None
+    protocol: str | None = None
+    direction: str | None = None
+    start: str | None = None
+    send_buffer: str | None = None
+    receive_buffer: str | None = None
+    congestion_control: str | None = None
+    scheduler: str | None = None
+    path_manager: str | None = None
+    opportunistic_retransmission: bool | None = None
+    penalisation: str | None = None
+    profile: str | None = None
+    nagle: bool | None = None
+    hystart: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """An experiment: paths between a client and a server, and the connections over them."""
+
+    name: str
+    duration: str
+    """Simulated time."""
+    paths: tuple[Path, ...] = _key("path")
+    connections: tuple[Connection, ...] = _key("connection")
+    description: str | None = None
+    warm_up: str | None = None
+    """Time at the beginning that metrics leave out."""
+    sample_interval: str | None = None
+
+    def to_toml(self) -> str:
+        """The scenario as the text of a TOML file."""
+        return "\n".join(_lines(_table(self))).strip() + "\n"
+
+    def starting_at(self, start: str) -> Scenario:
+        """The same scenario with every connection opened at the time `start`."""
+        connections = (dataclasses.replace(each, start=start) for each in self.connections)
+        return dataclasses.replace(self, connections=tuple(connections))
+
+
+def toml_keys(kind: type) -> dict[str, str]:
+    """The names in TOML of the fields of one of the classes here, by field name."""
+    return {field.name: field.metadata.get("key", field.name) for field in dataclasses.fields(kind)}
+
+
+def _table(value: Any) -> TomlTable:
+    """The dataclass instance `value` as a TOML table, without fields that were left out."""
+    table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks)) else {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if item != field.default:
+            table[field.metadata.get("key", field.name)] = _plain(item)
+    return table
+
+
+def _plain(item: Any) -> Any:
+    if dataclasses.is_dataclass(item):
+        return _table(item)
+    if isinstance(item, (tuple, list)):
+        return [_plain(each) for each in item]
+    return item
+
+
+def _lines(table: TomlTable, name: str = "") -> Iterator[str]:
+    """The lines of a TOML table: plain values first, or they would belong to the last table."""
+    tables = {key: value for key, value in table.items() if _is_table(value)}
+    for key, value in table.items():
+        if key not in tables:
+            yield f"{key} = {_literal(value)}"
+    for key, value in tables.items():
+        full = f"{name}.{key}" if name else key
+        is_array = isinstance(value, list)
+        for each in value if is_array else [value]:
+            yield ""
+            yield f"[[{full}]]" if is_array else f"[{full}]"
+            yield from _lines(each, full)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(each, dict) for each in value)
+    )
+
+
+def _literal(value: Any) -> str:
+    """A plain value in TOML, whose strings, integers and booleans are nearly those of JSON."""
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(each) for each in value)}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

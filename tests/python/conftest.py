@@ -1,0 +1,29 @@
+import pytest
+
+import anabranch
+
+WIFI = anabranch.Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+THREE_G = anabranch.Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets", jitter="50ms")
+
+
+def scenario(duration: str = "3s", **changes: object) -> anabranch.Scenario:
+    """A short run over WiFi and 3G."""
+    settings: dict[str, object] = {
+        "name": "main",
+        "send_buffer": "200KiB",
+        "receive_buffer": "200KiB",
+        "workload": anabranch.Blocks(block_size="8KiB"),
+    }
+    connection = anabranch.Connection(**(settings | changes))  # type: ignore[arg-type]
+    return anabranch.Scenario(
+        name="short",
+        duration=duration,
+        warm_up="1s",
+        paths=(WIFI, THREE_G),
+        connections=(connection,),
+    )
+
+
+@pytest.fixture(scope="session")
+def short_run() -> anabranch.Run:
+    return anabranch.run(scenario(), seed=1)

@@ -1,0 +1,104 @@
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+
+from anabranch.claims import Claim, Condition, Outcome, Verdict, judge, verdict
+from anabranch.estimates import Estimate
+from anabranch.results import NothingMeasured, Results
+
+NONE = pl.DataFrame()
+RESULTS = Results({}, {}, NONE, NONE, NONE, NONE, NONE)
+
+
+def condition(low: float, value: float, high: float, sign: str, threshold: float) -> Condition:
+    return Condition("x", Estimate(value, low, high, 5), sign, threshold)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sign", "outcome"),
+    [
+        (3.1, 3.3, "≥", Outcome.MET),
+        (2.7, 2.9, "≥", Outcome.VIOLATED),
+        (2.9, 3.1, "≥", Outcome.OPEN),
+        (2.9, 3.1, "≤", Outcome.OPEN),
+        (2.7, 2.9, "≤", Outcome.MET),
+        # An end that lies exactly on the threshold.
+        (3.0, 3.2, "≥", Outcome.MET),
+        (3.0, 3.2, ">", Outcome.OPEN),
+        (2.8, 3.0, "≤", Outcome.MET),
+        (2.8, 3.0, "<", Outcome.OPEN),
+        # An interval without width.
+        (3.0, 3.0, "≥", Outcome.MET),
+        (3.0, 3.0, ">", Outcome.VIOLATED),
+        (3.0, 3.0, "<", Outcome.VIOLATED),
+    ],
+)
+def test_outcome_looks_at_the_whole_interval(
+    low: float, high: float, sign: str, outcome: Outcome
+) -> None:
+    assert condition(low, (low + high) / 2, high, sign, 3.0).outcome is outcome
+
+
+MET = condition(4, 5, 6, "≥", 3)
+VIOLATED = condition(1, 2, 2.5, "≥", 3)
+OPEN = condition(2, 3.5, 4, "≥", 3)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([MET], Verdict.REPRODUCED),
+        ([MET, MET], Verdict.REPRODUCED),
+        ([VIOLATED], Verdict.NOT_REPRODUCED),
+        ([VIOLATED, VIOLATED], Verdict.NOT_REPRODUCED),
+        ([OPEN], Verdict.PARTLY),
+        ([MET, VIOLATED], Verdict.PARTLY),
+        ([MET, OPEN], Verdict.PARTLY),
+        ([VIOLATED, OPEN], Verdict.PARTLY),
+        ([], Verdict.NOT_APPLICABLE),
+    ],
+)
+def test_verdict(conditions: Sequence[Condition], expected: Verdict) -> None:
+    assert verdict(conditions) is expected
+
+
+def claim(conditions: Sequence[Condition], why_not: str | None = None) -> Claim:
+    return Claim("c", "It is so.", "somebody", "x ≥ 3", lambda _: conditions, lambda _: why_not)
+
+
+def test_a_failed_precondition_keeps_the_claim_from_being_judged() -> None:
+    judgement = judge(claim([VIOLATED], "3G carried nothing"), RESULTS)
+    assert judgement.verdict is Verdict.NOT_APPLICABLE
+    assert judgement.measured == "3G carried nothing"
+    assert judgement.as_json()["conditions"] == []
+
+
+def test_a_claim_about_nothing_is_not_applicable() -> None:
+    def measure(_: Results) -> list[Condition]:
+        raise NothingMeasured("no block was delivered")
+
+    judgement = judge(Claim("c", "s", "o", "k", measure), RESULTS)
+    assert (judgement.verdict, judgement.reason) == (
+        Verdict.NOT_APPLICABLE,
+        "no block was delivered",
+    )
+
+
+def test_json_has_what_readers_need() -> None:
+    found = judge(claim([MET]), RESULTS).as_json()
+    assert {"id", "source", "check", "measured", "verdict"} <= found.keys()
+    assert found["verdict"] == "reproduced"
+    assert found["measured"] == "x = 5.00 [4.00, 6.00] (≥ 3: met)"
+    assert found["conditions"][0]["ci95"] == [4, 6]
+
+
+def test_of_many_conditions_the_least_favourable_is_shown() -> None:
+    text = judge(claim([MET] * 4 + [VIOLATED]), RESULTS).measured
+    assert text == "4 of 5 met; least favourable: x = 2.00 [1.00, 2.50] (≥ 3: violated)"
+
+
+def test_margin_knows_the_direction() -> None:
+    assert condition(1, 2, 3, "≤", 4).margin == 0.5
+    assert condition(1, 2, 3, "≥", 4).margin == -0.5
+    assert condition(1, 2, 3, ">", 0).margin == 2

@@ -1,0 +1,197 @@
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from anabranch import gallery
+from anabranch.claims import Claim, Condition
+from anabranch.cli import run_command
+from anabranch.plan import Tier
+from anabranch.results import TABLES, Results
+from conftest import scenario
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "short.toml"
+    path.write_text(scenario("2s").to_toml())
+    return path
+
+
+def complaint(captured: Captured) -> str:
+    """The one line on standard error; nothing may be on standard output."""
+    out, err = captured.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"anabranch: [^\n]+\n", err), err
+    assert "Traceback" not in err
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("frobnicate", "frobnicate"),
+        ("reproduce", "ID"),
+        ("reproduce nsdi12-fig", 'unknown entry "nsdi12-fig"; did you mean "nsdi12-fig7"?'),
+        ("reproduce nsdi12-fig7 --seeds 0", "--seeds"),
+        ("reproduce nsdi12-fig7 --seeds many", "--seeds"),
+        ("reproduce nsdi12-fig7 --sedes 3", "--sedes"),
+        ("reproduce nsdi12-fig7 --out FILE/folder", "not a directory"),
+        ("run", "FILE.toml"),
+        ("run nowhere.toml", "nowhere.toml: no such file"),
+        ("run FILE --seed -1", "--seed"),
+        ("run FILE --seed 99999999999999999999", "--seed"),
+        ("run FILE --pcap nowhere/trace.pcapng", "--pcap nowhere/trace.pcapng: no such file"),
+        ("run FILE --out FILE/folder", "not a directory"),
+        ("report nowhere", "nowhere: no provenance.json"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(
+    arguments: str, words: str, file: Path, capsys: Captured
+) -> None:
+    assert run_command([word.replace("FILE", str(file)) for word in arguments.split()]) == 2
+    assert words.lower() in complaint(capsys).lower()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ('name = "wifi"', 'nam = "wifi"', ("path[0].nam", '"name"')),
+        ('rate = "8Mbit/s"', 'rate = "8"', ("path[0].rate", "8Mbit/s")),
+        ('rate = "8Mbit/s"', "rate = 8", ("path[0].rate", "8Mbit/s")),
+        ('rate = "8Mbit/s"', 'rate = "-8Mbit/s"', ("path[0].rate", "-8Mbit/s")),
+        ('limit = "54packets"', 'limit = "0packets"', ("path[0].limit", "0packets")),
+        ("[[connection]]", "[[connection]]\nscheduler = 'min_rt'", ("scheduler", '"min_rtt"')),
+        ("[[path]]", "[[path", ("line", "column")),
+    ],
+)
+def test_a_wrong_scenario_is_explained(
+    right: str, wrong: str, words: tuple[str, ...], file: Path, capsys: Captured
+) -> None:
+    text = file.read_text()
+    assert right in text
+    file.write_text(text.replace(right, wrong, 1))
+    assert run_command(["run", str(file)]) == 2
+    line = complaint(capsys)
+    assert all(word in line for word in (str(file), *words)), line
+
+
+def test_not_text_is_refused(file: Path, capsys: Captured) -> None:
+    file.write_bytes(b"\xff\xfe\x00")
+    assert run_command(["run", str(file)]) == 2
+    assert "not UTF-8" in complaint(capsys)
+
+
+def test_run_prints_goodput_delays_and_octets(file: Path, capsys: Captured) -> None:
+    assert run_command(["run", str(file), "--seed", "3"]) == 0
+    out = capsys.readouterr().out
+    for word in ("goodput", "p95 ms", "wifi", "3g", "share", "digest", "seed 3"):
+        assert word in out
+
+
+def test_run_writes_results_that_can_be_drawn_again(
+    file: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    out = tmp_path / "out"
+    trace = tmp_path / "trace.pcapng"
+    assert run_command(["run", str(file), "--out", str(out), "--pcap", str(trace)]) == 0
+    assert trace.stat().st_size > 0
+    report = (out / "report.html").read_text()
+    (out / "report.html").unlink()
+    assert run_command(["report", str(out)]) == 0
+    assert (out / "report.html").read_text() == report
+    assert str(out / "report.html") in capsys.readouterr().out
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make nsdi12-fig7 short."""
+    entry = gallery.entry("nsdi12-fig7")
+    short = dataclasses.replace(entry, quick=Tier("tiny", seeds=2, measured_s=3, warm_up_s=2))
+    monkeypatch.setattr(gallery, "entry", lambda name: short)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_reproduce_writes_everything(tmp_path: Path, capsys: Captured) -> None:
+    out = tmp_path / "out"
+    assert run_command(["reproduce", "nsdi12-fig7", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "E1.1-3g-slower" in printed
+    assert str(out / "report.html") in printed
+
+    claims = json.loads((out / "claims.json").read_text())
+    assert len(claims) == len(gallery.entry("nsdi12-fig7").claims)
+    verdicts = {"reproduced", "partly", "not_reproduced", "not_applicable"}
+    for claim in claims:
+        assert claim["verdict"] in verdicts
+        assert all(claim[key] for key in ("id", "source", "check", "measured"))
+
+    for name in ("provenance.json", "figure.svg", "figure.png", *(f"{t}.parquet" for t in TABLES)):
+        assert (out / name).stat().st_size > 0, name
+    assert len(list((out / "scenarios").glob("*.toml"))) == 32
+
+    html = (out / "report.html").read_text()
+    assert not re.search(r"""(src|href)=["'](?!data:)""", html), "nothing is fetched"
+    assert "E1.1-3g-slower" in html
+
+    files = {name: (out / name).read_bytes() for name in ("claims.json", "figure.svg")}
+    assert run_command(["report", str(out)]) == 0
+    assert {name: (out / name).read_bytes() for name in files} == files
+
+
+def test_strict_fails_on_claims_that_are_not_reproduced(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = gallery.entry("nsdi12-fig7")
+    tier = Tier("tiny", seeds=1, measured_s=3, warm_up_s=1)
+    cells = [cell for cell in entry.cells(tier) if cell.key.endswith("200kib_200kib_fifo")]
+    slower = entry.claims[0]
+    for claim, status in ((slower, 0), (impossible(slower), 1)):
+        short = dataclasses.replace(
+            entry,
+            quick=tier,
+            cells=lambda _: cells,
+            claims=(claim,),
+            panels=entry.panels[:1],
+            notes=lambda _: (),
+        )
+        monkeypatch.setattr(gallery, "entry", lambda _, short=short: short)
+        arguments = ["reproduce", "nsdi12-fig7", "--out", str(tmp_path), "--strict"]
+        assert run_command(arguments) == status
+        capsys.readouterr()
+
+
+def impossible(claim: Claim) -> Claim:
+    def measure(results: Results) -> list[Condition]:
+        return [dataclasses.replace(each, threshold=1e9) for each in claim.measure(results)]
+
+    return dataclasses.replace(claim, measure=measure)
+
+
+def test_list_names_all_entries(capsys: Captured) -> None:
+    assert run_command(["list"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in gallery.names())
+
+
+def test_schema_is_json(capsys: Captured) -> None:
+    assert run_command(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "Scenario"
+
+
+def test_help_has_an_example(capsys: Captured) -> None:
+    assert run_command(["reproduce", "--help"]) == 0
+    assert "Example:" in capsys.readouterr().out
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "anabranch", "--version"], capture_output=True, text=True, check=True
+    )
+    assert re.fullmatch(r"anabranch \d+\.\d+\.\d+\n", done.stdout)

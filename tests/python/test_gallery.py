@@ -1,0 +1,62 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from anabranch import _core, gallery
+from anabranch.errors import InputError
+
+ENTRIES = gallery.names()
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_cells_are_valid_and_told_apart(name: str) -> None:
+    entry = gallery.entry(name)
+    for tier in (entry.quick, entry.full):
+        cells = entry.cells(tier)
+        assert len({cell.key for cell in cells}) == len(cells)
+        assert len({tuple(cell.factors.items()) for cell in cells}) == len(cells)
+        for cell in cells:
+            assert re.fullmatch(r"[\w().-]+", cell.key), cell.key
+            _core.validate(cell.job(1).scenario.to_toml(), cell.key)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_tiers_are_as_large_as_promised(name: str) -> None:
+    entry = gallery.entry(name)
+    assert entry.id == name
+    assert entry.quick.seeds >= 5
+    assert entry.full.seeds >= 20
+    assert entry.full.measured_s >= 100
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_claims_and_parameters_have_sources(name: str) -> None:
+    entry = gallery.entry(name)
+    ids = [claim.id for claim in entry.claims]
+    assert len(set(ids)) == len(ids)
+    for claim in entry.claims:
+        assert claim.statement
+        assert claim.source
+        assert claim.check
+    assert all(parameter.source for parameter in entry.parameters)
+    assert entry.references
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_entry_has_a_page(name: str) -> None:
+    page = (ROOT / "docs" / "gallery" / f"{name}.md").read_text(encoding="utf-8")
+    assert f"anabranch reproduce {name}" in page
+
+
+def test_an_unknown_name_gets_the_nearest_one() -> None:
+    with pytest.raises(InputError, match='unknown entry "nsdi-fig7"; did you mean "nsdi12-fig7"'):
+        gallery.entry("nsdi-fig7")
+    with pytest.raises(InputError, match='unknown entry "zzz" '):
+        gallery.entry("zzz")
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.toml")), ids=lambda f: f.name)
+def test_examples_are_valid(file: Path) -> None:
+    _core.validate(file.read_text(encoding="utf-8"), file.name)

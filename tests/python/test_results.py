@@ -1,0 +1,75 @@
+from pathlib import Path
+
+import pytest
+
+from anabranch import Run
+from anabranch.errors import InputError
+from anabranch.plan import single, start_time
+from anabranch.results import TABLES, NothingMeasured, Results, load, prepare_folder
+
+
+@pytest.fixture
+def results(short_run: Run) -> Results:
+    return single(short_run, "short", 0.5)
+
+
+def test_a_folder_reads_back_as_it_was_written(results: Results, tmp_path: Path) -> None:
+    results.save(tmp_path / "new" / "folder")
+    again = load(tmp_path / "new" / "folder")
+    assert again.provenance == results.provenance
+    assert again.scenarios == results.scenarios
+    for name in TABLES:
+        assert getattr(again, name).equals(getattr(results, name)), name
+
+
+def test_saving_again_leaves_no_old_scenarios(results: Results, tmp_path: Path) -> None:
+    results.save(tmp_path)
+    (tmp_path / "scenarios" / "old.toml").touch()
+    results.save(tmp_path)
+    assert list(load(tmp_path).scenarios) == ["short"]
+
+
+def test_provenance_names_version_and_every_digest(results: Results, short_run: Run) -> None:
+    about = results.provenance
+    assert about["version"]
+    assert about["seeds"] == [1]
+    assert about["duration"] == "3s"
+    assert about["runs"] == [
+        {"cell": "short", "seed": 1, "digest": short_run.digest, "starts": ["0s"]}
+    ]
+
+
+def test_values_are_looked_up_by_factor(results: Results) -> None:
+    assert results.values("goodput_mbps", cell="short").size == 1
+    assert results.delays(cell="short").min() > 0
+    with pytest.raises(NothingMeasured, match="goodput_mbps was measured for cell = other"):
+        results.values("goodput_mbps", cell="other")
+    with pytest.raises(NothingMeasured, match="no block"):
+        results.delays(cell="other")
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no provenance\.json in it"):
+        load(tmp_path)
+
+
+def test_a_damaged_table_is_refused(results: Results, tmp_path: Path) -> None:
+    results.save(tmp_path)
+    (tmp_path / "runs.parquet").write_bytes(b"not parquet")
+    with pytest.raises(InputError) as caught:
+        load(tmp_path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="name a folder that can be written"):
+        prepare_folder(tmp_path / "file" / "folder")
+
+
+def test_start_times_spread_over_200_ms() -> None:
+    starts = [int(start_time(seed).removesuffix("us")) for seed in range(1, 21)]
+    assert len(set(starts)) == 20
+    assert min(starts) >= 0
+    assert max(starts) < 200_000
+    assert max(starts) - min(starts) > 150_000

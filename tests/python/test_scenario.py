@@ -1,0 +1,140 @@
+import dataclasses
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import anabranch
+from anabranch import _core
+from anabranch.scenario import (
+    Blocks,
+    Bulk,
+    Change,
+    Connection,
+    Path,
+    Reverse,
+    Scenario,
+    toml_keys,
+)
+from conftest import THREE_G, WIFI, scenario
+
+SCHEMA: dict[str, Any] = json.loads(_core.json_schema())
+
+
+def table(kind: str) -> dict[str, Any]:
+    return SCHEMA if kind == "Scenario" else SCHEMA["$defs"][kind]
+
+
+@pytest.mark.parametrize("kind", [Scenario, Path, Reverse, Change, Connection])
+def test_fields_are_those_of_the_schema(kind: type) -> None:
+    expected = table(kind.__name__)
+    assert set(toml_keys(kind).values()) == set(expected["properties"])
+    required = {
+        field.metadata.get("key", field.name)
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING
+    }
+    assert required == set(expected.get("required", []))
+
+
+def test_workloads_together_have_the_fields_of_the_schema() -> None:
+    fields = {"kind", *toml_keys(Bulk), *toml_keys(Blocks)}
+    assert fields == set(table("Workload")["properties"])
+
+
+def full() -> Scenario:
+    path = Path(
+        name="wifi",
+        rate="8Mbit/s",
+        delay="10ms",
+        limit="80ms",
+        jitter="2ms",
+        jitter_model="reordering",
+        loss="0.5%",
+        mtu="1400B",
+        reverse=Reverse(rate="1Mbit/s", delay="12ms", limit="infinite", jitter="1ms", loss="1%"),
+        changes=(
+            Change(at="10s", state="down"),
+            Change(at="20s", state="up", rate="2Mbit/s", applies_to="forward"),
+        ),
+    )
+    connection = Connection(
+        name="main",
+        paths=("3g", "wifi"),
+        protocol="mptcp",
+        direction="upload",
+        start="1s",
+        send_buffer="200KiB",
+        receive_buffer="200kB",
+        congestion_control="new_reno",
+        scheduler="min_rtt",
+        path_manager="single",
+        opportunistic_retransmission=True,
+        penalisation="nsdi12",
+        profile="rfc",
+        nagle=False,
+        hystart=True,
+        workload=Blocks(block_size="16KiB", count=100),
+    )
+    tcp = Connection(name="bulk", paths=("3g",), protocol="tcp", workload=Bulk(size="16MiB"))
+    return Scenario(
+        name='full "of" everything',
+        description="all keys\nare written",
+        duration="100s",
+        warm_up="5s",
+        sample_interval="50ms",
+        paths=(path, THREE_G),
+        connections=(connection, tcp),
+    )
+
+
+def test_every_field_reaches_the_core_unchanged() -> None:
+    written = tomllib.loads(full().to_toml())
+    normalised = tomllib.loads(_core.validate(full().to_toml(), "full.toml"))
+
+    def contained(part: Any, whole: Any) -> None:
+        if isinstance(part, dict):
+            for key in part:
+                contained(part[key], whole[key])
+        elif isinstance(part, list):
+            assert len(part) == len(whole)
+            for one, other in zip(part, whole, strict=True):
+                contained(one, other)
+        else:
+            assert part == whole
+
+    contained(written, normalised)
+
+
+def test_what_is_left_out_is_not_written() -> None:
+    assert WIFI.reverse is None
+    text = Scenario(
+        name="a", duration="1s", paths=(WIFI,), connections=(Connection(workload=Bulk()),)
+    ).to_toml()
+    assert text == (
+        'name = "a"\nduration = "1s"\n\n'
+        '[[path]]\nname = "wifi"\nrate = "8Mbit/s"\ndelay = "10ms"\nlimit = "54packets"\n\n'
+        '[[connection]]\n\n[connection.workload]\nkind = "bulk"\n'
+    )
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_survives(text: str) -> None:
+    written = dataclasses.replace(scenario(), description=text).to_toml()
+    assert tomllib.loads(written)["description"] == text
+
+
+def test_a_wrong_scenario_is_explained_by_the_core() -> None:
+    wrong = dataclasses.replace(scenario(), duration="3")
+    with pytest.raises(anabranch.ScenarioError, match="duration") as caught:
+        anabranch.run(wrong)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_starting_at_moves_every_connection() -> None:
+    moved = full().starting_at("7ms")
+    assert [each.start for each in moved.connections] == ["7ms", "7ms"]
+    assert moved.paths == full().paths
