@@ -43,7 +43,9 @@ pub struct Counters {
     pub out_resets: u64,
     /// Challenge ACKs sent. RFC 5961.
     pub challenge_acks: u64,
-    /// Scheduler decisions that named an unusable subflow.
+    /// Copies of data that the scheduler wanted on several subflows, in segments.
+    pub copies: u64,
+    /// Scheduler decisions that could not be carried out, or would have halted the connection.
     pub bad_decisions: u64,
 }
 
@@ -73,6 +75,7 @@ impl Counters {
             checksum_errors: self.checksum_errors + other.checksum_errors,
             out_resets: self.out_resets + other.out_resets,
             challenge_acks: self.challenge_acks + other.challenge_acks,
+            copies: self.copies + other.copies,
             bad_decisions: self.bad_decisions + other.bad_decisions,
         }
     }

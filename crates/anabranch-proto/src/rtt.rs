@@ -11,6 +11,7 @@ pub struct RttEstimator {
     srtt: Option<Duration>,
     rttvar: Duration,
     min_rtt: Duration,
+    min_srtt: Duration,
     latest: Duration,
     backoff: u32,
 }
@@ -23,6 +24,7 @@ impl RttEstimator {
             srtt: None,
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
+            min_srtt: Duration::MAX,
             latest: Duration::ZERO,
             backoff: 0,
         }
@@ -45,6 +47,7 @@ impl RttEstimator {
                 self.srtt = Some((srtt * 7 + rtt) / 8);
             }
         }
+        self.min_srtt = self.min_srtt.min(self.srtt.expect("just set"));
         self.backoff = 0;
     }
 
@@ -61,6 +64,11 @@ impl RttEstimator {
     /// Smallest sample; [`Duration::MAX`] before the first.
     pub fn min_rtt(&self) -> Duration {
         self.min_rtt
+    }
+
+    /// Smallest smoothed round-trip time; [`Duration::MAX`] before the first sample.
+    pub fn min_srtt(&self) -> Duration {
+        self.min_srtt
     }
 
     /// The latest sample.

@@ -36,6 +36,15 @@ pub enum TraceKind {
         /// A remedy asked for it (opportunistic retransmission), not a timeout.
         opportunistic: bool,
     },
+    /// New data that the scheduler wants on several subflows goes out on one more.
+    Copied {
+        /// The subflow that now carries it too.
+        subflow: SubflowId,
+        /// First data sequence number.
+        data_seq: DataSeq,
+        /// Octets.
+        len: u32,
+    },
     /// A remedy had the congestion window of a subflow reduced.
     Penalised {
         /// The subflow.
@@ -48,6 +57,7 @@ pub enum TraceKind {
         /// The subflow that could have sent.
         subflow: SubflowId,
     },
-    /// A scheduler named a subflow that does not exist or cannot send.
+    /// A scheduler named a subflow that does not exist or cannot send, or would have waited for
+    /// ever.
     BadDecision,
 }

@@ -48,6 +48,8 @@ pub struct SubflowView {
     pub rttvar: Duration,
     /// Smallest round-trip time seen; [`Duration::MAX`] before the first sample.
     pub min_rtt: Duration,
+    /// Smallest *smoothed* round-trip time; [`Duration::MAX`] before the first sample.
+    pub min_srtt: Duration,
     /// Octets acknowledged since the last loss, or between the last two if that is more: how
     /// well the path has done lately. Khalili et al., CoNEXT 2012.
     pub loss_interval: u64,
@@ -104,6 +106,29 @@ impl SubflowSet {
         self.0 &= !(1 << slot);
     }
 
+    /// Add all members of `other`.
+    pub fn extend(&mut self, other: SubflowSet) {
+        self.0 |= other.0;
+    }
+
+    /// The members that `other` has too.
+    #[must_use]
+    pub fn and(self, other: SubflowSet) -> Self {
+        SubflowSet(self.0 & other.0)
+    }
+
+    /// The slots of the members, in order.
+    pub fn slots(self) -> impl Iterator<Item = u8> {
+        let mut left = self.0;
+        core::iter::from_fn(move || {
+            let slot = left.trailing_zeros() as u8;
+            (left != 0).then(|| {
+                left &= left - 1;
+                slot
+            })
+        })
+    }
+
     /// Have the two sets a member in common?
     pub fn intersects(self, other: SubflowSet) -> bool {
         self.0 & other.0 != 0
@@ -153,6 +178,7 @@ pub(crate) mod tests {
             srtt: Some(Duration::from_millis(srtt_ms)),
             rttvar: Duration::ZERO,
             min_rtt: Duration::from_millis(srtt_ms),
+            min_srtt: Duration::from_millis(srtt_ms),
             loss_interval: 0,
         }
     }
@@ -163,5 +189,8 @@ pub(crate) mod tests {
         set.insert(31);
         set.remove(3);
         assert!(set.contains(31) && !set.contains(3) && !set.is_empty());
+        set.extend(SubflowSet::of(7));
+        assert!(set.slots().eq([7, 31]));
+        assert!(set.and(SubflowSet::of(7)).slots().eq([7]));
     }
 }

@@ -5,14 +5,14 @@ use anabranch_proto::path_manager::{FullMesh, PathManager, Single};
 use anabranch_proto::remedy::{
     OpportunisticRetransmission, Penalisation, PenalisationForm, Remedy,
 };
-use anabranch_proto::scheduler::MinRtt;
-use anabranch_proto::{ConnectionId, Endpoint, Event, SubflowStats, congestion};
+use anabranch_proto::scheduler::{Blest, BlestRule, Ecf, MinRtt, Redundant, RoundRobin};
+use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats, congestion};
 use anabranch_wire::{Endpoint as Address, Instant, Piece};
 
 use std::sync::Arc;
 
 use crate::scenario::{
-    self, CongestionControlName, Direction, PathManagerName, SchedulerName, Workload,
+    self, CongestionControlName, Direction, PathManagerName, Scheduler, Workload,
 };
 use crate::topology::{self, Side};
 use crate::workload::{Blocks, Bulk, Sender, Sink, Socket};
@@ -26,6 +26,8 @@ pub(crate) struct App {
     pub(crate) failed: bool,
     /// Totals of subflows that no longer exist.
     pub(crate) past_subflows: Vec<SubflowStats>,
+    /// Totals of the connection when it ended.
+    pub(crate) past: Option<ConnectionStats>,
     start: Option<Instant>,
     config: ConnectionConfig,
 }
@@ -112,8 +114,14 @@ impl Host {
             match event {
                 Event::Connected | Event::Accepted | Event::Writable => self.write(now, index),
                 Event::Readable => self.read(now, index, id),
-                Event::Closed => self.apps[index].closed = true,
-                Event::Failed(_) => self.apps[index].failed = true,
+                Event::Closed => {
+                    self.apps[index].closed = true;
+                    self.apps[index].past = self.endpoint.connection_stats(now, id);
+                }
+                Event::Failed(_) => {
+                    self.apps[index].failed = true;
+                    self.apps[index].past = self.endpoint.connection_stats(now, id);
+                }
                 Event::SubflowClosed(subflow) => {
                     let mut subflows = self.endpoint.subflow_stats(id);
                     if let Some(last) = subflows.find(|stats| stats.view.id == subflow) {
@@ -181,6 +189,7 @@ impl App {
             closed: false,
             failed: false,
             past_subflows: Vec::new(),
+            past: None,
             start: (side == Side::Client).then_some(Instant::ZERO + connection.start),
             config: config(side, scenario, connection),
         }
@@ -213,9 +222,7 @@ fn config(
         receive_buffer: connection.receive_buffer.as_u64(),
         local_addresses,
         congestion_control: congestion_control(connection),
-        scheduler: match connection.scheduler {
-            SchedulerName::MinRtt => Arc::new(|| Box::new(MinRtt)),
-        },
+        scheduler: scheduler(connection),
         remedies: remedies(connection),
         path_manager: match connection.path_manager {
             PathManagerName::FullMesh => Arc::new(|| Box::new(FullMesh::default())),
@@ -228,7 +235,7 @@ fn config(
 fn congestion_control(
     connection: &scenario::Connection,
 ) -> anabranch_proto::config::CongestionControlFactory {
-    use congestion::{Cubic, Lia, NewReno};
+    use congestion::{Balia, Cubic, Lia, NewReno, Olia, WVegas};
     match (connection.congestion_control, connection.hystart) {
         (CongestionControlName::NewReno, false) => Arc::new(|start| Box::new(NewReno::new(start))),
         (CongestionControlName::NewReno, true) => {
@@ -240,6 +247,33 @@ fn congestion_control(
         }
         (CongestionControlName::Lia, false) => Arc::new(|start| Box::new(Lia::new(start))),
         (CongestionControlName::Lia, true) => Arc::new(|start| Box::new(Lia::with_hystart(start))),
+        (CongestionControlName::Olia, false) => Arc::new(|start| Box::new(Olia::new(start))),
+        (CongestionControlName::Olia, true) => {
+            Arc::new(|start| Box::new(Olia::with_hystart(start)))
+        }
+        (CongestionControlName::Balia, false) => Arc::new(|start| Box::new(Balia::new(start))),
+        (CongestionControlName::Balia, true) => {
+            Arc::new(|start| Box::new(Balia::with_hystart(start)))
+        }
+        (CongestionControlName::Wvegas, _) => Arc::new(|start| Box::new(WVegas::new(start))),
+    }
+}
+
+fn scheduler(connection: &scenario::Connection) -> anabranch_proto::config::SchedulerFactory {
+    match connection.scheduler {
+        Scheduler::MinRtt => Arc::new(|| Box::new(MinRtt)),
+        Scheduler::RoundRobin { num_segments, cwnd_limited } => {
+            Arc::new(move || Box::new(RoundRobin::new(num_segments.get(), cwnd_limited)))
+        }
+        Scheduler::Redundant => Arc::new(|| Box::new(Redundant)),
+        Scheduler::Blest(rule) => {
+            let rule = match rule {
+                scenario::BlestRule::Linux => BlestRule::Linux,
+                scenario::BlestRule::Paper { step } => BlestRule::Paper { step: step.as_f64() },
+            };
+            Arc::new(move || Box::new(Blest::new(rule)))
+        }
+        Scheduler::Ecf { beta } => Arc::new(move || Box::new(Ecf::new(beta.as_f64()))),
     }
 }
 

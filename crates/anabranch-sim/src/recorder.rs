@@ -238,6 +238,8 @@ impl<'a> Recorder<'a> {
                 ("measured_ns", Count),
                 ("window_limited_ns", Count),
                 ("reinjections", Count),
+                ("copies", Count),
+                ("bad_decisions", Count),
                 ("corrupt_octets", Count),
             ],
         );
@@ -246,6 +248,7 @@ impl<'a> Recorder<'a> {
             let (sender, receiver) = self.ends(hosts, index);
             let (host, _) = self.hosts(hosts, index);
             let stats = sender.id.and_then(|id| host.endpoint.connection_stats(now, id));
+            let stats = stats.or(sender.past);
             let received = receiver.sink.received();
             table.push([
                 index as u64,
@@ -258,6 +261,8 @@ impl<'a> Recorder<'a> {
                 measured.as_nanos(),
                 stats.map_or(0, |stats| stats.window_limited.as_nanos()),
                 stats.map_or(0, |stats| stats.reinjections),
+                stats.map_or(0, |stats| stats.copies),
+                stats.map_or(0, |stats| stats.bad_decisions),
                 receiver.sink.corrupt(),
             ]);
         }

@@ -44,7 +44,7 @@ struct Parameters {
 }
 
 fn parameters() -> impl Strategy<Value = Parameters> {
-    let control = prop::sample::select(vec!["lia", "new_reno", "cubic"]);
+    let control = prop::sample::select(vec!["lia", "new_reno", "cubic", "olia", "balia", "wvegas"]);
     (0u32..6, 0u32..60, any::<bool>(), 5_000u32..400_000, 2u32..100, any::<[bool; 2]>(), control)
         .prop_map(|(loss, jitter_ms, reordering, buffer, limit, [remedies, upload], control)| {
             Parameters { loss, jitter_ms, reordering, buffer, limit, remedies, upload, control }

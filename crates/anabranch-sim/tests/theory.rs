@@ -23,7 +23,7 @@ fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
         ("10Mbit/s", "100ms", "250kB", 10e6),
     ];
     for (rate, delay, limit, bits) in links {
-        for control in ["new_reno", "cubic", "lia"] {
+        for control in ["new_reno", "cubic", "lia", "olia", "balia"] {
             let connection = format!("congestion_control = \"{control}\"");
             let outcome = run(&one_path(rate, delay, limit, &connection), 1);
             let utilisation = goodput(&outcome) * 1500.0 / 1448.0 / bits;
@@ -34,6 +34,20 @@ fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
             assert!(total * 1500.0 / 1448.0 <= bits, "{control} on {rate}, {delay}: {total}");
         }
     }
+}
+
+#[test]
+fn wvegas_fills_a_clean_link_and_keeps_ten_segments_in_its_queue() {
+    // Cao et al., ICNP 2012: alone, a subflow's share of the backlog is all of it, 10 segments.
+    let outcome =
+        run(&one_path("100Mbit/s", "10ms", "250kB", "congestion_control = \"wvegas\""), 1);
+    let utilisation = goodput(&outcome) * 1500.0 / 1448.0 / 100e6;
+    assert!(utilisation >= 0.95, "{utilisation:.3}");
+    assert_eq!(column(&outcome, "links", "dropped_by_queue"), [0, 0]);
+    let queued = column(&outcome, "subflow_samples", "queue_packets");
+    let steady = &queued[queued.len() / 2..];
+    let mean = steady.iter().sum::<u64>() as f64 / steady.len() as f64;
+    assert!((8.0..=14.0).contains(&mean), "{mean:.1} packets");
 }
 
 #[test]

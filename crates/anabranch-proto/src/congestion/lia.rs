@@ -2,25 +2,16 @@
 //! RFC 6356; Wischik et al., NSDI 2011.
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
-    new_reno,
+    AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
+    Window, coupled, new_reno,
 };
-use crate::view::{SubflowView, Usability};
+use crate::view::SubflowView;
 
 /// LIA for one subflow.
 #[derive(Clone, Debug)]
 pub struct Lia {
     window: Window,
     hystart: Option<HyStart>,
-}
-
-/// A subflow as the coupled increase sees it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Coupled {
-    /// Congestion window in octets.
-    pub(super) cwnd: f64,
-    /// Smoothed round-trip time in seconds.
-    pub(super) rtt: f64,
 }
 
 /// The aggressiveness factor of RFC 6356 §3:
@@ -60,21 +51,12 @@ impl Lia {
         me: usize,
         peers: &[SubflowView],
     ) -> f64 {
-        let own = Coupled { cwnd: self.window.cwnd() as f64, rtt: sample.srtt.as_secs_f64() };
-        let subflows = || {
-            let others = peers.iter().enumerate().filter(|(index, _)| *index != me);
-            std::iter::once(own).chain(others.filter_map(|(_, view)| coupled(view)))
-        };
+        let cwnd = self.window.cwnd();
+        let own = Coupled::own(cwnd, sample, me, peers);
+        let subflows = || coupled::subflows(own, me, peers);
         let total = subflows().map(|subflow| subflow.cwnd).sum();
-        increase(acked, self.window.mss(), self.window.cwnd(), total, alpha(subflows()))
+        increase(acked, self.window.mss(), cwnd, total, alpha(subflows()))
     }
-}
-
-/// Subflows count once they carry data and have a round-trip time.
-fn coupled(view: &SubflowView) -> Option<Coupled> {
-    let live = matches!(view.usability, Usability::Usable | Usability::PotentiallyFailed);
-    let rtt = view.srtt.filter(|rtt| live && !rtt.is_zero())?;
-    Some(Coupled { cwnd: view.cwnd as f64, rtt: rtt.as_secs_f64() })
 }
 
 impl CongestionControl for Lia {
@@ -96,15 +78,7 @@ impl CongestionControl for Lia {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
         // RFC 6356 §2: the decrease is that of standard TCP, per subflow.
-        match *event {
-            CongestionEvent::Recovery { flight_size, .. } => self.window.reduce(flight_size, 0.5),
-            CongestionEvent::Timeout { flight_size, first, .. } => {
-                self.window.collapse(flight_size, 0.5, first);
-            }
-            _ => {
-                self.window.on_common_event(event);
-            }
-        }
+        self.window.on_event(event, new_reno::DECREASE);
     }
 
     fn on_external_reduction(&mut self, reduction: ExternalReduction) {
@@ -115,11 +89,12 @@ impl CongestionControl for Lia {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::coupled::tests::same;
 
     const MSS: u32 = 1000;
 
-    fn same(n: usize, cwnd: f64, rtt: f64) -> impl Iterator<Item = Coupled> {
-        std::iter::repeat_n(Coupled { cwnd, rtt }, n)
+    fn path(cwnd: f64, rtt: f64) -> Coupled {
+        Coupled { cwnd, rtt, loss_interval: 0.0 }
     }
 
     #[test]
@@ -154,7 +129,7 @@ mod tests {
     #[test]
     fn no_subflow_grows_faster_than_new_reno_would() {
         // RFC 6356 §3: the min() protects a subflow with a small window beside a fast one.
-        let paths = [Coupled { cwnd: 2_000.0, rtt: 0.3 }, Coupled { cwnd: 90_000.0, rtt: 0.01 }];
+        let paths = [path(2_000.0, 0.3), path(90_000.0, 0.01)];
         let alpha = alpha(paths.into_iter());
         for path in paths {
             let reno = new_reno::increase(1_000, MSS, path.cwnd as u64);
@@ -166,7 +141,7 @@ mod tests {
     fn two_unequal_paths_by_hand() {
         // w = 10, 20 segments; rtt = 0.1, 0.2 s. Σw/rtt = 200; max(w/rtt²) = 1000;
         // alpha = 30·1000/200² = 0.75.
-        let paths = [Coupled { cwnd: 10.0, rtt: 0.1 }, Coupled { cwnd: 20.0, rtt: 0.2 }];
+        let paths = [path(10.0, 0.1), path(20.0, 0.2)];
         assert!((alpha(paths.into_iter()) - 0.75).abs() < 1e-12);
     }
 }

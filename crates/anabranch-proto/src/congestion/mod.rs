@@ -3,17 +3,26 @@
 //! The arithmetic of each algorithm is in small functions without state; the objects apply it.
 //! Windows are counted in octets, and grow in whole segments.
 
+mod balia;
+mod coupled;
 mod cubic;
 mod hystart;
 mod lia;
 mod new_reno;
+mod olia;
 mod window;
+mod wvegas;
 
+pub use balia::Balia;
 pub use cubic::Cubic;
 pub use hystart::HyStart;
 pub use lia::Lia;
 pub use new_reno::NewReno;
+pub use olia::Olia;
 pub use window::Window;
+pub use wvegas::WVegas;
+
+use coupled::Coupled;
 
 use core::fmt::Debug;
 

@@ -12,6 +12,9 @@ pub struct NewReno {
     hystart: Option<HyStart>,
 }
 
+/// What a loss leaves of the window. RFC 5681 §3.1.
+pub(super) const DECREASE: f64 = 0.5;
+
 /// Octets by which an acknowledgement of `acked` octets grows a window of `cwnd` octets in
 /// congestion avoidance: one segment per window. RFC 5681 §3.1.
 pub(super) fn increase(acked: u64, mss: u32, cwnd: u64) -> f64 {
@@ -47,15 +50,7 @@ impl CongestionControl for NewReno {
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
-        match *event {
-            CongestionEvent::Recovery { flight_size, .. } => self.window.reduce(flight_size, 0.5),
-            CongestionEvent::Timeout { flight_size, first, .. } => {
-                self.window.collapse(flight_size, 0.5, first);
-            }
-            _ => {
-                self.window.on_common_event(event);
-            }
-        }
+        self.window.on_event(event, DECREASE);
     }
 
     fn on_external_reduction(&mut self, reduction: ExternalReduction) {

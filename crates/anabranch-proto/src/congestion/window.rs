@@ -17,6 +17,8 @@ pub struct Window {
 
 /// RFC 5681 §3.1: ssthresh is at least two segments.
 const MIN_SSTHRESH_SEGMENTS: u64 = 2;
+/// What [`Window::shrink_to`] leaves: two segments draw an acknowledgement without delay.
+const MIN_CWND_SEGMENTS: u64 = 2;
 
 impl Window {
     /// The initial window, in slow start.
@@ -54,6 +56,18 @@ impl Window {
     /// Leave slow start here.
     pub fn end_slow_start(&mut self) {
         self.ssthresh = self.cwnd;
+    }
+
+    /// Shrink to `octets`, in whole segments and at least two. The threshold stays.
+    pub fn shrink_to(&mut self, octets: u64) {
+        let floor = MIN_CWND_SEGMENTS * u64::from(self.mss);
+        self.cwnd = self.cwnd.min(self.segments(octets).max(floor));
+        self.credit = 0.0;
+    }
+
+    /// A later slow start is to reach three quarters of the present window at least. RFC 2861 §3.1.
+    pub fn remember_window(&mut self) {
+        self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
     }
 
     /// Slow start: grow by what was acknowledged, up to the threshold; returns the octets that
@@ -103,6 +117,20 @@ impl Window {
         self.credit = 0.0;
     }
 
+    /// All events, for algorithms that keep nothing beside the window: a loss leaves `factor` of
+    /// what was outstanding. RFC 5681 §3.1.
+    pub fn on_event(&mut self, event: &CongestionEvent, factor: f64) {
+        match *event {
+            CongestionEvent::Recovery { flight_size, .. } => self.reduce(flight_size, factor),
+            CongestionEvent::Timeout { flight_size, first, .. } => {
+                self.collapse(flight_size, factor, first);
+            }
+            _ => {
+                self.on_common_event(event);
+            }
+        }
+    }
+
     /// Events that all loss-based algorithms treat alike; says whether this was one.
     pub fn on_common_event(&mut self, event: &CongestionEvent) -> bool {
         match *event {
@@ -117,7 +145,7 @@ impl Window {
                 // halve once for each timeout that passed, down to it.
                 let restart = self.initial.min(self.cwnd);
                 let periods = idle.as_nanos() / rto.as_nanos().max(1);
-                self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+                self.remember_window();
                 self.cwnd = (self.cwnd >> periods.min(63)).max(restart);
             }
             CongestionEvent::MssChanged { mss } => {

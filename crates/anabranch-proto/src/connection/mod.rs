@@ -5,6 +5,7 @@ mod handshake;
 mod input;
 mod mapping;
 mod recv_queue;
+mod schedule;
 mod send_queue;
 mod stats;
 mod transmit;
@@ -106,6 +107,10 @@ pub(crate) struct Connection {
     send_blocked: bool,
     /// Remedies have been asked since anything changed.
     remedies_asked: bool,
+    /// How often a subflow had room and nothing that it was allowed to send.
+    blocked: u64,
+    /// The subflows that the scheduler last wanted copies of new data on.
+    last_copies: SubflowSet,
     window_limited: stats::Stopwatch,
     events: VecDeque<Event>,
     readable: bool,
@@ -169,6 +174,8 @@ impl Connection {
             bare_fin_due: false,
             send_blocked: false,
             remedies_asked: false,
+            blocked: 0,
+            last_copies: SubflowSet::EMPTY,
             window_limited: stats::Stopwatch::default(),
             events: VecDeque::new(),
             readable: false,

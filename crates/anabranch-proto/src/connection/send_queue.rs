@@ -22,6 +22,9 @@ pub(crate) struct SendQueue {
     mapped: VecDeque<Mapped>,
     /// Starts of segments that must go out again; may be stale.
     reinjections: VecDeque<u64>,
+    /// The subflows that may still owe copies, and the offset before which each owes none.
+    owing: SubflowSet,
+    cursors: [u64; SubflowSet::CAPACITY],
 }
 
 /// A run of data that was sent on at least one subflow.
@@ -31,6 +34,8 @@ pub(crate) struct Mapped {
     pub(crate) len: u32,
     /// The subflows that have carried it.
     pub(crate) carried_by: SubflowSet,
+    /// The subflows that are to carry a copy when they have room.
+    owed_by: SubflowSet,
     queued: bool,
 }
 
@@ -51,6 +56,8 @@ impl SendQueue {
             finished: false,
             mapped: VecDeque::new(),
             reinjections: VecDeque::new(),
+            owing: SubflowSet::EMPTY,
+            cursors: [0; SubflowSet::CAPACITY],
         }
     }
 
@@ -76,6 +83,11 @@ impl SendQueue {
     /// Octets that the application may still write.
     pub(crate) fn room(&self) -> u64 {
         if self.finished { 0 } else { self.capacity.saturating_sub(self.end - self.una) }
+    }
+
+    /// Most octets that may be written and not acknowledged.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
     }
 
     /// The application will write no more: a DATA_FIN follows the data.
@@ -127,13 +139,42 @@ impl SendQueue {
         self.una > self.end
     }
 
-    /// The next `len` octets go out for the first time, on the subflow in `slot`.
-    pub(crate) fn map_next(&mut self, len: u32, slot: u8) -> Payload {
+    /// The next `len` octets go out for the first time, on the subflow in `slot`; those in
+    /// `owed_by` are to carry copies.
+    pub(crate) fn map_next(&mut self, len: u32, slot: u8, mut owed_by: SubflowSet) -> Payload {
         let start = self.nxt;
         self.nxt += u64::from(len);
         let carried_by = SubflowSet::of(slot);
-        self.mapped.push_back(Mapped { start, len, carried_by, queued: false });
+        owed_by.remove(slot);
+        self.mapped.push_back(Mapped { start, len, carried_by, owed_by, queued: false });
+        for slot in owed_by.slots().filter(|slot| !self.owing.contains(*slot)) {
+            self.cursors[usize::from(slot)] = start;
+        }
+        self.owing.extend(owed_by);
         self.payload(start, len)
+    }
+
+    /// The subflows that may still owe copies.
+    pub(crate) fn owing(&self) -> SubflowSet {
+        self.owing
+    }
+
+    /// The start of the oldest data of which the subflow in `slot` is to carry a copy. What was
+    /// acknowledged meanwhile needs none.
+    pub(crate) fn next_copy(&mut self, slot: u8) -> Option<u64> {
+        let from = self.cursors[usize::from(slot)];
+        let index = self.mapped.partition_point(|mapped| mapped.start < from);
+        let next = self.mapped.range(index..).find(|mapped| mapped.owed_by.contains(slot));
+        match next {
+            Some(mapped) => {
+                self.cursors[usize::from(slot)] = mapped.start;
+                Some(mapped.start)
+            }
+            None => {
+                self.owing.remove(slot);
+                None
+            }
+        }
     }
 
     /// Everything below `ack` has reached the peer; true if that is news. RFC 8684 §3.3.2.
@@ -211,7 +252,9 @@ impl SendQueue {
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         for mapped in &mut self.mapped {
             mapped.carried_by.remove(slot);
+            mapped.owed_by.remove(slot);
         }
+        self.owing.remove(slot);
     }
 
     /// The data at `start` goes out on the subflow in `slot` too, `limit` octets at most; returns
@@ -219,7 +262,9 @@ impl SendQueue {
     pub(crate) fn carry_again(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
         let index = self.mapped.partition_point(|mapped| mapped.start < start);
         let mapped = self.mapped.get_mut(index).filter(|mapped| mapped.start == start)?;
+        let owed_by = mapped.owed_by;
         mapped.carried_by.insert(slot);
+        mapped.owed_by.remove(slot);
         let rest_queued = std::mem::take(&mut mapped.queued);
         if mapped.len > limit {
             let rest = Mapped {
@@ -230,6 +275,7 @@ impl SendQueue {
                     set.remove(slot);
                     set
                 },
+                owed_by,
                 queued: rest_queued,
             };
             mapped.len = limit;
@@ -284,7 +330,7 @@ mod tests {
         assert_eq!(queue.write(Piece::pattern(0, 800)), 800);
         assert_eq!(queue.write(Piece::pattern(800, 800)), 200);
         assert_eq!(queue.room(), 0);
-        queue.map_next(600, 0);
+        queue.map_next(600, 0, SubflowSet::EMPTY);
         assert!(queue.acknowledge(401));
         assert_eq!(queue.room(), 400);
     }
@@ -295,19 +341,22 @@ mod tests {
         for octet in 0..50_u8 {
             queue.write(Piece::Shared(Bytes::from(vec![octet; 10])));
         }
-        let payload = queue.map_next(95, 0);
+        let payload = queue.map_next(95, 0, SubflowSet::EMPTY);
         let expected: Vec<u8> = (0..95).map(|n| (n / 10) as u8).collect();
         assert_eq!(payload.to_vec(), expected);
-        assert_eq!(queue.map_next(10, 0).to_vec(), [9, 9, 9, 9, 9, 10, 10, 10, 10, 10]);
+        assert_eq!(
+            queue.map_next(10, 0, SubflowSet::EMPTY).to_vec(),
+            [9, 9, 9, 9, 9, 10, 10, 10, 10, 10]
+        );
     }
 
     #[test]
     fn a_failed_subflow_gives_back_only_what_nobody_else_carried() {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 3_000));
-        queue.map_next(1000, 0);
-        queue.map_next(1000, 1);
-        queue.map_next(1000, 0);
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
+        queue.map_next(1000, 1, SubflowSet::EMPTY);
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.carry_again(1, 1000, 1);
         for offset in [1, 2001] {
             queue.reinject(offset, SubflowSet::of(1));
@@ -322,7 +371,7 @@ mod tests {
     fn an_acknowledgement_inside_a_segment_leaves_its_rest_to_be_sent_again() {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 2_000));
-        queue.map_next(1000, 0);
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.reinject(1, SubflowSet::of(1));
         assert!(queue.acknowledge(401));
         let rest = queue.next_reinjection().expect("the rest");
@@ -335,11 +384,34 @@ mod tests {
     fn a_reinjection_on_a_subflow_with_smaller_segments_is_split() {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 1_000));
-        queue.map_next(1000, 0);
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.reinject(1, SubflowSet::of(1));
         assert_eq!(queue.carry_again(1, 600, 1).expect("mapped").len(), 600);
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (601, 400));
         assert!(!rest.carried_by.contains(1) && rest.carried_by.contains(0));
+    }
+    #[test]
+    fn each_subflow_carries_its_copies_in_order_and_none_of_what_was_acknowledged() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 4_000));
+        let mut others = SubflowSet::of(1);
+        others.insert(2);
+        for _ in 0..3 {
+            queue.map_next(1000, 0, others);
+        }
+        assert_eq!(queue.next_copy(1), Some(1));
+        queue.carry_again(1, 1000, 1);
+        assert_eq!(queue.next_copy(1), Some(1001));
+        queue.acknowledge(2001);
+        assert_eq!((queue.next_copy(1), queue.next_copy(2)), (Some(2001), Some(2001)));
+        queue.carry_again(2001, 400, 2);
+        assert_eq!(queue.next_copy(2), Some(2401));
+        queue.forget_carrier(2);
+        queue.acknowledge(3001);
+        assert_eq!((queue.next_copy(1), queue.next_copy(2)), (None, None));
+        assert!(queue.owing().is_empty());
+        queue.map_next(1000, 0, others);
+        assert_eq!((queue.next_copy(1), queue.next_copy(2)), (Some(3001), Some(3001)));
     }
 }

@@ -26,6 +26,10 @@ pub struct ConnectionStats {
     pub window_limited: Duration,
     /// Segments sent again on another subflow.
     pub reinjections: u64,
+    /// Copies of segments that the scheduler wanted on several subflows.
+    pub copies: u64,
+    /// Scheduler decisions that could not be carried out, or would have halted the connection.
+    pub bad_decisions: u64,
 }
 
 /// Totals of one subflow.
@@ -97,6 +101,8 @@ impl Connection {
             unsent_octets: self.send.unsent(),
             window_limited: self.window_limited.total(now),
             reinjections: self.counters.data_level_retransmits,
+            copies: self.counters.copies,
+            bad_decisions: self.counters.bad_decisions,
         }
     }
 

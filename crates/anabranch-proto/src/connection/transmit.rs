@@ -2,9 +2,10 @@
 
 use anabranch_wire::{Duration, Instant, Segment};
 
+use super::schedule::Choice;
 use super::{Connection, Mode, Status};
 use crate::remedy::{RemedyActions, RemedyContext};
-use crate::scheduler::{Decision, Pending, ScheduleContext};
+use crate::scheduler::Pending;
 use crate::subflow::{Cargo, Carries, DataLevel};
 use crate::trace::TraceKind;
 use crate::view::{SubflowSet, Usability};
@@ -41,6 +42,17 @@ impl DataTimers {
     pub(super) fn next(&self) -> Instant {
         self.retransmission.min(self.persist).min(self.scheduler).min(self.orphan)
     }
+}
+
+/// Why data goes out on one more subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// The subflow that carried it does not answer.
+    Reinjection,
+    /// A remedy wants it.
+    Opportunistic,
+    /// The scheduler wants it on several.
+    Copy,
 }
 
 /// Longest pause between data-level retransmissions, and between window probes.
@@ -113,6 +125,9 @@ impl Connection {
         if let Some(segment) = self.poll_reinjection(now, level) {
             return Some(segment);
         }
+        if let Some(segment) = self.poll_copy(now, level) {
+            return Some(segment);
+        }
         if let Some(segment) = self.poll_tail_probe(now, level) {
             return Some(segment);
         }
@@ -133,31 +148,42 @@ impl Connection {
             // Everybody has carried it: anybody may again.
             already_on = SubflowSet::EMPTY;
         }
-        let slot = self.schedule(now, Pending::Reinjection { already_on })?;
-        self.reinject(now, level, mapped.start, slot, false)
+        let choice = self.schedule(now, Pending::Reinjection { already_on })?;
+        self.carry_again(now, level, mapped.start, choice.slot, Again::Reinjection)
     }
 
-    fn reinject(
+    /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
+    pub(super) fn carry_again(
         &mut self,
         now: Instant,
         level: &DataLevel,
         start: u64,
         slot: u8,
-        opportunistic: bool,
+        why: Again,
     ) -> Option<Segment> {
         let limit = self.views[usize::from(slot)].mss;
         let payload = self.send.carry_again(start, limit, slot)?;
         let len = payload.len() as u32;
         let data_seq = self.data_seq(start);
-        let cargo = Cargo { data_seq, data_fin: false, with_keys: false };
+        // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
+        let data_fin = why == Again::Copy
+            && self.send.fin_outstanding()
+            && start + u64::from(len) == self.send.end();
+        let cargo = Cargo { data_seq, data_fin, with_keys: false };
         let lane = &mut self.lanes[usize::from(slot)];
         lane.reinjected_octets += u64::from(len);
         let subflow = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
-        self.counters.data_level_retransmits += 1;
-        self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
         self.refresh(slot);
-        self.arm_retransmission(now);
+        if why == Again::Copy {
+            self.counters.copies += 1;
+            self.record(now, TraceKind::Copied { subflow, data_seq, len });
+        } else {
+            let opportunistic = why == Again::Opportunistic;
+            self.counters.data_level_retransmits += 1;
+            self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
+            self.arm_retransmission(now);
+        }
         Some(segment)
     }
 
@@ -171,26 +197,29 @@ impl Connection {
         if len == 0 || self.window_room() < len {
             return None;
         }
-        let segment = self.send_new(now, level, slot, len);
+        // The scheduler is not asked, but what it duplicates remains duplicated.
+        let choice = Choice { slot, copies: self.last_copies };
+        let segment = self.send_new(now, level, choice, len);
         self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
         Some(segment)
     }
 
     fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
-        let Some(slot) = self.schedule(now, Pending::NewData { octets: unsent }) else {
+        let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
             self.window_limited.stop(now);
             return None;
         };
-        let len = self.next_segment_octets(slot);
-        if self.is_held_by_nagle(len, slot) {
+        self.last_copies = choice.copies;
+        let len = self.next_segment_octets(choice.slot);
+        if self.is_held_by_nagle(len, choice.slot) {
             return self.on_all_sent(now, level);
         }
         let room = self.window_room();
         if room < len {
-            return self.on_window_limited(now, level, slot, room);
+            return self.on_window_limited(now, level, choice, room);
         }
         self.window_limited.stop(now);
-        Some(self.send_new(now, level, slot, len))
+        Some(self.send_new(now, level, choice, len))
     }
 
     fn next_segment_octets(&self, slot: u8) -> u64 {
@@ -213,14 +242,15 @@ impl Connection {
     }
 
     /// Octets that the peer's window admits.
-    fn window_room(&self) -> u64 {
+    pub(super) fn window_room(&self) -> u64 {
         self.peer_edge.saturating_sub(self.send.nxt())
     }
 
-    fn send_new(&mut self, now: Instant, level: &DataLevel, slot: u8, len: u64) -> Segment {
+    fn send_new(&mut self, now: Instant, level: &DataLevel, choice: Choice, len: u64) -> Segment {
+        let Choice { slot, copies } = choice;
         let start = self.send.nxt();
         let with_keys = self.is_first_data_with_keys();
-        let payload = self.send.map_next(len as u32, slot);
+        let payload = self.send.map_next(len as u32, slot, copies);
         let last = self.send.unsent() == 0;
         // RFC 8684 §3.3.3: the DATA_FIN rides on the last data.
         let data_fin = last && self.mode == Mode::Mptcp && self.send.is_finished() && !with_keys;
@@ -232,6 +262,7 @@ impl Connection {
         let subflow = &mut self.lanes[usize::from(slot)].subflow;
         let id = subflow.id;
         let segment = subflow.send_data(now, level, payload, cargo, last, &self.views);
+        self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.refresh(slot);
         if self.timers.retransmission == Instant::FAR_FUTURE {
@@ -240,65 +271,38 @@ impl Connection {
         segment
     }
 
-    /// Ask the scheduler, and check its answer: a bad one sends nothing, loses nothing.
-    fn schedule(&mut self, now: Instant, pending: Pending) -> Option<u8> {
-        let context = ScheduleContext {
-            now,
-            pending,
-            subflows: &self.views,
-            window_room: self.window_room(),
-        };
-        match self.scheduler.schedule(&context) {
-            Decision::Send(id) => {
-                let view = self.views.get(usize::from(id.slot));
-                if view.is_some_and(|view| view.id == id && view.usability == Usability::Usable) {
-                    return Some(id.slot);
-                }
-                self.counters.bad_decisions += 1;
-                self.record(now, TraceKind::BadDecision);
-                None
-            }
-            Decision::Duplicate(set) => {
-                (0..self.views.len() as u8).find(|slot| set.contains(*slot))
-            }
-            Decision::Wait { until } => {
-                self.timers.scheduler = until.unwrap_or(Instant::FAR_FUTURE);
-                None
-            }
-        }
-    }
-
     /// A subflow has room, the shared window has not: ask the remedies. RFC 8684 §3.3.5 has the
     /// window; what to do about it is the sender's affair.
     fn on_window_limited(
         &mut self,
         now: Instant,
         level: &DataLevel,
-        slot: u8,
+        choice: Choice,
         room: u64,
     ) -> Option<Segment> {
         self.window_limited.start(now);
-        if let Some(segment) = self.ask_remedies(now, level, slot, true) {
+        if let Some(segment) = self.ask_remedies(now, level, choice.slot, true) {
             return Some(segment);
         }
         if self.send.una() == self.send.nxt() {
             if room > 0 {
                 // Nothing is under way that could open the window further: use what there is.
-                return Some(self.send_new(now, level, slot, room));
+                return Some(self.send_new(now, level, choice, room));
             }
             self.arm_persist(now);
         }
         None
     }
 
-    /// Everything was sent that makes a segment. If that is because the send buffer is full, the remedies may help.
+    /// Everything was sent that makes a segment. If that is because the send buffer is full, the
+    /// remedies may help.
     fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         self.window_limited.stop(now);
-        if !self.send_blocked || self.remedies.is_empty() {
+        if !self.send_blocked || self.remedies_asked || self.views.len() < 2 {
             return None;
         }
-        let slot = self.schedule(now, Pending::NewData { octets: 0 })?;
-        self.ask_remedies(now, level, slot, false)
+        let choice = self.schedule(now, Pending::NewData { octets: 0 })?;
+        self.ask_remedies(now, level, choice.slot, false)
     }
 
     fn ask_remedies(
@@ -309,10 +313,14 @@ impl Connection {
         window_limited: bool,
     ) -> Option<Segment> {
         // One subflow cannot hold up another; nothing outstanding holds up nobody.
-        if self.remedies_asked || self.remedies.is_empty() || self.views.len() < 2 {
+        if self.remedies_asked || self.views.len() < 2 {
             return None;
         }
         self.remedies_asked = true;
+        self.blocked += u64::from(window_limited || self.send.room() == 0);
+        if self.remedies.is_empty() {
+            return None;
+        }
         let head = self.send.head()?;
         let subflow = self.views[usize::from(slot)].id;
         if window_limited {
@@ -339,7 +347,7 @@ impl Connection {
         if !reinject {
             return None;
         }
-        self.reinject(now, level, head.start, slot, true)
+        self.carry_again(now, level, head.start, slot, Again::Opportunistic)
     }
 
     fn penalise(&mut self, now: Instant, actions: RemedyActions) {

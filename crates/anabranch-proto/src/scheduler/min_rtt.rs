@@ -51,15 +51,13 @@ fn has_carried(view: &SubflowView, pending: Pending) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::tests::{NEW, context};
     use crate::view::{SubflowId, SubflowSet, tests::view};
-    use anabranch_wire::{Duration, Instant};
+    use anabranch_wire::Duration;
 
     fn schedule(subflows: &[SubflowView], pending: Pending) -> Decision {
-        let now = Instant::ZERO;
-        MinRtt.schedule(&ScheduleContext { now, pending, subflows, window_room: u64::MAX })
+        MinRtt.schedule(&context(subflows, pending))
     }
-
-    const NEW: Pending = Pending::NewData { octets: 1 << 20 };
 
     #[test]
     fn the_lowest_round_trip_time_with_room_wins() {

@@ -1,15 +1,23 @@
 //! Schedulers: which subflow carries the next data, or whether to wait. RFC 8684 §3.3.8 leaves
 //! this to the sender.
 
+mod blest;
+mod ecf;
 mod min_rtt;
+mod redundant;
+mod round_robin;
 
+pub use blest::{Blest, BlestRule};
+pub use ecf::Ecf;
 pub use min_rtt::MinRtt;
+pub use redundant::Redundant;
+pub use round_robin::RoundRobin;
 
 use core::fmt::Debug;
 
 use anabranch_wire::Instant;
 
-use crate::view::{SubflowId, SubflowSet, SubflowView};
+use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +45,12 @@ pub struct ScheduleContext<'a> {
     pub subflows: &'a [SubflowView],
     /// Octets that the shared receive window still admits.
     pub window_room: u64,
+    /// Octets that may be outstanding at data level: the shared receive window, counted from the
+    /// first octet that is not acknowledged, or the send buffer if that is smaller.
+    pub window: u64,
+    /// How often so far a subflow had room, and the shared window or a full send buffer left it
+    /// nothing to send: the occasions on which remedies are asked.
+    pub blocked: u64,
 }
 
 /// What a scheduler wants.
@@ -44,10 +58,15 @@ pub struct ScheduleContext<'a> {
 pub enum Decision {
     /// Send the next segment on this subflow.
     Send(SubflowId),
-    /// Send it on all of these.
+    /// Send it on all of these: at once on one that has room, and copies on the others when
+    /// they have room, unless it was acknowledged meanwhile. Of members that cannot carry data
+    /// the copies wait; for data that is sent again, one member suffices.
     Duplicate(SubflowSet),
-    /// Send nothing now. Asked again at `until`, and before that whenever a segment arrives or
-    /// the application writes.
+    /// Send nothing now. Asked again at `until` (a millisecond from now at the earliest), and
+    /// before that whenever a segment arrives or the application writes.
+    ///
+    /// Whoever waits while nothing is in flight on any usable subflow could wait for ever: the
+    /// engine then goes by the lowest round-trip time, and counts a bad decision.
     Wait {
         /// When to ask again at the latest.
         until: Option<Instant>,
@@ -57,5 +76,47 @@ pub enum Decision {
 /// Chooses subflows.
 pub trait Scheduler: Debug + Send {
     /// Choose for the next segment. Called again for each segment.
+    ///
+    /// What is chosen is not always sent: the shared window or Nagle's algorithm may forbid it.
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision;
+
+    /// `octets` of new data were mapped to `subflow`.
+    fn on_sent(&mut self, _subflow: SubflowId, _octets: u64) {}
+}
+
+impl ScheduleContext<'_> {
+    /// The subflows that may carry data now: the regular ones, or the backups if no regular one
+    /// is usable. RFC 8684 §3.3.8.
+    pub fn candidates(&self) -> impl Iterator<Item = &SubflowView> {
+        let usable = |view: &&SubflowView| view.usability == Usability::Usable;
+        let backup = !self.subflows.iter().filter(usable).any(|view| !view.backup);
+        self.subflows.iter().filter(usable).filter(move |view| view.backup == backup)
+    }
+
+    /// The fastest of the candidates, whether it has room or not.
+    pub fn fastest(&self) -> Option<&SubflowView> {
+        self.candidates().min_by_key(|view| view.srtt_or_max())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::SubflowSet;
+
+    pub(super) const NEW: Pending = Pending::NewData { octets: 1 << 20 };
+    pub(super) const AGAIN: Pending = Pending::Reinjection { already_on: SubflowSet::EMPTY };
+
+    /// A window of 2 MB with room for everything.
+    pub(super) fn context(subflows: &[SubflowView], pending: Pending) -> ScheduleContext<'_> {
+        let now = Instant::ZERO;
+        ScheduleContext {
+            now,
+            pending,
+            subflows,
+            window_room: 2_000_000,
+            window: 2_000_000,
+            blocked: 0,
+        }
+    }
 }

@@ -280,6 +280,7 @@ impl Subflow {
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
+            min_srtt: self.rtt.min_srtt(),
             loss_interval: self.recovery.loss_interval(self.una),
         }
     }

@@ -109,7 +109,7 @@ fn reword(path: &Path, message: &str) -> String {
             return format!("found a table, expected an array; write [[{key}]]");
         }
         "a sequence" => "an array",
-        "a nonzero u64" => "a whole number above zero",
+        "a nonzero u32" | "a nonzero u64" => "a whole number above zero",
         expected if expected.starts_with("struct ") => "a table",
         expected => expected,
     };

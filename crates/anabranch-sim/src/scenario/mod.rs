@@ -15,8 +15,10 @@
 //! competing connection may use.
 
 mod error;
+mod factor;
 mod names;
 mod resolve;
+mod scheduler;
 mod table;
 mod write;
 mod written;
@@ -29,11 +31,12 @@ use anabranch_net::{
 use anabranch_wire::{Duration, Instant};
 
 pub use error::ScenarioError;
+pub use factor::Factor;
 pub use names::{
     AppliesTo, CongestionControlName, Direction, PathManagerName, Penalisation, Profile, Protocol,
-    SchedulerName,
 };
 use names::{JitterModelName, StateName};
+pub use scheduler::{BlestRule, Scheduler};
 use table::ScenarioTable;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -125,7 +128,7 @@ pub struct Connection {
     /// Congestion control.
     pub congestion_control: CongestionControlName,
     /// Scheduler.
-    pub scheduler: SchedulerName,
+    pub scheduler: Scheduler,
     /// Path manager.
     pub path_manager: PathManagerName,
     /// Is data that holds up the receive window reinjected on another subflow?

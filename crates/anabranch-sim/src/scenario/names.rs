@@ -35,15 +35,42 @@ pub enum CongestionControlName {
     Cubic,
     /// Linked increases, RFC 6356; coupled. With a single subflow it behaves as NewReno.
     Lia,
+    /// Opportunistic linked increases, Khalili et al., CoNEXT 2012; coupled.
+    Olia,
+    /// Balanced linked adaptation, Peng et al., 2016; coupled.
+    Balia,
+    /// Weighted Vegas, Cao et al., ICNP 2012; coupled, by delay.
+    Wvegas,
 }
 
-/// A scheduler.
+/// A kind of scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SchedulerName {
+pub(super) enum SchedulerKind {
     /// The usable subflow with the lowest smoothed RTT.
     #[default]
     MinRtt,
+    /// The subflows take turns.
+    RoundRobin,
+    /// Everything on every subflow.
+    Redundant,
+    /// Leaves the slow subflow alone when using it would block the fast one. Ferlin et al., IFIP
+    /// Networking 2016.
+    Blest,
+    /// Leaves the slow subflow alone when waiting for the fast one is quicker. Lim et al., CoNEXT
+    /// 2017.
+    Ecf,
+}
+
+/// How BLEST estimates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BlestRuleName {
+    /// As the authors' implementation for Linux.
+    #[default]
+    Linux,
+    /// As the paper.
+    Paper,
 }
 
 /// A path manager.

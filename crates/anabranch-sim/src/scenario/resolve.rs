@@ -179,7 +179,11 @@ fn resolve_connection(
     require_octets(&format!("{key}.receive_buffer"), table.receive_buffer.0)?;
     let congestion_control =
         table.congestion_control.unwrap_or_else(|| default_congestion_control(table.protocol));
-    let by_default = congestion_control == CongestionControlName::Cubic;
+    let hystart = table.hystart.unwrap_or(congestion_control == CongestionControlName::Cubic);
+    if hystart && congestion_control == CongestionControlName::Wvegas {
+        let problem = "true: wvegas ends slow start by a rule of its own; leave it out";
+        return Err(Problem::new(format!("{key}.hystart"), problem));
+    }
     Ok(Connection {
         name,
         paths: resolve_paths(key, table.paths, table.protocol, paths)?,
@@ -189,13 +193,13 @@ fn resolve_connection(
         send_buffer: table.send_buffer.0,
         receive_buffer: table.receive_buffer.0,
         congestion_control,
-        scheduler: table.scheduler,
+        scheduler: table.scheduler.0.resolve(&format!("{key}.scheduler"))?,
         path_manager: table.path_manager,
         opportunistic_retransmission: table.opportunistic_retransmission,
         penalisation: table.penalisation,
         profile: table.profile,
         nagle: table.nagle,
-        hystart: table.hystart.unwrap_or(by_default),
+        hystart,
         workload: resolve_workload(&format!("{key}.workload"), table.workload)?,
     })
 }

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{
     AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
-    Profile, Protocol, QueueKind, SchedulerName, StateName, WorkloadKind,
+    Profile, Protocol, QueueKind, StateName, WorkloadKind,
 };
+use super::scheduler::SchedulerValue;
 use super::written::Written;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -224,9 +225,9 @@ pub(super) struct ConnectionTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CongestionControlName")]
     pub(super) congestion_control: Option<CongestionControlName>,
-    /// Scheduler.
+    /// Scheduler: a name, or a table with a kind and parameters.
     #[serde(default)]
-    pub(super) scheduler: SchedulerName,
+    pub(super) scheduler: SchedulerValue,
     /// Path manager.
     #[serde(default)]
     pub(super) path_manager: PathManagerName,

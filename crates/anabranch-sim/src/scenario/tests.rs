@@ -143,7 +143,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         send_buffer: Octets::new(4 * 1024 * 1024),
         receive_buffer: Octets::new(6 * 1024 * 1024),
         congestion_control: CongestionControlName::Lia,
-        scheduler: SchedulerName::MinRtt,
+        scheduler: Scheduler::MinRtt,
         path_manager: PathManagerName::FullMesh,
         opportunistic_retransmission: false,
         penalisation: Penalisation::Off,
@@ -197,7 +197,7 @@ fn every_key_arrives_where_it_belongs() {
         send_buffer: Octets::new(204_800),
         receive_buffer: Octets::new(200_000),
         congestion_control: CongestionControlName::NewReno,
-        scheduler: SchedulerName::MinRtt,
+        scheduler: Scheduler::MinRtt,
         path_manager: PathManagerName::Single,
         opportunistic_retransmission: true,
         penalisation: Penalisation::Nsdi12,
@@ -366,15 +366,15 @@ fn unknown_keys() {
 fn unknown_names() {
     assert_eq!(
         error("\"min_rtt\"", "\"min_rt\""),
-        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt)"#
+        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt, round_robin, redundant, blest, ecf)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"reno\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, lia)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, lia, olia, balia, wvegas)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"vegas\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas" (valid: new_reno, cubic, lia)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, lia, olia, balia, wvegas)"#
     );
     assert_eq!(
         error("\"single\"", "\"fullmesh\""),
@@ -599,6 +599,91 @@ fn keys_of_another_queue_discipline() {
     assert_eq!(
         with("limit = \"infinite\"\nqueue = { kind = \"red\", min_packets = 20 }"),
         "wifi.toml: path[0].queue.max_packets: 15: must be more than min_packets, 20"
+    );
+}
+
+#[test]
+fn a_scheduler_is_a_name_or_a_table() {
+    let scheduler = |written: &str| {
+        let text = FULL.replacen("scheduler = \"min_rtt\"", &format!("scheduler = {written}"), 1);
+        let scenario = read(&text);
+        assert_eq!(read(&scenario.to_toml()), scenario, "{}", scenario.to_toml());
+        scenario.connections[0].scheduler
+    };
+    let round_robin = |num_segments: u32, cwnd_limited| {
+        let num_segments = num_segments.try_into().unwrap();
+        Scheduler::RoundRobin { num_segments, cwnd_limited }
+    };
+    let thousandths = Factor::from_thousandths;
+    assert_eq!(scheduler("{ kind = \"min_rtt\" }"), Scheduler::MinRtt);
+    assert_eq!(scheduler("\"redundant\""), Scheduler::Redundant);
+    assert_eq!(scheduler("\"round_robin\""), round_robin(1, true));
+    assert_eq!(
+        scheduler("{ kind = \"round_robin\", num_segments = 2, cwnd_limited = false }"),
+        round_robin(2, false)
+    );
+    assert_eq!(scheduler("\"blest\""), Scheduler::Blest(BlestRule::Linux));
+    assert_eq!(
+        scheduler("{ kind = \"blest\", rule = \"paper\" }"),
+        Scheduler::Blest(BlestRule::Paper { step: thousandths(10) })
+    );
+    assert_eq!(
+        scheduler("{ kind = \"blest\", rule = \"paper\", step = 0.005 }"),
+        Scheduler::Blest(BlestRule::Paper { step: thousandths(5) })
+    );
+    assert_eq!(scheduler("\"ecf\""), Scheduler::Ecf { beta: thousandths(250) });
+    assert_eq!(
+        scheduler("{ kind = \"ecf\", beta = 1 }"),
+        Scheduler::Ecf { beta: thousandths(1000) }
+    );
+}
+
+#[test]
+fn a_scheduler_that_makes_no_sense() {
+    let error = |written: &str| error("\"min_rtt\"", written);
+    assert_eq!(
+        error("3"),
+        "wifi.toml: connection[0].scheduler: found integer `3`, expected a name such as \"min_rtt\", or a table with a kind"
+    );
+    assert_eq!(
+        error("{ kind = \"blst\" }"),
+        "wifi.toml: connection[0].scheduler.kind: unknown kind \"blst\"; did you mean \"blest\"? (valid: min_rtt, round_robin, redundant, blest, ecf)"
+    );
+    assert_eq!(
+        error("{ kind = \"ecf\", betta = 0.5 }"),
+        "wifi.toml: connection[0].scheduler.betta: unknown key; did you mean \"beta\"?"
+    );
+    assert_eq!(
+        error("{ beta = 0.5 }"),
+        "wifi.toml: connection[0].scheduler.kind: missing; this key is required"
+    );
+    assert_eq!(
+        error("{ kind = \"blest\", beta = 0.5 }"),
+        "wifi.toml: connection[0].scheduler.beta: belongs to kind = \"ecf\"; leave it out"
+    );
+    assert_eq!(
+        error("{ kind = \"blest\", step = 0.01 }"),
+        "wifi.toml: connection[0].scheduler.step: belongs to kind = \"blest\" and rule = \"paper\"; leave it out"
+    );
+    assert_eq!(
+        error("{ kind = \"round_robin\", num_segments = 0 }"),
+        "wifi.toml: connection[0].scheduler.num_segments: found integer `0`, expected a whole number above zero"
+    );
+    assert_eq!(
+        error("{ kind = \"ecf\", beta = -0.5 }"),
+        "wifi.toml: connection[0].scheduler.beta: -0.5: must be between 0 and 1000000.0"
+    );
+    assert_eq!(
+        error("{ kind = \"ecf\", beta = 0.2505 }"),
+        "wifi.toml: connection[0].scheduler.beta: 0.2505: has more than three decimals"
+    );
+}
+
+#[test]
+fn wvegas_has_no_hystart() {
+    assert_eq!(
+        error("\"new_reno\"", "\"wvegas\""),
+        "wifi.toml: connection[0].hystart: true: wvegas ends slow start by a rule of its own; leave it out"
     );
 }
 

@@ -104,7 +104,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         send_buffer: Written(connection.send_buffer),
         receive_buffer: Written(connection.receive_buffer),
         congestion_control: Some(connection.congestion_control),
-        scheduler: connection.scheduler,
+        scheduler: connection.scheduler.into(),
         path_manager: connection.path_manager,
         opportunistic_retransmission: connection.opportunistic_retransmission,
         penalisation: connection.penalisation,

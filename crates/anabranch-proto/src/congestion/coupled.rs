@@ -1,0 +1,83 @@
+//! What the coupled algorithms share: the subflows of a connection as their formulas see them.
+
+use super::AckSample;
+use crate::view::{SubflowView, Usability};
+
+/// A subflow as a coupled increase sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Coupled {
+    /// Congestion window in octets.
+    pub(super) cwnd: f64,
+    /// Smoothed round-trip time in seconds.
+    pub(super) rtt: f64,
+    /// Octets acknowledged since the last loss, or between the last two if that is more.
+    pub(super) loss_interval: f64,
+}
+
+impl Coupled {
+    /// The subflow itself at an acknowledgement, which knows more than its view.
+    pub(super) fn own(cwnd: u64, sample: &AckSample, me: usize, peers: &[SubflowView]) -> Self {
+        let loss_interval = peers.get(me).map_or(0, |view| view.loss_interval);
+        Coupled {
+            cwnd: cwnd as f64,
+            rtt: sample.srtt.as_secs_f64(),
+            loss_interval: loss_interval as f64,
+        }
+    }
+
+    /// A subflow from its view. It counts once it carries data and has a round-trip time.
+    pub(super) fn of(view: &SubflowView) -> Option<Self> {
+        let live = matches!(view.usability, Usability::Usable | Usability::PotentiallyFailed);
+        let rtt = view.srtt.filter(|rtt| live && !rtt.is_zero())?;
+        Some(Coupled {
+            cwnd: view.cwnd as f64,
+            rtt: rtt.as_secs_f64(),
+            loss_interval: view.loss_interval as f64,
+        })
+    }
+
+    /// Rate in octets per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.cwnd / self.rtt
+    }
+}
+
+/// `own`, then the other subflows that count. While a subflow is in fast recovery its window is
+/// already the threshold, as the formulas want it.
+pub(super) fn subflows(
+    own: Coupled,
+    me: usize,
+    peers: &[SubflowView],
+) -> impl Iterator<Item = Coupled> + Clone + '_ {
+    let others = peers.iter().enumerate().filter(move |(index, _)| *index != me);
+    std::iter::once(own).chain(others.filter_map(|(_, view)| Coupled::of(view)))
+}
+
+/// (w / rtt²) / (Σ w_k / rtt_k)²: the growth, in windows per window acknowledged, that OLIA and
+/// BALIA have in common. With windows in octets the unit is 1/octet: times the segment size and
+/// the octets acknowledged it gives octets.
+pub(super) fn fair_gain(own: &Coupled, subflows: impl Iterator<Item = Coupled>) -> f64 {
+    let total: f64 = subflows.map(|subflow| subflow.rate()).sum();
+    own.rate() / own.rtt / (total * total)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::view::{SubflowView, tests::view};
+
+    /// `n` identical subflows.
+    pub(crate) fn same(n: usize, cwnd: f64, rtt: f64) -> impl Iterator<Item = Coupled> + Clone {
+        std::iter::repeat_n(Coupled { cwnd, rtt, loss_interval: 0.0 }, n)
+    }
+
+    #[test]
+    fn the_own_view_is_replaced_and_closed_subflows_are_left_out() {
+        let closed = SubflowView { usability: Usability::Closed, ..view(2, 30) };
+        let unknown = SubflowView { srtt: None, ..view(3, 30) };
+        let peers = [view(0, 10), view(1, 20), closed, unknown];
+        let own = Coupled { cwnd: 7_000.0, rtt: 0.5, loss_interval: 0.0 };
+        let other = Coupled { cwnd: 20_000.0, rtt: 0.02, loss_interval: 0.0 };
+        assert!(subflows(own, 0, &peers).eq([own, other]));
+    }
+}

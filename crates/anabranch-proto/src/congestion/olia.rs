@@ -1,0 +1,204 @@
+//! OLIA, the opportunistic linked increases algorithm. Khalili et al., CoNEXT 2012;
+//! draft-khalili-mptcp-congestion-control.
+
+use super::{
+    AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
+    Window, coupled, new_reno,
+};
+use crate::view::SubflowView;
+
+/// OLIA for one subflow.
+///
+/// In congestion avoidance, for each window acknowledged on subflow r, the window w_r grows by
+/// `(w_r / rtt_r²) / (Σ w_p / rtt_p)² + alpha_r / w_r`. The first term is Pareto-optimal, the
+/// second moves traffic from the subflows with the largest windows to those that have done best
+/// lately; it may be negative. Slow start and decrease are those of standard TCP.
+#[derive(Clone, Debug)]
+pub struct Olia {
+    window: Window,
+    hystart: Option<HyStart>,
+}
+
+/// Which of the sets of the paper a subflow belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Best, and not among the largest windows: B \ M.
+    Collected,
+    /// Among the largest windows: M.
+    Largest,
+    /// Neither.
+    Other,
+}
+
+/// What has to be known of all subflows to place one.
+#[derive(Clone, Copy, Debug)]
+struct Sets {
+    largest_cwnd: f64,
+    best_quality: f64,
+}
+
+/// How well a path has done lately, l / rtt². (The paper's text has l² / rtt; this is what its
+/// authors' implementation for Linux does.)
+fn quality(subflow: &Coupled) -> f64 {
+    subflow.loss_interval / (subflow.rtt * subflow.rtt)
+}
+
+impl Sets {
+    fn of(subflows: impl Iterator<Item = Coupled>) -> Self {
+        subflows.fold(Sets { largest_cwnd: 0.0, best_quality: 0.0 }, |sets, subflow| Sets {
+            largest_cwnd: sets.largest_cwnd.max(subflow.cwnd),
+            best_quality: sets.best_quality.max(quality(&subflow)),
+        })
+    }
+
+    fn place(&self, subflow: &Coupled) -> Place {
+        if subflow.cwnd >= self.largest_cwnd {
+            Place::Largest
+        } else if quality(subflow) >= self.best_quality {
+            Place::Collected
+        } else {
+            Place::Other
+        }
+    }
+}
+
+/// alpha of `own`, one of n subflows: 1 / (n·|B \ M|) in B \ M, −1 / (n·|M|) in M, 0 elsewhere
+/// and if B \ M is empty. Khalili et al., CoNEXT 2012 §IV.
+pub(super) fn alpha(own: &Coupled, subflows: impl Iterator<Item = Coupled> + Clone) -> f64 {
+    let sets = Sets::of(subflows.clone());
+    let (mut all, mut collected, mut largest) = (0.0, 0.0, 0.0);
+    for subflow in subflows {
+        all += 1.0;
+        match sets.place(&subflow) {
+            Place::Collected => collected += 1.0,
+            Place::Largest => largest += 1.0,
+            Place::Other => {}
+        }
+    }
+    match sets.place(own) {
+        _ if collected == 0.0 => 0.0,
+        Place::Collected => 1.0 / (all * collected),
+        Place::Largest => -1.0 / (all * largest),
+        Place::Other => 0.0,
+    }
+}
+
+/// Octets by which an acknowledgement of `acked` octets changes the window of `own`.
+pub(super) fn increase(
+    acked: u64,
+    mss: u32,
+    own: &Coupled,
+    subflows: impl Iterator<Item = Coupled> + Clone,
+) -> f64 {
+    let gain = coupled::fair_gain(own, subflows.clone()) + alpha(own, subflows) / own.cwnd;
+    acked as f64 * f64::from(mss) * gain
+}
+
+impl Olia {
+    /// In slow start, with the initial window.
+    pub fn new(start: &Start) -> Self {
+        Olia { window: Window::new(start), hystart: None }
+    }
+
+    /// The same with HyStart++ ending slow start. RFC 9406.
+    pub fn with_hystart(start: &Start) -> Self {
+        Olia { window: Window::new(start), hystart: Some(HyStart::default()) }
+    }
+}
+
+impl CongestionControl for Olia {
+    fn cwnd(&self) -> u64 {
+        self.window.cwnd()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
+        let left = HyStart::slow_start(&mut self.hystart, &mut self.window, sample);
+        if left > 0 {
+            let own = Coupled::own(self.window.cwnd(), sample, me, peers);
+            let subflows = coupled::subflows(own, me, peers);
+            self.window.grow(increase(left, self.window.mss(), &own, subflows));
+        }
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
+        self.window.on_event(event, new_reno::DECREASE);
+    }
+
+    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
+        self.window.on_external_reduction(reduction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::coupled::tests::same;
+
+    const MSS: u32 = 1000;
+
+    fn path(cwnd: f64, rtt: f64, loss_interval: f64) -> Coupled {
+        Coupled { cwnd, rtt, loss_interval }
+    }
+
+    fn alphas<const N: usize>(paths: [Coupled; N]) -> [f64; N] {
+        paths.map(|own| alpha(&own, paths.into_iter()))
+    }
+
+    #[test]
+    fn n_identical_paths_gain_one_nth_squared_of_a_segment_per_round_trip_each() {
+        // By hand: (w/rtt²) / (n·w/rtt)² = 1/(n²·w), times one window acknowledged. All are best
+        // and all are largest, so B \ M is empty and alpha 0.
+        for n in 1..=8_u32 {
+            let paths = same(n as usize, 20_000.0, 0.05);
+            let own = paths.clone().next().expect("n > 0");
+            let per_round = increase(20_000, MSS, &own, paths) / f64::from(MSS);
+            assert!((per_round - 1.0 / f64::from(n * n)).abs() < 1e-12, "n = {n}");
+        }
+    }
+
+    #[test]
+    fn one_path_is_exactly_new_reno() {
+        for cwnd in [2_000_u64, 13_000, 1_000_000] {
+            let own = path(cwnd as f64, 0.123, 5e6);
+            let olia = increase(2_000, MSS, &own, [own].into_iter());
+            assert!((olia - new_reno::increase(2_000, MSS, cwnd)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_best_path_with_a_small_window_takes_from_the_largest() {
+        // l/rtt²: 100, 400 and 1; windows 20, 10, 5. M = {0}, B \ M = {1}, n = 3:
+        // alpha = −1/(3·1), +1/(3·1), 0.
+        let paths = [path(20.0, 0.1, 1.0), path(10.0, 0.1, 4.0), path(5.0, 1.0, 1.0)];
+        assert_eq!(alphas(paths), [-1.0 / 3.0, 1.0 / 3.0, 0.0]);
+    }
+
+    #[test]
+    fn two_largest_windows_share_what_they_give_up() {
+        // M = {0, 1}, B \ M = {2}, n = 3: −1/(3·2) each, +1/3.
+        let paths = [path(20.0, 0.1, 1.0), path(20.0, 0.1, 2.0), path(5.0, 0.1, 9.0)];
+        assert_eq!(alphas(paths), [-1.0 / 6.0, -1.0 / 6.0, 1.0 / 3.0]);
+    }
+
+    #[test]
+    fn nothing_moves_when_the_best_path_has_the_largest_window() {
+        let paths = [path(20.0, 0.1, 9.0), path(10.0, 0.1, 1.0)];
+        assert_eq!(alphas(paths), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn two_unequal_paths_by_hand() {
+        // w = 10, 20 segments of 1 octet; rtt = 0.1, 0.2 s; Σw/rtt = 200. Path 0 is the best
+        // (1/0.01 against 1/0.04) and not the largest: alpha = 1/2, −1/2.
+        // Path 0: (10/0.01)/200² + 0.5/10 = 0.025 + 0.05 = 0.075 per octet acknowledged.
+        // Path 1: (20/0.04)/200² − 0.5/20 = 0.0125 − 0.025 = −0.0125.
+        let paths = [path(10.0, 0.1, 1.0), path(20.0, 0.2, 1.0)];
+        let gains = paths.map(|own| increase(1, 1, &own, paths.into_iter()));
+        assert!((gains[0] - 0.075).abs() < 1e-12, "{gains:?}");
+        assert!((gains[1] + 0.0125).abs() < 1e-12, "{gains:?}");
+    }
+}

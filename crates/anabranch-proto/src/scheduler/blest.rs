@@ -1,0 +1,271 @@
+//! BLEST, blocking estimation: leave the slow subflow alone when using it would block the fast
+//! one. Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016.
+
+use anabranch_wire::{Duration, Instant};
+
+use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::view::{SubflowSet, SubflowView};
+
+/// Blocking estimation.
+///
+/// F is the fastest subflow, S the one that lowest-RTT would use because F is full. A segment on S
+/// occupies the shared window until it is acknowledged. If the window left beside it is less than
+/// what F could send meanwhile, the segment would block F: BLEST waits for F instead.
+///
+/// Both sources look at the receive window; a full send buffer blocks F just as well, so the
+/// smaller of the two counts here (ours).
+#[derive(Clone, Debug)]
+pub struct Blest {
+    rule: BlestRule,
+    /// What the estimate is multiplied by: the paper's delta, Linux's lambda.
+    factor: f64,
+    /// When it was adapted, and how often F had been blocked until then.
+    adapted: Instant,
+    blocked: u64,
+    /// Largest smoothed round-trip times, by slot, with the generation they belong to.
+    slowest: [(u32, Duration); SubflowSet::CAPACITY],
+}
+
+/// How the estimate is made and corrected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BlestRule {
+    /// The paper's: `X = mss_F · (cwnd_F + (q − 1)/2) · q` with `q = rtt_S / rtt_F`; wait if
+    /// `delta · X > window − mss_S · (inflight_S + 1)`. delta starts at 1; once per rtt_F it
+    /// rises by `step` if F was blocked and falls by `step` if not. The paper tries steps from
+    /// 0.001 to 0.02 and states no bounds; ours is that delta does not become negative.
+    Paper {
+        /// Step of delta.
+        step: f64,
+    },
+    /// That of the authors' implementation for Linux (`mptcp_blest.c`): S's segment lingers for
+    /// a time between S's least and largest RTT, by how full S is; F grows during it as in slow
+    /// start, if it is in its first one, or as in congestion avoidance; lambda starts at 1.2,
+    /// rises by 0.04 if F was blocked during S's least RTT, else falls by 0.01, between 1.0 and
+    /// 1.3.
+    Linux,
+}
+
+/// Ferlin et al. §III: delta to begin with.
+const DELTA: f64 = 1.0;
+/// `mptcp_blest.c`: lambda to begin with, its bounds and its steps.
+const LAMBDA: f64 = 1.2;
+const LAMBDA_RANGE: (f64, f64) = (1.0, 1.3);
+const LAMBDA_RISE: f64 = 0.04;
+const LAMBDA_FALL: f64 = 0.01;
+/// `mptcp_blest.c`: most round trips of slow start looked ahead.
+const MOST_ROUNDS: f64 = 16.0;
+
+/// The paper's X in octets: what F sends during a round trip of S, growing by a segment per
+/// round trip of its own. `q` is rtt_S / rtt_F, `cwnd` in octets.
+pub(super) fn sent_meanwhile(mss: f64, cwnd: f64, q: f64) -> f64 {
+    (cwnd + mss * (q - 1.0) / 2.0) * q
+}
+
+/// Linux's estimate in octets, over `rounds` round trips of F.
+pub(super) fn sent_in_rounds(fast: &SubflowView, rounds: f64) -> f64 {
+    let mss = f64::from(fast.mss);
+    if fast.ssthresh == u64::MAX {
+        // cwnd + 2 cwnd + 4 cwnd ...
+        let doublings = rounds.min(MOST_ROUNDS) as u32;
+        return fast.cwnd as f64 * f64::from((1_u32 << doublings) - 1);
+    }
+    // As if slow start ended at once.
+    let cwnd = (fast.cwnd as f64).max(fast.ssthresh as f64 + mss);
+    (cwnd + mss * libm::floor((rounds - 1.0) / 2.0)) * rounds
+}
+
+/// How long a segment put on S now stays, in seconds: between S's least and largest RTT, by how
+/// full it is, and not less than its RTT.
+pub(super) fn linger(slow: &SubflowView, least: f64, largest: f64, rtt: f64) -> f64 {
+    let in_flight = slow.bytes_in_flight as f64 + f64::from(slow.mss);
+    let fullness = (in_flight / slow.cwnd as f64).min(1.0);
+    (least + (largest - least) * fullness).max(rtt)
+}
+
+impl Blest {
+    /// With this rule.
+    pub fn new(rule: BlestRule) -> Self {
+        Blest {
+            rule,
+            factor: match rule {
+                BlestRule::Paper { .. } => DELTA,
+                BlestRule::Linux => LAMBDA,
+            },
+            adapted: Instant::ZERO,
+            blocked: 0,
+            slowest: [(0, Duration::ZERO); SubflowSet::CAPACITY],
+        }
+    }
+
+    fn remember_slowest(&mut self, context: &ScheduleContext<'_>) {
+        for view in context.subflows {
+            let Some(srtt) = view.srtt else { continue };
+            let (generation, slowest) = &mut self.slowest[usize::from(view.id.slot)];
+            if *generation != view.id.generation {
+                (*generation, *slowest) = (view.id.generation, Duration::ZERO);
+            }
+            *slowest = srtt.max(*slowest);
+        }
+    }
+
+    fn slowest(&self, view: &SubflowView) -> f64 {
+        self.slowest[usize::from(view.id.slot)].1.as_secs_f64()
+    }
+
+    /// Correct the factor by whether F was blocked since the last time.
+    fn adapt(&mut self, context: &ScheduleContext<'_>, fast: &SubflowView, slow: &SubflowView) {
+        let period = match self.rule {
+            BlestRule::Paper { .. } => fast.srtt_or_max(),
+            BlestRule::Linux => slow.min_srtt,
+        };
+        if context.now.saturating_since(self.adapted) < period {
+            return;
+        }
+        let was_blocked = context.blocked > self.blocked;
+        (self.adapted, self.blocked) = (context.now, context.blocked);
+        self.factor = match self.rule {
+            BlestRule::Paper { step } => {
+                (self.factor + if was_blocked { step } else { -step }).max(0.0)
+            }
+            BlestRule::Linux => {
+                let step = if was_blocked { LAMBDA_RISE } else { -LAMBDA_FALL };
+                (self.factor + step).clamp(LAMBDA_RANGE.0, LAMBDA_RANGE.1)
+            }
+        };
+    }
+
+    /// Octets that F would send while a segment put on S now is under way.
+    fn estimate(&self, fast: &SubflowView, slow: &SubflowView) -> Option<f64> {
+        let (rtt_fast, rtt_slow) = (fast.srtt?.as_secs_f64(), slow.srtt?.as_secs_f64());
+        let octets = match self.rule {
+            BlestRule::Paper { .. } => {
+                sent_meanwhile(f64::from(fast.mss), fast.cwnd as f64, rtt_slow / rtt_fast)
+            }
+            BlestRule::Linux => {
+                let stay = linger(slow, slow.min_srtt.as_secs_f64(), self.slowest(slow), rtt_slow);
+                let average = (fast.min_srtt.as_secs_f64() + self.slowest(fast)) / 2.0;
+                sent_in_rounds(fast, libm::floor(stay / average) + 1.0)
+            }
+        };
+        Some(octets * self.factor)
+    }
+
+    fn would_block(
+        &self,
+        context: &ScheduleContext<'_>,
+        fast: &SubflowView,
+        slow: &SubflowView,
+    ) -> bool {
+        let beside = context.window.saturating_sub(slow.bytes_in_flight + u64::from(slow.mss));
+        self.estimate(fast, slow).is_some_and(|octets| octets > beside as f64)
+    }
+}
+
+impl Scheduler for Blest {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        self.remember_slowest(context);
+        let decision = MinRtt.schedule(context);
+        let (Decision::Send(id), Pending::NewData { .. }) = (decision, context.pending) else {
+            return decision;
+        };
+        let slow = &context.subflows[usize::from(id.slot)];
+        let Some(fast) = context.fastest().filter(|fast| fast.id != id) else {
+            return decision;
+        };
+        self.adapt(context, fast, slow);
+        if self.would_block(context, fast, slow) {
+            Decision::Wait { until: None }
+        } else {
+            decision
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::tests::{NEW, context};
+    use crate::view::tests::view;
+
+    const PAPER: BlestRule = BlestRule::Paper { step: 0.01 };
+
+    /// F: full, 20 segments of 1000 octets; S: 19 of 20 in flight.
+    fn pair(fast_ms: u64, slow_ms: u64) -> [SubflowView; 2] {
+        [SubflowView { room: 0, ..view(0, fast_ms) }, view(1, slow_ms)]
+    }
+
+    fn waits(blest: &mut Blest, subflows: &[SubflowView], window: u64) -> bool {
+        let context = ScheduleContext { window, ..context(subflows, NEW) };
+        matches!(blest.schedule(&context), Decision::Wait { .. })
+    }
+
+    #[test]
+    fn the_papers_rule_by_hand() {
+        // q = 100/20 = 5: X = 1000·(20 + (5 − 1)/2)·5 = 110 000. Window − 1000·(19 + 1): with
+        // 130 000 there are 110 000 left, just enough.
+        assert!((sent_meanwhile(1000.0, 20_000.0, 5.0) - 110_000.0).abs() < 1e-6);
+        let subflows = pair(20, 100);
+        assert!(!waits(&mut Blest::new(PAPER), &subflows, 130_000));
+        assert!(waits(&mut Blest::new(PAPER), &subflows, 129_999));
+    }
+
+    #[test]
+    fn delta_follows_whether_the_fast_subflow_was_blocked_once_per_its_round_trip() {
+        let subflows = pair(20, 100);
+        let mut blest = Blest::new(PAPER);
+        let mut at = |now_ms: u64, blocked| {
+            let now = Instant::ZERO + Duration::from_millis(now_ms);
+            blest.schedule(&ScheduleContext { now, blocked, ..context(&subflows, NEW) });
+            (blest.factor * 100.0).round()
+        };
+        assert_eq!([at(0, 0), at(19, 5), at(20, 5), at(40, 6)], [100.0, 100.0, 101.0, 102.0]);
+        assert_eq!([at(60, 6), at(70, 6), at(80, 6)], [101.0, 101.0, 100.0]);
+    }
+
+    #[test]
+    fn linuxs_rule_by_hand() {
+        // In congestion avoidance: S is full (19 + 1 of 20), so a segment stays for 100 ms, which
+        // is 5 + 1 rounds of F: (20 + 5/2 rounded down)·6 = 132 segments, times 1.2: 158.4.
+        let subflows = pair(20, 100);
+        assert_eq!(sent_in_rounds(&subflows[0], 6.0), 132_000.0);
+        assert!(!waits(&mut Blest::new(BlestRule::Linux), &subflows, 178_401));
+        assert!(waits(&mut Blest::new(BlestRule::Linux), &subflows, 178_399));
+        // In the first slow start: 20·(2⁶ − 1) = 1260 segments.
+        let starting = SubflowView { ssthresh: u64::MAX, ..subflows[0] };
+        assert_eq!(sent_in_rounds(&starting, 6.0), 1_260_000.0);
+        assert_eq!(sent_in_rounds(&starting, 99.0), 20_000.0 * 65_535.0);
+    }
+
+    #[test]
+    fn an_empty_slow_subflow_holds_a_segment_for_little_more_than_its_least_rtt() {
+        // 1 of 20 segments: 50 + (150 − 50)/20 = 55 ms, unless its RTT is above that.
+        let slow = SubflowView { bytes_in_flight: 0, ..view(1, 50) };
+        assert!((linger(&slow, 0.05, 0.15, 0.05) - 0.055).abs() < 1e-12);
+        assert!((linger(&slow, 0.05, 0.15, 0.08) - 0.08).abs() < 1e-12);
+        let full = SubflowView { bytes_in_flight: 20_000, ..slow };
+        assert!((linger(&full, 0.05, 0.15, 0.08) - 0.15).abs() < 1e-12);
+    }
+
+    #[test]
+    fn lambda_moves_once_per_least_rtt_of_the_slow_subflow_and_stays_in_its_range() {
+        let subflows = pair(20, 100);
+        let mut blest = Blest::new(BlestRule::Linux);
+        let mut at = |now_ms: u64, blocked| {
+            let now = Instant::ZERO + Duration::from_millis(now_ms);
+            blest.schedule(&ScheduleContext { now, blocked, ..context(&subflows, NEW) });
+            (blest.factor * 100.0).round()
+        };
+        assert_eq!([at(99, 1), at(100, 1), at(199, 2), at(200, 2)], [120.0, 124.0, 124.0, 128.0]);
+        assert_eq!([at(300, 3), at(400, 3)], [130.0, 129.0]);
+        for n in 5..60 {
+            at(n * 100, 3);
+        }
+        assert_eq!(at(6_000, 3), 100.0);
+    }
+
+    #[test]
+    fn the_fast_subflow_with_room_is_used() {
+        let subflows = [view(0, 20), view(1, 100)];
+        assert!(!waits(&mut Blest::new(PAPER), &subflows, 0));
+    }
+}

@@ -1,0 +1,116 @@
+//! Round robin: the subflows take turns. Paasch et al., CSWS 2014 ("RR"), as implemented for
+//! Linux (`mptcp_rr.c`).
+
+use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::view::SubflowId;
+
+/// Takes turns: `num_segments` segments on a subflow, then the next.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundRobin {
+    num_segments: u32,
+    cwnd_limited: bool,
+    /// Slot of the subflow that sent last, and how many segments in a row.
+    turn: u8,
+    sent: u32,
+}
+
+impl RoundRobin {
+    /// `num_segments` (at least one) in a row. With `cwnd_limited`, a subflow whose congestion
+    /// window is full is passed over, so that bulk data follows the acknowledgements; without,
+    /// everybody waits for it.
+    pub fn new(num_segments: u32, cwnd_limited: bool) -> Self {
+        RoundRobin { num_segments: num_segments.max(1), cwnd_limited, turn: 0, sent: 0 }
+    }
+
+    /// The slot whose turn it is.
+    fn due(&self) -> u8 {
+        if self.sent < self.num_segments { self.turn } else { self.turn.wrapping_add(1) }
+    }
+}
+
+impl Default for RoundRobin {
+    /// The implementation for Linux: one segment, full windows passed over.
+    fn default() -> Self {
+        RoundRobin::new(1, true)
+    }
+}
+
+impl Scheduler for RoundRobin {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        if let Pending::Reinjection { .. } = context.pending {
+            return MinRtt.schedule(context);
+        }
+        let due = self.due();
+        let (before, after): (u8, u8) = (0, 1);
+        // In the order of slots, from the one that is due.
+        let in_turn = [after, before].into_iter().flat_map(|part| {
+            context.candidates().filter(move |view| u8::from(view.id.slot >= due) == part)
+        });
+        for view in in_turn {
+            if view.can_send() {
+                return Decision::Send(view.id);
+            }
+            if !self.cwnd_limited {
+                break;
+            }
+        }
+        Decision::Wait { until: None }
+    }
+
+    fn on_sent(&mut self, subflow: SubflowId, _octets: u64) {
+        if subflow.slot == self.turn && self.sent < self.num_segments {
+            self.sent += 1;
+        } else {
+            (self.turn, self.sent) = (subflow.slot, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::tests::{NEW, context};
+    use crate::view::{SubflowView, tests::view};
+
+    /// The slots on which the next `count` segments go.
+    fn order(scheduler: &mut RoundRobin, subflows: &[SubflowView], count: usize) -> Vec<u8> {
+        let mut next = || match scheduler.schedule(&context(subflows, NEW)) {
+            Decision::Send(id) => {
+                scheduler.on_sent(id, 1000);
+                id.slot
+            }
+            _ => u8::MAX,
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn each_subflow_in_turn_whatever_its_delay() {
+        let subflows = [view(0, 20), view(1, 500), view(2, 100)];
+        assert_eq!(order(&mut RoundRobin::default(), &subflows, 7), [0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(order(&mut RoundRobin::new(2, true), &subflows, 7), [0, 0, 1, 1, 2, 2, 0]);
+    }
+
+    #[test]
+    fn a_full_window_is_passed_over_or_waited_for() {
+        let full = SubflowView { room: 0, ..view(1, 20) };
+        let subflows = [view(0, 20), full, view(2, 20)];
+        assert_eq!(order(&mut RoundRobin::default(), &subflows, 4), [0, 2, 0, 2]);
+        assert_eq!(order(&mut RoundRobin::new(1, false), &subflows, 3), [0, u8::MAX, u8::MAX]);
+    }
+
+    #[test]
+    fn a_choice_that_was_not_sent_uses_up_no_turn() {
+        let subflows = [view(0, 20), view(1, 20)];
+        let mut scheduler = RoundRobin::default();
+        for _ in 0..3 {
+            let decision = scheduler.schedule(&context(&subflows, NEW));
+            assert_eq!(decision, Decision::Send(subflows[0].id));
+        }
+    }
+
+    #[test]
+    fn the_only_subflow_has_every_turn() {
+        assert_eq!(order(&mut RoundRobin::new(2, false), &[view(0, 20)], 5), [0; 5]);
+    }
+}
