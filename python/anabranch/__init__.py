@@ -18,6 +18,7 @@ from anabranch.scenario import (
     Queue,
     Reverse,
     Scenario,
+    Scheduler,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "Scheduler",
     "__version__",
     "run",
     "run_many",

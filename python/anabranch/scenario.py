@@ -123,6 +123,23 @@ class Blocks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Scheduler:
+    """A scheduler with parameters; one without is written as its name alone."""
+
+    kind: str
+    num_segments: int | None = None
+    """``"round_robin"``: segments in a row on one subflow."""
+    cwnd_limited: bool | None = None
+    """``"round_robin"``: pass over subflows with a full congestion window?"""
+    rule: str | None = None
+    """``"blest"``: ``"linux"`` or ``"paper"``."""
+    step: float | None = None
+    """``"blest"`` with the paper's rule: step of the correction."""
+    beta: float | None = None
+    """``"ecf"``: hysteresis."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Connection:
     """A connection that the client opens over the first of `paths`.
 
@@ -139,7 +156,7 @@ class Connection:
     send_buffer: str | None = None
     receive_buffer: str | None = None
     congestion_control: str | None = None
-    scheduler: str | None = None
+    scheduler: str | Scheduler | None = None
     path_manager: str | None = None
     opportunistic_retransmission: bool | None = None
     penalisation: str | None = None

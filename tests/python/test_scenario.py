@@ -19,6 +19,7 @@ from anabranch.scenario import (
     Queue,
     Reverse,
     Scenario,
+    Scheduler,
     toml_keys,
 )
 from conftest import THREE_G, WIFI, scenario
@@ -30,7 +31,9 @@ def table(kind: str) -> dict[str, Any]:
     return SCHEMA if kind == "Scenario" else SCHEMA["$defs"][kind]
 
 
-@pytest.mark.parametrize("kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection])
+@pytest.mark.parametrize(
+    "kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, Scheduler]
+)
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)
     assert set(toml_keys(kind).values()) == set(expected["properties"])
