@@ -123,6 +123,17 @@ class Blocks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cbr:
+    """Blocks of equal size, one each time it is due at `rate`, each one timed."""
+
+    rate: str
+    block_size: str | None = None
+    count: int | None = None
+
+    kind = "cbr"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scheduler:
     """A scheduler with parameters; one without is written as its name alone."""
 
@@ -147,7 +158,7 @@ class Connection:
     octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
     """
 
-    workload: Bulk | Blocks
+    workload: Bulk | Blocks | Cbr
     name: str | None = None
     paths: tuple[str, ...] | None = None
     protocol: str | None = None

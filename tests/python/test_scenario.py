@@ -13,6 +13,7 @@ from anabranch.scenario import (
     Blocks,
     Bulk,
     BurstLoss,
+    Cbr,
     Change,
     Connection,
     Path,
@@ -46,7 +47,7 @@ def test_fields_are_those_of_the_schema(kind: type) -> None:
 
 
 def test_workloads_together_have_the_fields_of_the_schema() -> None:
-    fields = {"kind", *toml_keys(Bulk), *toml_keys(Blocks)}
+    fields = {"kind", *toml_keys(Bulk), *toml_keys(Blocks), *toml_keys(Cbr)}
     assert fields == set(table("Workload")["properties"])
 
 

@@ -160,6 +160,15 @@ pub enum Workload {
         /// How many, above zero; `None` is without end.
         count: Option<u64>,
     },
+    /// Blocks of equal size at a constant rate, whose delays are measured.
+    Cbr {
+        /// The rate at which blocks are due.
+        rate: Rate,
+        /// Size of a block, above zero.
+        block_size: Octets,
+        /// How many, above zero; `None` is without end.
+        count: Option<u64>,
+    },
 }
 
 impl Scenario {

@@ -167,4 +167,17 @@ pub(super) enum WorkloadKind {
     Bulk,
     /// Blocks of equal size, one after the other, whose delays are measured.
     Blocks,
+    /// Blocks of equal size at a constant rate, whose delays are measured.
+    Cbr,
+}
+
+impl WorkloadKind {
+    /// The kind as it is written.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Bulk => "bulk",
+            WorkloadKind::Blocks => "blocks",
+            WorkloadKind::Cbr => "cbr",
+        }
+    }
 }

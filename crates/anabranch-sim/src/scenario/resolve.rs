@@ -253,19 +253,32 @@ fn resolve_workload(key: &str, table: WorkloadTable) -> Result<Workload, Problem
             format!("a {kind} workload has no {name}; leave it out or write kind = {other:?}");
         Err(Problem::new(format!("{key}.{name}"), problem))
     };
-    match table.kind {
-        WorkloadKind::Bulk if table.block_size.is_some() => foreign("block_size", "bulk", "blocks"),
-        WorkloadKind::Bulk if table.count.is_some() => foreign("count", "bulk", "blocks"),
-        WorkloadKind::Bulk => {
+    let given = [
+        ("size", table.size.is_some(), WorkloadKind::Bulk),
+        ("block_size", table.block_size.is_some(), WorkloadKind::Blocks),
+        ("count", table.count.is_some(), WorkloadKind::Blocks),
+        ("rate", table.rate.is_some(), WorkloadKind::Cbr),
+    ];
+    for (name, is_given, owner) in given {
+        let in_blocks = owner == WorkloadKind::Blocks && table.kind == WorkloadKind::Cbr;
+        if is_given && owner != table.kind && !in_blocks {
+            return foreign(name, table.kind.name(), owner.name());
+        }
+    }
+    let block_size = table.block_size.map_or(Octets::new(8 << 10), |size| size.0);
+    require_octets(&format!("{key}.block_size"), block_size)?;
+    let count = table.count.map(|count| count.get());
+    match (table.kind, table.rate) {
+        (WorkloadKind::Bulk, _) => {
             let size = table.size.map(|size| size.0);
             size.map_or(Ok(()), |size| require_octets(&format!("{key}.size"), size))?;
             Ok(Workload::Bulk { size })
         }
-        WorkloadKind::Blocks if table.size.is_some() => foreign("size", "blocks", "bulk"),
-        WorkloadKind::Blocks => {
-            let block_size = table.block_size.map_or(Octets::new(8 << 10), |size| size.0);
-            require_octets(&format!("{key}.block_size"), block_size)?;
-            Ok(Workload::Blocks { block_size, count: table.count.map(|count| count.get()) })
+        (WorkloadKind::Blocks, _) => Ok(Workload::Blocks { block_size, count }),
+        (WorkloadKind::Cbr, Some(rate)) => Ok(Workload::Cbr { rate: rate.0, block_size, count }),
+        (WorkloadKind::Cbr, None) => {
+            let problem = "missing; a cbr workload needs a rate such as \"500kbit/s\"";
+            Err(Problem::new(format!("{key}.rate"), problem))
         }
     }
 }

@@ -261,11 +261,15 @@ pub(super) struct WorkloadTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Octets>")]
     pub(super) size: Option<Written<Octets>>,
-    /// `blocks` only: size of a block, by default 8KiB.
+    /// `cbr` only: the rate at which blocks are due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Rate>")]
+    pub(super) rate: Option<Written<Rate>>,
+    /// `blocks` and `cbr` only: size of a block, by default 8KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Octets>")]
     pub(super) block_size: Option<Written<Octets>>,
-    /// `blocks` only: how many blocks are sent; by default without end.
+    /// `blocks` and `cbr` only: how many blocks are sent; by default without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub(super) count: Option<NonZeroU64>,

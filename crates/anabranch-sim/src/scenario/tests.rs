@@ -402,7 +402,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"blocks\"", "\"block\""),
-        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks)"#
+        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks, cbr)"#
     );
     assert_eq!(
         error("\"upload\"", "\"up\""),
@@ -582,6 +582,20 @@ fn a_path_goes_via_one_that_is_listed_before_it() {
     assert_eq!(
         wrong("name = \"core\"", "name = \"core\"\nvia = \"a\""),
         r#"wifi.toml: path[0].via: "a": the path that this one goes via is listed before it"#
+    );
+}
+
+#[test]
+fn keys_of_another_workload() {
+    let with =
+        |workload: &str| error_of(&SHARED.replacen("workload = { kind = \"bulk\" }", workload, 1));
+    assert_eq!(
+        with("workload = { kind = \"cbr\" }"),
+        r#"wifi.toml: connection[0].workload.rate: missing; a cbr workload needs a rate such as "500kbit/s""#
+    );
+    assert_eq!(
+        with("workload = { kind = \"blocks\", rate = \"1Mbit/s\" }"),
+        r#"wifi.toml: connection[0].workload.rate: a blocks workload has no rate; leave it out or write kind = "cbr""#
     );
 }
 
@@ -827,6 +841,8 @@ fn workloads() -> impl Strategy<Value = Workload> {
         prop::option::of(sizes()).prop_map(|size| Workload::Bulk { size }),
         (sizes(), prop::option::of(1u64..1_000_000))
             .prop_map(|(block_size, count)| Workload::Blocks { block_size, count }),
+        (rates(), sizes(), prop::option::of(1u64..1_000_000))
+            .prop_map(|(rate, block_size, count)| Workload::Cbr { rate, block_size, count }),
     ]
 }
 

@@ -120,12 +120,21 @@ fn workload_table(workload: Workload) -> WorkloadTable {
         Workload::Bulk { size } => WorkloadTable {
             kind: WorkloadKind::Bulk,
             size: size.map(Written),
+            rate: None,
             block_size: None,
             count: None,
         },
         Workload::Blocks { block_size, count } => WorkloadTable {
             kind: WorkloadKind::Blocks,
             size: None,
+            rate: None,
+            block_size: Some(Written(block_size)),
+            count: count.and_then(NonZeroU64::new),
+        },
+        Workload::Cbr { rate, block_size, count } => WorkloadTable {
+            kind: WorkloadKind::Cbr,
+            size: None,
+            rate: Some(Written(rate)),
             block_size: Some(Written(block_size)),
             count: count.and_then(NonZeroU64::new),
         },
