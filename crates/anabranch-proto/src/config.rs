@@ -55,7 +55,8 @@ pub struct TcpConfig {
     pub timestamps: bool,
     /// Offer selective acknowledgements. RFC 2018.
     pub sack: bool,
-    /// Hold back a short segment while data is unacknowledged. RFC 9293 §3.7.4.
+    /// Hold back a short segment while data is unacknowledged (`Profile::Linux`: while another
+    /// short segment is). RFC 9293 §3.7.4.
     pub nagle: bool,
     /// SYN retransmissions before the attempt is given up.
     pub syn_retries: u32,

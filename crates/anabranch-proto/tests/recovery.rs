@@ -157,6 +157,28 @@ fn an_acknowledgement_is_sent_for_every_second_segment_or_after_40_ms() {
 }
 
 #[test]
+fn the_end_of_a_large_write_waits_for_no_acknowledgement_and_small_writes_do() {
+    // RFC 9293 §3.7.4; Linux: only while another short segment is unacknowledged.
+    for (profile, octets, round_trips) in [(Profile::Linux, 10_000, 1), (Profile::Rfc, 10_000, 2)] {
+        let mut pair = pair_of(tcp(|tcp| tcp.profile = profile));
+        pair.run_ms(50);
+        let before = pair.now;
+        pair.upload(octets, 1_000);
+        let elapsed = pair.now.saturating_since(before);
+        assert!(elapsed >= ms(20 * (round_trips - 1)), "{profile:?}: {elapsed:?}");
+        assert!(elapsed < ms(20 * round_trips), "{profile:?}: {elapsed:?}");
+    }
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.run_ms(50);
+    for octets in (100..=1_000).step_by(100) {
+        pair.write(0, octets);
+    }
+    pair.run_ms(1_000);
+    assert_eq!(pair.received[1], 1_000);
+    assert_eq!(pair.segments(is_upload_data), 2, "the first 100 octets, then the rest");
+}
+
+#[test]
 fn keep_alive_finds_out_that_the_peer_is_gone() {
     // RFC 9293 §3.8.4: a probe each 10 s, three of them, then the end.
     let keep_alive = tcp(|tcp| {

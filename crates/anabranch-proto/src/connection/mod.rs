@@ -103,6 +103,8 @@ pub(crate) struct Connection {
     timers: transmit::DataTimers,
     /// A DATA_FIN without payload is to be sent.
     bare_fin_due: bool,
+    /// Data offset after the last short segment, for Nagle's rule.
+    short_segment_end: u64,
     /// The application's last write found no room.
     send_blocked: bool,
     /// Remedies have been asked since anything changed.
@@ -172,6 +174,7 @@ impl Connection {
             path_manager_started: false,
             timers: transmit::DataTimers::default(),
             bare_fin_due: false,
+            short_segment_end: 0,
             send_blocked: false,
             remedies_asked: false,
             blocked: 0,

@@ -4,6 +4,7 @@ use anabranch_wire::{Duration, Instant, Segment};
 
 use super::schedule::Choice;
 use super::{Connection, Mode, Status};
+use crate::config::Profile;
 use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
 use crate::subflow::{Cargo, Carries, DataLevel};
@@ -232,12 +233,18 @@ impl Connection {
         self.mode == Mode::Mptcp && self.send.nxt() == 1 && self.keys_to_repeat().is_some()
     }
 
-    /// RFC 9293 §3.7.4: a short segment waits while anything is unacknowledged.
+    /// RFC 9293 §3.7.4: a short segment waits while anything is unacknowledged. Linux lets it go
+    /// unless another short one is (Minshall's variant), so that the end of a large write does
+    /// not wait for a delayed acknowledgement. While the application waits for send buffer, more
+    /// is certain to come, and the segment will fill up.
     fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
-        let full = u64::from(self.views[usize::from(slot)].mss);
+        let awaited = match self.tcp.profile {
+            Profile::Linux if !self.send_blocked => self.short_segment_end,
+            Profile::Linux | Profile::Rfc => self.send.nxt(),
+        };
         self.tcp.nagle
-            && len < full
-            && self.send.una() < self.send.nxt()
+            && len < u64::from(self.views[usize::from(slot)].mss)
+            && self.send.una() < awaited
             && !self.send.is_finished()
     }
 
@@ -252,6 +259,9 @@ impl Connection {
         let with_keys = self.is_first_data_with_keys();
         let payload = self.send.map_next(len as u32, slot, copies);
         let last = self.send.unsent() == 0;
+        if len < u64::from(self.views[usize::from(slot)].mss) {
+            self.short_segment_end = self.send.nxt();
+        }
         // RFC 8684 §3.3.3: the DATA_FIN rides on the last data.
         let data_fin = last && self.mode == Mode::Mptcp && self.send.is_finished() && !with_keys;
         if data_fin {
