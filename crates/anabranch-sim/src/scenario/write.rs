@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 
 use super::names::WorkloadKind;
 use super::table::{
-    ChangeTable, ConnectionTable, PathTable, ReverseTable, ScenarioTable, WorkloadTable,
+    ChangeTable, ConnectionTable, MptBmTable, PathTable, ReverseTable, ScenarioTable, WorkloadTable,
 };
 use super::written::Written;
 use super::{Connection, Path, PathChange, Scenario, Workload};
@@ -73,6 +73,11 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         path_manager: connection.path_manager,
         opportunistic_retransmission: connection.opportunistic_retransmission,
         penalisation: connection.penalisation,
+        cwnd_cap: connection.cwnd_cap,
+        mpt_bm: connection
+            .mpt_bm
+            .map(|bm| MptBmTable { lambda: bm.lambda, theta: Written(bm.theta) }),
+        buffer_autotuning: connection.buffer_autotuning,
         profile: connection.profile,
         nagle: connection.nagle,
         hystart: Some(connection.hystart),
