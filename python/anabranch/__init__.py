@@ -8,12 +8,26 @@ line `anabranch` does the same without writing Python.
 from anabranch._core import ScenarioError, __version__
 from anabranch.errors import AnabranchError, InputError, IntegrityError
 from anabranch.run import Job, Progress, Run, run, run_many
-from anabranch.scenario import Blocks, Bulk, Change, Connection, Path, Reverse, Scenario
+from anabranch.scenario import (
+    Blocks,
+    Bulk,
+    BurstLoss,
+    Cbr,
+    Change,
+    Connection,
+    Path,
+    Queue,
+    Reverse,
+    Scenario,
+    Scheduler,
+)
 
 __all__ = [
     "AnabranchError",
     "Blocks",
     "Bulk",
+    "BurstLoss",
+    "Cbr",
     "Change",
     "Connection",
     "InputError",
@@ -21,10 +35,12 @@ __all__ = [
     "Job",
     "Path",
     "Progress",
+    "Queue",
     "Reverse",
     "Run",
     "Scenario",
     "ScenarioError",
+    "Scheduler",
     "__version__",
     "run",
     "run_many",

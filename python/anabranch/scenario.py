@@ -56,6 +56,29 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BurstLoss:
+    """A channel with a good and a bad state (Gilbert and Elliott), from server to client."""
+
+    to_bad: str
+    to_good: str
+    loss_in_bad: str | None = None
+    loss_in_good: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """The discipline of a path's queues: ``"drop_tail"``, ``"codel"`` or ``"red"``."""
+
+    kind: str | None = None
+    target: str | None = None
+    interval: str | None = None
+    min_packets: int | None = None
+    max_packets: int | None = None
+    max_probability: str | None = None
+    weight: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Path:
     """A path between client and server; its own fields describe the direction to the client."""
 
@@ -72,6 +95,10 @@ class Path:
     loss: str | None = None
     """Probability of losing a packet, forward only."""
     mtu: str | None = None
+    burst_loss: BurstLoss | None = None
+    queue: Queue | None = None
+    via: str | None = None
+    """A path listed before, whose link this path's packets cross too: a shared bottleneck."""
     reverse: Reverse | None = None
     changes: tuple[Change, ...] = dataclasses.field(default=(), metadata={"key": "change"})
 
@@ -104,6 +131,34 @@ class MptBm:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cbr:
+    """Blocks of equal size, one each time it is due at `rate`, each one timed."""
+
+    rate: str
+    block_size: str | None = None
+    count: int | None = None
+
+    kind = "cbr"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduler:
+    """A scheduler with parameters; one without is written as its name alone."""
+
+    kind: str
+    num_segments: int | None = None
+    """``"round_robin"``: segments in a row on one subflow."""
+    cwnd_limited: bool | None = None
+    """``"round_robin"``: pass over subflows with a full congestion window?"""
+    rule: str | None = None
+    """``"blest"``: ``"linux"`` or ``"paper"``."""
+    step: float | None = None
+    """``"blest"`` with the paper's rule: step of the correction."""
+    beta: float | None = None
+    """``"ecf"``: hysteresis."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Connection:
     """A connection that the client opens over the first of `paths`.
 
@@ -111,7 +166,7 @@ class Connection:
     octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
     """
 
-    workload: Bulk | Blocks
+    workload: Bulk | Blocks | Cbr
     name: str | None = None
     paths: tuple[str, ...] | None = None
     protocol: str | None = None
@@ -120,7 +175,7 @@ class Connection:
     send_buffer: str | None = None
     receive_buffer: str | None = None
     congestion_control: str | None = None
-    scheduler: str | None = None
+    scheduler: str | Scheduler | None = None
     path_manager: str | None = None
     opportunistic_retransmission: bool | None = None
     penalisation: str | None = None

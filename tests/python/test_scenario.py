@@ -12,11 +12,15 @@ from anabranch import _core
 from anabranch.scenario import (
     Blocks,
     Bulk,
+    BurstLoss,
+    Cbr,
     Change,
     Connection,
     Path,
+    Queue,
     Reverse,
     Scenario,
+    Scheduler,
     toml_keys,
 )
 from conftest import THREE_G, WIFI, scenario
@@ -28,7 +32,9 @@ def table(kind: str) -> dict[str, Any]:
     return SCHEMA if kind == "Scenario" else SCHEMA["$defs"][kind]
 
 
-@pytest.mark.parametrize("kind", [Scenario, Path, Reverse, Change, Connection])
+@pytest.mark.parametrize(
+    "kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, Scheduler]
+)
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)
     assert set(toml_keys(kind).values()) == set(expected["properties"])
@@ -41,7 +47,7 @@ def test_fields_are_those_of_the_schema(kind: type) -> None:
 
 
 def test_workloads_together_have_the_fields_of_the_schema() -> None:
-    fields = {"kind", *toml_keys(Bulk), *toml_keys(Blocks)}
+    fields = {"kind", *toml_keys(Bulk), *toml_keys(Blocks), *toml_keys(Cbr)}
     assert fields == set(table("Workload")["properties"])
 
 

@@ -12,7 +12,7 @@ use crate::slab::Slab;
 use crate::units::{Octets, Probability, QueueLimit, Rate};
 
 /// What a link is like.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
     /// Rate of the transmitter.
     pub rate: Rate,

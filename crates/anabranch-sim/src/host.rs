@@ -16,7 +16,7 @@ use crate::scenario::{
     self, CongestionControlName, Direction, PathManagerName, Scheduler, Workload,
 };
 use crate::topology::{self, Side};
-use crate::workload::{Blocks, Bulk, Sender, Sink, Socket};
+use crate::workload::{Blocks, Bulk, Cbr, Sender, Sink, Socket};
 
 /// One end of a scenario's connection.
 pub(crate) struct App {
@@ -178,9 +178,14 @@ impl App {
             Workload::Blocks { block_size, count } => {
                 Some(Box::new(Blocks::new(block_size.as_u64(), *count)))
             }
+            Workload::Cbr { rate, block_size, count } => {
+                Some(Box::new(Cbr::new(*rate, block_size.as_u64(), *count)))
+            }
         };
         let block_size = match &connection.workload {
-            Workload::Blocks { block_size, .. } if !sends => Some(block_size.as_u64()),
+            Workload::Blocks { block_size, .. } | Workload::Cbr { block_size, .. } if !sends => {
+                Some(block_size.as_u64())
+            }
             _ => None,
         };
         App {

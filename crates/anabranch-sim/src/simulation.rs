@@ -13,7 +13,7 @@ use crate::event_queue::EventQueue;
 use crate::host::Host;
 use crate::recorder::{Recorder, Table};
 use crate::scenario::Scenario;
-use crate::topology::{Side, route};
+use crate::topology::{Hop, Routes, Side};
 
 /// How to run, beside the scenario.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub struct Options<'a> {
 pub struct Outcome {
     /// Fingerprint of everything that entered a link.
     pub digest: u64,
-    /// Segments that entered a link.
+    /// Segments that the hosts sent.
     pub segments: u64,
     /// Those with payload that were delivered.
     pub data_segments_delivered: u64,
@@ -71,6 +71,7 @@ struct Simulation<'s, 'c> {
     hosts: [Host; 2],
     /// Two for each path: forward, reverse.
     links: Vec<Link>,
+    routes: Routes,
     /// Nodes 0 and 1 are the hosts, the links follow.
     queue: EventQueue,
     recorder: Recorder<'s>,
@@ -113,6 +114,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             hosts: [host(Side::Client, "client"), host(Side::Server, "server")],
             queue: EventQueue::new(FIRST_LINK + links.len()),
             links,
+            routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
             recorder: Recorder::new(scenario),
             next_sample: Instant::ZERO,
             warm_at: Some(Instant::ZERO + scenario.warm_up),
@@ -162,20 +164,28 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
     }
 
-    /// What the link delivers now goes to the host at its end.
+    /// What the link delivers now goes on to the next link, or to a host.
     fn serve_link(&mut self, number: usize) -> Result<(), RunError> {
-        let receiver = receiver_of(number);
+        let sender = if number.is_multiple_of(2) { Side::Server } else { Side::Client };
         self.links[number].handle_timeout(self.now);
         while let Some(segment) = self.links[number].poll_transmit(self.now) {
-            if let Some(capture) = &mut self.capture {
-                capture.write(self.now, number / 2, receiver, Capture::Inbound, &segment)?;
+            let path = self.routes.path(sender, &segment).expect("it had a path when it was sent");
+            match self.routes.next(number, path) {
+                Hop::Link(next) => self.enter(next, segment),
+                Hop::Host(receiver) => self.arrive(receiver, path, segment)?,
             }
-            self.data_segments_delivered += u64::from(!segment.payload.is_empty());
-            self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
-            self.serve_host(receiver as usize)?;
         }
         self.plan(FIRST_LINK + number);
         Ok(())
+    }
+
+    fn arrive(&mut self, receiver: Side, path: usize, segment: Segment) -> Result<(), RunError> {
+        if let Some(capture) = &mut self.capture {
+            capture.write(self.now, path, receiver, Capture::Inbound, &segment)?;
+        }
+        self.data_segments_delivered += u64::from(!segment.payload.is_empty());
+        self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
+        self.serve_host(receiver as usize)
     }
 
     /// Let the applications act, and send what the host has to send.
@@ -197,23 +207,26 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
     fn send(&mut self, side: Side, segment: Segment) -> Result<(), RunError> {
         // An address without a path has no route; a host would drop the packet too.
-        let Some(path) = route(side, &segment).filter(|path| *path < self.scenario.paths.len())
-        else {
+        let Some(path) = self.routes.path(side, &segment) else {
             return Ok(());
         };
-        let number = 2 * path + usize::from(side == Side::Client);
         self.segments += 1;
-        self.digest.fold(self.now, number, &segment);
         if let Some(capture) = &mut self.capture {
             capture.write(self.now, path, side, Capture::Outbound, &segment)?;
         }
+        let first = self.routes.first(side, path);
         if self.round_trip {
-            self.links[number].handle_segment(self.now, there_and_back(&segment)?);
+            self.enter(first, there_and_back(&segment)?);
         } else {
-            self.links[number].handle_segment(self.now, segment);
+            self.enter(first, segment);
         }
-        self.plan(FIRST_LINK + number);
         Ok(())
+    }
+
+    fn enter(&mut self, link: usize, segment: Segment) {
+        self.digest.fold(self.now, link, &segment);
+        self.links[link].handle_segment(self.now, segment);
+        self.plan(FIRST_LINK + link);
     }
 
     fn plan(&mut self, node: usize) {
@@ -233,11 +246,6 @@ impl<'s, 'c> Simulation<'s, 'c> {
             tables: self.recorder.finish(self.now, &self.hosts, &self.links),
         }
     }
-}
-
-/// Forward links, which have even numbers, end at the client.
-fn receiver_of(link: usize) -> Side {
-    if link.is_multiple_of(2) { Side::Client } else { Side::Server }
 }
 
 /// A host's secret: 256 bits that follow from the seed and the host's name.

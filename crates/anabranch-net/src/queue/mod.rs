@@ -35,7 +35,7 @@ pub(crate) struct Packet {
 }
 
 /// Which packets a link's queue drops, beside those for which there is no room.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
     /// None.
     #[default]

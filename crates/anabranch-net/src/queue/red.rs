@@ -7,7 +7,7 @@ use crate::rng::{Draws, stream_seed};
 use crate::units::{Probability, Rate};
 
 /// Parameters of RED, with the averages in packets.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedConfig {
     /// Average queue below which nothing is dropped.
     pub min_packets: u64,
@@ -15,8 +15,8 @@ pub struct RedConfig {
     pub max_packets: u64,
     /// Drop probability just below `max_packets`.
     pub max_probability: Probability,
-    /// Weight of a sample in the average, between 0 and 1.
-    pub weight: f64,
+    /// Weight of a sample in the average.
+    pub weight: Probability,
 }
 
 impl Default for RedConfig {
@@ -26,7 +26,7 @@ impl Default for RedConfig {
             min_packets: 5,
             max_packets: 15,
             max_probability: Probability::from_parts_per_billion(20_000_000),
-            weight: 0.002,
+            weight: Probability::from_parts_per_billion(2_000_000),
         }
     }
 }
@@ -98,7 +98,7 @@ impl Red {
 
     /// While the queue was empty, the average decays as if small packets had passed.
     fn update_average(&mut self, now: Instant) {
-        let weight = self.config.weight;
+        let weight = self.config.weight.as_f64();
         if let Some(since) = self.empty_since.take() {
             let packet = self.rate.time_for(crate::units::Octets::new(FULL_SIZE_PACKET));
             let idle: Duration = now.saturating_since(since);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_short_queue_passes_and_a_long_average_drops_everything() {
         let rate = Rate::from_bits_per_second(8_000_000);
-        let config = RedConfig { weight: 1.0, ..RedConfig::default() };
+        let config = RedConfig { weight: Probability::ONE, ..RedConfig::default() };
         let tail = DropTail::new(QueueLimit::Infinite, rate);
         let mut queue = Red::new(config, tail, rate, 1);
         let mut offer =

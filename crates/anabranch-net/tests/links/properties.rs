@@ -61,7 +61,8 @@ fn changes() -> impl Strategy<Value = ScheduledChange> {
 }
 
 fn disciplines() -> impl Strategy<Value = Discipline> {
-    let red = RedConfig { min_packets: 1, max_packets: 4, weight: 0.5, ..RedConfig::default() };
+    let weight = Probability::from_parts_per_billion(500_000_000);
+    let red = RedConfig { min_packets: 1, max_packets: 4, weight, ..RedConfig::default() };
     let codel = CoDelConfig { target: Duration::from_millis(1), ..CoDelConfig::default() };
     prop::sample::select(vec![Discipline::DropTail, Discipline::CoDel(codel), Discipline::Red(red)])
 }

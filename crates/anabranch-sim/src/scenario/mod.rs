@@ -9,6 +9,10 @@
 //! `download` and of the acknowledgements of an `upload`. A path's own keys describe forward;
 //! rate, delay and limit hold for the reverse direction too unless `[path.reverse]` says
 //! otherwise, jitter and loss do not.
+//!
+//! **Shared bottlenecks.** A path may go `via` another: its packets then cross the other's link
+//! as well, between its own link and the server. The other remains a path of its own, which a
+//! competing connection may use.
 
 mod error;
 mod factor;
@@ -20,7 +24,10 @@ mod write;
 mod written;
 
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
-use anabranch_net::{JitterModel, LinkChange, LinkConfig, ScheduledChange, StateChange};
+use anabranch_net::{
+    Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
+    StateChange,
+};
 use anabranch_wire::{Duration, Instant};
 
 pub use error::ScenarioError;
@@ -64,6 +71,12 @@ pub struct Path {
     pub jitter_model: JitterModel,
     /// Largest IP packet in octets, from 576.
     pub mtu: u16,
+    /// Loss in bursts, from server to client, beside the random one.
+    pub burst_loss: Option<GilbertElliottConfig>,
+    /// Which packets the queues of both directions drop although there is room.
+    pub discipline: Discipline,
+    /// A path with a lower index whose link this path's packets cross too, on the server's side.
+    pub via: Option<usize>,
     /// Changes during the run, in the order in which they are listed.
     pub changes: Vec<PathChange>,
 }
@@ -162,6 +175,15 @@ pub enum Workload {
         /// How many, above zero; `None` is without end.
         count: Option<u64>,
     },
+    /// Blocks of equal size at a constant rate, whose delays are measured.
+    Cbr {
+        /// The rate at which blocks are due.
+        rate: Rate,
+        /// Size of a block, above zero.
+        block_size: Octets,
+        /// How many, above zero; `None` is without end.
+        count: Option<u64>,
+    },
 }
 
 impl Scenario {
@@ -214,10 +236,13 @@ impl Path {
         let changes = changes
             .map(|change| ScheduledChange { at: Instant::ZERO + change.at, change: change.change });
         let jitter_model = self.jitter_model;
+        let burst_loss = self.burst_loss.filter(|_| this == AppliesTo::Forward);
         LinkConfig {
             jitter,
             jitter_model,
             loss,
+            burst_loss,
+            discipline: self.discipline,
             changes: changes.collect(),
             ..LinkConfig::new(rate, delay, limit)
         }

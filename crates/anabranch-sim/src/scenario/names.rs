@@ -119,6 +119,19 @@ pub(super) enum JitterModelName {
     Reordering,
 }
 
+/// A queue discipline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum QueueKind {
+    /// Packets are dropped for want of room only.
+    #[default]
+    DropTail,
+    /// Controlled delay, RFC 8289.
+    Codel,
+    /// Random early detection, Floyd and Jacobson 1993.
+    Red,
+}
+
 /// A change of a link's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -154,4 +167,17 @@ pub(super) enum WorkloadKind {
     Bulk,
     /// Blocks of equal size, one after the other, whose delays are measured.
     Blocks,
+    /// Blocks of equal size at a constant rate, whose delays are measured.
+    Cbr,
+}
+
+impl WorkloadKind {
+    /// The kind as it is written.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Bulk => "bulk",
+            WorkloadKind::Blocks => "blocks",
+            WorkloadKind::Cbr => "cbr",
+        }
+    }
 }

@@ -1,13 +1,18 @@
 //! From what is written to what is meant: defaults filled in, names looked up, limits checked.
 
 use anabranch_net::units::{Octets, format_duration};
-use anabranch_net::{LinkChange, StateChange};
+use anabranch_net::{
+    CoDelConfig, Discipline, GilbertElliottConfig, LinkChange, RedConfig, StateChange,
+};
 use anabranch_wire::Duration;
 
 use super::error::{Problem, unknown_name};
 use super::factor::Factor;
-use super::names::{CongestionControlName, Protocol, WorkloadKind};
-use super::table::{ChangeTable, ConnectionTable, PathTable, ScenarioTable, WorkloadTable};
+use super::names::{CongestionControlName, Protocol, QueueKind, WorkloadKind};
+use super::table::{
+    BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
+    WorkloadTable,
+};
 use super::{Connection, MptBm, Path, PathChange, PathDirection, Scenario, Workload};
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
@@ -22,8 +27,10 @@ pub(super) fn scenario(table: ScenarioTable) -> Result<Scenario, Problem> {
     require_some("duration", duration)?;
     require_some("sample_interval", table.sample_interval.0)?;
     require_before_end("warm_up", table.warm_up.0, duration)?;
-    let paths = each("path", table.paths, |key, _, path| resolve_path(key, path))?;
-    require_unique("path", paths.iter().map(|path| &path.name))?;
+    let names: Vec<String> = table.paths.iter().map(|path| path.name.clone()).collect();
+    let paths =
+        each("path", table.paths, |key, index, path| resolve_path(key, path, &names[..index]))?;
+    require_unique("path", names.iter())?;
     let connections = each("connection", table.connections, |key, index, connection| {
         resolve_connection(key, index, connection, &paths, duration)
     })?;
@@ -39,7 +46,8 @@ pub(super) fn scenario(table: ScenarioTable) -> Result<Scenario, Problem> {
     })
 }
 
-fn resolve_path(key: &str, table: PathTable) -> Result<Path, Problem> {
+/// `before` are the names of the paths listed before this one.
+fn resolve_path(key: &str, table: PathTable, before: &[String]) -> Result<Path, Problem> {
     require_name(&format!("{key}.name"), &table.name)?;
     let mtu = table.mtu.0.as_u64();
     if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
@@ -68,7 +76,78 @@ fn resolve_path(key: &str, table: PathTable) -> Result<Path, Problem> {
         reverse,
         jitter_model: table.jitter_model.into(),
         mtu: mtu as u16,
+        burst_loss: table.burst_loss.map(burst_loss),
+        discipline: resolve_queue(&format!("{key}.queue"), table.queue)?,
+        via: table.via.map(|name| resolve_via(key, &name, before)).transpose()?,
         changes: changes.collect::<Result<_, _>>()?,
+    })
+}
+
+fn burst_loss(table: BurstLossTable) -> GilbertElliottConfig {
+    GilbertElliottConfig {
+        to_bad: table.to_bad.0,
+        to_good: table.to_good.0,
+        loss_in_bad: table.loss_in_bad.0,
+        loss_in_good: table.loss_in_good.0,
+    }
+}
+
+fn resolve_queue(key: &str, table: QueueTable) -> Result<Discipline, Problem> {
+    let codel = [("target", table.target.is_some()), ("interval", table.interval.is_some())];
+    let red = [
+        ("min_packets", table.min_packets.is_some()),
+        ("max_packets", table.max_packets.is_some()),
+        ("max_probability", table.max_probability.is_some()),
+        ("weight", table.weight.is_some()),
+    ];
+    let foreign = |names: &[(&str, bool)], kind: &str| match names.iter().find(|name| name.1) {
+        Some((name, _)) => {
+            let problem = format!("belongs to kind = \"{kind}\"; leave it out, or write that kind");
+            Err(Problem::new(format!("{key}.{name}"), problem))
+        }
+        None => Ok(()),
+    };
+    if table.kind != QueueKind::Codel {
+        foreign(&codel, "codel")?;
+    }
+    if table.kind != QueueKind::Red {
+        foreign(&red, "red")?;
+    }
+    let (codel, red) = (CoDelConfig::default(), RedConfig::default());
+    Ok(match table.kind {
+        QueueKind::DropTail => Discipline::DropTail,
+        QueueKind::Codel => Discipline::CoDel(CoDelConfig {
+            target: table.target.map_or(codel.target, |target| target.0),
+            interval: table.interval.map_or(codel.interval, |interval| interval.0),
+        }),
+        QueueKind::Red => {
+            let min_packets = table.min_packets.map_or(red.min_packets, u64::from);
+            let max_packets = table.max_packets.map_or(red.max_packets, u64::from);
+            if max_packets <= min_packets {
+                let problem =
+                    format!("{max_packets}: must be more than min_packets, {min_packets}");
+                return Err(Problem::new(format!("{key}.max_packets"), problem));
+            }
+            Discipline::Red(RedConfig {
+                min_packets,
+                max_packets,
+                max_probability: table.max_probability.map_or(red.max_probability, |p| p.0),
+                weight: table.weight.map_or(red.weight, |weight| weight.0),
+            })
+        }
+    })
+}
+
+/// The index of the path that another goes via; it is listed before, so no path goes in circles.
+fn resolve_via(key: &str, name: &str, before: &[String]) -> Result<usize, Problem> {
+    before.iter().position(|path| path == name).ok_or_else(|| {
+        let key = format!("{key}.via");
+        if before.is_empty() {
+            let problem = format!("{name:?}: the path that this one goes via is listed before it");
+            return Problem::new(key, problem);
+        }
+        let valid: Vec<_> = before.iter().map(String::as_str).collect();
+        Problem::new(key, unknown_name("path listed before", name, &valid))
     })
 }
 
@@ -146,8 +225,9 @@ fn resolve_paths(
     paths: &[Path],
 ) -> Result<Vec<usize>, Problem> {
     let Some(names) = names else {
+        let shared = |index| paths.iter().any(|path| path.via == Some(index));
         let usable = if protocol == Protocol::Tcp { 1 } else { paths.len() };
-        return Ok((0..usable).collect());
+        return Ok((0..paths.len()).filter(|index| !shared(*index)).take(usable).collect());
     };
     let key = format!("{key}.paths");
     if names.is_empty() {
@@ -179,19 +259,32 @@ fn resolve_workload(key: &str, table: WorkloadTable) -> Result<Workload, Problem
             format!("a {kind} workload has no {name}; leave it out or write kind = {other:?}");
         Err(Problem::new(format!("{key}.{name}"), problem))
     };
-    match table.kind {
-        WorkloadKind::Bulk if table.block_size.is_some() => foreign("block_size", "bulk", "blocks"),
-        WorkloadKind::Bulk if table.count.is_some() => foreign("count", "bulk", "blocks"),
-        WorkloadKind::Bulk => {
+    let given = [
+        ("size", table.size.is_some(), WorkloadKind::Bulk),
+        ("block_size", table.block_size.is_some(), WorkloadKind::Blocks),
+        ("count", table.count.is_some(), WorkloadKind::Blocks),
+        ("rate", table.rate.is_some(), WorkloadKind::Cbr),
+    ];
+    for (name, is_given, owner) in given {
+        let in_blocks = owner == WorkloadKind::Blocks && table.kind == WorkloadKind::Cbr;
+        if is_given && owner != table.kind && !in_blocks {
+            return foreign(name, table.kind.name(), owner.name());
+        }
+    }
+    let block_size = table.block_size.map_or(Octets::new(8 << 10), |size| size.0);
+    require_octets(&format!("{key}.block_size"), block_size)?;
+    let count = table.count.map(|count| count.get());
+    match (table.kind, table.rate) {
+        (WorkloadKind::Bulk, _) => {
             let size = table.size.map(|size| size.0);
             size.map_or(Ok(()), |size| require_octets(&format!("{key}.size"), size))?;
             Ok(Workload::Bulk { size })
         }
-        WorkloadKind::Blocks if table.size.is_some() => foreign("size", "blocks", "bulk"),
-        WorkloadKind::Blocks => {
-            let block_size = table.block_size.map_or(Octets::new(8 << 10), |size| size.0);
-            require_octets(&format!("{key}.block_size"), block_size)?;
-            Ok(Workload::Blocks { block_size, count: table.count.map(|count| count.get()) })
+        (WorkloadKind::Blocks, _) => Ok(Workload::Blocks { block_size, count }),
+        (WorkloadKind::Cbr, Some(rate)) => Ok(Workload::Cbr { rate: rate.0, block_size, count }),
+        (WorkloadKind::Cbr, None) => {
+            let problem = "missing; a cbr workload needs a rate such as \"500kbit/s\"";
+            Err(Problem::new(format!("{key}.rate"), problem))
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::factor::Factor;
 use super::names::{
     AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
-    Profile, Protocol, StateName, WorkloadKind,
+    Profile, Protocol, QueueKind, StateName, WorkloadKind,
 };
 use super::scheduler::SchedulerValue;
 use super::written::Written;
@@ -69,12 +69,73 @@ pub(super) struct PathTable {
     /// Largest IP packet, from 576B to 65535B.
     #[serde(default = "default_mtu")]
     pub(super) mtu: Written<Octets>,
+    /// Loss in bursts, beside `loss`, forward only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BurstLossTable")]
+    pub(super) burst_loss: Option<BurstLossTable>,
+    /// Which packets the queues of both directions drop although there is room.
+    #[serde(default)]
+    pub(super) queue: QueueTable,
+    /// Name of a path listed before whose link this path's packets cross too, on the server's
+    /// side: a shared bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(super) via: Option<String>,
     /// The direction from client to server.
     #[serde(default)]
     pub(super) reverse: ReverseTable,
     /// Changes during the run.
     #[serde(default, rename = "change")]
     pub(super) changes: Vec<ChangeTable>,
+}
+
+/// A channel with a good and a bad state (Gilbert and Elliott); netem's `gemodel`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "BurstLoss")]
+pub(super) struct BurstLossTable {
+    /// Probability, per packet, of going from good to bad.
+    pub(super) to_bad: Written<Probability>,
+    /// Probability, per packet, of going from bad to good.
+    pub(super) to_good: Written<Probability>,
+    /// Probability of losing a packet in the bad state.
+    #[serde(default = "certain")]
+    pub(super) loss_in_bad: Written<Probability>,
+    /// Probability of losing a packet in the good state.
+    #[serde(default)]
+    pub(super) loss_in_good: Written<Probability>,
+}
+
+/// The discipline of a path's queues.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Queue")]
+pub(super) struct QueueTable {
+    /// Kind of discipline.
+    #[serde(default)]
+    pub(super) kind: QueueKind,
+    /// `codel` only: time that packets may wait, by default 5ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    pub(super) target: Option<Written<Duration>>,
+    /// `codel` only: how long they may wait longer than that, by default 100ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    pub(super) interval: Option<Written<Duration>>,
+    /// `red` only: average queue below which nothing is dropped, by default 5 packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    pub(super) min_packets: Option<u32>,
+    /// `red` only: average queue from which everything is dropped, by default 15 packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    pub(super) max_packets: Option<u32>,
+    /// `red` only: drop probability just below `max_packets`, by default 2%.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Probability>")]
+    pub(super) max_probability: Option<Written<Probability>>,
+    /// `red` only: weight of a sample in the average, by default 0.2%.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Probability>")]
+    pub(super) weight: Option<Written<Probability>>,
 }
 
 /// The reverse direction of a path, from client to server.
@@ -141,8 +202,8 @@ pub(super) struct ConnectionTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(super) name: Option<String>,
-    /// Names of the paths that it may use. It is opened over the first. By default all paths,
-    /// or for `tcp`, which uses one path, the first.
+    /// Names of the paths that it may use. It is opened over the first. By default all paths
+    /// that no other goes via, or for `tcp`, which uses one path, the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub(super) paths: Option<Vec<String>>,
@@ -226,11 +287,15 @@ pub(super) struct WorkloadTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Octets>")]
     pub(super) size: Option<Written<Octets>>,
-    /// `blocks` only: size of a block, by default 8KiB.
+    /// `cbr` only: the rate at which blocks are due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Rate>")]
+    pub(super) rate: Option<Written<Rate>>,
+    /// `blocks` and `cbr` only: size of a block, by default 8KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Octets>")]
     pub(super) block_size: Option<Written<Octets>>,
-    /// `blocks` only: how many blocks are sent; by default without end.
+    /// `blocks` and `cbr` only: how many blocks are sent; by default without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub(super) count: Option<NonZeroU64>,
@@ -260,6 +325,10 @@ fn default_send_buffer() -> Written<Octets> {
 
 fn default_receive_buffer() -> Written<Octets> {
     Written(Octets::new(6 << 20))
+}
+
+fn certain() -> Written<Probability> {
+    Written(Probability::ONE)
 }
 
 fn default_nagle() -> bool {

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use anabranch_net::{CoDelConfig, RedConfig};
+
 use super::*;
 
 const SMALLEST: &str = r#"
@@ -130,6 +132,9 @@ fn what_is_left_out_has_the_documented_defaults() {
         reverse: direction,
         jitter_model: JitterModel::Fifo,
         mtu: 1_500,
+        burst_loss: None,
+        discipline: Discipline::DropTail,
+        via: None,
         changes: vec![],
     };
     let connection = Connection {
@@ -270,6 +275,9 @@ loss = "0%"
 mtu = "1500B"
 change = []
 
+[path.queue]
+kind = "drop_tail"
+
 [path.reverse]
 rate = "8Mbit/s"
 delay = "10ms"
@@ -407,7 +415,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"blocks\"", "\"block\""),
-        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks)"#
+        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks, cbr)"#
     );
     assert_eq!(
         error("\"upload\"", "\"up\""),
@@ -543,6 +551,81 @@ fn values_that_contradict_each_other() {
     assert_eq!(
         error("size = \"16MiB\"", "block_size = \"1kB\""),
         r#"wifi.toml: connection[1].workload.block_size: a bulk workload has no block_size; leave it out or write kind = "blocks""#
+    );
+}
+
+const SHARED: &str = r#"
+name = "shared"
+duration = "1s"
+[[path]]
+name = "core"
+rate = "8Mbit/s"
+delay = "1ms"
+limit = "infinite"
+[[path]]
+name = "a"
+via = "core"
+rate = "1Gbit/s"
+delay = "1ms"
+limit = "infinite"
+[[path]]
+name = "b"
+via = "core"
+rate = "1Gbit/s"
+delay = "1ms"
+limit = "infinite"
+[[connection]]
+workload = { kind = "bulk" }
+"#;
+
+#[test]
+fn a_path_goes_via_one_that_is_listed_before_it() {
+    let scenario = read(SHARED);
+    assert_eq!(
+        scenario.paths.iter().map(|path| path.via).collect::<Vec<_>>(),
+        [None, Some(0), Some(0)]
+    );
+    // By default a connection uses the paths that no other goes via.
+    assert_eq!(scenario.connections[0].paths, [1, 2]);
+    let wrong = |from: &str, to: &str| error_of(&SHARED.replacen(from, to, 1));
+    assert_eq!(
+        wrong("via = \"core\"", "via = \"cor\""),
+        r#"wifi.toml: path[1].via: unknown path listed before "cor"; did you mean "core"? (valid: core)"#
+    );
+    assert_eq!(
+        wrong("name = \"core\"", "name = \"core\"\nvia = \"a\""),
+        r#"wifi.toml: path[0].via: "a": the path that this one goes via is listed before it"#
+    );
+}
+
+#[test]
+fn keys_of_another_workload() {
+    let with =
+        |workload: &str| error_of(&SHARED.replacen("workload = { kind = \"bulk\" }", workload, 1));
+    assert_eq!(
+        with("workload = { kind = \"cbr\" }"),
+        r#"wifi.toml: connection[0].workload.rate: missing; a cbr workload needs a rate such as "500kbit/s""#
+    );
+    assert_eq!(
+        with("workload = { kind = \"blocks\", rate = \"1Mbit/s\" }"),
+        r#"wifi.toml: connection[0].workload.rate: a blocks workload has no rate; leave it out or write kind = "cbr""#
+    );
+}
+
+#[test]
+fn keys_of_another_queue_discipline() {
+    let with = |queue: &str| error_of(&SHARED.replacen("limit = \"infinite\"", queue, 1));
+    assert_eq!(
+        with("limit = \"infinite\"\nqueue = { kind = \"red\", target = \"5ms\" }"),
+        r#"wifi.toml: path[0].queue.target: belongs to kind = "codel"; leave it out, or write that kind"#
+    );
+    assert_eq!(
+        with("limit = \"infinite\"\nqueue = { weight = \"1%\" }"),
+        r#"wifi.toml: path[0].queue.weight: belongs to kind = "red"; leave it out, or write that kind"#
+    );
+    assert_eq!(
+        with("limit = \"infinite\"\nqueue = { kind = \"red\", min_packets = 20 }"),
+        "wifi.toml: path[0].queue.max_packets: 15: must be more than min_packets, 20"
     );
 }
 
@@ -756,13 +839,35 @@ fn changes() -> impl Strategy<Value = PathChange> {
 fn paths() -> impl Strategy<Value = Vec<Path>> {
     let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
     let changes = prop::collection::vec(changes(), 0..3);
-    let path = (directions(), directions(), models, 576u16.., changes);
+    let path = (directions(), directions(), models, 576u16.., changes, any::<bool>());
     prop::collection::vec(path, 2..5).prop_map(|paths| {
         let named = paths.into_iter().enumerate();
         named
-            .map(|(n, (forward, reverse, jitter_model, mtu, changes))| {
+            .map(|(n, (forward, reverse, jitter_model, mtu, changes, shares))| {
                 let name = format!("path {n} \"quoted\"");
-                Path { name, forward, reverse, jitter_model, mtu, changes }
+                let via = n.checked_sub(1).filter(|_| shares);
+                let discipline = match n % 3 {
+                    0 => Discipline::DropTail,
+                    1 => Discipline::CoDel(CoDelConfig::default()),
+                    _ => Discipline::Red(RedConfig::default()),
+                };
+                let burst_loss = shares.then_some(GilbertElliottConfig {
+                    to_bad: forward.loss,
+                    to_good: reverse.loss,
+                    loss_in_bad: Probability::ONE,
+                    loss_in_good: Probability::ZERO,
+                });
+                Path {
+                    name,
+                    forward,
+                    reverse,
+                    jitter_model,
+                    mtu,
+                    burst_loss,
+                    discipline,
+                    via,
+                    changes,
+                }
             })
             .collect()
     })
@@ -773,6 +878,8 @@ fn workloads() -> impl Strategy<Value = Workload> {
         prop::option::of(sizes()).prop_map(|size| Workload::Bulk { size }),
         (sizes(), prop::option::of(1u64..1_000_000))
             .prop_map(|(block_size, count)| Workload::Blocks { block_size, count }),
+        (rates(), sizes(), prop::option::of(1u64..1_000_000))
+            .prop_map(|(rate, block_size, count)| Workload::Cbr { rate, block_size, count }),
     ]
 }
 

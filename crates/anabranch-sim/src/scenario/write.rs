@@ -2,9 +2,12 @@
 
 use core::num::NonZeroU64;
 
-use super::names::WorkloadKind;
+use anabranch_net::{Discipline, GilbertElliottConfig};
+
+use super::names::{QueueKind, WorkloadKind};
 use super::table::{
-    ChangeTable, ConnectionTable, MptBmTable, PathTable, ReverseTable, ScenarioTable, WorkloadTable,
+    BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
+    ScenarioTable, WorkloadTable,
 };
 use super::written::Written;
 use super::{Connection, Path, PathChange, Scenario, Workload};
@@ -18,14 +21,14 @@ pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
         duration: Written(scenario.duration),
         warm_up: Written(scenario.warm_up),
         sample_interval: Written(scenario.sample_interval),
-        paths: scenario.paths.iter().map(path_table).collect(),
+        paths: scenario.paths.iter().map(|path| path_table(path, &scenario.paths)).collect(),
         connections: connections
             .map(|connection| connection_table(connection, &scenario.paths))
             .collect(),
     }
 }
 
-fn path_table(path: &Path) -> PathTable {
+fn path_table(path: &Path, paths: &[Path]) -> PathTable {
     PathTable {
         name: path.name.clone(),
         rate: Written(path.forward.rate),
@@ -35,6 +38,9 @@ fn path_table(path: &Path) -> PathTable {
         jitter_model: path.jitter_model.into(),
         loss: Written(path.forward.loss),
         mtu: Written(anabranch_net::units::Octets::new(path.mtu.into())),
+        burst_loss: path.burst_loss.map(burst_loss_table),
+        queue: queue_table(path.discipline),
+        via: path.via.map(|index| paths[index].name.clone()),
         reverse: ReverseTable {
             rate: Some(Written(path.reverse.rate)),
             delay: Some(Written(path.reverse.delay)),
@@ -43,6 +49,35 @@ fn path_table(path: &Path) -> PathTable {
             loss: Written(path.reverse.loss),
         },
         changes: path.changes.iter().map(change_table).collect(),
+    }
+}
+
+fn burst_loss_table(channel: GilbertElliottConfig) -> BurstLossTable {
+    BurstLossTable {
+        to_bad: Written(channel.to_bad),
+        to_good: Written(channel.to_good),
+        loss_in_bad: Written(channel.loss_in_bad),
+        loss_in_good: Written(channel.loss_in_good),
+    }
+}
+
+fn queue_table(discipline: Discipline) -> QueueTable {
+    match discipline {
+        Discipline::DropTail => QueueTable::default(),
+        Discipline::CoDel(codel) => QueueTable {
+            kind: QueueKind::Codel,
+            target: Some(Written(codel.target)),
+            interval: Some(Written(codel.interval)),
+            ..QueueTable::default()
+        },
+        Discipline::Red(red) => QueueTable {
+            kind: QueueKind::Red,
+            min_packets: u32::try_from(red.min_packets).ok(),
+            max_packets: u32::try_from(red.max_packets).ok(),
+            max_probability: Some(Written(red.max_probability)),
+            weight: Some(Written(red.weight)),
+            ..QueueTable::default()
+        },
     }
 }
 
@@ -90,12 +125,21 @@ fn workload_table(workload: Workload) -> WorkloadTable {
         Workload::Bulk { size } => WorkloadTable {
             kind: WorkloadKind::Bulk,
             size: size.map(Written),
+            rate: None,
             block_size: None,
             count: None,
         },
         Workload::Blocks { block_size, count } => WorkloadTable {
             kind: WorkloadKind::Blocks,
             size: None,
+            rate: None,
+            block_size: Some(Written(block_size)),
+            count: count.and_then(NonZeroU64::new),
+        },
+        Workload::Cbr { rate, block_size, count } => WorkloadTable {
+            kind: WorkloadKind::Cbr,
+            size: None,
+            rate: Some(Written(rate)),
             block_size: Some(Written(block_size)),
             count: count.and_then(NonZeroU64::new),
         },

@@ -2,10 +2,12 @@
 
 mod blocks;
 mod bulk;
+mod cbr;
 mod sink;
 
 pub use blocks::Blocks;
 pub use bulk::Bulk;
+pub use cbr::Cbr;
 pub use sink::Sink;
 
 use anabranch_wire::{Instant, Piece};

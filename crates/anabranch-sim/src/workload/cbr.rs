@@ -1,0 +1,133 @@
+//! Blocks at a constant rate: an application that the network should be able to keep up with.
+//! Paasch et al., CSWS 2014, send 8 KB blocks at 500 and 1875 kbit/s.
+
+use anabranch_net::units::Rate;
+use anabranch_wire::{Duration, Instant, Piece};
+
+use super::{Sender, Socket};
+
+/// Writes a block each time one is due, and remembers when the stack had accepted it whole.
+///
+/// The first block is due when the connection opens, the others at exact multiples of the block's
+/// time at the rate. What the socket does not accept is written as soon as it does.
+#[derive(Clone, Debug)]
+pub struct Cbr {
+    rate: Rate,
+    block_size: u64,
+    count: u64,
+    start: Option<Instant>,
+    /// Blocks that have been due so far.
+    due: u64,
+    written: u64,
+    accepted: Vec<Instant>,
+    finished: bool,
+}
+
+impl Cbr {
+    /// `count` blocks of `block_size` octets at `rate`; `None` for no end.
+    pub fn new(rate: Rate, block_size: u64, count: Option<u64>) -> Self {
+        Cbr {
+            rate,
+            block_size,
+            count: count.unwrap_or(u64::MAX),
+            start: None,
+            due: 0,
+            written: 0,
+            accepted: Vec::new(),
+            finished: false,
+        }
+    }
+
+    /// When block number `block` is due, counted from the first: without drift.
+    fn time_of(&self, block: u64) -> Duration {
+        let bits = u128::from(block) * u128::from(self.block_size) * 8;
+        let nanos = bits * 1_000_000_000 / u128::from(self.rate.as_bits_per_second());
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let start = self.start.filter(|_| self.due < self.count)?;
+        Some(start + self.time_of(self.due))
+    }
+}
+
+impl Sender for Cbr {
+    fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
+        self.start.get_or_insert(now);
+        while self.next_due().is_some_and(|at| at <= now) {
+            self.due += 1;
+        }
+        while self.written < self.due * self.block_size {
+            let len = self.block_size - self.written % self.block_size;
+            let accepted = socket.write(Piece::pattern(self.written, len as u32)) as u64;
+            self.written += accepted;
+            if accepted < len {
+                return;
+            }
+            self.accepted.push(now);
+        }
+        if self.due == self.count && !self.finished {
+            self.finished = true;
+            socket.finish();
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_due()
+    }
+
+    fn blocks_accepted(&self) -> &[Instant] {
+        &self.accepted
+    }
+
+    fn block_size(&self) -> Option<u64> {
+        Some(self.block_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket with this much room.
+    struct Room(usize);
+
+    impl Socket for Room {
+        fn write(&mut self, piece: Piece) -> usize {
+            let accepted = piece.len().min(self.0);
+            self.0 -= accepted;
+            accepted
+        }
+
+        fn room(&self) -> u64 {
+            self.0 as u64
+        }
+
+        fn finish(&mut self) {
+            self.0 = 0;
+        }
+    }
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn blocks_are_due_at_exact_multiples_and_wait_for_room() {
+        // 1000 octets at 80 kbit/s: one each 100 ms.
+        let mut cbr = Cbr::new("80kbit/s".parse().expect("a rate"), 1_000, Some(4));
+        let mut socket = Room(2_500);
+        cbr.on_writable(ms(7), &mut socket);
+        assert_eq!(cbr.poll_timeout(), Some(ms(107)));
+        cbr.on_writable(ms(107), &mut socket);
+        // The third finds half of the room it needs.
+        cbr.on_writable(ms(207), &mut socket);
+        assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107)]);
+        socket.0 = 10_000;
+        cbr.on_writable(ms(250), &mut socket);
+        assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107), ms(250)]);
+        assert_eq!(cbr.poll_timeout(), Some(ms(307)));
+        cbr.on_writable(ms(307), &mut socket);
+        assert_eq!((cbr.poll_timeout(), cbr.finished), (None, true));
+    }
+}
