@@ -123,6 +123,14 @@ class Blocks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MptBm:
+    """Bufferbloat mitigation of Ferlin et al., IWQoS 2014."""
+
+    lambda_: float | None = dataclasses.field(default=None, metadata={"key": "lambda"})
+    theta: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cbr:
     """Blocks of equal size, one each time it is due at `rate`, each one timed."""
 
@@ -171,6 +179,9 @@ class Connection:
     path_manager: str | None = None
     opportunistic_retransmission: bool | None = None
     penalisation: str | None = None
+    cwnd_cap: float | None = None
+    mpt_bm: MptBm | None = None
+    buffer_autotuning: bool | None = None
     profile: str | None = None
     nagle: bool | None = None
     hystart: bool | None = None

@@ -50,6 +50,9 @@ pub struct SubflowView {
     pub min_rtt: Duration,
     /// Smallest *smoothed* round-trip time; [`Duration::MAX`] before the first sample.
     pub min_srtt: Duration,
+    /// Smoothed round-trip time as a receiver of data sees it: from an acknowledgement sent until
+    /// data comes back that echoes its timestamp. RFC 7323 §4.1, used the other way round.
+    pub receive_rtt: Option<Duration>,
     /// Octets acknowledged since the last loss, or between the last two if that is more: how
     /// well the path has done lately. Khalili et al., CoNEXT 2012.
     pub loss_interval: u64,
@@ -179,6 +182,7 @@ pub(crate) mod tests {
             rttvar: Duration::ZERO,
             min_rtt: Duration::from_millis(srtt_ms),
             min_srtt: Duration::from_millis(srtt_ms),
+            receive_rtt: None,
             loss_interval: 0,
         }
     }

@@ -3,7 +3,8 @@
 use anabranch_proto::config::{ConnectionConfig, Profile, Protocol};
 use anabranch_proto::path_manager::{FullMesh, PathManager, Single};
 use anabranch_proto::remedy::{
-    OpportunisticRetransmission, Penalisation, PenalisationForm, Remedy,
+    BufferAutotuning, CwndCap, MptBm, OpportunisticRetransmission, Penalisation, PenalisationForm,
+    Remedy,
 };
 use anabranch_proto::scheduler::{Blest, BlestRule, Ecf, MinRtt, Redundant, RoundRobin};
 use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats, congestion};
@@ -289,10 +290,20 @@ fn remedies(connection: &scenario::Connection) -> anabranch_proto::config::Remed
         scenario::Penalisation::Conext13 => Some(PenalisationForm::Conext13),
     };
     let retransmit = connection.opportunistic_retransmission;
+    let cap = connection.cwnd_cap.map(|factor| CwndCap::new(factor.as_f64()));
+    let mpt_bm = connection.mpt_bm.map(|bm| MptBm::new(bm.lambda.as_f64(), bm.theta));
+    let autotune = connection.buffer_autotuning;
     Arc::new(move || {
-        let penalise = form.map(|form| Box::new(Penalisation::new(form)) as Box<dyn Remedy>);
-        let retransmit =
-            retransmit.then(|| Box::new(OpportunisticRetransmission) as Box<dyn Remedy>);
-        penalise.into_iter().chain(retransmit).collect()
+        let mut remedies: Vec<Box<dyn Remedy>> = Vec::new();
+        remedies.extend(form.map(|form| Box::new(Penalisation::new(form)) as Box<dyn Remedy>));
+        if retransmit {
+            remedies.push(Box::new(OpportunisticRetransmission));
+        }
+        remedies.extend(cap.clone().map(|cap| Box::new(cap) as Box<dyn Remedy>));
+        remedies.extend(mpt_bm.map(|mpt_bm| Box::new(mpt_bm) as Box<dyn Remedy>));
+        if autotune {
+            remedies.push(Box::new(BufferAutotuning::default()));
+        }
+        remedies
     })
 }

@@ -1,7 +1,7 @@
 //! What a run leaves behind: tables of columns.
 
 use anabranch_net::{Link, Node};
-use anabranch_proto::SubflowStats;
+use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_wire::Instant;
 
 use crate::host::{App, Host};
@@ -240,15 +240,17 @@ impl<'a> Recorder<'a> {
                 ("reinjections", Count),
                 ("copies", Count),
                 ("bad_decisions", Count),
+                ("send_buffer", Count),
+                ("receive_buffer", Count),
                 ("corrupt_octets", Count),
             ],
         );
         let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
         for index in 0..self.scenario.connections.len() {
             let (sender, receiver) = self.ends(hosts, index);
-            let (host, _) = self.hosts(hosts, index);
-            let stats = sender.id.and_then(|id| host.endpoint.connection_stats(now, id));
-            let stats = stats.or(sender.past);
+            let (sending_host, receiving_host) = self.hosts(hosts, index);
+            let stats = connection_stats(now, sending_host, sender);
+            let receiving = connection_stats(now, receiving_host, receiver);
             let received = receiver.sink.received();
             table.push([
                 index as u64,
@@ -263,6 +265,8 @@ impl<'a> Recorder<'a> {
                 stats.map_or(0, |stats| stats.reinjections),
                 stats.map_or(0, |stats| stats.copies),
                 stats.map_or(0, |stats| stats.bad_decisions),
+                stats.map_or(0, |stats| stats.send_buffer),
+                receiving.map_or(0, |stats| stats.receive_buffer),
                 receiver.sink.corrupt(),
             ]);
         }
@@ -343,6 +347,11 @@ impl<'a> Recorder<'a> {
         }
         table.finish()
     }
+}
+
+/// Totals of a host's connection, or those that it ended with.
+fn connection_stats(now: Instant, host: &Host, app: &App) -> Option<ConnectionStats> {
+    app.id.and_then(|id| host.endpoint.connection_stats(now, id)).or(app.past)
 }
 
 /// The subflows of a host's connection, those that are gone first.

@@ -11,7 +11,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-fn scenario(paths: &[&str], duration: &str) -> Scenario {
+fn scenario(paths: &[&str], connection: &str, duration: &str) -> Scenario {
     let paths: String = paths
         .iter()
         .map(|name| {
@@ -23,7 +23,7 @@ fn scenario(paths: &[&str], duration: &str) -> Scenario {
         .collect();
     let toml = format!(
         "name = \"steady\"\nduration = \"{duration}\"\nsample_interval = \"1000s\"\n{paths}\
-         [[connection]]\ndirection = \"upload\"\n[connection.workload]\nkind = \"bulk\"\n"
+         [[connection]]\ndirection = \"upload\"\n{connection}[connection.workload]\nkind = \"bulk\"\n"
     );
     Scenario::from_toml(&toml, "steady.toml").expect("a valid scenario")
 }
@@ -35,13 +35,28 @@ fn allocations(scenario: &Scenario) -> (usize, Outcome) {
     (change.allocations + change.reallocations, outcome)
 }
 
+fn assert_second_half_allocates_nothing(paths: &[&str], connection: &str) {
+    let (half, short) = allocations(&scenario(paths, connection, "20s"));
+    let (whole, long) = allocations(&scenario(paths, connection, "40s"));
+    let segments = long.segments - short.segments;
+    assert!(segments > 200_000, "{segments} segments in the second half");
+    assert_eq!(whole - half, 0, "{segments} segments on {} paths, {connection}", paths.len());
+}
+
 #[test]
 fn the_second_half_of_a_bulk_run_allocates_nothing() {
     for paths in [&["a"][..], &["a", "b"]] {
-        let (half, short) = allocations(&scenario(paths, "20s"));
-        let (whole, long) = allocations(&scenario(paths, "40s"));
-        let segments = long.segments - short.segments;
-        assert!(segments > 200_000, "{segments} segments in the second half");
-        assert_eq!(whole - half, 0, "{segments} segments on {} paths", paths.len());
+        assert_second_half_allocates_nothing(paths, "");
+    }
+    // Every scheduler and every remedy but autotuning: buffers that grow allocate, now and then.
+    let remedies = "opportunistic_retransmission = true\npenalisation = \"conext13\"\n\
+                    cwnd_cap = 2.0\nmpt_bm = { lambda = 3.0, theta = \"0s\" }\n";
+    for scheduler in ["round_robin", "redundant", "blest", "ecf"] {
+        let connection = format!("scheduler = \"{scheduler}\"\n{remedies}");
+        assert_second_half_allocates_nothing(&["a", "b"], &connection);
+    }
+    for control in ["olia", "balia", "wvegas"] {
+        let connection = format!("congestion_control = \"{control}\"\n");
+        assert_second_half_allocates_nothing(&["a", "b"], &connection);
     }
 }

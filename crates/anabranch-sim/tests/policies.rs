@@ -191,3 +191,217 @@ mod ecf {
         assert!(ecf <= 0.95 * min_rtt, "{ecf:.0} ms in all, min_rtt {min_rtt:.0} ms");
     }
 }
+
+/// A WLAN and a 3G path with an endless queue, which a loss in the first round trips has sent into
+/// congestion avoidance with 16 segments, below its 25 segments of bandwidth-delay product.
+mod bufferbloat {
+    use super::*;
+
+    const LOSS: &str = "[[path.change]]\nat = \"460ms\"\nloss = \"100%\"\napplies_to = \"forward\"\n\
+                        [[path.change]]\nat = \"480ms\"\nloss = \"0%\"\napplies_to = \"forward\"\n";
+
+    fn outcome(remedy: &str) -> Outcome {
+        let paths = path("wlan", "8Mbit/s", "10ms", "54packets")
+            + &path("3g", "2Mbit/s", "75ms", "infinite")
+            + LOSS;
+        let connection = format!(
+            "send_buffer = \"16MiB\"\nreceive_buffer = \"16MiB\"\n\
+             congestion_control = \"new_reno\"\n{remedy}"
+        );
+        let outcome = run(&scenario("60s", &paths, &connection, "kind = \"bulk\""), 1);
+        let thresholds = on_3g(&outcome, "ssthresh", 2.0);
+        assert!(thresholds.iter().all(|octets| *octets < 25.0 * 1448.0), "in slow start");
+        outcome
+    }
+
+    /// A column of the samples of the 3G path from this second on.
+    fn on_3g(outcome: &Outcome, name: &str, from: f64) -> Vec<f64> {
+        let of = |name| column(outcome, "subflow_samples", name);
+        let rows = of("time_ns").into_iter().zip(of("path")).zip(of(name));
+        let late = rows.filter(|((at, path), _)| *path == 1 && *at as f64 >= from * 1e9);
+        late.map(|(_, value)| value as f64).collect()
+    }
+
+    /// sRTT of the 3G path from the 30th second on, as multiples of its minimum.
+    fn bloat(outcome: &Outcome) -> Vec<f64> {
+        let all = on_3g(outcome, "srtt_ns", 0.0).into_iter().filter(|srtt| *srtt > 0.0);
+        let least = all.fold(f64::MAX, f64::min);
+        on_3g(outcome, "srtt_ns", 30.0).into_iter().map(|srtt| srtt / least).collect()
+    }
+
+    fn assert_within(values: &[f64], low: f64, high: f64) {
+        let outside = values.iter().find(|value| !(low..=high).contains(*value));
+        assert_eq!(outside, None, "not in {low:.2}..{high:.2}");
+    }
+
+    #[test]
+    fn without_a_cure_the_queue_grows_for_as_long_as_it_may() {
+        assert!(bloat(&outcome("")).iter().all(|bloat| *bloat > 3.5));
+    }
+
+    #[test]
+    fn mpt_bm_holds_the_rtt_at_lambda_times_its_minimum_and_leaves_the_fast_path_alone() {
+        let wlan = |outcome: &Outcome| column(outcome, "subflows", "octets_sent")[0];
+        let without = outcome("");
+        for lambda in [1.5, 3.0] {
+            let outcome = outcome(&format!("mpt_bm = {{ lambda = {lambda:?} }}"));
+            assert_within(&bloat(&outcome), 0.95 * lambda, 1.15 * lambda);
+            assert_eq!(wlan(&outcome), wlan(&without), "octets on the path below theta");
+        }
+    }
+
+    #[test]
+    fn the_capped_window_stops_growing_at_about_twice_the_rtt() {
+        // What was in flight at twice the smallest RTT is held, to within what a window grows
+        // while the smoothed RTT catches up.
+        assert_within(&bloat(&outcome("cwnd_cap = 2.0")), 1.9, 2.3);
+    }
+}
+
+mod buffer_autotuning {
+    use super::*;
+
+    #[test]
+    fn with_capped_windows_half_the_memory_gives_all_of_the_goodput() {
+        // WiFi and 3G as in NSDI 2012; configured are 4 MiB and 6 MiB.
+        let paths = path("wifi", "8Mbit/s", "10ms", "54packets")
+            + &path("3g", "2Mbit/s", "75ms", "334packets");
+        let outcome =
+            |connection: &str| run(&scenario("60s", &paths, connection, "kind = \"bulk\""), 1);
+        let fixed = outcome("");
+        let tuned = outcome("buffer_autotuning = true\ncwnd_cap = 2.0");
+        let (send, receive) =
+            (connection(&tuned, "send_buffer"), connection(&tuned, "receive_buffer"));
+        assert!(2 * send <= connection(&fixed, "send_buffer"), "{send} octets");
+        assert!(2 * receive <= connection(&fixed, "receive_buffer"), "{receive} octets");
+        let (fixed, tuned) = (common::goodput(&fixed), common::goodput(&tuned));
+        assert!(tuned >= 0.95 * fixed, "{tuned:.0} bit/s, fixed {fixed:.0}");
+    }
+
+    #[test]
+    fn buffers_start_small_and_grow_to_what_two_clean_paths_need() {
+        // 2 · 20 Mbit/s · RTT, which is 40 ms plus at most 40 ms of queue: 200 to 400 kB; more
+        // while slow start overshoots.
+        let paths = path("a", "10Mbit/s", "20ms", "50kB") + &path("b", "10Mbit/s", "20ms", "50kB");
+        let autotuned = scenario("30s", &paths, "buffer_autotuning = true", "kind = \"bulk\"");
+        let outcome = run(&autotuned, 1);
+        let send = connection(&outcome, "send_buffer");
+        assert!((200_000..=1_000_000).contains(&send), "{send} octets");
+        let small = "send_buffer = \"64KiB\"\nreceive_buffer = \"64KiB\"";
+        let small = run(&scenario("30s", &paths, small, "kind = \"bulk\""), 1);
+        assert!(common::goodput(&outcome) > 1.5 * common::goodput(&small));
+    }
+}
+
+/// Everything with everything, over two paths that lose, reorder and go away.
+mod crossed {
+    use super::*;
+
+    const SCHEDULERS: [&str; 7] = [
+        "\"min_rtt\"",
+        "\"round_robin\"",
+        "{ kind = \"round_robin\", num_segments = 3, cwnd_limited = false }",
+        "\"redundant\"",
+        "\"blest\"",
+        "{ kind = \"blest\", rule = \"paper\" }",
+        "\"ecf\"",
+    ];
+    const REMEDIES: [&str; 8] = [
+        "none",
+        "opportunistic_retransmission",
+        "nsdi12",
+        "conext13",
+        "cwnd_cap",
+        "mpt_bm",
+        "buffer_autotuning",
+        "all",
+    ];
+    const CONGESTION_CONTROLS: [&str; 6] = ["new_reno", "cubic", "lia", "olia", "balia", "wvegas"];
+
+    fn remedy(name: &str) -> String {
+        let lines = [
+            ("opportunistic_retransmission", "opportunistic_retransmission = true\n"),
+            ("nsdi12", "penalisation = \"nsdi12\"\n"),
+            ("conext13", "penalisation = \"conext13\"\n"),
+            ("cwnd_cap", "cwnd_cap = 2.0\n"),
+            ("mpt_bm", "mpt_bm = { lambda = 1.5, theta = \"0s\" }\n"),
+            ("buffer_autotuning", "buffer_autotuning = true\n"),
+        ];
+        let wanted = |line: &(&str, &str)| line.0 == name || (name == "all" && line.0 != "nsdi12");
+        lines.into_iter().filter(wanted).map(|(_, line)| line).collect()
+    }
+
+    fn hostile() -> String {
+        let path = |name: &str, rate: &str, delay: &str| {
+            path(name, rate, delay, "30packets")
+                + "loss = \"2%\"\njitter = \"15ms\"\njitter_model = \"reordering\"\n\
+                   [path.reverse]\nloss = \"1%\"\n"
+        };
+        let flapping: String = (0..8)
+            .map(|n| {
+                let (down, up) = (300 + 1_000 * n, 800 + 1_000 * n);
+                format!(
+                    "[[path.change]]\nat = \"{down}ms\"\nstate = \"down\"\n\
+                     [[path.change]]\nat = \"{up}ms\"\nstate = \"up\"\n"
+                )
+            })
+            .collect();
+        path("steady", "4Mbit/s", "15ms") + &path("flapping", "8Mbit/s", "40ms") + &flapping
+    }
+
+    /// All combinations with a path manager, with their keys in TOML.
+    fn combinations(path_manager: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for scheduler in SCHEDULERS {
+            for remedies in REMEDIES {
+                for control in CONGESTION_CONTROLS {
+                    all.push(format!(
+                        "send_buffer = \"30kB\"\nreceive_buffer = \"25kB\"\n\
+                         scheduler = {scheduler}\ncongestion_control = \"{control}\"\n\
+                         path_manager = \"{path_manager}\"\n{}",
+                        remedy(remedies)
+                    ));
+                }
+            }
+        }
+        all
+    }
+
+    /// Runs all combinations; returns how many there were and in how many the second path
+    /// carried data.
+    fn run_all(path_manager: &str) -> (usize, usize) {
+        let (paths, combinations) = (hostile(), combinations(path_manager));
+        let mut moved = 0;
+        for (connection, seed) in combinations.iter().flat_map(|c| [(c, 1), (c, 2), (c, 3)]) {
+            let bulk = "kind = \"bulk\"\nsize = \"600kB\"";
+            let outcome = run(&scenario("2000s", &paths, connection, bulk), seed);
+            assert_delivered(&outcome, 600_000, connection);
+            let carried = column(&outcome, "subflows", "path").into_iter().zip(column(
+                &outcome,
+                "subflows",
+                "octets_received",
+            ));
+            moved += usize::from(carried.into_iter().any(|(path, octets)| path == 1 && octets > 0));
+        }
+        (3 * combinations.len(), moved)
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_over_two_paths() {
+        let (runs, moved) = run_all("full_mesh");
+        assert_eq!(runs, 7 * 8 * 6 * 3);
+        assert!(10 * moved >= 9 * runs, "the second path took part in {moved} of {runs} runs");
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_over_one_path() {
+        assert_eq!(run_all("single"), (7 * 8 * 6 * 3, 0));
+    }
+
+    fn assert_delivered(outcome: &Outcome, octets: u64, what: &str) {
+        assert_eq!(connection(outcome, "corrupt_octets"), 0, "{what}");
+        assert_eq!(connection(outcome, "failed"), 0, "{what}");
+        assert_eq!(connection(outcome, "octets_delivered"), octets, "{what}");
+        assert_eq!(connection(outcome, "completed"), 1, "{what}");
+    }
+}

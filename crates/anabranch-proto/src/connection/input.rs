@@ -49,6 +49,7 @@ impl Connection {
             self.deliver(slot);
         }
         self.refresh(slot);
+        self.tune_buffers(now);
         self.reap(now);
     }
 
@@ -218,9 +219,6 @@ impl Connection {
     /// The peer acknowledged data.
     fn on_data_progress(&mut self, now: Instant) {
         self.on_data_acknowledged(now);
-        if self.send_blocked && self.send.room() > 0 {
-            self.send_blocked = false;
-            self.writable = true;
-        }
+        self.wake_writer();
     }
 }

@@ -1,5 +1,6 @@
 //! The data level: one connection over several subflows. RFC 8684.
 
+mod buffers;
 mod close;
 mod handshake;
 mod input;
@@ -23,7 +24,7 @@ use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
 use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
-use crate::remedy::Remedy;
+use crate::remedy::{BufferSide, Remedy};
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
 use crate::trace::{TraceEvent, TraceKind};
@@ -146,6 +147,10 @@ impl Connection {
     pub(crate) fn new(new: NewConnection) -> Self {
         let config = new.config;
         let receive_scale = window_scale(config.receive_buffer);
+        let mut remedies = (config.remedies)();
+        let send_buffer = buffers::initial(&mut remedies, BufferSide::Send, config.send_buffer);
+        let receive_buffer =
+            buffers::initial(&mut remedies, BufferSide::Receive, config.receive_buffer);
         Connection {
             tcp: Arc::new(config.tcp.clone()),
             role: new.role,
@@ -164,12 +169,12 @@ impl Connection {
             addresses: new.addresses,
             lanes: Vec::new(),
             views: Vec::new(),
-            send: SendQueue::new(config.send_buffer),
-            recv: RecvQueue::new(config.receive_buffer, receive_scale),
+            send: SendQueue::new(send_buffer),
+            recv: RecvQueue::new(receive_buffer, receive_scale),
             receive_scale,
             peer_edge: 1,
             scheduler: (config.scheduler)(),
-            remedies: (config.remedies)(),
+            remedies,
             path_manager: (config.path_manager)(),
             path_manager_started: false,
             timers: transmit::DataTimers::default(),
@@ -351,7 +356,13 @@ impl Connection {
 
     /// Bring the view of the subflow in `slot` up to date.
     fn refresh(&mut self, slot: u8) {
-        self.views[usize::from(slot)] = self.lanes[usize::from(slot)].subflow.view();
+        let mut view = self.lanes[usize::from(slot)].subflow.view();
+        for remedy in &mut self.remedies {
+            if let Some(limit) = remedy.send_limit(&view) {
+                view.room = view.room.min(limit.saturating_sub(view.bytes_in_flight));
+            }
+        }
+        self.views[usize::from(slot)] = view;
     }
 
     /// Size of a full segment on the subflows, for decisions about windows.

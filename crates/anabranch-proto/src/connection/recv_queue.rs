@@ -55,6 +55,21 @@ impl RecvQueue {
         self.nxt
     }
 
+    /// Octets that the application has read.
+    pub(crate) fn octets_read(&self) -> u64 {
+        self.read - 1
+    }
+
+    /// Size of the buffer in octets.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Let the buffer grow to this many octets; it never shrinks.
+    pub(crate) fn grow_to(&mut self, capacity: u64) {
+        self.capacity = self.capacity.max(capacity);
+    }
+
     /// Octets from DATA_ACK to the promised edge.
     pub(crate) fn promised_window(&self) -> u64 {
         self.promised.saturating_sub(self.nxt)

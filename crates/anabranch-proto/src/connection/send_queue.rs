@@ -90,6 +90,11 @@ impl SendQueue {
         self.capacity
     }
 
+    /// Let the buffer grow to this many octets; it never shrinks.
+    pub(crate) fn grow_to(&mut self, capacity: u64) {
+        self.capacity = self.capacity.max(capacity);
+    }
+
     /// The application will write no more: a DATA_FIN follows the data.
     pub(crate) fn finish(&mut self) {
         self.finished = true;

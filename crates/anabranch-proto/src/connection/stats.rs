@@ -30,6 +30,10 @@ pub struct ConnectionStats {
     pub copies: u64,
     /// Scheduler decisions that could not be carried out, or would have halted the connection.
     pub bad_decisions: u64,
+    /// Present size of the send buffer in octets.
+    pub send_buffer: u64,
+    /// Present size of the receive buffer in octets.
+    pub receive_buffer: u64,
 }
 
 /// Totals of one subflow.
@@ -103,6 +107,8 @@ impl Connection {
             reinjections: self.counters.data_level_retransmits,
             copies: self.counters.copies,
             bad_decisions: self.counters.bad_decisions,
+            send_buffer: self.send.capacity(),
+            receive_buffer: self.recv.capacity(),
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Handled {
 
 /// RFC 7323 §5.5: a timestamp older than this says nothing.
 const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
+/// Echoes of our timestamps that are older than this are no measurement, in milliseconds.
+const LONGEST_ECHO_MS: u32 = 1 << 20;
 
 impl Subflow {
     /// Take a segment; its payload is moved out if it is accepted.
@@ -386,7 +388,7 @@ impl Subflow {
             && let Some(timestamps) = segment.options.timestamps
         {
             let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
-            if elapsed < 1 << 20 {
+            if elapsed < LONGEST_ECHO_MS {
                 let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
                 self.rtt.update(rtt, rtt);
             }
@@ -476,6 +478,7 @@ impl Subflow {
         if payload.is_empty() && !fin {
             return;
         }
+        self.take_receive_rtt(now, payload.len(), &segment.options);
         let before = self.receiver.nxt();
         let waiting = self.receiver.ack_is_delayed();
         let arrival = self.receiver.receive(distance, payload, fin, window);
@@ -484,6 +487,19 @@ impl Subflow {
         }
         if self.receiver.ack_is_delayed() && !waiting {
             self.timers.set(Timer::DelayedAck, self.receiver.ack_deadline(now));
+        }
+    }
+
+    /// The round-trip time as the receiver of data sees it, from timestamps that come back: one
+    /// sample for each, and none from short segments, before which the sender may have paused.
+    fn take_receive_rtt(&mut self, now: Instant, octets: usize, options: &TcpOptions) {
+        let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) else { return };
+        let news = self.clock.last_echo.replace(timestamps.echo) != Some(timestamps.echo);
+        let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
+        if news && 2 * octets as u64 >= u64::from(self.mss()) && elapsed < LONGEST_ECHO_MS {
+            let sample = Duration::from_millis(u64::from(elapsed.max(1)));
+            let smoothed = self.clock.receive_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8);
+            self.clock.receive_rtt = Some(smoothed);
         }
     }
 

@@ -97,6 +97,9 @@ struct Clock {
     recent: Option<(u32, Instant)>,
     /// Last.ACK.sent.
     last_ack_sent: u64,
+    /// The last echo that came with data, and the round-trip time from such echoes, smoothed.
+    last_echo: Option<u32>,
+    receive_rtt: Option<Duration>,
 }
 
 /// Totals of one subflow.
@@ -242,7 +245,13 @@ impl Subflow {
             rtt: RttEstimator::new(config.profile.rto_rule()),
             congestion_control: (open.congestion_control)(&start),
             timers: TimerTable::new(),
-            clock: Clock { offset: open.timestamp_offset, recent: None, last_ack_sent: 0 },
+            clock: Clock {
+                offset: open.timestamp_offset,
+                recent: None,
+                last_ack_sent: 0,
+                last_echo: None,
+                receive_rtt: None,
+            },
             option_octets: 0,
             syn_transmissions: 0,
             syn_due: true,
@@ -281,6 +290,7 @@ impl Subflow {
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
             min_srtt: self.rtt.min_srtt(),
+            receive_rtt: self.clock.receive_rtt,
             loss_interval: self.recovery.loss_interval(self.una),
         }
     }

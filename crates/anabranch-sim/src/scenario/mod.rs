@@ -135,6 +135,12 @@ pub struct Connection {
     pub opportunistic_retransmission: bool,
     /// How a subflow that holds up the receive window is slowed down.
     pub penalisation: Penalisation,
+    /// Is what a subflow has in flight capped at this multiple of its smallest RTT?
+    pub cwnd_cap: Option<Factor>,
+    /// Does what a subflow may have in flight shrink as its RTT grows?
+    pub mpt_bm: Option<MptBm>,
+    /// Do the buffers start small and grow to what the paths need?
+    pub buffer_autotuning: bool,
     /// TCP constants.
     pub profile: Profile,
     /// Does a host keep back a short segment while data is unacknowledged?
@@ -143,6 +149,15 @@ pub struct Connection {
     pub hystart: bool,
     /// What is sent.
     pub workload: Workload,
+}
+
+/// Parameters of MPT-BM, bufferbloat mitigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MptBm {
+    /// To what multiple of its minimum the smoothed RTT may grow, at least 1.
+    pub lambda: Factor,
+    /// Subflows whose smallest smoothed RTT is below this are left alone.
+    pub theta: Duration,
 }
 
 /// What a connection sends.

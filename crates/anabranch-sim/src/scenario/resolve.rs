@@ -7,12 +7,13 @@ use anabranch_net::{
 use anabranch_wire::Duration;
 
 use super::error::{Problem, unknown_name};
+use super::factor::Factor;
 use super::names::{CongestionControlName, Protocol, QueueKind, WorkloadKind};
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
     WorkloadTable,
 };
-use super::{Connection, Path, PathChange, PathDirection, Scenario, Workload};
+use super::{Connection, MptBm, Path, PathChange, PathDirection, Scenario, Workload};
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
 const MIN_MTU: u64 = 576;
@@ -177,6 +178,8 @@ fn resolve_connection(
     require_before_end(&format!("{key}.start"), table.start.0, duration)?;
     require_octets(&format!("{key}.send_buffer"), table.send_buffer.0)?;
     require_octets(&format!("{key}.receive_buffer"), table.receive_buffer.0)?;
+    require_one(&format!("{key}.cwnd_cap"), table.cwnd_cap)?;
+    require_one(&format!("{key}.mpt_bm.lambda"), table.mpt_bm.map(|bm| bm.lambda))?;
     let congestion_control =
         table.congestion_control.unwrap_or_else(|| default_congestion_control(table.protocol));
     let hystart = table.hystart.unwrap_or(congestion_control == CongestionControlName::Cubic);
@@ -197,6 +200,9 @@ fn resolve_connection(
         path_manager: table.path_manager,
         opportunistic_retransmission: table.opportunistic_retransmission,
         penalisation: table.penalisation,
+        cwnd_cap: table.cwnd_cap,
+        mpt_bm: table.mpt_bm.map(|bm| MptBm { lambda: bm.lambda, theta: bm.theta.0 }),
+        buffer_autotuning: table.buffer_autotuning,
         profile: table.profile,
         nagle: table.nagle,
         hystart,
@@ -329,6 +335,14 @@ fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(
     let (time, duration) = (format_duration(time), format_duration(duration));
     let problem = format!("{time:?}: must be less than the duration, {duration:?}");
     Err(Problem::new(key, problem))
+}
+
+/// A multiple of the smallest RTT, which no RTT is below.
+fn require_one(key: &str, factor: Option<Factor>) -> Result<(), Problem> {
+    match factor.filter(|factor| *factor < Factor::from_thousandths(1_000)) {
+        Some(factor) => Err(Problem::new(key, format!("{factor}: must be 1 or more"))),
+        None => Ok(()),
+    }
 }
 
 fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {

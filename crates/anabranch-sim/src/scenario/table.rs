@@ -9,6 +9,7 @@ use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::factor::Factor;
 use super::names::{
     AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
     Profile, Protocol, QueueKind, StateName, WorkloadKind,
@@ -237,6 +238,19 @@ pub(super) struct ConnectionTable {
     /// Slow down the subflow that holds up the receive window.
     #[serde(default)]
     pub(super) penalisation: Penalisation,
+    /// Hold what a subflow has in flight once its smoothed RTT exceeds this multiple of the
+    /// smallest one; from 1, and 2 in the paper. By default not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Factor")]
+    pub(super) cwnd_cap: Option<Factor>,
+    /// Let what a subflow may have in flight shrink as its RTT grows (MPT-BM, Ferlin et al., IWQoS
+    /// 2014). By default not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "MptBmTable")]
+    pub(super) mpt_bm: Option<MptBmTable>,
+    /// Let the buffers start small and grow to what the paths need, up to the sizes given.
+    #[serde(default)]
+    pub(super) buffer_autotuning: bool,
     /// TCP constants.
     #[serde(default)]
     pub(super) profile: Profile,
@@ -249,6 +263,18 @@ pub(super) struct ConnectionTable {
     pub(super) hystart: Option<bool>,
     /// What is sent.
     pub(super) workload: WorkloadTable,
+}
+
+/// Bufferbloat mitigation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "MptBm")]
+pub(super) struct MptBmTable {
+    /// To what multiple of its minimum the smoothed RTT may grow; from 1, by default 1.5.
+    #[serde(default = "default_lambda")]
+    pub(super) lambda: Factor,
+    /// Leave subflows alone whose smallest smoothed RTT is below this; by default 50ms.
+    #[serde(default = "default_theta")]
+    pub(super) theta: Written<Duration>,
 }
 
 /// What a connection sends.
@@ -273,6 +299,16 @@ pub(super) struct WorkloadTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub(super) count: Option<NonZeroU64>,
+}
+
+/// The smaller of the values that Ferlin et al. try, 1.5 and 3.
+fn default_lambda() -> Factor {
+    Factor::from_thousandths(1_500)
+}
+
+/// Ours: between the RTTs of wireless LANs and those of 3G. The paper's value is not known to us.
+fn default_theta() -> Written<Duration> {
+    Written(Duration::from_millis(50))
 }
 
 fn default_sample_interval() -> Written<Duration> {

@@ -78,6 +78,9 @@ scheduler = "min_rtt"
 path_manager = "single"
 opportunistic_retransmission = true
 penalisation = "nsdi12"
+cwnd_cap = 2.0
+mpt_bm = { lambda = 3, theta = "60ms" }
+buffer_autotuning = true
 profile = "rfc"
 nagle = false
 hystart = true
@@ -147,6 +150,9 @@ fn what_is_left_out_has_the_documented_defaults() {
         path_manager: PathManagerName::FullMesh,
         opportunistic_retransmission: false,
         penalisation: Penalisation::Off,
+        cwnd_cap: None,
+        mpt_bm: None,
+        buffer_autotuning: false,
         profile: Profile::Linux,
         nagle: true,
         hystart: false,
@@ -201,6 +207,12 @@ fn every_key_arrives_where_it_belongs() {
         path_manager: PathManagerName::Single,
         opportunistic_retransmission: true,
         penalisation: Penalisation::Nsdi12,
+        cwnd_cap: Some(Factor::from_thousandths(2_000)),
+        mpt_bm: Some(MptBm {
+            lambda: Factor::from_thousandths(3_000),
+            theta: Duration::from_millis(60),
+        }),
+        buffer_autotuning: true,
         profile: Profile::Rfc,
         nagle: false,
         hystart: true,
@@ -286,6 +298,7 @@ scheduler = "min_rtt"
 path_manager = "full_mesh"
 opportunistic_retransmission = false
 penalisation = "off"
+buffer_autotuning = false
 profile = "linux"
 nagle = true
 hystart = false
@@ -690,6 +703,30 @@ fn a_scheduler_that_makes_no_sense() {
     assert_eq!(
         error("{ kind = \"ecf\", beta = 0.2505 }"),
         "wifi.toml: connection[0].scheduler.beta: 0.2505: has more than three decimals"
+    );
+}
+
+#[test]
+fn mpt_bm_has_defaults_and_limits() {
+    let text = FULL.replacen("{ lambda = 3, theta = \"60ms\" }", "{}", 1);
+    let default =
+        MptBm { lambda: Factor::from_thousandths(1_500), theta: Duration::from_millis(50) };
+    assert_eq!(read(&text).connections[0].mpt_bm, Some(default));
+    assert_eq!(
+        error("lambda = 3,", "lambda = 0.9,"),
+        "wifi.toml: connection[0].mpt_bm.lambda: 0.9: must be 1 or more"
+    );
+    assert_eq!(
+        error("lambda = 3,", "lambda = \"3\","),
+        "wifi.toml: connection[0].mpt_bm.lambda: found string \"3\", expected a number such as 1.5"
+    );
+    assert_eq!(
+        error("cwnd_cap = 2.0", "cwnd_cap = 0"),
+        "wifi.toml: connection[0].cwnd_cap: 0.0: must be 1 or more"
+    );
+    assert_eq!(
+        error("theta = \"60ms\"", "theta = 60"),
+        r#"wifi.toml: connection[0].mpt_bm.theta: "60" has no unit; write a duration such as "20ms""#
     );
 }
 

@@ -6,7 +6,7 @@ use anabranch_net::{Discipline, GilbertElliottConfig};
 
 use super::names::{QueueKind, WorkloadKind};
 use super::table::{
-    BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ReverseTable,
+    BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
     ScenarioTable, WorkloadTable,
 };
 use super::written::Written;
@@ -108,6 +108,11 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         path_manager: connection.path_manager,
         opportunistic_retransmission: connection.opportunistic_retransmission,
         penalisation: connection.penalisation,
+        cwnd_cap: connection.cwnd_cap,
+        mpt_bm: connection
+            .mpt_bm
+            .map(|bm| MptBmTable { lambda: bm.lambda, theta: Written(bm.theta) }),
+        buffer_autotuning: connection.buffer_autotuning,
         profile: connection.profile,
         nagle: connection.nagle,
         hystart: Some(connection.hystart),

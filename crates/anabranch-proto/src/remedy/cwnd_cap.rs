@@ -1,0 +1,91 @@
+//! Window capping (M4): a subflow that has filled a queue gets no more in flight. Raiciu et al.,
+//! NSDI 2012 §4.2.
+
+use super::Remedy;
+use crate::view::{SubflowSet, SubflowView};
+
+/// Caps what a subflow has in flight once its RTT is some multiple of the smallest.
+///
+/// The paper stops the growth of the window when the smoothed RTT is about twice the smallest
+/// one: the path's queue then holds as much as the path. How exactly is not known to us. Ours:
+/// what is in flight when the smoothed RTT passes `cap_factor` × its minimum is held as the
+/// limit until it falls below again; a reduction of the congestion window lowers the limit too.
+///
+/// The window itself is not touched. It stops growing by itself, since a subflow that is kept
+/// from filling its window is not limited by it (see [`super::MptBm`] for slow start). Other than
+/// MPT-BM this never takes back what slow start had put into the queue before the RTT showed it.
+#[derive(Clone, Debug)]
+pub struct CwndCap {
+    cap_factor: f64,
+    /// Limits by slot, with the generation they belong to.
+    held: [Option<(u32, u64)>; SubflowSet::CAPACITY],
+}
+
+impl CwndCap {
+    /// Hold what is in flight at `cap_factor` × the smallest smoothed RTT; the paper's is about 2.
+    pub fn new(cap_factor: f64) -> Self {
+        CwndCap { cap_factor, held: [None; SubflowSet::CAPACITY] }
+    }
+
+    fn has_filled_a_queue(&self, view: &SubflowView) -> bool {
+        view.srtt
+            .is_some_and(|srtt| srtt.as_secs_f64() > self.cap_factor * view.min_srtt.as_secs_f64())
+    }
+}
+
+impl Remedy for CwndCap {
+    fn send_limit(&mut self, view: &SubflowView) -> Option<u64> {
+        let filled = self.has_filled_a_queue(view);
+        let held = &mut self.held[usize::from(view.id.slot)];
+        let known = held.filter(|(generation, _)| filled && *generation == view.id.generation);
+        *held = filled.then(|| {
+            let limit = known.map_or(view.bytes_in_flight, |(_, limit)| limit);
+            (view.id.generation, limit.min(view.cwnd))
+        });
+        held.map(|(_, limit)| limit.max(super::least_limit(view)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{SubflowId, tests::view};
+    use anabranch_wire::Duration;
+
+    /// A subflow with a smallest RTT of 50 ms.
+    fn at(srtt_ms: u64, segments_in_flight: u64) -> SubflowView {
+        let min_srtt = Duration::from_millis(50);
+        SubflowView { min_srtt, bytes_in_flight: segments_in_flight * 1000, ..view(1, srtt_ms) }
+    }
+
+    #[test]
+    fn what_is_in_flight_at_twice_the_smallest_rtt_is_held_until_it_falls_again() {
+        let mut cap = CwndCap::new(2.0);
+        assert_eq!(cap.send_limit(&at(100, 15)), None);
+        assert_eq!(cap.send_limit(&at(101, 16)), Some(16_000));
+        assert_eq!(cap.send_limit(&at(130, 19)), Some(16_000));
+        assert_eq!(cap.send_limit(&at(99, 12)), None);
+        assert_eq!(cap.send_limit(&at(101, 12)), Some(12_000));
+    }
+
+    #[test]
+    fn a_smaller_window_lowers_the_limit_and_two_segments_remain() {
+        let mut cap = CwndCap::new(2.0);
+        cap.send_limit(&at(150, 16));
+        let halved = SubflowView { cwnd: 8_000, ..at(150, 8) };
+        assert_eq!(cap.send_limit(&halved), Some(8_000));
+        assert_eq!(cap.send_limit(&at(150, 8)), Some(8_000));
+        let collapsed = SubflowView { cwnd: 1_000, ..at(150, 1) };
+        assert_eq!(cap.send_limit(&collapsed), Some(2_000));
+    }
+
+    #[test]
+    fn a_new_subflow_in_the_slot_starts_without_limit() {
+        let mut cap = CwndCap::new(2.0);
+        cap.send_limit(&at(150, 5));
+        let other = SubflowView { id: SubflowId { slot: 1, generation: 1 }, ..at(150, 9) };
+        assert_eq!(cap.send_limit(&other), Some(9_000));
+        let unknown = SubflowView { srtt: None, min_srtt: Duration::MAX, ..other };
+        assert_eq!(cap.send_limit(&unknown), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! MPT-BM, bufferbloat mitigation: what a subflow may have in flight shrinks as its RTT grows.
+//! Ferlin, Dreibholz, Alay, IWQoS 2014.
+
+use anabranch_wire::Duration;
+
+use super::Remedy;
+use crate::view::SubflowView;
+
+/// Bufferbloat mitigation.
+///
+/// `limit = lambda · min sRTT / sRTT · cwnd`, on subflows whose smallest sRTT is `theta` or more
+/// (the paper has a threshold, but its value is not known to us). Not before the first sample, and
+/// never below two segments (ours: the subflow must go on measuring). sRTT is smoothed by 1/8
+/// per sample, as RFC 6298 has it, and there is about a sample per acknowledgement.
+///
+/// **Fixed point.** The limit binds when sRTT exceeds lambda · min sRTT. The congestion window is
+/// not touched, but what is kept from filling its window is not limited by it, and windows grow
+/// only while they are the limit. In congestion avoidance that means: full to within a segment.
+/// So the window stops where `limit = cwnd − mss`, and sRTT settles at
+/// `lambda · min sRTT · cwnd / (cwnd − mss)`. No other gate is needed, and a capped subflow never
+/// counts as limited by its window there. In slow start the profile `linux` lets a window grow
+/// that is more than half used, as Linux does: coming from there it stops at twice the limit,
+/// so sRTT at `2 · lambda · min sRTT`, and above by as much as the smoothing lags behind.
+#[derive(Clone, Copy, Debug)]
+pub struct MptBm {
+    lambda: f64,
+    theta: Duration,
+}
+
+/// Octets that may be in flight, for round-trip times in seconds and a window in octets.
+pub(super) fn limit(lambda: f64, min_srtt: f64, srtt: f64, cwnd: u64) -> u64 {
+    (lambda * min_srtt / srtt * cwnd as f64) as u64
+}
+
+impl MptBm {
+    /// Let RTTs grow to `lambda` × their minimum (the paper: 1.5 and 3) where that is at least
+    /// `theta`.
+    pub fn new(lambda: f64, theta: Duration) -> Self {
+        MptBm { lambda, theta }
+    }
+}
+
+impl Remedy for MptBm {
+    fn send_limit(&mut self, view: &SubflowView) -> Option<u64> {
+        let srtt = view.srtt.filter(|_| view.min_srtt >= self.theta)?;
+        let (min, srtt) = (view.min_srtt.as_secs_f64(), srtt.as_secs_f64());
+        Some(limit(self.lambda, min, srtt, view.cwnd).max(super::least_limit(view)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::view;
+
+    /// A window of 20 segments, the smallest RTT 100 ms.
+    fn at(srtt_ms: u64) -> SubflowView {
+        SubflowView { min_srtt: Duration::from_millis(100), ..view(0, srtt_ms) }
+    }
+
+    fn remedy(lambda: f64) -> MptBm {
+        MptBm::new(lambda, Duration::from_millis(50))
+    }
+
+    #[test]
+    fn the_limit_is_the_window_at_lambda_times_the_smallest_rtt() {
+        assert_eq!(remedy(1.5).send_limit(&at(150)), Some(20_000));
+        assert_eq!(remedy(3.0).send_limit(&at(300)), Some(20_000));
+        // 1.5 · 100/200 · 20 000 = 15 000.
+        assert_eq!(remedy(1.5).send_limit(&at(200)), Some(15_000));
+    }
+
+    #[test]
+    fn two_segments_may_always_be_in_flight() {
+        assert_eq!(remedy(1.5).send_limit(&at(10_000)), Some(2_000));
+    }
+
+    #[test]
+    fn fast_paths_and_unknown_ones_are_not_limited() {
+        let below = SubflowView { min_srtt: Duration::from_millis(49), ..view(0, 500) };
+        assert_eq!(remedy(1.5).send_limit(&below), None);
+        let unknown = SubflowView { srtt: None, min_srtt: Duration::MAX, ..view(0, 1) };
+        assert_eq!(remedy(1.5).send_limit(&unknown), None);
+    }
+}
