@@ -290,4 +290,6 @@ impl From<StateChange> for StateName {
 }
 
 #[cfg(test)]
+mod round_trip;
+#[cfg(test)]
 mod tests;

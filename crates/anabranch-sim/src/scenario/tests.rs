@@ -1,9 +1,5 @@
 //! Scenarios read, written, and refused.
 
-use proptest::prelude::*;
-
-use anabranch_net::{CoDelConfig, RedConfig};
-
 use super::*;
 
 const SMALLEST: &str = r#"
@@ -21,7 +17,7 @@ limit = "54packets"
 kind = "bulk"
 "#;
 
-const FULL: &str = r#"
+pub(super) const FULL: &str = r#"
 name = "wifi-3g"
 description = "all keys away from their defaults"
 duration = "100s"
@@ -97,7 +93,7 @@ kind = "bulk"
 size = "16MiB"
 "#;
 
-fn read(text: &str) -> Scenario {
+pub(super) fn read(text: &str) -> Scenario {
     Scenario::from_toml(text, "test.toml").unwrap()
 }
 
@@ -791,118 +787,4 @@ fn the_schema_knows_what_is_required_and_what_is_allowed() {
     assert_eq!(definitions["Rate"]["type"], "string");
     assert_eq!(definitions["Workload"]["properties"]["count"]["minimum"], 1);
     assert!(!Scenario::json_schema().contains("null"), "TOML has no null");
-}
-
-fn durations() -> impl Strategy<Value = Duration> {
-    prop_oneof![Just(Duration::ZERO), (0u64..1_000_000_000_000).prop_map(Duration::from_nanos)]
-}
-
-fn sizes() -> impl Strategy<Value = Octets> {
-    (1u64..1_000_000_000).prop_map(Octets::new)
-}
-
-fn rates() -> impl Strategy<Value = Rate> {
-    (1u64..100_000_000_000).prop_map(Rate::from_bits_per_second)
-}
-
-fn probabilities() -> impl Strategy<Value = Probability> {
-    (0u32..=1_000_000_000).prop_map(Probability::from_parts_per_billion)
-}
-
-fn directions() -> impl Strategy<Value = PathDirection> {
-    let limits = prop_oneof![
-        (1u64..1_000).prop_map(QueueLimit::Packets),
-        sizes().prop_map(QueueLimit::Octets),
-        (1u64..1_000_000_000).prop_map(|nanos| QueueLimit::Time(Duration::from_nanos(nanos))),
-        Just(QueueLimit::Infinite),
-    ];
-    (rates(), durations(), limits, durations(), probabilities()).prop_map(
-        |(rate, delay, limit, jitter, loss)| PathDirection { rate, delay, limit, jitter, loss },
-    )
-}
-
-fn changes() -> impl Strategy<Value = PathChange> {
-    use prop::option::of;
-    let states = [StateChange::Up, StateChange::Down, StateChange::Suspend, StateChange::Resume];
-    let applies_to = [AppliesTo::Forward, AppliesTo::Reverse, AppliesTo::Both];
-    let change = (rates(), of(durations()), of(durations()), of(probabilities()));
-    let state = of(prop::sample::select(states.to_vec()));
-    (durations(), change, state, prop::sample::select(applies_to.to_vec())).prop_map(
-        |(at, (rate, delay, jitter, loss), state, applies_to)| PathChange {
-            at,
-            change: LinkChange { rate: Some(rate), delay, jitter, loss, state },
-            applies_to,
-        },
-    )
-}
-
-fn paths() -> impl Strategy<Value = Vec<Path>> {
-    let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
-    let changes = prop::collection::vec(changes(), 0..3);
-    let path = (directions(), directions(), models, 576u16.., changes, any::<bool>());
-    prop::collection::vec(path, 2..5).prop_map(|paths| {
-        let named = paths.into_iter().enumerate();
-        named
-            .map(|(n, (forward, reverse, jitter_model, mtu, changes, shares))| {
-                let name = format!("path {n} \"quoted\"");
-                let via = n.checked_sub(1).filter(|_| shares);
-                let discipline = match n % 3 {
-                    0 => Discipline::DropTail,
-                    1 => Discipline::CoDel(CoDelConfig::default()),
-                    _ => Discipline::Red(RedConfig::default()),
-                };
-                let burst_loss = shares.then_some(GilbertElliottConfig {
-                    to_bad: forward.loss,
-                    to_good: reverse.loss,
-                    loss_in_bad: Probability::ONE,
-                    loss_in_good: Probability::ZERO,
-                });
-                Path {
-                    name,
-                    forward,
-                    reverse,
-                    jitter_model,
-                    mtu,
-                    burst_loss,
-                    discipline,
-                    via,
-                    changes,
-                }
-            })
-            .collect()
-    })
-}
-
-fn workloads() -> impl Strategy<Value = Workload> {
-    prop_oneof![
-        prop::option::of(sizes()).prop_map(|size| Workload::Bulk { size }),
-        (sizes(), prop::option::of(1u64..1_000_000))
-            .prop_map(|(block_size, count)| Workload::Blocks { block_size, count }),
-        (rates(), sizes(), prop::option::of(1u64..1_000_000))
-            .prop_map(|(rate, block_size, count)| Workload::Cbr { rate, block_size, count }),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn the_normalised_form_reads_back(
-        paths in paths(),
-        workload in workloads(),
-        buffers in (sizes(), sizes()),
-        switches: (bool, bool, bool),
-        start in durations(),
-    ) {
-        let mut scenario = read(FULL);
-        scenario.duration = Duration::from_secs(10_000);
-        scenario.paths = paths;
-        let connection = &mut scenario.connections[0];
-        (connection.send_buffer, connection.receive_buffer) = buffers;
-        (connection.nagle, connection.hystart, connection.opportunistic_retransmission) = switches;
-        connection.workload = workload;
-        connection.start = start;
-        let written = scenario.to_toml();
-        let read = Scenario::from_toml(&written, "written.toml");
-        prop_assert_eq!(read.as_ref(), Ok(&scenario));
-        prop_assert_eq!(read.unwrap().to_toml(), written);
-    }
 }
