@@ -237,7 +237,7 @@ CLAIMS = (
         _control,
         _used(MPTCP, MPTCP_M12),
     ),
-    *_claims_about(MPTCP_M12_NSDI, "-2012", ", penalisation in the form of 2012,"),
+    *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
 )
 
 
