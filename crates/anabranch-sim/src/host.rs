@@ -1,7 +1,11 @@
 //! A host: the engine and the applications on it.
 
-use anabranch_proto::config::{ConnectionConfig, Profile, Protocol};
-use anabranch_proto::path_manager::{FullMesh, PathManager, Single};
+use anabranch_net::rng::stream_seed;
+use anabranch_proto::config::{
+    CongestionControlFactory, ConnectionConfig, PathManagerFactory, Profile, Protocol,
+    SchedulerFactory,
+};
+use anabranch_proto::path_manager::{FullMesh, Single};
 use anabranch_proto::remedy::{
     BufferAutotuning, CwndCap, MptBm, OpportunisticRetransmission, Penalisation, PenalisationForm,
     Remedy,
@@ -12,8 +16,9 @@ use anabranch_wire::{Endpoint as Address, Instant, Piece};
 
 use std::sync::Arc;
 
+use crate::own_policies::{OwnPolicies, Owner};
 use crate::scenario::{
-    self, CongestionControlName, Direction, PathManagerName, Scheduler, Workload,
+    self, CongestionControlName, Direction, PathManagerName, Policy, Scheduler, Workload,
 };
 use crate::topology::{self, Side};
 use crate::workload::{Blocks, Bulk, Cbr, Sender, Sink, Socket};
@@ -59,14 +64,24 @@ impl Socket for EngineSocket<'_> {
 }
 
 impl Host {
-    pub(crate) fn new(side: Side, scenario: &scenario::Scenario, secret: [u8; 32]) -> Self {
+    pub(crate) fn new(
+        side: Side,
+        scenario: &scenario::Scenario,
+        own_policies: &[OwnPolicies],
+        seed: u64,
+    ) -> Self {
         let addresses = match side {
             Side::Client => (0..scenario.paths.len()).map(topology::client_address).collect(),
             Side::Server => vec![topology::SERVER],
         };
-        let mut endpoint = Endpoint::new(addresses, secret);
-        let apps: Vec<App> =
-            scenario.connections.iter().map(|c| App::new(side, scenario, c)).collect();
+        let mut endpoint = Endpoint::new(addresses, secret(seed, side));
+        let none = OwnPolicies::default();
+        let app = |(index, connection): (usize, &scenario::Connection)| {
+            let owner = Owner { connection: connection.name.clone(), side, seed };
+            let policies = own_policies.get(index).unwrap_or(&none);
+            App::new(scenario, connection, &owner, policies)
+        };
+        let apps: Vec<App> = scenario.connections.iter().enumerate().map(app).collect();
         if side == Side::Server {
             for (index, app) in apps.iter().enumerate() {
                 endpoint.listen(topology::port_of(index), app.config.clone());
@@ -167,7 +182,13 @@ impl Host {
 }
 
 impl App {
-    fn new(side: Side, scenario: &scenario::Scenario, connection: &scenario::Connection) -> Self {
+    fn new(
+        scenario: &scenario::Scenario,
+        connection: &scenario::Connection,
+        owner: &Owner,
+        policies: &OwnPolicies,
+    ) -> Self {
+        let side = owner.side;
         let sends = match connection.direction {
             Direction::Download => side == Side::Server,
             Direction::Upload => side == Side::Client,
@@ -197,16 +218,17 @@ impl App {
             past_subflows: Vec::new(),
             past: None,
             start: (side == Side::Client).then_some(Instant::ZERO + connection.start),
-            config: config(side, scenario, connection),
+            config: config(scenario, connection, owner, policies),
         }
     }
 }
 
 /// The engine's configuration for one end of a connection.
 fn config(
-    side: Side,
     scenario: &scenario::Scenario,
     connection: &scenario::Connection,
+    owner: &Owner,
+    policies: &OwnPolicies,
 ) -> ConnectionConfig {
     let profile = match connection.profile {
         scenario::Profile::Linux => Profile::Linux,
@@ -216,7 +238,7 @@ fn config(
     let mut tcp = profile.tcp();
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     tcp.nagle = connection.nagle;
-    let local_addresses = (side == Side::Client)
+    let local_addresses = (owner.side == Side::Client)
         .then(|| connection.paths.iter().map(|path| topology::client_address(*path)).collect());
     ConnectionConfig {
         protocol: match connection.protocol {
@@ -227,22 +249,33 @@ fn config(
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
         local_addresses,
-        congestion_control: congestion_control(connection),
-        scheduler: scheduler(connection),
+        congestion_control: match connection.congestion_control {
+            Policy::BuiltIn(name) => congestion_control(name, connection.hystart),
+            Policy::Own(_) => policies.congestion_control_factory(owner),
+        },
+        scheduler: match connection.scheduler {
+            Policy::BuiltIn(built_in) => scheduler(built_in),
+            Policy::Own(_) => policies.scheduler_factory(owner),
+        },
         remedies: remedies(connection),
         path_manager: match connection.path_manager {
-            PathManagerName::FullMesh => Arc::new(|| Box::new(FullMesh::default())),
-            PathManagerName::Single => Arc::new(|| Box::new(Single) as Box<dyn PathManager>),
+            Policy::BuiltIn(name) => path_manager(name),
+            Policy::Own(_) => policies.path_manager_factory(owner),
         },
         ..ConnectionConfig::default()
     }
 }
 
-fn congestion_control(
-    connection: &scenario::Connection,
-) -> anabranch_proto::config::CongestionControlFactory {
+fn path_manager(name: PathManagerName) -> PathManagerFactory {
+    match name {
+        PathManagerName::FullMesh => Arc::new(|| Box::new(FullMesh::default())),
+        PathManagerName::Single => Arc::new(|| Box::new(Single)),
+    }
+}
+
+fn congestion_control(name: CongestionControlName, hystart: bool) -> CongestionControlFactory {
     use congestion::{Balia, Cubic, Lia, NewReno, Olia, WVegas};
-    match (connection.congestion_control, connection.hystart) {
+    match (name, hystart) {
         (CongestionControlName::NewReno, false) => Arc::new(|start| Box::new(NewReno::new(start))),
         (CongestionControlName::NewReno, true) => {
             Arc::new(|start| Box::new(NewReno::with_hystart(start)))
@@ -265,8 +298,8 @@ fn congestion_control(
     }
 }
 
-fn scheduler(connection: &scenario::Connection) -> anabranch_proto::config::SchedulerFactory {
-    match connection.scheduler {
+fn scheduler(scheduler: Scheduler) -> SchedulerFactory {
+    match scheduler {
         Scheduler::MinRtt => Arc::new(|| Box::new(MinRtt)),
         Scheduler::RoundRobin { num_segments, cwnd_limited } => {
             Arc::new(move || Box::new(RoundRobin::new(num_segments.get(), cwnd_limited)))
@@ -306,4 +339,13 @@ fn remedies(connection: &scenario::Connection) -> anabranch_proto::config::Remed
         }
         remedies
     })
+}
+
+/// A host's secret: 256 bits that follow from the seed and the host's name.
+fn secret(seed: u64, side: Side) -> [u8; 32] {
+    let mut secret = [0; 32];
+    for (part, octets) in secret.chunks_exact_mut(8).enumerate() {
+        octets.copy_from_slice(&stream_seed(seed, &format!("host/{side}/{part}")).to_be_bytes());
+    }
+    secret
 }

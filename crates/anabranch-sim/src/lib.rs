@@ -6,11 +6,16 @@
 mod digest;
 mod event_queue;
 mod host;
+mod own_policies;
 mod recorder;
 pub mod scenario;
 mod simulation;
 mod topology;
 pub mod workload;
 
+pub use own_policies::{
+    OwnCongestionControl, OwnPathManager, OwnPolicies, OwnPoliciesError, OwnScheduler, Owner,
+};
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, RunError, run};
+pub use topology::Side;

@@ -11,6 +11,7 @@ use thiserror::Error;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
 use crate::host::Host;
+use crate::own_policies::{self, OwnPolicies, OwnPoliciesError};
 use crate::recorder::{Recorder, Table};
 use crate::scenario::Scenario;
 use crate::topology::{Hop, Routes, Side};
@@ -23,6 +24,11 @@ pub struct Options<'a> {
     /// Turn every segment into octets and back before it enters a link: slower, and proof that
     /// nothing travels that could not be sent.
     pub round_trip: bool,
+    /// The policies of the user's own, those of connection number *n* at index *n*; connections
+    /// beyond the end have none.
+    pub own_policies: &'a [OwnPolicies],
+    /// Asked before each event: is the run to end here?
+    pub stop: Option<&'a mut dyn FnMut() -> bool>,
 }
 
 /// What a run leaves behind.
@@ -52,12 +58,19 @@ pub enum RunError {
     /// A segment's octets could not be read back.
     #[error("a segment's octets cannot be read back: {0}")]
     Parse(#[from] ParseError),
+    /// The scenario and the policies of the user's own do not belong together.
+    #[error(transparent)]
+    OwnPolicies(#[from] OwnPoliciesError),
+    /// [`Options::stop`] asked for it.
+    #[error("the run was stopped")]
+    Stopped,
 }
 
 /// Run `scenario` with `seed`.
 ///
 /// # Errors
-/// [`RunError`] if the capture cannot be written, or if the round-trip check fails.
+/// [`RunError`] if the capture cannot be written, if the round-trip check fails, if the policies of
+/// the user's own are not those that the scenario names, or if the run was stopped.
 pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, RunError> {
     let mut simulation = Simulation::new(scenario, seed, options)?;
     simulation.run()?;
@@ -82,6 +95,7 @@ struct Simulation<'s, 'c> {
     data_segments_delivered: u64,
     capture: Option<CaptureFile<'c>>,
     round_trip: bool,
+    stop: Option<&'c mut dyn FnMut() -> bool>,
 }
 
 struct CaptureFile<'a> {
@@ -95,7 +109,8 @@ const FIRST_LINK: usize = 2;
 
 impl<'s, 'c> Simulation<'s, 'c> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
-        let host = |side, name| Host::new(side, scenario, secret(seed, name));
+        own_policies::check_all(scenario, options.own_policies)?;
+        let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
         let links: Vec<Link> = scenario
             .paths
             .iter()
@@ -111,7 +126,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(Simulation {
             scenario,
             now: Instant::ZERO,
-            hosts: [host(Side::Client, "client"), host(Side::Server, "server")],
+            hosts: [host(Side::Client), host(Side::Server)],
             queue: EventQueue::new(FIRST_LINK + links.len()),
             links,
             routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
@@ -123,6 +138,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             data_segments_delivered: 0,
             capture: options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?,
             round_trip: options.round_trip,
+            stop: options.stop,
         })
     }
 
@@ -136,6 +152,9 @@ impl<'s, 'c> Simulation<'s, 'c> {
             self.observe_until(at.min(end));
             if at > end {
                 break;
+            }
+            if self.stop.as_mut().is_some_and(|stop| stop()) {
+                return Err(RunError::Stopped);
             }
             self.now = self.now.max(at);
             if node < FIRST_LINK {
@@ -246,15 +265,6 @@ impl<'s, 'c> Simulation<'s, 'c> {
             tables: self.recorder.finish(self.now, &self.hosts, &self.links),
         }
     }
-}
-
-/// A host's secret: 256 bits that follow from the seed and the host's name.
-fn secret(seed: u64, name: &str) -> [u8; 32] {
-    let mut secret = [0; 32];
-    for (part, octets) in secret.chunks_exact_mut(8).enumerate() {
-        octets.copy_from_slice(&stream_seed(seed, &format!("host/{name}/{part}")).to_be_bytes());
-    }
-    secret
 }
 
 fn there_and_back(segment: &Segment) -> Result<Segment, RunError> {

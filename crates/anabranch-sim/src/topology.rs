@@ -4,6 +4,7 @@
 //! a host with a public address would; so a segment's path follows from the client's address in
 //! it, whichever way it goes.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_wire::Segment;
@@ -16,9 +17,20 @@ const FIRST_PORT: u16 = 5_001;
 
 /// Client and server, by which the two directions of a path are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
+    /// The host that opens connections.
     Client,
+    /// The host that accepts them.
     Server,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Side::Client => "client",
+            Side::Server => "server",
+        })
+    }
 }
 
 /// The client's address on path number `path`.

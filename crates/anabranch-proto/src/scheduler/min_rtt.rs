@@ -1,8 +1,7 @@
 //! The default scheduler: the usable subflow with the lowest smoothed round-trip time.
 //! Raiciu et al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
 
-use super::{Decision, Pending, ScheduleContext, Scheduler};
-use crate::view::{SubflowView, Usability};
+use super::{Decision, ScheduleContext, Scheduler};
 
 /// Lowest round-trip time first.
 ///
@@ -14,45 +13,20 @@ pub struct MinRtt;
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        for backup in [false, true] {
-            let mut best: Option<&SubflowView> = None;
-            let mut full = false;
-            for view in context.subflows {
-                if view.usability != Usability::Usable
-                    || view.backup != backup
-                    || has_carried(view, context.pending)
-                {
-                    continue;
-                }
-                if !view.can_send() {
-                    full = true;
-                } else if best.is_none_or(|best| view.srtt_or_max() < best.srtt_or_max()) {
-                    best = Some(view);
-                }
-            }
-            if let Some(view) = best {
-                return Decision::Send(view.id);
-            }
-            if full {
-                return Decision::Wait { until: None };
-            }
+        let ready = context.eligible().filter(|view| view.can_send());
+        match ready.min_by_key(|view| view.srtt_or_max()) {
+            Some(view) => Decision::Send(view.id),
+            None => Decision::Wait { until: None },
         }
-        Decision::Wait { until: None }
-    }
-}
-
-fn has_carried(view: &SubflowView, pending: Pending) -> bool {
-    match pending {
-        Pending::NewData { .. } => false,
-        Pending::Reinjection { already_on } => already_on.contains(view.id.slot),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::Pending;
     use crate::scheduler::tests::{NEW, context};
-    use crate::view::{SubflowId, SubflowSet, tests::view};
+    use crate::view::{SubflowId, SubflowSet, SubflowView, Usability, tests::view};
     use anabranch_wire::Duration;
 
     fn schedule(subflows: &[SubflowView], pending: Pending) -> Decision {

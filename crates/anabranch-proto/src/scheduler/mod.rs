@@ -93,6 +93,24 @@ impl ScheduleContext<'_> {
         self.subflows.iter().filter(usable).filter(move |view| view.backup == backup)
     }
 
+    /// The subflows that may carry what is pending now: usable ones that have not carried it yet.
+    /// The regular ones, or the backups if there is no such regular one.
+    pub fn eligible(&self) -> impl Iterator<Item = &SubflowView> {
+        let open = |view: &&SubflowView| {
+            view.usability == Usability::Usable && !self.has_carried(view.id.slot)
+        };
+        let backup = !self.subflows.iter().filter(open).any(|view| !view.backup);
+        self.subflows.iter().filter(open).filter(move |view| view.backup == backup)
+    }
+
+    /// Is what is pending data that the subflow in `slot` has carried?
+    pub fn has_carried(&self, slot: u8) -> bool {
+        match self.pending {
+            Pending::NewData { .. } => false,
+            Pending::Reinjection { already_on } => already_on.contains(slot),
+        }
+    }
+
     /// The fastest of the candidates, whether it has room or not.
     pub fn fastest(&self) -> Option<&SubflowView> {
         self.candidates().min_by_key(|view| view.srtt_or_max())

@@ -17,6 +17,7 @@
 mod error;
 mod factor;
 mod names;
+mod policy;
 mod resolve;
 mod scheduler;
 mod table;
@@ -36,6 +37,7 @@ pub use names::{
     AppliesTo, CongestionControlName, Direction, PathManagerName, Penalisation, Profile, Protocol,
 };
 use names::{JitterModelName, StateName};
+pub use policy::{OwnNames, Policy};
 pub use scheduler::{BlestRule, Scheduler};
 use table::ScenarioTable;
 
@@ -126,11 +128,11 @@ pub struct Connection {
     /// Receive buffer of each host, in payload octets at data level; above zero.
     pub receive_buffer: Octets,
     /// Congestion control.
-    pub congestion_control: CongestionControlName,
+    pub congestion_control: Policy<CongestionControlName>,
     /// Scheduler.
-    pub scheduler: Scheduler,
+    pub scheduler: Policy<Scheduler>,
     /// Path manager.
-    pub path_manager: PathManagerName,
+    pub path_manager: Policy<PathManagerName>,
     /// Is data that holds up the receive window reinjected on another subflow?
     pub opportunistic_retransmission: bool,
     /// How a subflow that holds up the receive window is slowed down.

@@ -13,7 +13,7 @@ use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
     WorkloadTable,
 };
-use super::{Connection, MptBm, Path, PathChange, PathDirection, Scenario, Workload};
+use super::{Connection, MptBm, Path, PathChange, PathDirection, Policy, Scenario, Workload};
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
 const MIN_MTU: u64 = 576;
@@ -182,10 +182,10 @@ fn resolve_connection(
     require_one(&format!("{key}.mpt_bm.lambda"), table.mpt_bm.map(|bm| bm.lambda))?;
     let congestion_control =
         table.congestion_control.unwrap_or_else(|| default_congestion_control(table.protocol));
-    let hystart = table.hystart.unwrap_or(congestion_control == CongestionControlName::Cubic);
-    if hystart && congestion_control == CongestionControlName::Wvegas {
-        let problem = "true: wvegas ends slow start by a rule of its own; leave it out";
-        return Err(Problem::new(format!("{key}.hystart"), problem));
+    let cubic = congestion_control == Policy::BuiltIn(CongestionControlName::Cubic);
+    let hystart = table.hystart.unwrap_or(cubic);
+    if hystart {
+        require_hystart(&format!("{key}.hystart"), &congestion_control)?;
     }
     Ok(Connection {
         name,
@@ -196,7 +196,7 @@ fn resolve_connection(
         send_buffer: table.send_buffer.0,
         receive_buffer: table.receive_buffer.0,
         congestion_control,
-        scheduler: table.scheduler.0.resolve(&format!("{key}.scheduler"))?,
+        scheduler: table.scheduler.try_map(|value| value.0.resolve(&format!("{key}.scheduler")))?,
         path_manager: table.path_manager,
         opportunistic_retransmission: table.opportunistic_retransmission,
         penalisation: table.penalisation,
@@ -210,11 +210,25 @@ fn resolve_connection(
     })
 }
 
-fn default_congestion_control(protocol: Protocol) -> CongestionControlName {
-    match protocol {
+fn default_congestion_control(protocol: Protocol) -> Policy<CongestionControlName> {
+    Policy::BuiltIn(match protocol {
         Protocol::Mptcp => CongestionControlName::Lia,
         Protocol::Tcp => CongestionControlName::Cubic,
-    }
+    })
+}
+
+/// Not every congestion control lets HyStart++ end its slow start.
+fn require_hystart(
+    key: &str,
+    congestion_control: &Policy<CongestionControlName>,
+) -> Result<(), Problem> {
+    let name = match congestion_control {
+        Policy::BuiltIn(CongestionControlName::Wvegas) => "wvegas",
+        Policy::Own(name) => name,
+        Policy::BuiltIn(_) => return Ok(()),
+    };
+    let problem = format!("true: {name} ends slow start by a rule of its own; leave it out");
+    Err(Problem::new(key, problem))
 }
 
 /// The indices of the paths that a connection names.

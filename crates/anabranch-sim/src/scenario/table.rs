@@ -14,6 +14,7 @@ use super::names::{
     AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
     Profile, Protocol, QueueKind, StateName, WorkloadKind,
 };
+use super::policy::Policy;
 use super::scheduler::SchedulerValue;
 use super::written::Written;
 
@@ -224,14 +225,14 @@ pub(super) struct ConnectionTable {
     pub(super) receive_buffer: Written<Octets>,
     /// Congestion control; by default `lia`, or `cubic` for `tcp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "CongestionControlName")]
-    pub(super) congestion_control: Option<CongestionControlName>,
+    #[schemars(with = "Policy<CongestionControlName>")]
+    pub(super) congestion_control: Option<Policy<CongestionControlName>>,
     /// Scheduler: a name, or a table with a kind and parameters.
     #[serde(default)]
-    pub(super) scheduler: SchedulerValue,
+    pub(super) scheduler: Policy<SchedulerValue>,
     /// Path manager.
     #[serde(default)]
-    pub(super) path_manager: PathManagerName,
+    pub(super) path_manager: Policy<PathManagerName>,
     /// Reinject the data that holds up the receive window on a subflow that has room for it.
     #[serde(default)]
     pub(super) opportunistic_retransmission: bool,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const SMALLEST: &str = r#"
+pub(super) const SMALLEST: &str = r#"
 name = "smallest"
 duration = "100s"
 
@@ -141,9 +141,9 @@ fn what_is_left_out_has_the_documented_defaults() {
         start: Duration::ZERO,
         send_buffer: Octets::new(4 * 1024 * 1024),
         receive_buffer: Octets::new(6 * 1024 * 1024),
-        congestion_control: CongestionControlName::Lia,
-        scheduler: Scheduler::MinRtt,
-        path_manager: PathManagerName::FullMesh,
+        congestion_control: CongestionControlName::Lia.into(),
+        scheduler: Scheduler::MinRtt.into(),
+        path_manager: PathManagerName::FullMesh.into(),
         opportunistic_retransmission: false,
         penalisation: Penalisation::Off,
         cwnd_cap: None,
@@ -198,9 +198,9 @@ fn every_key_arrives_where_it_belongs() {
         start: Duration::from_secs(1),
         send_buffer: Octets::new(204_800),
         receive_buffer: Octets::new(200_000),
-        congestion_control: CongestionControlName::NewReno,
-        scheduler: Scheduler::MinRtt,
-        path_manager: PathManagerName::Single,
+        congestion_control: CongestionControlName::NewReno.into(),
+        scheduler: Scheduler::MinRtt.into(),
+        path_manager: PathManagerName::Single.into(),
         opportunistic_retransmission: true,
         penalisation: Penalisation::Nsdi12,
         cwnd_cap: Some(Factor::from_thousandths(2_000)),
@@ -247,9 +247,12 @@ fn defaults_of_tcp_differ() {
     let tcp = &read(&two_paths).connections[1];
     assert_eq!(tcp.paths, [0]);
     assert_eq!(tcp.name, "connection-2");
-    assert_eq!((tcp.congestion_control, tcp.hystart), (CongestionControlName::Cubic, true));
+    assert_eq!(
+        (&tcp.congestion_control, tcp.hystart),
+        (&CongestionControlName::Cubic.into(), true)
+    );
     let lia = two_paths.replace("\"tcp\"", "\"tcp\"\ncongestion_control = \"lia\"");
-    assert_eq!(read(&lia).connections[1].congestion_control, CongestionControlName::Lia);
+    assert_eq!(read(&lia).connections[1].congestion_control, CongestionControlName::Lia.into());
 }
 
 #[test]
@@ -631,7 +634,10 @@ fn a_scheduler_is_a_name_or_a_table() {
         let text = FULL.replacen("scheduler = \"min_rtt\"", &format!("scheduler = {written}"), 1);
         let scenario = read(&text);
         assert_eq!(read(&scenario.to_toml()), scenario, "{}", scenario.to_toml());
-        scenario.connections[0].scheduler
+        match scenario.connections[0].scheduler {
+            Policy::BuiltIn(scheduler) => scheduler,
+            Policy::Own(ref name) => panic!("{name} is nobody's own"),
+        }
     };
     let round_robin = |num_segments: u32, cwnd_limited| {
         let num_segments = num_segments.try_into().unwrap();

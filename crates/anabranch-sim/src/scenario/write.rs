@@ -5,12 +5,13 @@ use core::num::NonZeroU64;
 use anabranch_net::{Discipline, GilbertElliottConfig};
 
 use super::names::{QueueKind, WorkloadKind};
+use super::scheduler::SchedulerValue;
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
     ScenarioTable, WorkloadTable,
 };
 use super::written::Written;
-use super::{Connection, Path, PathChange, Scenario, Workload};
+use super::{Connection, Path, PathChange, Policy, Scenario, Scheduler, Workload};
 
 /// The table that describes `scenario` in full.
 pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
@@ -103,9 +104,9 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         start: Written(connection.start),
         send_buffer: Written(connection.send_buffer),
         receive_buffer: Written(connection.receive_buffer),
-        congestion_control: Some(connection.congestion_control),
-        scheduler: connection.scheduler.into(),
-        path_manager: connection.path_manager,
+        congestion_control: Some(connection.congestion_control.clone()),
+        scheduler: scheduler_value(&connection.scheduler),
+        path_manager: connection.path_manager.clone(),
         opportunistic_retransmission: connection.opportunistic_retransmission,
         penalisation: connection.penalisation,
         cwnd_cap: connection.cwnd_cap,
@@ -117,6 +118,13 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         nagle: connection.nagle,
         hystart: Some(connection.hystart),
         workload: workload_table(connection.workload),
+    }
+}
+
+fn scheduler_value(scheduler: &Policy<Scheduler>) -> Policy<SchedulerValue> {
+    match scheduler {
+        Policy::BuiltIn(scheduler) => Policy::BuiltIn((*scheduler).into()),
+        Policy::Own(name) => Policy::Own(name.clone()),
     }
 }
 

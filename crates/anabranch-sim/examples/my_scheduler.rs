@@ -1,0 +1,92 @@
+//! A scheduler of one's own, outside the engine: lowest round-trip time first.
+//!
+//! `cargo run --release -p anabranch-sim --example my_scheduler` runs it and the built-in one.
+//! They make the same decisions, so the digests of the two runs are equal.
+
+use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
+use anabranch_sim::scenario::{OwnNames, Scenario};
+use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError};
+
+/// Of the subflows that may carry the data and have room, the one with the lowest round-trip time.
+#[derive(Debug)]
+struct LowestRtt;
+
+impl Scheduler for LowestRtt {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let ready = context.eligible().filter(|subflow| subflow.can_send());
+        match ready.min_by_key(|subflow| subflow.srtt_or_max()) {
+            Some(subflow) => Decision::Send(subflow.id),
+            None => Decision::Wait { until: None },
+        }
+    }
+}
+
+const WIFI_3G: &str = r#"
+name = "wifi-3g"
+duration = "10s"
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+loss = "0.5%"
+[[path]]
+name = "3g"
+rate = "2Mbit/s"
+delay = "75ms"
+limit = "334packets"
+jitter = "50ms"
+[[connection]]
+scheduler = "min_rtt"
+opportunistic_retransmission = true
+receive_buffer = "200KiB"
+workload = { kind = "bulk" }
+"#;
+
+fn main() -> Result<(), RunError> {
+    for seed in 1..=3 {
+        let (built_in, own) = run_both(seed)?;
+        print("built-in", seed, &built_in);
+        print("my own", seed, &own);
+    }
+    Ok(())
+}
+
+/// The outcomes with the built-in scheduler and with the one above.
+fn run_both(seed: u64) -> Result<(Outcome, Outcome), RunError> {
+    let scenario = Scenario::from_toml(WIFI_3G, "wifi_3g").expect("it is written above");
+    let built_in = anabranch_sim::run(&scenario, seed, Options::default())?;
+
+    let names = OwnNames { scheduler: Some("LowestRtt".to_owned()), ..OwnNames::default() };
+    let own_policies = &[OwnPolicies::scheduler(|_owner| Box::new(LowestRtt))];
+    let options = Options { own_policies, ..Options::default() };
+    let own = anabranch_sim::run(&scenario.with_own(&names), seed, options)?;
+    Ok((built_in, own))
+}
+
+fn print(whose: &str, seed: u64, outcome: &Outcome) {
+    let mbps = octets_delivered(outcome) as f64 * 8e-6 / outcome.end.as_secs_f64();
+    println!("{whose:8} seed {seed}: digest {:016x}, goodput {mbps:.3} Mbit/s", outcome.digest);
+}
+
+fn octets_delivered(outcome: &Outcome) -> u64 {
+    let connections = outcome.tables.iter().filter(|table| table.name == "connections");
+    let mut columns = connections.flat_map(|table| &table.columns);
+    match columns.find(|(name, _)| *name == "octets_delivered_measured") {
+        Some((_, Column::U64(values))) => values.iter().sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_built_in_one_written_again() {
+        for seed in 1..=3 {
+            let (built_in, own) = run_both(seed).unwrap();
+            assert_eq!(built_in, own);
+        }
+    }
+}

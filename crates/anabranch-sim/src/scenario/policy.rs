@@ -1,0 +1,245 @@
+//! What a scenario says of a policy: which built-in one, or the name of one of the user's own.
+
+use core::fmt;
+use core::marker::PhantomData;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{
+    BoolDeserializer, F64Deserializer, I64Deserializer, MapAccessDeserializer, StrDeserializer,
+};
+use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Protocol, Scenario};
+
+/// A policy that comes with the engine, or one of the user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Policy<T> {
+    /// One that comes with the engine.
+    BuiltIn(T),
+    /// One of the user's own, written `"own:NAME"`. A scenario can only name it: the policy itself
+    /// is handed over with the run, see [`crate::OwnPolicies`].
+    Own(String),
+}
+
+/// What the names of users' own policies begin with in a file.
+const PREFIX: &str = "own:";
+
+/// Names of users' own policies that take the place of what a scenario says; `None` leaves it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnNames {
+    /// Name of the scheduler.
+    pub scheduler: Option<String>,
+    /// Name of the congestion control.
+    pub congestion_control: Option<String>,
+    /// Name of the path manager.
+    pub path_manager: Option<String>,
+}
+
+impl<T> Policy<T> {
+    /// The name of the user's own policy, if it is one.
+    pub fn own(&self) -> Option<&str> {
+        match self {
+            Policy::BuiltIn(_) => None,
+            Policy::Own(name) => Some(name),
+        }
+    }
+
+    /// The same with another form of the built-in one.
+    pub(super) fn try_map<U, E>(self, map: impl FnOnce(T) -> Result<U, E>) -> Result<Policy<U>, E> {
+        Ok(match self {
+            Policy::BuiltIn(policy) => Policy::BuiltIn(map(policy)?),
+            Policy::Own(name) => Policy::Own(name),
+        })
+    }
+}
+
+impl<T> From<T> for Policy<T> {
+    fn from(policy: T) -> Self {
+        Policy::BuiltIn(policy)
+    }
+}
+
+impl<T: Default> Default for Policy<T> {
+    fn default() -> Self {
+        Policy::BuiltIn(T::default())
+    }
+}
+
+impl Scenario {
+    /// The scenario with the user's own policies `names`. They go to the connections that name
+    /// one of the user's own already, or if none does, to all that speak Multipath TCP.
+    #[must_use]
+    pub fn with_own(mut self, names: &OwnNames) -> Self {
+        put(&mut self, names.scheduler.as_deref(), |c| &mut c.scheduler);
+        put(&mut self, names.congestion_control.as_deref(), |c| &mut c.congestion_control);
+        put(&mut self, names.path_manager.as_deref(), |c| &mut c.path_manager);
+        for connection in &mut self.connections {
+            // A congestion control of the user's own ends slow start by itself.
+            connection.hystart &= connection.congestion_control.own().is_none();
+        }
+        self
+    }
+}
+
+fn put<T>(
+    scenario: &mut Scenario,
+    name: Option<&str>,
+    slot: fn(&mut super::Connection) -> &mut Policy<T>,
+) {
+    let Some(name) = name else { return };
+    let connections = &mut scenario.connections;
+    let marked = connections.iter_mut().any(|connection| slot(connection).own().is_some());
+    for connection in connections {
+        let mptcp = connection.protocol == Protocol::Mptcp;
+        let policy = slot(connection);
+        if if marked { policy.own().is_some() } else { mptcp } {
+            *policy = Policy::Own(name.to_owned());
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Policy<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Policy::BuiltIn(policy) => policy.serialize(serializer),
+            Policy::Own(name) => serializer.collect_str(&format_args!("{PREFIX}{name}")),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Policy<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PolicyVisitor(PhantomData))
+    }
+}
+
+struct PolicyVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for PolicyVisitor<T> {
+    type Value = Policy<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a policy")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Policy<T>, E> {
+        match text.strip_prefix(PREFIX).map(str::trim) {
+            Some("") => Err(E::custom(format!("{text:?}: a name follows the colon"))),
+            Some(name) => Ok(Policy::Own(name.to_owned())),
+            None => T::deserialize(StrDeserializer::new(text)).map(Policy::BuiltIn),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Policy<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Policy::BuiltIn)
+    }
+
+    // What is no policy is for the built-in ones to refuse: they know what they expect.
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Policy<T>, E> {
+        let deserializer: BoolDeserializer<E> = value.into_deserializer();
+        T::deserialize(deserializer).map(Policy::BuiltIn)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Policy<T>, E> {
+        let deserializer: I64Deserializer<E> = value.into_deserializer();
+        T::deserialize(deserializer).map(Policy::BuiltIn)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Policy<T>, E> {
+        let deserializer: F64Deserializer<E> = value.into_deserializer();
+        T::deserialize(deserializer).map(Policy::BuiltIn)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Policy<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Own{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let built_in = generator.subschema_for::<T>();
+        let own = json_schema!({
+            "type": "string",
+            "description": "a policy of the user's own, handed over with the run",
+            "pattern": format!("^{PREFIX}.+$"),
+        });
+        json_schema!({ "anyOf": [built_in, own] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::tests::{SMALLEST, read};
+    use crate::scenario::{PathManagerName, Scheduler};
+
+    fn with(keys: &str) -> Result<Scenario, String> {
+        let text = SMALLEST.replacen("[[connection]]", &format!("[[connection]]\n{keys}"), 1);
+        Scenario::from_toml(&text, "own.toml").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_scenario_can_name_a_policy_of_the_users_own() {
+        let scenario = with(
+            "scheduler = \"own:mine.Lowest\"\ncongestion_control = \"own:Reno\"\n\
+             path_manager = \"own: Mesh\"",
+        )
+        .unwrap();
+        let connection = &scenario.connections[0];
+        assert_eq!(connection.scheduler.own(), Some("mine.Lowest"));
+        assert_eq!(connection.congestion_control.own(), Some("Reno"));
+        assert_eq!(connection.path_manager, Policy::Own("Mesh".to_owned()));
+        assert_eq!(read(&scenario.to_toml()), scenario);
+    }
+
+    #[test]
+    fn what_is_wrong_with_its_name_is_explained() {
+        assert_eq!(
+            with("scheduler = \"own:\"").unwrap_err(),
+            "own.toml: connection[0].scheduler: \"own:\": a name follows the colon"
+        );
+        assert_eq!(
+            with("congestion_control = \"own:Reno\"\nhystart = true").unwrap_err(),
+            "own.toml: connection[0].hystart: true: Reno ends slow start by a rule of its own; \
+             leave it out"
+        );
+        let number = with("path_manager = 3").unwrap_err();
+        assert!(number.starts_with("own.toml: connection[0].path_manager: found"), "{number}");
+    }
+
+    #[test]
+    fn names_go_where_own_policies_are_or_else_to_all_of_multipath_tcp() {
+        let names = OwnNames { scheduler: Some("New".to_owned()), ..OwnNames::default() };
+        let two = |first: &str, second: &str| {
+            let workload = "workload = { kind = \"bulk\" }";
+            let first = with(first).unwrap();
+            let second = format!("{}\n[[connection]]\n{second}\n{workload}", first.to_toml());
+            let scenario = read(&second).with_own(&names);
+            let own = scenario.connections.iter().map(|c| c.scheduler.own().map(str::to_owned));
+            own.collect::<Vec<_>>()
+        };
+        let new = Some("New".to_owned());
+        assert_eq!(two("scheduler = \"own:Old\"", ""), [new.clone(), None]);
+        assert_eq!(two("", "protocol = \"tcp\""), [new, None]);
+    }
+
+    #[test]
+    fn a_congestion_control_of_the_users_own_does_without_hystart() {
+        let names = OwnNames {
+            congestion_control: Some("Reno".to_owned()),
+            path_manager: Some("Mesh".to_owned()),
+            ..OwnNames::default()
+        };
+        let scenario = with("congestion_control = \"cubic\"").unwrap().with_own(&names);
+        assert!(!scenario.connections[0].hystart);
+        assert_eq!(scenario.connections[0].scheduler, Scheduler::MinRtt.into());
+        assert_ne!(scenario.connections[0].path_manager, PathManagerName::FullMesh.into());
+        assert_eq!(read(&scenario.to_toml()), scenario);
+    }
+}
