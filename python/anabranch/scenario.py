@@ -53,6 +53,8 @@ class Change:
     """``"up"``, ``"down"``, ``"suspend"`` or ``"resume"``."""
     applies_to: str | None = None
     """``"forward"``, ``"reverse"`` or ``"both"``."""
+    noticed: bool | None = None
+    """The client's host notices that the path goes down or comes up, as its interface would."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +161,23 @@ class Scheduler:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PathManager:
+    """A path manager with parameters; one without is written as its name alone."""
+
+    kind: str
+    subflows: int | None = None
+    """``"ndiffports"``: how many in all."""
+    regular: str | None = None
+    """``"backup"``: the path that is no backup."""
+    threshold: float | None = None
+    """``"drepas"``: throughput relative to the best path's from which on a path is used."""
+    period: str | None = None
+    """``"drepas"``: shortest time between two scores."""
+    hysteresis: int | None = None
+    """``"drepas"``: scores in a row that change what a path is used for."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Connection:
     """A connection that the client opens over the first of `paths`.
 
@@ -174,9 +193,10 @@ class Connection:
     start: str | None = None
     send_buffer: str | None = None
     receive_buffer: str | None = None
-    congestion_control: str | None = None
+    congestion_control: str | dict[str, str] | None = None
+    """One for all subflows, or an uncoupled one by name of path."""
     scheduler: str | Scheduler | None = None
-    path_manager: str | None = None
+    path_manager: str | PathManager | None = None
     opportunistic_retransmission: bool | None = None
     penalisation: str | None = None
     cwnd_cap: float | None = None
