@@ -47,7 +47,11 @@ mod backup {
     fn backups_carry_nothing_while_the_regular_subflow_works_either_way() {
         for upload in [true, false] {
             let mut pair = pair_with(3, || Backup::new(0));
-            if upload { pair.upload(2_000_000, 20_000) } else { pair.download(2_000_000, 20_000) }
+            if upload {
+                pair.upload(2_000_000, 20_000)
+            } else {
+                pair.download(2_000_000, 20_000)
+            }
             assert_eq!(pair.received[usize::from(upload)], 2_000_000);
             let asked = |s: &Segment| matches!(joins(s), Some(MpJoin::Syn { backup: true, .. }));
             assert_eq!(pair.segments(asked), 2);
