@@ -31,7 +31,8 @@ fn from_30_s() -> String {
 /// Mbit/s that arrived on a path in this interval of seconds.
 fn arrived(outcome: &Outcome, path: u64, from: f64, to: f64) -> f64 {
     let of = |name| column(outcome, "subflow_samples", name);
-    let rows = of("time_ns").into_iter().zip(of("path")).zip(of("subflow")).zip(of("octets_received"));
+    let rows =
+        of("time_ns").into_iter().zip(of("path")).zip(of("subflow")).zip(of("octets_received"));
     let rows = rows.map(|(((at, path), slot), octets)| (at as f64 / 1e9, path, slot, octets));
     let on_path: Vec<_> = rows.filter(|row| row.1 == path).collect();
     // Each slot counts for itself.
@@ -227,7 +228,8 @@ mod re_creation {
             })
             .collect();
         for manager in ["full_mesh", "backup", "single_path", "drepas"] {
-            let outcome = run(&scenario(LTE, &changes, &format!("path_manager = \"{manager}\"")), 1);
+            let outcome =
+                run(&scenario(LTE, &changes, &format!("path_manager = \"{manager}\"")), 1);
             assert_eq!(column(&outcome, "connections", "corrupt_octets")[0], 0, "{manager}");
             assert_eq!(column(&outcome, "connections", "failed")[0], 0, "{manager}");
             let rate = goodput(&outcome) / 1e6;
