@@ -316,7 +316,8 @@ mod congestion_control_by_path {
             ratio("{ a = \"new_reno\", b = \"cubic\" }"),
         );
         println!("a over b: {first:.2} with CUBIC on a, {second:.2} with CUBIC on b");
-        assert!(first > 1.3 && second < 1.0 / 1.3, "{first:.2} {second:.2}");
+        // The losses of a path are the same in both runs.
+        assert!(first > 1.5 * second, "{first:.2} {second:.2}");
     }
 }
 
