@@ -45,6 +45,12 @@ pub struct Counters {
     pub challenge_acks: u64,
     /// Copies of data that the scheduler wanted on several subflows, in segments.
     pub copies: u64,
+    /// Copies of data that the path manager had sent to try a subflow, in segments.
+    pub path_probes: u64,
+    /// MP_PRIO options sent.
+    pub mp_prio_tx: u64,
+    /// MP_PRIO options received.
+    pub mp_prio_rx: u64,
     /// Scheduler decisions that could not be carried out, or would have halted the connection.
     pub bad_decisions: u64,
 }
@@ -76,6 +82,9 @@ impl Counters {
             out_resets: self.out_resets + other.out_resets,
             challenge_acks: self.challenge_acks + other.challenge_acks,
             copies: self.copies + other.copies,
+            path_probes: self.path_probes + other.path_probes,
+            mp_prio_tx: self.mp_prio_tx + other.mp_prio_tx,
+            mp_prio_rx: self.mp_prio_rx + other.mp_prio_rx,
             bad_decisions: self.bad_decisions + other.bad_decisions,
         }
     }

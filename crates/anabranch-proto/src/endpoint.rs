@@ -133,6 +133,17 @@ impl Endpoint {
         }
     }
 
+    /// The interface with `address` went down, or came back up: the path managers of all
+    /// connections are told. What is sent from the address meanwhile is the driver's affair.
+    pub fn handle_address_change(&mut self, now: Instant, address: IpAddr, usable: bool) {
+        for index in 0..self.slots.len() as u32 {
+            if let Some(connection) = &mut self.slots[index as usize].connection {
+                connection.handle_address_change(now, address, usable);
+                self.touched(index);
+            }
+        }
+    }
+
     /// The deadline given by [`Endpoint::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(&Reverse((at, index))) = self.wake_ups.peek() {
@@ -329,15 +340,13 @@ impl Endpoint {
     }
 
     fn open_subflows(&mut self, now: Instant, index: u32) {
-        while let Some(connection) = &mut self.slots[index as usize].connection
-            && let Some(action) = connection.poll_open(now)
-        {
-            let PathAction::Open { local, remote, remote_address_id, backup } = action else {
-                continue;
-            };
-            let Some(port) = self.free_port(local.address, remote) else { continue };
-            if let Some(connection) = &mut self.slots[index as usize].connection {
-                connection.join(now, local, port, remote, remote_address_id, backup);
+        let Some(connection) = &mut self.slots[index as usize].connection else { return };
+        for opening in connection.take_openings(now) {
+            let port = self.free_port(opening.local.address, opening.remote);
+            let Some(connection) = &mut self.slots[index as usize].connection else { return };
+            match port.filter(|_| connection.may_open()) {
+                Some(port) => connection.join(now, &opening, port),
+                None => connection.could_not_open(now, &opening),
             }
             self.register(index);
         }

@@ -45,6 +45,15 @@ pub enum TraceKind {
         /// Octets.
         len: u32,
     },
+    /// The path manager tries a subflow with a copy of data that another carries.
+    Probed {
+        /// The subflow that is tried.
+        subflow: SubflowId,
+        /// First data sequence number.
+        data_seq: DataSeq,
+        /// Octets.
+        len: u32,
+    },
     /// A remedy had the congestion window of a subflow reduced.
     Penalised {
         /// The subflow.

@@ -80,8 +80,18 @@ impl Connection {
     pub(super) fn reinject_outstanding(&mut self, slot: u8) {
         let usable = self.usable_subflows();
         let start = self.data_seq(0);
-        for data_seq in self.lanes[usize::from(slot)].subflow.outstanding_data() {
-            self.send.reinject(data_seq.distance_from(start) as u64, usable);
+        for (data_seq, len) in self.lanes[usize::from(slot)].subflow.outstanding_data() {
+            let from = data_seq.distance_from(start) as u64;
+            self.send.reinject(from, from + len, usable);
+        }
+    }
+
+    /// A subflow is there that can carry what those that do not answer could not deliver.
+    pub(super) fn reinject_from_failed(&mut self) {
+        for slot in 0..self.views.len() {
+            if self.views[slot].usability == Usability::PotentiallyFailed {
+                self.reinject_outstanding(slot as u8);
+            }
         }
     }
 
@@ -122,10 +132,8 @@ impl Connection {
         self.reinject_outstanding(slot);
         self.send.forget_carrier(slot);
         self.events.push_back(Event::SubflowClosed(id));
-        if self.path_manager_started && self.status == Status::Open && !self.is_closing() {
-            let event = PathEvent::SubflowClosed { id, local_address_id, remote };
-            self.path_manager.handle_event(now, &event, &self.views);
-        }
+        let closed = PathEvent::SubflowClosed { id: Some(id), local_address_id, remote };
+        self.tell_path_manager(now, &closed);
         if self.lanes.iter().all(|lane| lane.reaped) {
             self.on_last_subflow(now, end);
         }
@@ -140,7 +148,7 @@ impl Connection {
         }
         let finished = end == Some(SubflowEnd::Finished);
         let waits = self.mode == Mode::Mptcp && self.status == Status::Open && !finished;
-        if waits && (self.role == Role::Listener || self.path_manager.poll_timeout().is_some()) {
+        if waits && (self.role == Role::Listener || self.expects_subflows()) {
             self.timers.orphan = now + ORPHAN_TIMEOUT;
             return;
         }

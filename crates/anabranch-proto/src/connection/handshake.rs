@@ -6,10 +6,10 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{Endpoint, Instant, Segment};
 
-use super::{Connection, Mode, Place, Role, Status};
+use super::{Connection, Mode, Opening, Place, Role, Status};
 use crate::event::Event;
 use crate::keys;
-use crate::path_manager::{LocalAddress, PathEvent};
+use crate::path_manager::PathEvent;
 use crate::subflow::{Carries, Purpose, Subflow};
 
 /// The properties that this host offers. RFC 8684 §3.1.
@@ -85,15 +85,8 @@ impl Connection {
     }
 
     /// Open a further subflow. RFC 8684 §3.2.
-    pub(crate) fn join(
-        &mut self,
-        now: Instant,
-        local: LocalAddress,
-        port: u16,
-        remote: Endpoint,
-        remote_address_id: u8,
-        backup: bool,
-    ) {
+    pub(crate) fn join(&mut self, now: Instant, opening: &Opening, port: u16) {
+        let Opening { local, remote, remote_address_id, backup } = *opening;
         let Some(remote_key) = self.keys.remote else { return };
         let place = Place {
             now,
@@ -107,7 +100,7 @@ impl Connection {
         let nonce = self.secrets.draw("nonce") as u32;
         let lane = &mut self.lanes[usize::from(slot)];
         lane.nonces.0 = nonce;
-        lane.subflow.backup = backup;
+        lane.subflow.priority.signalled = backup;
         lane.subflow.handshake_options = option(|control| {
             let token = keys::token(remote_key);
             control.join = Some(MpJoin::Syn { backup, address_id: local.id, token, nonce });
@@ -140,7 +133,7 @@ impl Connection {
         let hmac = keys::join_hmac(self.keys.local, remote_key, nonce, remote_nonce);
         let lane = &mut self.lanes[usize::from(slot)];
         lane.nonces = (nonce, remote_nonce);
-        lane.subflow.backup = backup;
+        lane.subflow.priority.by_peer = backup;
         lane.subflow.handshake_options = option(|control| {
             control.join = Some(MpJoin::SynAck {
                 backup,
@@ -259,7 +252,7 @@ impl Connection {
         self.counters.join_syn_ack_rx += 1;
         lane.nonces.1 = nonce;
         lane.subflow.remote_address_id = address_id;
-        lane.subflow.backup |= backup;
+        lane.subflow.priority.by_peer = backup;
         let (own, theirs) = (lane.nonces.0, lane.nonces.1);
         let expected = keys::join_hmac(remote_key, self.keys.local, theirs, own);
         let expected = keys::truncated_64(&expected);
@@ -302,8 +295,8 @@ impl Connection {
         self.refresh(slot);
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.events.push_back(Event::SubflowEstablished(id));
-        let event = PathEvent::SubflowEstablished(id);
-        self.path_manager.handle_event(now, &event, &self.views);
+        self.reinject_from_failed();
+        self.tell_path_manager(now, &PathEvent::SubflowEstablished(id));
     }
 
     /// MP_CAPABLE with both keys, while the peer may not have this host's. RFC 8684 §3.1.

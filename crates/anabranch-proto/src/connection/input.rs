@@ -103,6 +103,11 @@ impl Connection {
             // RFC 8684 §3.1: the first data is mapped from IDSN + 1 at subflow sequence 1.
             self.add_mapping(slot, 1, 1, u64::from(data_len));
         }
+        if let Some(prio) = segment.options.control.as_ref().and_then(|control| control.prio) {
+            // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
+            self.counters.mp_prio_rx += 1;
+            self.lanes[usize::from(slot)].subflow.priority.by_peer = prio.backup;
+        }
         if self.peer_edge == 1 {
             // The handshake's own windows count from the first octet.
             self.widen(1, slot, segment);

@@ -5,12 +5,14 @@ mod close;
 mod handshake;
 mod input;
 mod mapping;
+mod paths;
 mod recv_queue;
 mod schedule;
 mod send_queue;
 mod stats;
 mod transmit;
 
+pub(crate) use paths::Opening;
 pub use stats::{ConnectionStats, SubflowStats};
 
 use std::collections::VecDeque;
@@ -23,7 +25,7 @@ use crate::counters::Counters;
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
-use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
+use crate::path_manager::{LocalAddress, PathEvent, PathManager};
 use crate::remedy::{BufferSide, Remedy};
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
@@ -101,6 +103,12 @@ pub(crate) struct Connection {
     remedies: Vec<Box<dyn Remedy>>,
     path_manager: Box<dyn PathManager>,
     path_manager_started: bool,
+    /// When the path manager may be woken again.
+    path_manager_rests_until: Instant,
+    /// Subflows that the path manager wants opened.
+    opens: VecDeque<Opening>,
+    /// Copies that the path manager wants sent.
+    probes: Vec<paths::ProbeBurst>,
     timers: transmit::DataTimers,
     /// A DATA_FIN without payload is to be sent.
     bare_fin_due: bool,
@@ -177,6 +185,9 @@ impl Connection {
             remedies,
             path_manager: (config.path_manager)(),
             path_manager_started: false,
+            path_manager_rests_until: Instant::ZERO,
+            opens: VecDeque::new(),
+            probes: Vec::new(),
             timers: transmit::DataTimers::default(),
             bare_fin_due: false,
             short_segment_end: 0,
@@ -260,49 +271,6 @@ impl Connection {
     /// Is there nothing left to do, so that the endpoint may forget the connection?
     pub(crate) fn is_gone(&self) -> bool {
         self.status == Status::Ended && self.lanes.iter().all(|lane| lane.reaped)
-    }
-
-    /// The next thing the path manager wants that needs the endpoint: opening a subflow.
-    pub(crate) fn poll_open(&mut self, now: Instant) -> Option<PathAction> {
-        if !self.path_manager_started {
-            return None;
-        }
-        if self.path_manager.poll_timeout().is_some_and(|at| at <= now) {
-            self.path_manager.handle_timeout(now, &self.views);
-        }
-        while let Some(action) = self.path_manager.poll_action() {
-            match action {
-                PathAction::Open { .. } if self.may_open() => return Some(action),
-                PathAction::Open { .. } => {}
-                PathAction::Close(id) => {
-                    if let Some(lane) = self.lane_mut(id) {
-                        lane.subflow.finish(false);
-                        self.refresh(id.slot);
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    fn may_open(&self) -> bool {
-        let live = self.lanes.iter().filter(|lane| !lane.reaped).count();
-        let wanted = self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing();
-        wanted && live < self.config.max_subflows
-    }
-
-    /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
-    fn start_path_manager(&mut self, now: Instant) {
-        if self.path_manager_started || self.mode != Mode::Mptcp || self.status != Status::Open {
-            return;
-        }
-        self.path_manager_started = true;
-        let event = PathEvent::Established {
-            initiator: self.role == Role::Initiator,
-            local: &self.addresses,
-            remote: self.lanes[0].subflow.remote,
-        };
-        self.path_manager.handle_event(now, &event, &self.views);
     }
 
     /// Add a lane for a new subflow, in a free slot.
@@ -397,11 +365,7 @@ impl Connection {
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let subflows = self.lanes.iter().map(|lane| lane.subflow.poll_timeout());
         let own = self.timers.next();
-        let paths = match self.path_manager_started && self.may_open() {
-            true => self.path_manager.poll_timeout().unwrap_or(Instant::FAR_FUTURE),
-            false => Instant::FAR_FUTURE,
-        };
-        let next = subflows.fold(own.min(paths), Instant::min);
+        let next = subflows.fold(own.min(self.path_manager_timeout()), Instant::min);
         (next != Instant::FAR_FUTURE).then_some(next)
     }
 
@@ -412,7 +376,7 @@ impl Connection {
                 let timed_out = self.lanes[slot].subflow.handle_timeout(now, &self.views);
                 self.refresh(slot as u8);
                 if timed_out {
-                    self.on_subflow_timeout(slot as u8);
+                    self.on_subflow_timeout(now, slot as u8);
                 }
             }
         }
@@ -421,10 +385,13 @@ impl Connection {
     }
 
     /// The subflow stopped answering: what only it carried goes out on others.
-    fn on_subflow_timeout(&mut self, slot: u8) {
+    fn on_subflow_timeout(&mut self, now: Instant, slot: u8) {
         if self.mode == Mode::Mptcp && self.views.len() > 1 {
             self.reinject_outstanding(slot);
         }
+        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let (id, in_a_row) = (subflow.id, subflow.timeouts_in_a_row());
+        self.tell_path_manager(now, &PathEvent::SubflowTimeout { id, in_a_row });
     }
 }
 

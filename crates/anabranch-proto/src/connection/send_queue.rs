@@ -229,17 +229,18 @@ impl SendQueue {
         None
     }
 
-    /// The data at `offset`, which a subflow failed to deliver, must go out again, unless one of
-    /// the `usable` subflows has it under way too.
-    pub(crate) fn reinject(&mut self, offset: u64, usable: SubflowSet) {
-        let index = self.mapped.partition_point(|mapped| mapped.end() <= offset);
-        if let Some(mapped) = self.mapped.get_mut(index)
-            && mapped.start <= offset
-            && !mapped.queued
-            && !mapped.carried_by.intersects(usable)
-        {
-            mapped.queued = true;
-            self.reinjections.push_back(mapped.start);
+    /// The data from `start` to `end`, which a subflow failed to deliver, must go out again, but
+    /// for what one of the `usable` subflows has under way too.
+    pub(crate) fn reinject(&mut self, start: u64, end: u64, usable: SubflowSet) {
+        let first = self.mapped.partition_point(|mapped| mapped.end() <= start);
+        for mapped in self.mapped.range_mut(first..) {
+            if mapped.start >= end {
+                break;
+            }
+            if !mapped.queued && !mapped.carried_by.intersects(usable) {
+                mapped.queued = true;
+                self.reinjections.push_back(mapped.start);
+            }
         }
     }
 
@@ -300,7 +301,7 @@ impl SendQueue {
 
     /// The octets `start..start + len`, in at most two pieces; more are copied together, which
     /// happens only to an application that writes in small pieces.
-    fn payload(&self, start: u64, len: u32) -> Payload {
+    pub(crate) fn payload(&self, start: u64, len: u32) -> Payload {
         let index = self.pieces.partition_point(|(at, _)| *at <= start) - 1;
         let (at, piece) = &self.pieces[index];
         let (from, len) = ((start - at) as usize, len as usize);
@@ -363,8 +364,8 @@ mod tests {
         queue.map_next(1000, 1, SubflowSet::EMPTY);
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.carry_again(1, 1000, 1);
-        for offset in [1, 2001] {
-            queue.reinject(offset, SubflowSet::of(1));
+        for start in [1, 2001] {
+            queue.reinject(start, start + 1000, SubflowSet::of(1));
         }
         let mapped = queue.next_reinjection().expect("one segment");
         assert_eq!(mapped.start, 2001);
@@ -377,7 +378,7 @@ mod tests {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 2_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.reinject(1, SubflowSet::of(1));
+        queue.reinject(1, 1001, SubflowSet::of(1));
         assert!(queue.acknowledge(401));
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (401, 600));
@@ -390,12 +391,29 @@ mod tests {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 1_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.reinject(1, SubflowSet::of(1));
+        queue.reinject(1, 1001, SubflowSet::of(1));
         assert_eq!(queue.carry_again(1, 600, 1).expect("mapped").len(), 600);
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (601, 400));
         assert!(!rest.carried_by.contains(1) && rest.carried_by.contains(0));
     }
+
+    #[test]
+    fn all_parts_of_a_segment_that_was_split_are_given_back() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 1_000));
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
+        queue.reinject_head();
+        queue.carry_again(1, 600, 1);
+        queue.carry_again(601, 600, 1);
+        assert!(queue.next_reinjection().is_none());
+        queue.reinject(1, 1001, SubflowSet::EMPTY);
+        for start in [1, 601] {
+            assert_eq!(queue.next_reinjection().map(|part| part.start), Some(start));
+            queue.carry_again(start, 600, 2);
+        }
+    }
+
     #[test]
     fn each_subflow_carries_its_copies_in_order_and_none_of_what_was_acknowledged() {
         let mut queue = SendQueue::new(10_000);

@@ -28,6 +28,8 @@ pub struct ConnectionStats {
     pub reinjections: u64,
     /// Copies of segments that the scheduler wanted on several subflows.
     pub copies: u64,
+    /// Copies of segments that the path manager had sent to try a subflow.
+    pub path_probes: u64,
     /// Scheduler decisions that could not be carried out, or would have halted the connection.
     pub bad_decisions: u64,
     /// Present size of the send buffer in octets.
@@ -106,6 +108,7 @@ impl Connection {
             window_limited: self.window_limited.total(now),
             reinjections: self.counters.data_level_retransmits,
             copies: self.counters.copies,
+            path_probes: self.counters.path_probes,
             bad_decisions: self.counters.bad_decisions,
             send_buffer: self.send.capacity(),
             receive_buffer: self.recv.capacity(),

@@ -1,6 +1,6 @@
 //! What goes out next, and on which subflow.
 
-use anabranch_wire::{Duration, Instant, Segment};
+use anabranch_wire::{Duration, Instant, Payload, Segment};
 
 use super::schedule::Choice;
 use super::{Connection, Mode, Status};
@@ -54,6 +54,8 @@ pub(super) enum Again {
     Opportunistic,
     /// The scheduler wants it on several.
     Copy,
+    /// The path manager wants to know how the subflow does.
+    Probe,
 }
 
 /// Longest pause between data-level retransmissions, and between window probes.
@@ -129,6 +131,11 @@ impl Connection {
         if let Some(segment) = self.poll_copy(now, level) {
             return Some(segment);
         }
+        if !self.probes.is_empty()
+            && let Some(segment) = self.poll_probe(now, level)
+        {
+            return Some(segment);
+        }
         if let Some(segment) = self.poll_tail_probe(now, level) {
             return Some(segment);
         }
@@ -164,6 +171,18 @@ impl Connection {
     ) -> Option<Segment> {
         let limit = self.views[usize::from(slot)].mss;
         let payload = self.send.carry_again(start, limit, slot)?;
+        Some(self.send_again_on(now, level, slot, start, payload, why))
+    }
+
+    pub(super) fn send_again_on(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: u8,
+        start: u64,
+        payload: Payload,
+        why: Again,
+    ) -> Segment {
         let len = payload.len() as u32;
         let data_seq = self.data_seq(start);
         // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
@@ -176,16 +195,23 @@ impl Connection {
         let subflow = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
         self.refresh(slot);
-        if why == Again::Copy {
-            self.counters.copies += 1;
-            self.record(now, TraceKind::Copied { subflow, data_seq, len });
-        } else {
-            let opportunistic = why == Again::Opportunistic;
-            self.counters.data_level_retransmits += 1;
-            self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
-            self.arm_retransmission(now);
+        match why {
+            Again::Copy => {
+                self.counters.copies += 1;
+                self.record(now, TraceKind::Copied { subflow, data_seq, len });
+            }
+            Again::Probe => {
+                self.counters.path_probes += 1;
+                self.record(now, TraceKind::Probed { subflow, data_seq, len });
+            }
+            Again::Reinjection | Again::Opportunistic => {
+                let opportunistic = why == Again::Opportunistic;
+                self.counters.data_level_retransmits += 1;
+                self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
+                self.arm_retransmission(now);
+            }
         }
-        Some(segment)
+        segment
     }
 
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.

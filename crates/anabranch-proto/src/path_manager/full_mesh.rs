@@ -1,149 +1,93 @@
 //! Full mesh: a subflow for each pair of a local and a remote address. The default of the Linux
 //! implementation behind the papers ("fullmesh").
 
-use std::collections::VecDeque;
+use anabranch_wire::Instant;
 
-use anabranch_wire::{Duration, Endpoint, Instant};
-
-use super::{LocalAddress, PathAction, PathEvent, PathManager};
+use super::upkeep::of_family;
+use super::{PathAction, PathEvent, PathManager, Upkeep};
 use crate::view::SubflowView;
 
 /// Opens all pairs from the initiator's side, and opens a pair again when its subflow ended,
-/// after a pause that doubles with each failure in a row.
+/// after a pause that doubles with each failure in a row, from 1 s to 60 s.
 #[derive(Clone, Debug, Default)]
-pub struct FullMesh {
-    pairs: Vec<Pair>,
-    actions: VecDeque<PathAction>,
-}
-
-#[derive(Clone, Debug)]
-struct Pair {
-    local: LocalAddress,
-    remote: Endpoint,
-    failures: u32,
-    retry_at: Option<Instant>,
-}
-
-/// Pause before the first attempt to replace a subflow (ours).
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause between attempts (ours).
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-impl FullMesh {
-    fn open(&mut self, index: usize) {
-        let pair = &mut self.pairs[index];
-        pair.retry_at = None;
-        self.actions.push_back(PathAction::Open {
-            local: pair.local,
-            remote: pair.remote,
-            remote_address_id: 0,
-            backup: false,
-        });
-    }
-
-    fn pair_of(&mut self, local_address_id: u8, remote: Endpoint) -> Option<&mut Pair> {
-        self.pairs
-            .iter_mut()
-            .find(|pair| pair.local.id == local_address_id && pair.remote == remote)
-    }
-}
+pub struct FullMesh(Upkeep);
 
 impl PathManager for FullMesh {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
-        match *event {
-            PathEvent::Established { initiator: true, local, remote } => {
-                let same_family =
-                    local.iter().filter(|l| l.address.is_ipv4() == remote.address.is_ipv4());
-                for local in same_family {
-                    let pair = Pair { local: *local, remote, failures: 0, retry_at: None };
-                    self.pairs.push(pair);
-                    if local.id != 0 {
-                        self.open(self.pairs.len() - 1);
-                    }
-                }
-            }
-            PathEvent::Established { initiator: false, .. } => {}
-            PathEvent::SubflowEstablished(id) => {
-                let Some(view) = subflows.iter().find(|view| view.id == id) else { return };
-                for pair in &mut self.pairs {
-                    if pair.local.id == view.local_address_id {
-                        pair.failures = 0;
-                    }
-                }
-            }
-            PathEvent::SubflowClosed { local_address_id, remote, .. } => {
-                if let Some(pair) = self.pair_of(local_address_id, remote) {
-                    let pause = FIRST_PAUSE * (1 << pair.failures.min(16));
-                    pair.failures += 1;
-                    pair.retry_at = Some(now + pause.min(LONGEST_PAUSE));
-                }
+        if let PathEvent::Established { initiator: true, local, remote } = *event {
+            for local in of_family(local, remote) {
+                self.0.want(*local, remote, 1, false);
             }
         }
+        self.0.handle_event(now, event, subflows);
     }
 
     fn handle_timeout(&mut self, now: Instant, _subflows: &[SubflowView]) {
-        for index in 0..self.pairs.len() {
-            if self.pairs[index].retry_at.is_some_and(|at| at <= now) {
-                self.open(index);
-            }
-        }
+        self.0.handle_timeout(now);
     }
 
     fn poll_action(&mut self) -> Option<PathAction> {
-        self.actions.pop_front()
+        self.0.poll_action()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.pairs.iter().filter_map(|pair| pair.retry_at).min()
+        self.0.poll_timeout()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::SubflowId;
-    use std::net::Ipv4Addr;
-
-    fn local(id: u8) -> LocalAddress {
-        LocalAddress { id, address: Ipv4Addr::new(10, 0, id, 1).into() }
-    }
-
-    fn remote() -> Endpoint {
-        Endpoint::new(Ipv4Addr::new(10, 9, 0, 1).into(), 80)
-    }
+    use crate::path_manager::tests::{
+        actions, address, closed, established, id, local, opened, remote,
+    };
+    use crate::view::tests::view;
+    use anabranch_wire::Duration;
 
     #[test]
     fn the_initiator_opens_every_other_address_and_the_listener_none() {
         let addresses = [local(0), local(1), local(2)];
-        for (initiator, opened) in [(true, 2), (false, 0)] {
-            let mut mesh = FullMesh::default();
-            let event = PathEvent::Established { initiator, local: &addresses, remote: remote() };
-            mesh.handle_event(Instant::ZERO, &event, &[]);
-            assert_eq!(std::iter::from_fn(|| mesh.poll_action()).count(), opened);
-        }
+        let mut mesh = FullMesh::default();
+        let all = established(&mut mesh, true, &addresses);
+        assert_eq!(opened(&all), [(1, false), (2, false)]);
+        assert!(established(&mut FullMesh::default(), false, &addresses).is_empty());
     }
 
     #[test]
-    fn a_closed_subflow_is_opened_again_after_a_doubling_pause() {
-        let addresses = [local(0), local(1)];
+    fn a_closed_subflow_is_opened_again_after_a_pause_that_doubles_up_to_a_minute() {
         let mut mesh = FullMesh::default();
-        let established =
-            PathEvent::Established { initiator: true, local: &addresses, remote: remote() };
-        mesh.handle_event(Instant::ZERO, &established, &[]);
-        mesh.poll_action();
-        let closed = PathEvent::SubflowClosed {
-            id: SubflowId { slot: 1, generation: 0 },
-            local_address_id: 1,
-            remote: remote(),
-        };
+        established(&mut mesh, true, &[local(0), local(1)]);
         let mut now = Instant::ZERO;
-        for pause in [1, 2, 4] {
-            mesh.handle_event(now, &closed, &[]);
+        for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
+            mesh.handle_event(now, &closed(1), &[]);
             let at = mesh.poll_timeout().expect("a retry is planned");
             assert_eq!(at, now + Duration::from_secs(pause));
             now = at;
             mesh.handle_timeout(now, &[]);
-            assert!(matches!(mesh.poll_action(), Some(PathAction::Open { .. })));
+            assert_eq!(opened(&actions(&mut mesh)), [(1, false)]);
         }
+        mesh.handle_event(now, &PathEvent::SubflowEstablished(id(1)), &[view(0, 1), view(1, 1)]);
+        mesh.handle_event(now, &closed(1), &[]);
+        assert_eq!(mesh.poll_timeout(), Some(now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn an_interface_that_goes_takes_its_subflow_and_brings_it_back() {
+        let mut mesh = FullMesh::default();
+        established(&mut mesh, true, &[local(0), local(1)]);
+        let views = [view(0, 20), view(1, 20)];
+        mesh.handle_event(Instant::ZERO, &address(1, false), &views);
+        let reset = PathAction::Close { subflow: id(1), reset: true };
+        assert_eq!(actions(&mut mesh), [reset]);
+        mesh.handle_event(Instant::ZERO, &closed(1), &views);
+        assert!(actions(&mut mesh).is_empty() && mesh.poll_timeout().is_none());
+        mesh.handle_event(Instant::ZERO, &address(1, true), &views);
+        let open = PathAction::Open {
+            local: local(1),
+            remote: remote(),
+            remote_address_id: 0,
+            backup: false,
+        };
+        assert_eq!(actions(&mut mesh), [open]);
     }
 }

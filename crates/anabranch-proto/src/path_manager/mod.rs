@@ -1,10 +1,22 @@
-//! Path managers: which subflows exist. RFC 8684 §3.4 leaves the policy to the host.
+//! Path managers: which subflows exist, and which are backups. RFC 8684 §3.4 leaves the policy to
+//! the host.
 
+mod backup;
+mod drepas;
 mod full_mesh;
-mod single;
+mod initial_only;
+mod ndiffports;
+mod single_path;
+mod upkeep;
 
+pub use backup::Backup;
+pub use drepas::{DRePaS, DRePaSConfig};
 pub use full_mesh::FullMesh;
-pub use single::Single;
+pub use initial_only::InitialOnly;
+pub use ndiffports::NDiffPorts;
+pub use single_path::SinglePath;
+
+use upkeep::Upkeep;
 
 use core::fmt::Debug;
 use std::net::IpAddr;
@@ -34,23 +46,38 @@ pub enum PathEvent<'a> {
         /// The peer's address and port, identifier 0.
         remote: Endpoint,
     },
-    /// A subflow can carry data.
+    /// A further subflow can carry data.
     SubflowEstablished(SubflowId),
-    /// A subflow has ended, or could not be opened.
-    SubflowClosed {
+    /// The retransmission timer of a subflow expired.
+    SubflowTimeout {
         /// Which.
         id: SubflowId,
+        /// How often since anything was acknowledged, from 1.
+        in_a_row: u32,
+    },
+    /// A subflow has ended, or could not be opened.
+    SubflowClosed {
+        /// Which; `None` if it never came to exist.
+        id: Option<SubflowId>,
         /// Identifier of its local address.
         local_address_id: u8,
         /// Its remote end.
         remote: Endpoint,
+    },
+    /// The interface with a local address went down, or came back up.
+    AddressChanged {
+        /// Identifier of the address.
+        local_address_id: u8,
+        /// Can it be used?
+        usable: bool,
     },
 }
 
 /// What a path manager wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathAction {
-    /// Open a subflow.
+    /// Open a subflow. What becomes of it is told by [`PathEvent::SubflowEstablished`] or
+    /// [`PathEvent::SubflowClosed`].
     Open {
         /// Local address.
         local: LocalAddress,
@@ -62,7 +89,32 @@ pub enum PathAction {
         backup: bool,
     },
     /// Close a subflow.
-    Close(SubflowId),
+    Close {
+        /// Which.
+        subflow: SubflowId,
+        /// Reset it, because the path is of no use any more, rather than finish in order.
+        reset: bool,
+    },
+    /// Make a subflow a backup, or a regular one.
+    SetPriority {
+        /// Which.
+        subflow: SubflowId,
+        /// Is it to carry data only when no regular subflow is usable?
+        backup: bool,
+        /// Have the peer do likewise, by MP_PRIO (RFC 8684 §3.3.8); otherwise only what this
+        /// host sends is concerned.
+        signalled: bool,
+    },
+    /// Send copies of the newest data under way on a subflow, whatever the scheduler does, as
+    /// its congestion window has room. Nothing depends on them.
+    Probe {
+        /// Which.
+        subflow: SubflowId,
+        /// Segments; fewer if less data is under way.
+        count: u32,
+        /// Payload octets of each.
+        octets: u32,
+    },
 }
 
 /// Decides which subflows exist. After each call the engine polls actions until `None`.
@@ -75,4 +127,54 @@ pub trait PathManager: Debug + Send {
     fn poll_action(&mut self) -> Option<PathAction>;
     /// When to call [`PathManager::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    pub(super) fn local(id: u8) -> LocalAddress {
+        LocalAddress { id, address: Ipv4Addr::new(10, 0, id, 1).into() }
+    }
+
+    pub(super) fn remote() -> Endpoint {
+        Endpoint::new(Ipv4Addr::new(10, 9, 0, 1).into(), 80)
+    }
+
+    pub(super) fn id(slot: u8) -> SubflowId {
+        SubflowId { slot, generation: 0 }
+    }
+
+    pub(super) fn closed(slot: u8) -> PathEvent<'static> {
+        PathEvent::SubflowClosed { id: Some(id(slot)), local_address_id: slot, remote: remote() }
+    }
+
+    pub(super) fn address(local_address_id: u8, usable: bool) -> PathEvent<'static> {
+        PathEvent::AddressChanged { local_address_id, usable }
+    }
+
+    /// What the manager wants after it was told that the connection is there.
+    pub(super) fn established(
+        manager: &mut dyn PathManager,
+        initiator: bool,
+        addresses: &[LocalAddress],
+    ) -> Vec<PathAction> {
+        let event = PathEvent::Established { initiator, local: addresses, remote: remote() };
+        manager.handle_event(Instant::ZERO, &event, &[]);
+        actions(manager)
+    }
+
+    pub(super) fn actions(manager: &mut dyn PathManager) -> Vec<PathAction> {
+        std::iter::from_fn(|| manager.poll_action()).collect()
+    }
+
+    /// Local addresses of the subflows to be opened, and whether as backups.
+    pub(super) fn opened(actions: &[PathAction]) -> Vec<(u8, bool)> {
+        let opened = actions.iter().filter_map(|action| match action {
+            PathAction::Open { local, backup, .. } => Some((local.id, *backup)),
+            _ => None,
+        });
+        opened.collect()
+    }
 }

@@ -79,6 +79,24 @@ pub(crate) enum Purpose {
     Join,
 }
 
+/// Who wants the subflow to carry data only when no regular one is usable. RFC 8684 §3.3.8.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Priority {
+    /// This host told the peer so, with MP_JOIN or MP_PRIO. As in Linux, it does itself what it
+    /// asks of the peer.
+    pub(crate) signalled: bool,
+    /// The peer asked for it.
+    pub(crate) by_peer: bool,
+    /// This host's path manager wants it, and nobody else knows.
+    pub(crate) standby: bool,
+}
+
+impl Priority {
+    fn is_backup(self) -> bool {
+        self.signalled || self.by_peer || self.standby
+    }
+}
+
 /// What the peer's SYN said. Defaults hold until then.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
@@ -127,7 +145,7 @@ pub(crate) struct Subflow {
     pub(crate) remote: Endpoint,
     pub(crate) local_address_id: u8,
     pub(crate) remote_address_id: u8,
-    pub(crate) backup: bool,
+    pub(crate) priority: Priority,
     /// The peer is known to have completed the handshake.
     pub(crate) confirmed: bool,
     /// Multipath TCP options of the handshake: on the SYN, and then on ACKs until confirmed.
@@ -162,6 +180,8 @@ pub(crate) struct Subflow {
     keep_alive_probes: u32,
     /// A zero-length segment that asks for an acknowledgement is to be sent.
     probe_due: bool,
+    /// An MP_PRIO is to be sent.
+    priority_due: bool,
     /// A tail loss probe is to be sent. RFC 8985 §7.3.
     tail_probe_due: bool,
     /// The application's FIN is to be sent after all data.
@@ -228,7 +248,7 @@ impl Subflow {
             remote: open.remote,
             local_address_id: open.local_address_id,
             remote_address_id: open.remote_address_id,
-            backup: false,
+            priority: Priority::default(),
             confirmed: false,
             handshake_options: None,
             totals: Totals::default(),
@@ -258,6 +278,7 @@ impl Subflow {
             timeouts_in_a_row: 0,
             keep_alive_probes: 0,
             probe_due: false,
+            priority_due: false,
             tail_probe_due: false,
             fin_wanted: false,
             peer_is_done: false,
@@ -279,7 +300,7 @@ impl Subflow {
             local_address_id: self.local_address_id,
             remote_address_id: self.remote_address_id,
             usability: self.usability(),
-            backup: self.backup,
+            backup: self.priority.is_backup(),
             phase: self.recovery.phase(),
             mss: self.mss(),
             cwnd,
@@ -391,14 +412,25 @@ impl Subflow {
         self.probe_due = true;
     }
 
+    /// Have the peer treat the subflow as backup, or as a regular one. RFC 8684 §3.3.8.
+    pub(crate) fn signal_priority(&mut self, backup: bool) {
+        self.priority.signalled = backup;
+        self.priority_due = true;
+    }
+
+    /// Expiries of the retransmission timer since anything was acknowledged.
+    pub(crate) fn timeouts_in_a_row(&self) -> u32 {
+        self.timeouts_in_a_row
+    }
+
     /// Does a tail loss probe wait for something to send?
     pub(crate) fn wants_tail_probe(&self) -> bool {
         self.tail_probe_due
     }
 
-    /// Data sequence numbers of the segments that have not arrived.
-    pub(crate) fn outstanding_data(&self) -> impl Iterator<Item = DataSeq> + '_ {
-        self.board.outstanding_cargo().map(|cargo| cargo.data_seq)
+    /// Data sequence numbers and octets of the segments that have not arrived.
+    pub(crate) fn outstanding_data(&self) -> impl Iterator<Item = (DataSeq, u64)> + '_ {
+        self.board.outstanding_cargo().map(|(cargo, len)| (cargo.data_seq, len))
     }
 
     /// Did data go out that the peer has not acknowledged?

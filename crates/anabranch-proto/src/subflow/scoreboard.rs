@@ -137,8 +137,9 @@ impl Scoreboard {
     }
 
     /// What the data level attached to the segments that have not arrived, oldest first.
-    pub(crate) fn outstanding_cargo(&self) -> impl Iterator<Item = Cargo> + '_ {
-        self.records.iter().filter(|record| !record.sacked).filter_map(|record| record.cargo)
+    pub(crate) fn outstanding_cargo(&self) -> impl Iterator<Item = (Cargo, u64)> + '_ {
+        let missing = self.records.iter().filter(|record| !record.sacked);
+        missing.filter_map(|record| Some((record.cargo?, record.len())))
     }
 
     /// Everything below `una` is acknowledged. `delivered` is told of each record that was not

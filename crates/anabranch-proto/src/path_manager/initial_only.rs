@@ -7,9 +7,9 @@ use crate::view::SubflowView;
 
 /// Never opens a subflow.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Single;
+pub struct InitialOnly;
 
-impl PathManager for Single {
+impl PathManager for InitialOnly {
     fn handle_event(&mut self, _now: Instant, _event: &PathEvent<'_>, _subflows: &[SubflowView]) {}
 
     fn handle_timeout(&mut self, _now: Instant, _subflows: &[SubflowView]) {}

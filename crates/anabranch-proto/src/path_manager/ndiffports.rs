@@ -1,0 +1,76 @@
+//! Several subflows between the same two addresses, told apart by their source ports: for networks
+//! that spread flows over paths by hashing ports. Raiciu et al., SIGCOMM 2011; Linux' "ndiffports".
+
+use anabranch_wire::Instant;
+
+use super::{PathAction, PathEvent, PathManager, Upkeep};
+use crate::view::SubflowView;
+
+/// Has the initiator keep `subflows` subflows from the address that the connection was opened
+/// from; replaced as by [`super::FullMesh`].
+#[derive(Clone, Debug)]
+pub struct NDiffPorts {
+    subflows: u32,
+    upkeep: Upkeep,
+}
+
+impl NDiffPorts {
+    /// `subflows` in all, the first included.
+    pub fn new(subflows: u32) -> Self {
+        NDiffPorts { subflows, upkeep: Upkeep::default() }
+    }
+}
+
+impl PathManager for NDiffPorts {
+    fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
+        if let PathEvent::Established { initiator: true, local, remote } = *event
+            && let Some(first) = local.first()
+        {
+            self.upkeep.want(*first, remote, self.subflows, false);
+        }
+        self.upkeep.handle_event(now, event, subflows);
+    }
+
+    fn handle_timeout(&mut self, now: Instant, _subflows: &[SubflowView]) {
+        self.upkeep.handle_timeout(now);
+    }
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        self.upkeep.poll_action()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.upkeep.poll_timeout()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path_manager::tests::{actions, established, id, local, opened, remote};
+
+    #[test]
+    fn all_subflows_leave_from_the_first_address() {
+        let mut ports = NDiffPorts::new(4);
+        let all = established(&mut ports, true, &[local(0), local(1)]);
+        assert_eq!(opened(&all), [(0, false); 3]);
+        assert!(established(&mut NDiffPorts::new(4), false, &[local(0)]).is_empty());
+    }
+
+    #[test]
+    fn two_that_end_are_both_replaced() {
+        let mut ports = NDiffPorts::new(3);
+        established(&mut ports, true, &[local(0)]);
+        for slot in [2, 0] {
+            let closed = PathEvent::SubflowClosed {
+                id: Some(id(slot)),
+                local_address_id: 0,
+                remote: remote(),
+            };
+            ports.handle_event(Instant::ZERO, &closed, &[]);
+        }
+        let at = ports.poll_timeout().expect("a retry is planned");
+        ports.handle_timeout(at, &[]);
+        assert_eq!(opened(&actions(&mut ports)), [(0, false); 2]);
+    }
+}
