@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from anabranch import own, policy
 
 TomlTable = dict[str, Any]
 """A TOML table as plain Python values."""
@@ -164,6 +166,9 @@ class Connection:
 
     Buffers are counted in payload octets at data level, so ``"32KiB"`` is a window of 32768
     octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
+
+    A scheduler, congestion control or path manager is a name, or a class of your own (see
+    `anabranch.policy`).
     """
 
     workload: Bulk | Blocks | Cbr
@@ -174,9 +179,9 @@ class Connection:
     start: str | None = None
     send_buffer: str | None = None
     receive_buffer: str | None = None
-    congestion_control: str | None = None
-    scheduler: str | Scheduler | None = None
-    path_manager: str | None = None
+    congestion_control: str | Callable[[policy.Start], policy.CongestionControl] | None = None
+    scheduler: str | Scheduler | Callable[[], policy.Scheduler] | None = None
+    path_manager: str | Callable[[], policy.PathManager] | None = None
     opportunistic_retransmission: bool | None = None
     penalisation: str | None = None
     cwnd_cap: float | None = None
@@ -222,7 +227,9 @@ def _table(value: Any) -> TomlTable:
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
         if item != field.default:
-            table[field.metadata.get("key", field.name)] = _plain(item)
+            key = field.metadata.get("key", field.name)
+            is_own = field.name in own.KINDS and not isinstance(item, (str, Scheduler))
+            table[key] = own.value_of(key, item) if is_own else _plain(item)
     return table
 
 

@@ -18,7 +18,7 @@ use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
 use crate::event::Event;
 use crate::keys::{self, Secrets};
-use crate::path_manager::{LocalAddress, PathAction};
+use crate::path_manager::LocalAddress;
 use crate::trace::TraceEvent;
 
 /// Names a connection of an [`Endpoint`]; never reused.

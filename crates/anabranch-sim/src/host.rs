@@ -5,7 +5,7 @@ use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, PathManagerFactory, Profile, Protocol,
     SchedulerFactory,
 };
-use anabranch_proto::path_manager::{FullMesh, Single};
+use anabranch_proto::path_manager::{FullMesh, InitialOnly};
 use anabranch_proto::remedy::{
     BufferAutotuning, CwndCap, MptBm, OpportunisticRetransmission, Penalisation, PenalisationForm,
     Remedy,
@@ -269,7 +269,7 @@ fn config(
 fn path_manager(name: PathManagerName) -> PathManagerFactory {
     match name {
         PathManagerName::FullMesh => Arc::new(|| Box::new(FullMesh::default())),
-        PathManagerName::Single => Arc::new(|| Box::new(Single)),
+        PathManagerName::Single => Arc::new(|| Box::new(InitialOnly)),
     }
 }
 
