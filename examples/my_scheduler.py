@@ -4,7 +4,7 @@
 """
 
 import anabranch
-from anabranch.policy import Decision, ScheduleContext, Scheduler, Send, Wait
+from anabranch.policy import Decision, ScheduleContext, Scheduler, Send, SubflowView, Wait
 
 
 class LowestRtt(Scheduler):
@@ -15,7 +15,7 @@ class LowestRtt(Scheduler):
         ready = [subflow for subflow in ctx.eligible() if subflow.can_send()]
         if not ready:
             return Wait()
-        return Send(min(ready, key=lambda subflow: subflow.srtt_or_max_ns()))
+        return Send(min(ready, key=SubflowView.srtt_or_max_ns))
 
 
 def scenario(scheduler: str | type[Scheduler]) -> anabranch.Scenario:

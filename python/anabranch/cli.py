@@ -1,7 +1,8 @@
 """The command `anabranch`.
 
 Exit status: 0 when the run completed; 1 with ``--strict`` when a claim is not reproduced, or
-when a run broke a promise of the engine; 2 for bad input, with one line on standard error.
+when a run broke a promise of the engine; 2 for bad input, with one line on standard error, which
+follows the traceback if it was a policy of the user's own that failed.
 """
 
 from __future__ import annotations

@@ -18,8 +18,6 @@ class InputError(AnabranchError):
 class PolicyError(AnabranchError):
     """A policy written in Python raised an exception, which is this one's cause."""
 
-    exit_status = 1
-
 
 class IntegrityError(AnabranchError):
     """A run broke a promise of the engine, so its numbers must not be believed."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import _core
-from anabranch.errors import InputError
+from anabranch.errors import InputError, PolicyError
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario
@@ -188,6 +188,7 @@ def load(option: str, text: str) -> Factory:
 
     Raises:
         InputError: if there is no such file, or no such class in it.
+        PolicyError: if the file cannot be imported.
     """
     path, _, name = text.rpartition(":")
     if not path or not name:
@@ -203,16 +204,23 @@ def load(option: str, text: str) -> Factory:
 
 
 def _module(file: Path) -> Any:
-    """The module in `file`, run with its own folder to import from, as a script is."""
-    folder = str(file.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    """The module in `file`, which can import from its own folder."""
+    spec = importlib.util.spec_from_file_location(file.stem, file.resolve())
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: not a Python file; its name must end in .py")
+    present = sys.modules.get(file.stem)
+    if present is not None and getattr(present, "__file__", None) != spec.origin:
+        raise InputError(f"{file}: there is another module {file.stem}; rename the file")
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[file.stem]
+        raise PolicyError(f"{file}: {type(error).__name__}: {error}") from error
     return module
 
 

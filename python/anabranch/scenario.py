@@ -223,7 +223,7 @@ def toml_keys(kind: type) -> dict[str, str]:
 
 def _table(value: Any) -> TomlTable:
     """The dataclass instance `value` as a TOML table, without fields that were left out."""
-    table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks)) else {}
+    table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks, Cbr)) else {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
         if item != field.default:
