@@ -1,6 +1,7 @@
 """The engine and the emulated network, compiled."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from random import Random
 from typing import Any, Literal, final
 
@@ -230,6 +231,12 @@ class Start:
     @property
     def initial_window(self) -> int:
         """Initial window in octets. RFC 6928."""
+    @property
+    def local(self) -> IPv4Address | IPv6Address:
+        """The subflow's local address."""
+    @property
+    def remote(self) -> IPv4Address | IPv6Address:
+        """The subflow's remote address."""
     @property
     def rng(self) -> Random:
         """This subflow's own, seeded by the run."""

@@ -55,6 +55,8 @@ class Change:
     """``"up"``, ``"down"``, ``"suspend"`` or ``"resume"``."""
     applies_to: str | None = None
     """``"forward"``, ``"reverse"`` or ``"both"``."""
+    noticed: bool | None = None
+    """The client's host notices that the path goes down or comes up, as its interface would."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +163,23 @@ class Scheduler:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PathManager:
+    """A path manager with parameters; one without is written as its name alone."""
+
+    kind: str
+    subflows: int | None = None
+    """``"ndiffports"``: how many in all."""
+    regular: str | None = None
+    """``"backup"``: the path that is no backup."""
+    threshold: float | None = None
+    """``"drepas"``: throughput relative to the best path's from which on a path is used."""
+    period: str | None = None
+    """``"drepas"``: shortest time between two scores."""
+    hysteresis: int | None = None
+    """``"drepas"``: scores in a row that change what a path is used for."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Connection:
     """A connection that the client opens over the first of `paths`.
 
@@ -179,9 +198,12 @@ class Connection:
     start: str | None = None
     send_buffer: str | None = None
     receive_buffer: str | None = None
-    congestion_control: str | Callable[[policy.Start], policy.CongestionControl] | None = None
+    congestion_control: (
+        str | dict[str, str] | Callable[[policy.Start], policy.CongestionControl] | None
+    ) = None
+    """One for all subflows, or an uncoupled one by name of path."""
     scheduler: str | Scheduler | Callable[[], policy.Scheduler] | None = None
-    path_manager: str | Callable[[], policy.PathManager] | None = None
+    path_manager: str | PathManager | Callable[[], policy.PathManager] | None = None
     opportunistic_retransmission: bool | None = None
     penalisation: str | None = None
     cwnd_cap: float | None = None
@@ -221,6 +243,10 @@ def toml_keys(kind: type) -> dict[str, str]:
     return {field.name: field.metadata.get("key", field.name) for field in dataclasses.fields(kind)}
 
 
+_WRITTEN = (str, dict, Scheduler, PathManager)
+"""What a policy is in a scenario unless it is the user's own."""
+
+
 def _table(value: Any) -> TomlTable:
     """The dataclass instance `value` as a TOML table, without fields that were left out."""
     table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks, Cbr)) else {}
@@ -228,7 +254,7 @@ def _table(value: Any) -> TomlTable:
         item = getattr(value, field.name)
         if item != field.default:
             key = field.metadata.get("key", field.name)
-            is_own = field.name in own.KINDS and not isinstance(item, (str, Scheduler))
+            is_own = field.name in own.KINDS and not isinstance(item, _WRITTEN)
             table[key] = own.value_of(key, item) if is_own else _plain(item)
     return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -124,8 +125,12 @@ def _subflows(results: Results) -> Iterator[Samples]:
         raise NothingMeasured("no subflow was established")
     keys = ["connection_name", "subflow", "path_name"]
     several = samples["connection_name"].n_unique() > 1
-    for index, group in enumerate(samples.partition_by(keys, maintain_order=True)):
+    groups = samples.partition_by(keys, maintain_order=True)
+    places = Counter((group["connection_name"][0], group["path_name"][0]) for group in groups)
+    for index, group in enumerate(groups):
         connection, path = group["connection_name"][0], group["path_name"][0]
+        if places[connection, path] > 1:
+            path = f"{path}, subflow {group['subflow'][0]}"
         style = Style(_COLOURS[index % len(_COLOURS)], _LINES[index // len(_COLOURS) % len(_LINES)])
         yield f"{connection}, {path}" if several else path, group, style
 

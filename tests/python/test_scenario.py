@@ -77,7 +77,7 @@ def full() -> Scenario:
         receive_buffer="200kB",
         congestion_control="new_reno",
         scheduler="min_rtt",
-        path_manager="single",
+        path_manager="initial_only",
         opportunistic_retransmission=True,
         penalisation="nsdi12",
         profile="rfc",

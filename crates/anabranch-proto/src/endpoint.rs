@@ -174,11 +174,15 @@ impl Endpoint {
             return Some(reply);
         }
         while let Some(&index) = self.dirty.front() {
-            self.open_subflows(now, index);
-            if let Some(connection) = &mut self.slots[index as usize].connection
-                && let Some(segment) = connection.poll_transmit(now)
-            {
+            let had_openings = self.open_subflows(now, index);
+            let connection = self.slots[index as usize].connection.as_mut();
+            if let Some(segment) = connection.and_then(|c| c.poll_transmit(now)) {
                 return Some(segment);
+            }
+            let connection = self.slots[index as usize].connection.as_ref();
+            if !had_openings && connection.is_some_and(|c| c.has_openings()) {
+                // A subflow ended just now, and another is to take its place.
+                continue;
             }
             self.dirty.pop_front();
             self.settle(index);
@@ -339,17 +343,21 @@ impl Endpoint {
         }
     }
 
-    fn open_subflows(&mut self, now: Instant, index: u32) {
-        let Some(connection) = &mut self.slots[index as usize].connection else { return };
-        for opening in connection.take_openings(now) {
+    /// Open the subflows that the path manager wants; false if it wants none.
+    fn open_subflows(&mut self, now: Instant, index: u32) -> bool {
+        let Some(connection) = &mut self.slots[index as usize].connection else { return false };
+        let openings = connection.take_openings(now);
+        let any = !openings.is_empty();
+        for opening in openings {
             let port = self.free_port(opening.local.address, opening.remote);
-            let Some(connection) = &mut self.slots[index as usize].connection else { return };
+            let Some(connection) = &mut self.slots[index as usize].connection else { return any };
             match port.filter(|_| connection.may_open()) {
                 Some(port) => connection.join(now, &opening, port),
                 None => connection.could_not_open(now, &opening),
             }
             self.register(index);
         }
+        any
     }
 
     /// A random port that is not in use towards `remote`. RFC 6056 §3.3.1.

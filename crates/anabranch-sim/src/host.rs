@@ -1,11 +1,14 @@
 //! A host: the engine and the applications on it.
 
+use anabranch_net::StateChange;
 use anabranch_net::rng::stream_seed;
 use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, PathManagerFactory, Profile, Protocol,
     SchedulerFactory,
 };
-use anabranch_proto::path_manager::{FullMesh, InitialOnly};
+use anabranch_proto::path_manager::{
+    Backup, DRePaS, DRePaSConfig, FullMesh, InitialOnly, NDiffPorts, SinglePath,
+};
 use anabranch_proto::remedy::{
     BufferAutotuning, CwndCap, MptBm, OpportunisticRetransmission, Penalisation, PenalisationForm,
     Remedy,
@@ -14,11 +17,13 @@ use anabranch_proto::scheduler::{Blest, BlestRule, Ecf, MinRtt, Redundant, Round
 use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats, congestion};
 use anabranch_wire::{Endpoint as Address, Instant, Piece};
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::own_policies::{OwnPolicies, Owner};
 use crate::scenario::{
-    self, CongestionControlName, Direction, PathManagerName, Policy, Scheduler, Workload,
+    self, CongestionControl, CongestionControlName, Direction, PathManager, Policy, Scheduler,
+    Workload,
 };
 use crate::topology::{self, Side};
 use crate::workload::{Blocks, Bulk, Cbr, Sender, Sink, Socket};
@@ -41,6 +46,8 @@ pub(crate) struct App {
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) apps: Vec<App>,
+    /// When interfaces go down and come up, latest first.
+    address_changes: Vec<(Instant, IpAddr, bool)>,
 }
 
 /// The engine's socket, for a workload.
@@ -87,7 +94,7 @@ impl Host {
                 endpoint.listen(topology::port_of(index), app.config.clone());
             }
         }
-        Host { endpoint, apps }
+        Host { endpoint, apps, address_changes: address_changes(side, scenario) }
     }
 
     /// When the host wants to be woken.
@@ -95,11 +102,15 @@ impl Host {
         let apps = self.apps.iter().flat_map(|app| {
             [app.start, app.sender.as_ref().and_then(|sender| sender.poll_timeout())]
         });
-        apps.chain([self.endpoint.poll_timeout()]).flatten().min()
+        let noticed = self.address_changes.last().map(|(at, ..)| *at);
+        apps.chain([self.endpoint.poll_timeout(), noticed]).flatten().min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
+        while let Some((_, address, usable)) = self.address_changes.pop_if(|(at, ..)| *at <= now) {
+            self.endpoint.handle_address_change(now, address, usable);
+        }
         for index in 0..self.apps.len() {
             let app = &mut self.apps[index];
             if app.start.is_some_and(|at| at <= now) {
@@ -223,6 +234,24 @@ impl App {
     }
 }
 
+/// What a host notices of its interfaces, latest first.
+fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, IpAddr, bool)> {
+    if side == Side::Server {
+        return Vec::new();
+    }
+    let paths = scenario.paths.iter().enumerate();
+    let noticed = paths.flat_map(|(index, path)| {
+        let changes = path.changes.iter().filter(|change| change.noticed);
+        changes.map(move |change| {
+            let up = change.change.state == Some(StateChange::Up);
+            (Instant::ZERO + change.at, topology::client_address(index), up)
+        })
+    });
+    let mut all: Vec<_> = noticed.collect();
+    all.sort_by_key(|(at, ..)| core::cmp::Reverse(*at));
+    all
+}
+
 /// The engine's configuration for one end of a connection.
 fn config(
     scenario: &scenario::Scenario,
@@ -249,8 +278,9 @@ fn config(
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
         local_addresses,
-        congestion_control: match connection.congestion_control {
-            Policy::BuiltIn(name) => congestion_control(name, connection.hystart),
+        max_subflows: most_subflows(connection),
+        congestion_control: match &connection.congestion_control {
+            Policy::BuiltIn(each) => congestion_control(connection, each),
             Policy::Own(_) => policies.congestion_control_factory(owner),
         },
         scheduler: match connection.scheduler {
@@ -259,21 +289,64 @@ fn config(
         },
         remedies: remedies(connection),
         path_manager: match connection.path_manager {
-            Policy::BuiltIn(name) => path_manager(name),
+            Policy::BuiltIn(manager) => path_manager(manager),
             Policy::Own(_) => policies.path_manager_factory(owner),
         },
         ..ConnectionConfig::default()
     }
 }
 
-fn path_manager(name: PathManagerName) -> PathManagerFactory {
-    match name {
-        PathManagerName::FullMesh => Arc::new(|| Box::new(FullMesh::default())),
-        PathManagerName::Single => Arc::new(|| Box::new(InitialOnly)),
+fn path_manager(manager: PathManager) -> PathManagerFactory {
+    match manager {
+        PathManager::FullMesh => Arc::new(|| Box::new(FullMesh::default())),
+        PathManager::InitialOnly => Arc::new(|| Box::new(InitialOnly)),
+        PathManager::Ndiffports { subflows } => {
+            Arc::new(move || Box::new(NDiffPorts::new(subflows.get())))
+        }
+        PathManager::Backup { regular } => Arc::new(move || Box::new(Backup::new(regular))),
+        PathManager::SinglePath => Arc::new(|| Box::new(SinglePath::default())),
+        PathManager::Drepas { threshold, period, hysteresis } => {
+            let (threshold, hysteresis) = (threshold.as_f64(), hysteresis.get());
+            let config = DRePaSConfig { threshold, period, hysteresis };
+            Arc::new(move || Box::new(DRePaS::new(config)))
+        }
     }
 }
 
-fn congestion_control(name: CongestionControlName, hystart: bool) -> CongestionControlFactory {
+/// Room for all that the path manager wants, and for the remains of what it replaced.
+fn most_subflows(connection: &scenario::Connection) -> usize {
+    let wanted = match connection.path_manager {
+        Policy::BuiltIn(PathManager::Ndiffports { subflows }) => subflows.get() as usize,
+        // What it wants is not known.
+        Policy::Own(_) => PathManager::MOST_SUBFLOWS as usize,
+        Policy::BuiltIn(_) => connection.paths.len(),
+    };
+    (2 * wanted).clamp(8, PathManager::MOST_SUBFLOWS as usize)
+}
+
+/// The congestion control of each subflow, by the path of the connection that it uses.
+fn congestion_control(
+    connection: &scenario::Connection,
+    each: &CongestionControl,
+) -> CongestionControlFactory {
+    let hystart = connection.hystart;
+    let each = match each {
+        CongestionControl::Same(name) => return one_congestion_control(*name, hystart),
+        CongestionControl::PerPath(each) => each.iter().map(|uncoupled| uncoupled.name()),
+    };
+    let factories = each.map(|name| one_congestion_control(name, hystart));
+    let addresses = connection.paths.iter().map(|path| topology::client_address(*path));
+    let by_address: Vec<_> = addresses.zip(factories).collect();
+    Arc::new(move |start| {
+        // The client's address names the path, at either end.
+        let mut all = by_address.iter();
+        let found = all.find(|(address, _)| [start.local, start.remote].contains(address));
+        let (_, factory) = found.expect("every subflow has an address of the connection's");
+        factory(start)
+    })
+}
+
+fn one_congestion_control(name: CongestionControlName, hystart: bool) -> CongestionControlFactory {
     use congestion::{Balia, Cubic, Lia, NewReno, Olia, WVegas};
     match (name, hystart) {
         (CongestionControlName::NewReno, false) => Arc::new(|start| Box::new(NewReno::new(start))),

@@ -146,7 +146,7 @@ impl<'a> Recorder<'a> {
             let path = self.path_of(index, &subflow);
             let link = &links[2 * path + usize::from(self.is_upload(index))];
             let view = &subflow.view;
-            let octets_received = self.received_on(hosts, index, &subflow);
+            let octets_received = self.received_in_slot(hosts, index, &subflow);
             self.subflow_samples.push([
                 now.as_nanos(),
                 index as u64,
@@ -190,26 +190,22 @@ impl<'a> Recorder<'a> {
         paths[usize::from(self.client_address_id(index, subflow)).min(paths.len() - 1)]
     }
 
-    /// The receiver's ends of all subflows on the path of `subflow`, the oldest first.
-    fn receiving_ends(
-        &self,
-        hosts: &[Host; 2],
-        index: usize,
-        subflow: &SubflowStats,
-    ) -> impl Iterator<Item = SubflowStats> {
-        let address_id = self.client_address_id(index, subflow);
-        let (_, receiver) = self.hosts(hosts, index);
-        let is_upload = self.is_upload(index);
-        all_subflows(receiver, index).into_iter().filter(move |end| {
-            let view = &end.view;
-            let id = if is_upload { view.remote_address_id } else { view.local_address_id };
-            id == address_id
-        })
+    /// Payload octets that the other end of `subflow` received in order.
+    fn received(&self, receiver: &Host, index: usize, subflow: &SubflowStats) -> u64 {
+        let mut ends = all_subflows(receiver, index).into_iter();
+        let other = ends.find(|end| (end.local, end.remote) == (subflow.remote, subflow.local));
+        other.map_or(0, |end| end.octets_received)
     }
 
-    /// Payload octets that arrived on the path of `subflow`, in order.
-    fn received_on(&self, hosts: &[Host; 2], index: usize, subflow: &SubflowStats) -> u64 {
-        self.receiving_ends(hosts, index, subflow).map(|end| end.octets_received).sum()
+    /// The same for all subflows that have had the slot and the path of `subflow`, so that it
+    /// never shrinks.
+    fn received_in_slot(&self, hosts: &[Host; 2], index: usize, subflow: &SubflowStats) -> u64 {
+        let (sender, receiver) = self.hosts(hosts, index);
+        let place = |stats: &SubflowStats| (stats.view.id.slot, self.path_of(index, stats));
+        let past = sender.apps[index].past_subflows.iter();
+        let past = past.filter(|stats| stats.view.id != subflow.view.id);
+        let same = past.filter(|stats| place(stats) == place(subflow));
+        same.chain([subflow]).map(|stats| self.received(receiver, index, stats)).sum()
     }
 
     /// All tables, at the end of the run.
@@ -239,6 +235,7 @@ impl<'a> Recorder<'a> {
                 ("window_limited_ns", Count),
                 ("reinjections", Count),
                 ("copies", Count),
+                ("path_probes", Count),
                 ("bad_decisions", Count),
                 ("send_buffer", Count),
                 ("receive_buffer", Count),
@@ -264,6 +261,7 @@ impl<'a> Recorder<'a> {
                 stats.map_or(0, |stats| stats.window_limited.as_nanos()),
                 stats.map_or(0, |stats| stats.reinjections),
                 stats.map_or(0, |stats| stats.copies),
+                stats.map_or(0, |stats| stats.path_probes),
                 stats.map_or(0, |stats| stats.bad_decisions),
                 stats.map_or(0, |stats| stats.send_buffer),
                 receiving.map_or(0, |stats| stats.receive_buffer),
@@ -295,16 +293,9 @@ impl<'a> Recorder<'a> {
             ],
         );
         for index in 0..self.scenario.connections.len() {
-            let (host, _) = self.hosts(hosts, index);
-            let subflows = all_subflows(host, index);
-            for (number, stats) in subflows.iter().enumerate() {
-                // Subflows of one path were opened one after the other, so the two ends of each
-                // have the same place among those of the path.
-                let path = self.path_of(index, stats);
-                let place =
-                    subflows[..number].iter().filter(|s| self.path_of(index, s) == path).count();
-                let end = self.receiving_ends(hosts, index, stats).nth(place);
-                let received = end.map_or(0, |end| end.octets_received);
+            let (sender, receiver) = self.hosts(hosts, index);
+            for stats in &all_subflows(sender, index) {
+                let received = self.received(receiver, index, stats);
                 table.push([
                     index as u64,
                     u64::from(stats.view.id.slot),

@@ -92,6 +92,7 @@ mod tests {
     use super::*;
     use crate::congestion::coupled::tests::same;
     use crate::congestion::new_reno;
+    use crate::congestion::tests::start;
     use crate::view::{SubflowView, tests::view};
     use anabranch_wire::Instant;
 
@@ -156,12 +157,12 @@ mod tests {
         assert!((decrease(1.2) - 0.4).abs() < 1e-12);
         assert_eq!((decrease(2.0), decrease(100.0)), (0.25, 0.25));
         // A subflow at a tenth of the rate of the other keeps a quarter of 20 segments.
-        let mut slow = Balia::new(&Start { mss: 1000, initial_window: 20_000 });
+        let mut slow = Balia::new(&start(20_000));
         let peers: [SubflowView; 2] = [view(0, 200), view(1, 20)];
         let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
         slow.on_congestion_event(&loss, 0, &peers);
         assert_eq!(slow.cwnd(), 5_000);
-        let mut fast = Balia::new(&Start { mss: 1000, initial_window: 20_000 });
+        let mut fast = Balia::new(&start(20_000));
         fast.on_congestion_event(&loss, 1, &peers);
         assert_eq!(fast.cwnd(), 10_000);
     }

@@ -168,6 +168,7 @@ impl CongestionControl for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::tests::start;
 
     #[test]
     fn the_curve_passes_through_its_three_points() {
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn loss_keeps_seven_tenths_and_fast_convergence_lowers_the_maximum() {
         // RFC 9438 §4.6, §4.7
-        let mut cubic = Cubic::new(&Start { mss: 1000, initial_window: 100_000 });
+        let mut cubic = Cubic::new(&start(100_000));
         let loss = |flight_size| CongestionEvent::Recovery { now: Instant::ZERO, flight_size };
         cubic.on_congestion_event(&loss(100_000), 0, &[]);
         assert_eq!(cubic.cwnd(), 70_000);

@@ -117,7 +117,7 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::Start;
+    use crate::congestion::tests::start;
     use anabranch_wire::Instant;
 
     fn round(window: &mut Window, hystart: &mut Option<HyStart>, round: u64, rtt_ms: u64) {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn slow_start_ends_five_rounds_after_the_delay_rose() {
         // RFC 9406 §4.2: 40 ms, then 60 ms: more than 40/8 = 5 ms above the last round's minimum.
-        let mut window = Window::new(&Start { mss: 1000, initial_window: 10_000 });
+        let mut window = Window::new(&start(10_000));
         let mut hystart = Some(HyStart::default());
         round(&mut window, &mut hystart, 1, 40);
         round(&mut window, &mut hystart, 2, 40);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_steady_delay_never_ends_slow_start() {
-        let mut window = Window::new(&Start { mss: 1000, initial_window: 10_000 });
+        let mut window = Window::new(&start(10_000));
         let mut hystart = Some(HyStart::default());
         for n in 1..30 {
             round(&mut window, &mut hystart, n, 40);

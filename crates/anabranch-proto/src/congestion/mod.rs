@@ -25,6 +25,7 @@ pub use wvegas::WVegas;
 use coupled::Coupled;
 
 use core::fmt::Debug;
+use std::net::IpAddr;
 
 use anabranch_wire::{Duration, Instant};
 
@@ -33,6 +34,10 @@ use crate::view::SubflowView;
 /// What a new subflow starts with.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
+    /// Address of this end of the subflow.
+    pub local: IpAddr,
+    /// Address of the other end.
+    pub remote: IpAddr,
     /// Sender maximum segment size in octets.
     pub mss: u32,
     /// Initial window in octets. RFC 6928.
@@ -118,4 +123,16 @@ pub trait CongestionControl: Debug + Send {
     fn on_congestion_event(&mut self, event: &CongestionEvent, me: usize, peers: &[SubflowView]);
     /// A remedy asks for a smaller window.
     fn on_external_reduction(&mut self, reduction: ExternalReduction);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    /// A subflow with segments of 1000 octets.
+    pub(super) fn start(initial_window: u64) -> Start {
+        let address = IpAddr::from(Ipv4Addr::LOCALHOST);
+        Start { local: address, remote: address, mss: 1000, initial_window }
+    }
 }

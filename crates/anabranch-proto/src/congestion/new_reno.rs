@@ -61,6 +61,7 @@ impl CongestionControl for NewReno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::tests::start;
     use anabranch_wire::{Duration, Instant};
 
     fn sample(acked: u64) -> AckSample {
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn congestion_avoidance_adds_one_segment_per_window() {
         // RFC 5681 §3.1: 10 segments acknowledged at a window of 10 segments.
-        let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 20_000 });
+        let mut reno = NewReno::new(&start(20_000));
         let recovery = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
         reno.on_congestion_event(&recovery, 0, &[]);
         assert_eq!(reno.cwnd(), 10_000);
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn nothing_grows_while_the_window_is_not_the_limit() {
-        let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 10_000 });
+        let mut reno = NewReno::new(&start(10_000));
         reno.on_ack(&AckSample { cwnd_limited: false, ..sample(2_000) }, 0, &[]);
         assert_eq!(reno.cwnd(), 10_000);
     }
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn a_timeout_leaves_one_segment_and_half_the_flight_as_threshold() {
         // RFC 5681 §3.1
-        let mut reno = NewReno::new(&Start { mss: 1000, initial_window: 10_000 });
+        let mut reno = NewReno::new(&start(10_000));
         let timeout =
             CongestionEvent::Timeout { now: Instant::ZERO, flight_size: 10_000, first: true };
         reno.on_congestion_event(&timeout, 0, &[]);

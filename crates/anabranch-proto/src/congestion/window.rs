@@ -186,9 +186,10 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::tests::start;
 
     fn window(segments: u64) -> Window {
-        Window::new(&Start { mss: 1000, initial_window: segments * 1000 })
+        Window::new(&start(segments * 1000))
     }
 
     #[test]

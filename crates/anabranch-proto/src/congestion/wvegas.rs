@@ -217,11 +217,12 @@ impl CongestionControl for WVegas {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::tests::start;
     use anabranch_wire::Instant;
 
     /// In congestion avoidance with a window of `segments` of 1000 octets.
     fn avoiding(segments: u64) -> WVegas {
-        let mut wvegas = WVegas::new(&Start { mss: 1000, initial_window: 2 * segments * 1000 });
+        let mut wvegas = WVegas::new(&start(2 * segments * 1000));
         let flight_size = 2 * segments * 1000;
         let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size };
         wvegas.on_congestion_event(&loss, 0, &[]);
@@ -312,7 +313,7 @@ mod tests {
     fn slow_start_ends_when_a_segment_queues() {
         // 10 segments acknowledged a round: 10 + 1 to begin with, then 10 a round. After the third
         // 41 · 25/125 = 8.2 segments queue, and the path holds 41 · 100/125 = 32.8 without.
-        let mut wvegas = WVegas::new(&Start { mss: 1000, initial_window: 10_000 });
+        let mut wvegas = WVegas::new(&start(10_000));
         rounds(&mut wvegas, &[100, 100]);
         assert!(wvegas.window.in_slow_start());
         assert_eq!(wvegas.cwnd(), 31_000);

@@ -91,6 +91,8 @@ pub(crate) struct Connection {
     secrets: Secrets,
     /// This host's addresses, with their identifiers.
     addresses: Vec<LocalAddress>,
+    /// Identifiers of those whose interfaces are down.
+    addresses_down: Vec<u8>,
     /// Subflows by slot; `views` runs in parallel.
     lanes: Vec<Lane>,
     views: Vec<SubflowView>,
@@ -175,6 +177,7 @@ impl Connection {
             },
             secrets: new.secrets,
             addresses: new.addresses,
+            addresses_down: Vec::new(),
             lanes: Vec::new(),
             views: Vec::new(),
             send: SendQueue::new(send_buffer),

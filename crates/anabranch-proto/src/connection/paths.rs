@@ -11,7 +11,7 @@ use super::transmit::Again;
 use super::{Connection, Mode, Role, Status};
 use crate::path_manager::{LocalAddress, PathAction, PathEvent};
 use crate::subflow::DataLevel;
-use crate::view::SubflowId;
+use crate::view::{SubflowId, SubflowSet};
 
 /// A subflow to be opened.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +71,10 @@ impl Connection {
         timeout.map_or(Instant::FAR_FUTURE, |at| at.max(self.path_manager_rests_until))
     }
 
-    /// Does the path manager have anything in view that would bring a subflow?
+    /// Is there anything in view that would bring a subflow?
     pub(super) fn expects_subflows(&self) -> bool {
-        !self.opens.is_empty() || self.path_manager_timeout() != Instant::FAR_FUTURE
+        let planned = self.has_openings() || self.path_manager_timeout() != Instant::FAR_FUTURE;
+        planned || !self.addresses_down.is_empty()
     }
 
     /// The subflows that the endpoint is to open.
@@ -84,6 +85,11 @@ impl Connection {
             self.carry_out_path_actions();
         }
         std::mem::take(&mut self.opens)
+    }
+
+    /// Are there subflows for the endpoint to open?
+    pub(crate) fn has_openings(&self) -> bool {
+        !self.opens.is_empty()
     }
 
     pub(crate) fn could_not_open(&mut self, now: Instant, opening: &Opening) {
@@ -102,6 +108,10 @@ impl Connection {
     pub(crate) fn handle_address_change(&mut self, now: Instant, address: IpAddr, usable: bool) {
         let known = self.addresses.iter().find(|own| own.address == address);
         if let Some(local_address_id) = known.map(|own| own.id) {
+            self.addresses_down.retain(|id| *id != local_address_id);
+            if !usable {
+                self.addresses_down.push(local_address_id);
+            }
             self.tell_path_manager(now, &PathEvent::AddressChanged { local_address_id, usable });
             self.reap(now);
         }
@@ -112,8 +122,10 @@ impl Connection {
             let Some(action) = self.path_manager.poll_action() else { break };
             match action {
                 PathAction::Open { local, remote, remote_address_id, backup } => {
-                    let opening = Opening { local, remote, remote_address_id, backup };
-                    self.opens.push_back(opening);
+                    if self.opens.len() < SubflowSet::CAPACITY {
+                        let opening = Opening { local, remote, remote_address_id, backup };
+                        self.opens.push_back(opening);
+                    }
                 }
                 PathAction::Close { subflow, reset } => self.close_subflow(subflow, reset),
                 PathAction::SetPriority { subflow, backup, signalled } => {

@@ -1,6 +1,6 @@
 //! Totals of a connection and its subflows.
 
-use anabranch_wire::{Duration, Instant};
+use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::{Connection, Mode};
 use crate::view::SubflowView;
@@ -43,6 +43,10 @@ pub struct ConnectionStats {
 pub struct SubflowStats {
     /// Its present state.
     pub view: SubflowView,
+    /// Address and port of this end.
+    pub local: Endpoint,
+    /// Address and port of the other end.
+    pub remote: Endpoint,
     /// Data segments sent for the first time.
     pub segments_sent: u64,
     /// Their payload octets.
@@ -121,6 +125,8 @@ impl Connection {
             let totals = lane.subflow.totals;
             SubflowStats {
                 view: *view,
+                local: lane.subflow.local,
+                remote: lane.subflow.remote,
                 segments_sent: totals.segments_sent,
                 octets_sent: totals.octets_sent,
                 segments_retransmitted: totals.segments_retransmitted,

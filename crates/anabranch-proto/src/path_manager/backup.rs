@@ -106,8 +106,7 @@ mod tests {
         backup.handle_event(Instant::ZERO, &event(2), &views);
         assert!(actions(&mut backup).is_empty());
         backup.handle_event(Instant::ZERO, &event(1), &views);
-        let demoted =
-            PathAction::SetPriority { subflow: id(0), backup: true, signalled: true };
+        let demoted = PathAction::SetPriority { subflow: id(0), backup: true, signalled: true };
         assert_eq!(actions(&mut backup), [demoted]);
     }
 

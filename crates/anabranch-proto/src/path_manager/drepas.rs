@@ -77,7 +77,9 @@ impl DRePaS {
             }
         }
         let rate_of = |score: &Score| {
-            usable().find(|view| view.id == score.id).and_then(|view| throughput(view, score.standby))
+            usable()
+                .find(|view| view.id == score.id)
+                .and_then(|view| throughput(view, score.standby))
         };
         let rates: Vec<Option<f64>> = self.scores.iter().map(rate_of).collect();
         let best = rates.iter().flatten().copied().fold(0.0, f64::max);
@@ -114,7 +116,8 @@ impl DRePaS {
         let usable = |score: &Score| {
             subflows.iter().find(|v| v.id == score.id && v.usability == Usability::Usable)
         };
-        let candidates = self.scores.iter().enumerate().filter_map(|(i, s)| Some((i, s, usable(s)?)));
+        let candidates =
+            self.scores.iter().enumerate().filter_map(|(i, s)| Some((i, s, usable(s)?)));
         let candidates: Vec<_> = candidates.collect();
         if candidates.iter().all(|(_, score, _)| score.standby)
             && let Some((index, ..)) = candidates.iter().min_by_key(|(.., v)| v.srtt_or_max())
@@ -201,8 +204,11 @@ mod tests {
         PathAction::SetPriority { subflow: id(slot), backup, signalled: false }
     }
 
-    const PROBE: PathAction =
-        PathAction::Probe { subflow: SubflowId { slot: 1, generation: 0 }, count: 10, octets: 1024 };
+    const PROBE: PathAction = PathAction::Probe {
+        subflow: SubflowId { slot: 1, generation: 0 },
+        count: 10,
+        octets: 1024,
+    };
 
     #[test]
     fn the_second_bad_score_in_a_row_makes_a_standby_that_is_probed() {

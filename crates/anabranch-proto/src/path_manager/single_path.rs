@@ -87,10 +87,10 @@ impl PathManager for SinglePath {
                 self.remote = Some(remote);
             }
             PathEvent::SubflowEstablished(_) => self.attempts = 0,
-            PathEvent::SubflowTimeout { id, in_a_row } if self.remote.is_some() => {
-                if in_a_row >= FAILED_AFTER {
-                    self.leave(id);
-                }
+            PathEvent::SubflowTimeout { id, in_a_row }
+                if in_a_row >= FAILED_AFTER && self.remote.is_some() =>
+            {
+                self.leave(id);
             }
             PathEvent::SubflowClosed { .. } if self.remote.is_some() => self.advance(now),
             PathEvent::AddressChanged { local_address_id, usable } if self.remote.is_some() => {

@@ -238,6 +238,8 @@ impl Subflow {
         let config = Arc::clone(open.config);
         let mss = u32::from(config.mtu) - 40;
         let start = crate::congestion::Start {
+            local: open.local.address,
+            remote: open.remote.address,
             mss,
             initial_window: u64::from(config.initial_window_segments * mss),
         };

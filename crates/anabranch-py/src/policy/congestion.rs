@@ -1,5 +1,6 @@
 //! Congestion controls in Python.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_proto::congestion::{
@@ -20,6 +21,10 @@ struct PyStart {
     mss: u32,
     #[pyo3(get)]
     initial_window: u64,
+    #[pyo3(get)]
+    local: IpAddr,
+    #[pyo3(get)]
+    remote: IpAddr,
     rng: Arc<Rng>,
 }
 
@@ -82,9 +87,9 @@ impl PyCongestionControl {
         start: &Start,
         watch: &Arc<Watch>,
     ) -> Self {
-        let &Start { mss, initial_window } = start;
+        let &Start { mss, initial_window, local, remote } = start;
         let rng = Rng::new(&role, &format!("congestion_control/{number}"));
-        let start = PyStart { mss, initial_window, rng };
+        let start = PyStart { mss, initial_window, local, remote, rng };
         let own = Own::new(role, watch, &VERBS, |py| factory.call1(py, (start,)));
         let on_ack = own.method("on_ack");
         let mut made =

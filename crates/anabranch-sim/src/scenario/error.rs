@@ -118,6 +118,10 @@ fn reword(path: &Path, message: &str) -> String {
 
 /// What the names at `path` are names of.
 fn noun(path: &Path) -> String {
+    // The keys of this table are the user's names of paths.
+    if keys(path).contains(".congestion_control.") {
+        return "uncoupled congestion control".to_owned();
+    }
     match last_key(path) {
         Some("applies_to") => "direction".to_owned(),
         Some(key) => key.replace('_', " "),

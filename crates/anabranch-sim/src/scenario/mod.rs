@@ -14,9 +14,12 @@
 //! as well, between its own link and the server. The other remains a path of its own, which a
 //! competing connection may use.
 
+mod choice;
+mod congestion_control;
 mod error;
 mod factor;
 mod names;
+mod path_manager;
 mod policy;
 mod resolve;
 mod scheduler;
@@ -31,12 +34,14 @@ use anabranch_net::{
 };
 use anabranch_wire::{Duration, Instant};
 
+pub use congestion_control::CongestionControl;
 pub use error::ScenarioError;
 pub use factor::Factor;
 pub use names::{
-    AppliesTo, CongestionControlName, Direction, PathManagerName, Penalisation, Profile, Protocol,
+    AppliesTo, CongestionControlName, Direction, Penalisation, Profile, Protocol, UncoupledName,
 };
 use names::{JitterModelName, StateName};
+pub use path_manager::PathManager;
 pub use policy::{OwnNames, Policy};
 pub use scheduler::{BlestRule, Scheduler};
 use table::ScenarioTable;
@@ -107,6 +112,9 @@ pub struct PathChange {
     pub change: LinkChange,
     /// Which direction changes.
     pub applies_to: AppliesTo,
+    /// Does the client's host notice that the path goes down or comes up, as when its interface
+    /// does?
+    pub noticed: bool,
 }
 
 /// A connection between the client, which opens it, and the server.
@@ -128,11 +136,11 @@ pub struct Connection {
     /// Receive buffer of each host, in payload octets at data level; above zero.
     pub receive_buffer: Octets,
     /// Congestion control.
-    pub congestion_control: Policy<CongestionControlName>,
+    pub congestion_control: Policy<CongestionControl>,
     /// Scheduler.
     pub scheduler: Policy<Scheduler>,
     /// Path manager.
-    pub path_manager: Policy<PathManagerName>,
+    pub path_manager: Policy<PathManager>,
     /// Is data that holds up the receive window reinjected on another subflow?
     pub opportunistic_retransmission: bool,
     /// How a subflow that holds up the receive window is slowed down.

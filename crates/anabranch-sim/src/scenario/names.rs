@@ -43,6 +43,26 @@ pub enum CongestionControlName {
     Wvegas,
 }
 
+/// A congestion control that does not look at other subflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UncoupledName {
+    /// NewReno, RFC 5681 and RFC 6582.
+    NewReno,
+    /// CUBIC, RFC 9438.
+    Cubic,
+}
+
+impl UncoupledName {
+    /// The same among all congestion controls.
+    pub fn name(self) -> CongestionControlName {
+        match self {
+            UncoupledName::NewReno => CongestionControlName::NewReno,
+            UncoupledName::Cubic => CongestionControlName::Cubic,
+        }
+    }
+}
+
 /// A kind of scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -73,15 +93,23 @@ pub(super) enum BlestRuleName {
     Paper,
 }
 
-/// A path manager.
+/// A kind of path manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum PathManagerName {
+pub(super) enum PathManagerKind {
     /// A subflow over every path of the connection.
     #[default]
     FullMesh,
     /// No subflow besides the first.
-    Single,
+    InitialOnly,
+    /// Several subflows over the first path, told apart by their ports.
+    Ndiffports,
+    /// A subflow over every path, all but one as backups. Paasch et al., CellNet 2012.
+    Backup,
+    /// One subflow at a time, moved to another path when it fails. Paasch et al., CellNet 2012.
+    SinglePath,
+    /// Paths much slower than the best carry nothing but probes. Ferlin et al., Globecom 2014.
+    Drepas,
 }
 
 /// A form of penalisation of the subflow that holds up the receive window.

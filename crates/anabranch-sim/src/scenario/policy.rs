@@ -47,6 +47,14 @@ impl<T> Policy<T> {
     }
 
     /// The same with another form of the built-in one.
+    pub(super) fn map<U>(&self, map: impl FnOnce(&T) -> U) -> Policy<U> {
+        match self {
+            Policy::BuiltIn(policy) => Policy::BuiltIn(map(policy)),
+            Policy::Own(name) => Policy::Own(name.clone()),
+        }
+    }
+
+    /// The same with another form of the built-in one, if it has that form.
     pub(super) fn try_map<U, E>(self, map: impl FnOnce(T) -> Result<U, E>) -> Result<Policy<U>, E> {
         Ok(match self {
             Policy::BuiltIn(policy) => Policy::BuiltIn(map(policy)?),
@@ -177,7 +185,7 @@ impl<T: JsonSchema> JsonSchema for Policy<T> {
 mod tests {
     use super::*;
     use crate::scenario::tests::{SMALLEST, read};
-    use crate::scenario::{PathManagerName, Scheduler};
+    use crate::scenario::{PathManager, Scheduler};
 
     fn with(keys: &str) -> Result<Scenario, String> {
         let text = SMALLEST.replacen("[[connection]]", &format!("[[connection]]\n{keys}"), 1);
@@ -239,7 +247,7 @@ mod tests {
         let scenario = with("congestion_control = \"cubic\"").unwrap().with_own(&names);
         assert!(!scenario.connections[0].hystart);
         assert_eq!(scenario.connections[0].scheduler, Scheduler::MinRtt.into());
-        assert_ne!(scenario.connections[0].path_manager, PathManagerName::FullMesh.into());
+        assert_ne!(scenario.connections[0].path_manager, PathManager::FullMesh.into());
         assert_eq!(read(&scenario.to_toml()), scenario);
     }
 }

@@ -6,6 +6,7 @@ use anabranch_net::{
 };
 use anabranch_wire::Duration;
 
+use super::congestion_control::CongestionControlValue;
 use super::error::{Problem, unknown_name};
 use super::factor::Factor;
 use super::names::{CongestionControlName, Protocol, QueueKind, WorkloadKind};
@@ -13,7 +14,10 @@ use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
     WorkloadTable,
 };
-use super::{Connection, MptBm, Path, PathChange, PathDirection, Policy, Scenario, Workload};
+use super::{
+    CongestionControl, Connection, MptBm, Path, PathChange, PathDirection, Policy, Scenario,
+    Workload,
+};
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
 const MIN_MTU: u64 = 576;
@@ -159,11 +163,17 @@ fn resolve_change(key: &str, table: ChangeTable) -> Result<PathChange, Problem> 
         loss: table.loss.map(|loss| loss.0),
         state: table.state.map(StateChange::from),
     };
+    let goes_or_comes = matches!(change.state, Some(StateChange::Down | StateChange::Up));
+    if table.noticed && !goes_or_comes {
+        let problem = "true: only state = \"down\" and \"up\" can be noticed; leave it out";
+        return Err(Problem::new(format!("{key}.noticed"), problem));
+    }
     if change == LinkChange::default() {
         let problem = "changes nothing; write at least one of rate, delay, jitter, loss and state";
         return Err(Problem::new(key, problem));
     }
-    Ok(PathChange { at: table.at.0, change, applies_to: table.applies_to })
+    let (at, applies_to, noticed) = (table.at.0, table.applies_to, table.noticed);
+    Ok(PathChange { at, change, applies_to, noticed })
 }
 
 fn resolve_connection(
@@ -180,16 +190,23 @@ fn resolve_connection(
     require_octets(&format!("{key}.receive_buffer"), table.receive_buffer.0)?;
     require_one(&format!("{key}.cwnd_cap"), table.cwnd_cap)?;
     require_one(&format!("{key}.mpt_bm.lambda"), table.mpt_bm.map(|bm| bm.lambda))?;
+    let used = resolve_paths(key, table.paths, table.protocol, paths)?;
     let congestion_control =
         table.congestion_control.unwrap_or_else(|| default_congestion_control(table.protocol));
-    let cubic = congestion_control == Policy::BuiltIn(CongestionControlName::Cubic);
+    let congestion_control = congestion_control
+        .try_map(|value| value.resolve(&format!("{key}.congestion_control"), paths, &used))?;
+    let cubic = matches!(&congestion_control, Policy::BuiltIn(all)
+        if all.is_everywhere(CongestionControlName::Cubic));
     let hystart = table.hystart.unwrap_or(cubic);
     if hystart {
         require_hystart(&format!("{key}.hystart"), &congestion_control)?;
     }
+    let path_manager = table
+        .path_manager
+        .try_map(|value| value.0.resolve(&format!("{key}.path_manager"), paths, &used))?;
     Ok(Connection {
         name,
-        paths: resolve_paths(key, table.paths, table.protocol, paths)?,
+        paths: used,
         protocol: table.protocol,
         direction: table.direction,
         start: table.start.0,
@@ -197,7 +214,7 @@ fn resolve_connection(
         receive_buffer: table.receive_buffer.0,
         congestion_control,
         scheduler: table.scheduler.try_map(|value| value.0.resolve(&format!("{key}.scheduler")))?,
-        path_manager: table.path_manager,
+        path_manager,
         opportunistic_retransmission: table.opportunistic_retransmission,
         penalisation: table.penalisation,
         cwnd_cap: table.cwnd_cap,
@@ -210,20 +227,20 @@ fn resolve_connection(
     })
 }
 
-fn default_congestion_control(protocol: Protocol) -> Policy<CongestionControlName> {
-    Policy::BuiltIn(match protocol {
+fn default_congestion_control(protocol: Protocol) -> Policy<CongestionControlValue> {
+    Policy::BuiltIn(CongestionControlValue::Same(match protocol {
         Protocol::Mptcp => CongestionControlName::Lia,
         Protocol::Tcp => CongestionControlName::Cubic,
-    })
+    }))
 }
 
 /// Not every congestion control lets HyStart++ end its slow start.
 fn require_hystart(
     key: &str,
-    congestion_control: &Policy<CongestionControlName>,
+    congestion_control: &Policy<CongestionControl>,
 ) -> Result<(), Problem> {
     let name = match congestion_control {
-        Policy::BuiltIn(CongestionControlName::Wvegas) => "wvegas",
+        Policy::BuiltIn(CongestionControl::Same(CongestionControlName::Wvegas)) => "wvegas",
         Policy::Own(name) => name,
         Policy::BuiltIn(_) => return Ok(()),
     };

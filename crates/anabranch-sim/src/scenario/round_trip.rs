@@ -45,6 +45,7 @@ fn changes() -> impl Strategy<Value = PathChange> {
             at,
             change: LinkChange { rate: Some(rate), delay, jitter, loss, state },
             applies_to,
+            noticed: matches!(state, Some(StateChange::Up | StateChange::Down)),
         },
     )
 }

@@ -1,14 +1,11 @@
 //! The scheduler of a connection: by name, or as a table with parameters.
 
-use core::fmt;
 use core::num::NonZeroU32;
-use std::borrow::Cow;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use super::choice::{Choice, KindTable, refuse_foreign};
 use super::error::Problem;
 use super::factor::Factor;
 use super::names::{BlestRuleName, SchedulerKind};
@@ -78,8 +75,20 @@ pub(super) struct SchedulerTable {
 }
 
 /// What the file holds: a name or a table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct SchedulerValue(pub(super) SchedulerTable);
+pub(super) type SchedulerValue = Choice<SchedulerTable>;
+
+impl KindTable for SchedulerTable {
+    type Kind = SchedulerKind;
+    const EXAMPLE: &'static str = "\"min_rtt\"";
+
+    fn of_kind(kind: SchedulerKind) -> Self {
+        SchedulerTable { kind, ..SchedulerTable::default() }
+    }
+
+    fn kind(&self) -> SchedulerKind {
+        self.kind
+    }
+}
 
 /// Step of delta: the middle of what Ferlin et al., 2016, try.
 const BLEST_STEP: Factor = Factor::from_thousandths(10);
@@ -125,21 +134,15 @@ impl SchedulerTable {
             ("step", self.step.is_some(), paper, "kind = \"blest\" and rule = \"paper\""),
             ("beta", self.beta.is_some(), is(SchedulerKind::Ecf), "kind = \"ecf\""),
         ];
-        match checks.into_iter().find(|(_, written, belongs, _)| *written && !belongs) {
-            Some((name, _, _, owner)) => {
-                let problem = format!("belongs to {owner}; leave it out");
-                Err(Problem::new(format!("{key}.{name}"), problem))
-            }
-            None => Ok(()),
-        }
+        refuse_foreign(key, checks)
     }
 }
 
 impl From<Scheduler> for SchedulerValue {
     /// With every default spelled out.
     fn from(scheduler: Scheduler) -> Self {
-        let kind = |kind| SchedulerTable { kind, ..SchedulerTable::default() };
-        SchedulerValue(match scheduler {
+        let kind = SchedulerTable::of_kind;
+        Choice(match scheduler {
             Scheduler::MinRtt => kind(SchedulerKind::MinRtt),
             Scheduler::RoundRobin { num_segments, cwnd_limited } => SchedulerTable {
                 num_segments: Some(num_segments),
@@ -159,53 +162,5 @@ impl From<Scheduler> for SchedulerValue {
                 SchedulerTable { beta: Some(beta), ..kind(SchedulerKind::Ecf) }
             }
         })
-    }
-}
-
-impl Serialize for SchedulerValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let name_alone = SchedulerTable { kind: self.0.kind, ..SchedulerTable::default() };
-        if self.0 == name_alone {
-            self.0.kind.serialize(serializer)
-        } else {
-            self.0.serialize(serializer)
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for SchedulerValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = SchedulerValue;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name such as \"min_rtt\", or a table with a kind")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<SchedulerValue, E> {
-        let kind = SchedulerKind::deserialize(StrDeserializer::new(name))?;
-        Ok(SchedulerValue(SchedulerTable { kind, ..SchedulerTable::default() }))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SchedulerValue, A::Error> {
-        SchedulerTable::deserialize(MapAccessDeserializer::new(map)).map(SchedulerValue)
-    }
-}
-
-impl JsonSchema for SchedulerValue {
-    fn schema_name() -> Cow<'static, str> {
-        "SchedulerValue".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let name = generator.subschema_for::<SchedulerKind>();
-        let table = generator.subschema_for::<SchedulerTable>();
-        json_schema!({ "anyOf": [name, table] })
     }
 }

@@ -9,11 +9,13 @@ use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::congestion_control::CongestionControlValue;
 use super::factor::Factor;
 use super::names::{
-    AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
-    Profile, Protocol, QueueKind, StateName, WorkloadKind,
+    AppliesTo, Direction, JitterModelName, Penalisation, Profile, Protocol, QueueKind, StateName,
+    WorkloadKind,
 };
+use super::path_manager::PathManagerValue;
 use super::policy::Policy;
 use super::scheduler::SchedulerValue;
 use super::written::Written;
@@ -192,6 +194,10 @@ pub(super) struct ChangeTable {
     /// Which direction changes.
     #[serde(default)]
     pub(super) applies_to: AppliesTo,
+    /// With `state` only: the client's host notices that the path goes `down` or comes `up`, as
+    /// when its interface does, and tells the path managers; by default false.
+    #[serde(default)]
+    pub(super) noticed: bool,
 }
 
 /// A connection between the client, which opens it, and the server.
@@ -223,16 +229,17 @@ pub(super) struct ConnectionTable {
     /// Receive buffer of each host, in payload octets at data level.
     #[serde(default = "default_receive_buffer")]
     pub(super) receive_buffer: Written<Octets>,
-    /// Congestion control; by default `lia`, or `cubic` for `tcp`.
+    /// Congestion control: a name, or a table with an uncoupled one for each path; by default
+    /// `lia`, or `cubic` for `tcp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Policy<CongestionControlName>")]
-    pub(super) congestion_control: Option<Policy<CongestionControlName>>,
+    #[schemars(with = "Policy<CongestionControlValue>")]
+    pub(super) congestion_control: Option<Policy<CongestionControlValue>>,
     /// Scheduler: a name, or a table with a kind and parameters.
     #[serde(default)]
     pub(super) scheduler: Policy<SchedulerValue>,
-    /// Path manager.
+    /// Path manager: a name, or a table with a kind and parameters.
     #[serde(default)]
-    pub(super) path_manager: Policy<PathManagerName>,
+    pub(super) path_manager: Policy<PathManagerValue>,
     /// Reinject the data that holds up the receive window on a subflow that has room for it.
     #[serde(default)]
     pub(super) opportunistic_retransmission: bool,

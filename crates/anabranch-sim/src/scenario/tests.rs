@@ -71,7 +71,7 @@ send_buffer = "200KiB"
 receive_buffer = "200kB"
 congestion_control = "new_reno"
 scheduler = "min_rtt"
-path_manager = "single"
+path_manager = "initial_only"
 opportunistic_retransmission = true
 penalisation = "nsdi12"
 cwnd_cap = 2.0
@@ -141,9 +141,9 @@ fn what_is_left_out_has_the_documented_defaults() {
         start: Duration::ZERO,
         send_buffer: Octets::new(4 * 1024 * 1024),
         receive_buffer: Octets::new(6 * 1024 * 1024),
-        congestion_control: CongestionControlName::Lia.into(),
+        congestion_control: CongestionControl::Same(CongestionControlName::Lia).into(),
         scheduler: Scheduler::MinRtt.into(),
-        path_manager: PathManagerName::FullMesh.into(),
+        path_manager: PathManager::FullMesh.into(),
         opportunistic_retransmission: false,
         penalisation: Penalisation::Off,
         cwnd_cap: None,
@@ -198,9 +198,9 @@ fn every_key_arrives_where_it_belongs() {
         start: Duration::from_secs(1),
         send_buffer: Octets::new(204_800),
         receive_buffer: Octets::new(200_000),
-        congestion_control: CongestionControlName::NewReno.into(),
+        congestion_control: CongestionControl::Same(CongestionControlName::NewReno).into(),
         scheduler: Scheduler::MinRtt.into(),
-        path_manager: PathManagerName::Single.into(),
+        path_manager: PathManager::InitialOnly.into(),
         opportunistic_retransmission: true,
         penalisation: Penalisation::Nsdi12,
         cwnd_cap: Some(Factor::from_thousandths(2_000)),
@@ -249,10 +249,11 @@ fn defaults_of_tcp_differ() {
     assert_eq!(tcp.name, "connection-2");
     assert_eq!(
         (&tcp.congestion_control, tcp.hystart),
-        (&CongestionControlName::Cubic.into(), true)
+        (&CongestionControl::Same(CongestionControlName::Cubic).into(), true)
     );
     let lia = two_paths.replace("\"tcp\"", "\"tcp\"\ncongestion_control = \"lia\"");
-    assert_eq!(read(&lia).connections[1].congestion_control, CongestionControlName::Lia.into());
+    let expected = CongestionControl::Same(CongestionControlName::Lia);
+    assert_eq!(read(&lia).connections[1].congestion_control, expected.into());
 }
 
 #[test]
@@ -362,7 +363,7 @@ fn unknown_keys() {
     assert_eq!(
         error("applies_to", "direction"),
         "wifi.toml: path[0].change[1].direction: unknown key \
-         (valid: at, rate, delay, jitter, loss, state, applies_to)"
+         (valid: at, rate, delay, jitter, loss, state, applies_to, noticed)"
     );
     assert_eq!(
         error("[path.reverse]", "[path.reverse]\nmtu = \"1500B\""),
@@ -389,8 +390,8 @@ fn unknown_names() {
         r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, lia, olia, balia, wvegas)"#
     );
     assert_eq!(
-        error("\"single\"", "\"fullmesh\""),
-        r#"wifi.toml: connection[0].path_manager: unknown path manager "fullmesh"; did you mean "full_mesh"? (valid: full_mesh, single)"#
+        error("\"initial_only\"", "\"fullmesh\""),
+        r#"wifi.toml: connection[0].path_manager: unknown path manager "fullmesh"; did you mean "full_mesh"? (valid: full_mesh, initial_only, ndiffports, backup, single_path, drepas)"#
     );
     assert_eq!(
         error("\"nsdi12\"", "\"nsdi\""),

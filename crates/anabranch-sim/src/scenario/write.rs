@@ -4,14 +4,16 @@ use core::num::NonZeroU64;
 
 use anabranch_net::{Discipline, GilbertElliottConfig};
 
+use super::choice::Choice;
+use super::congestion_control::CongestionControlValue;
 use super::names::{QueueKind, WorkloadKind};
-use super::scheduler::SchedulerValue;
+use super::path_manager::PathManagerTable;
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
     ScenarioTable, WorkloadTable,
 };
 use super::written::Written;
-use super::{Connection, Path, PathChange, Policy, Scenario, Scheduler, Workload};
+use super::{Connection, Path, PathChange, Scenario, Workload};
 
 /// The table that describes `scenario` in full.
 pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
@@ -91,22 +93,28 @@ fn change_table(change: &PathChange) -> ChangeTable {
         loss: change.change.loss.map(Written),
         state: change.change.state.map(Into::into),
         applies_to: change.applies_to,
+        noticed: change.noticed,
     }
 }
 
 fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable {
-    let paths = connection.paths.iter().map(|&index| paths[index].name.clone());
+    let used = &connection.paths;
+    let congestion_control = connection
+        .congestion_control
+        .map(|each| CongestionControlValue::spelled_out(each, paths, used));
     ConnectionTable {
         name: Some(connection.name.clone()),
-        paths: Some(paths.collect()),
+        paths: Some(used.iter().map(|&index| paths[index].name.clone()).collect()),
         protocol: connection.protocol,
         direction: connection.direction,
         start: Written(connection.start),
         send_buffer: Written(connection.send_buffer),
         receive_buffer: Written(connection.receive_buffer),
-        congestion_control: Some(connection.congestion_control.clone()),
-        scheduler: scheduler_value(&connection.scheduler),
-        path_manager: connection.path_manager.clone(),
+        congestion_control: Some(congestion_control),
+        scheduler: connection.scheduler.map(|scheduler| (*scheduler).into()),
+        path_manager: connection
+            .path_manager
+            .map(|manager| Choice(PathManagerTable::spelled_out(*manager, paths, used))),
         opportunistic_retransmission: connection.opportunistic_retransmission,
         penalisation: connection.penalisation,
         cwnd_cap: connection.cwnd_cap,
@@ -118,13 +126,6 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         nagle: connection.nagle,
         hystart: Some(connection.hystart),
         workload: workload_table(connection.workload),
-    }
-}
-
-fn scheduler_value(scheduler: &Policy<Scheduler>) -> Policy<SchedulerValue> {
-    match scheduler {
-        Policy::BuiltIn(scheduler) => Policy::BuiltIn((*scheduler).into()),
-        Policy::Own(name) => Policy::Own(name.clone()),
     }
 }
 
