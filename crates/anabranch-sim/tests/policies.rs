@@ -331,7 +331,8 @@ mod crossed {
         lines.into_iter().filter(wanted).map(|(_, line)| line).collect()
     }
 
-    fn hostile() -> String {
+    /// The flapping path comes first or second; the client notices, or not.
+    fn hostile(flapping_first: bool, noticed: bool) -> String {
         let path = |name: &str, rate: &str, delay: &str| {
             path(name, rate, delay, "30packets")
                 + "loss = \"2%\"\njitter = \"15ms\"\njitter_model = \"reordering\"\n\
@@ -341,12 +342,14 @@ mod crossed {
             .map(|n| {
                 let (down, up) = (300 + 1_000 * n, 800 + 1_000 * n);
                 format!(
-                    "[[path.change]]\nat = \"{down}ms\"\nstate = \"down\"\n\
-                     [[path.change]]\nat = \"{up}ms\"\nstate = \"up\"\n"
+                    "[[path.change]]\nat = \"{down}ms\"\nstate = \"down\"\nnoticed = {noticed}\n\
+                     [[path.change]]\nat = \"{up}ms\"\nstate = \"up\"\nnoticed = {noticed}\n"
                 )
             })
             .collect();
-        path("steady", "4Mbit/s", "15ms") + &path("flapping", "8Mbit/s", "40ms") + &flapping
+        let flapping = path("flapping", "8Mbit/s", "40ms") + &flapping;
+        let steady = path("steady", "4Mbit/s", "15ms");
+        if flapping_first { flapping + &steady } else { steady + &flapping }
     }
 
     /// All combinations with a path manager, with their keys in TOML.
@@ -358,7 +361,7 @@ mod crossed {
                     all.push(format!(
                         "send_buffer = \"30kB\"\nreceive_buffer = \"25kB\"\n\
                          scheduler = {scheduler}\ncongestion_control = \"{control}\"\n\
-                         path_manager = \"{path_manager}\"\n{}",
+                         path_manager = {path_manager}\n{}",
                         remedy(remedies)
                     ));
                 }
@@ -367,35 +370,63 @@ mod crossed {
         all
     }
 
-    /// Runs all combinations; returns how many there were and in how many the second path
-    /// carried data.
-    fn run_all(path_manager: &str) -> (usize, usize) {
-        let (paths, combinations) = (hostile(), combinations(path_manager));
-        let mut moved = 0;
-        for (connection, seed) in combinations.iter().flat_map(|c| [(c, 1), (c, 2), (c, 3)]) {
+    /// Runs all combinations with these seeds; returns how many there were and in how many the
+    /// second path carried data.
+    fn run_all(path_manager: &str, flapping_first: bool, seeds: u64) -> (usize, usize) {
+        // A client that only receives moves when it notices that its interface is down.
+        let noticed = path_manager == "\"single_path\"";
+        let (paths, combinations) = (hostile(flapping_first, noticed), combinations(path_manager));
+        let (mut runs, mut moved) = (0, 0);
+        for (connection, seed) in combinations.iter().flat_map(|c| (1..=seeds).map(move |s| (c, s)))
+        {
             let bulk = "kind = \"bulk\"\nsize = \"600kB\"";
             let outcome = run(&scenario("2000s", &paths, connection, bulk), seed);
             assert_delivered(&outcome, 600_000, connection);
-            let carried = column(&outcome, "subflows", "path").into_iter().zip(column(
-                &outcome,
-                "subflows",
-                "octets_received",
-            ));
-            moved += usize::from(carried.into_iter().any(|(path, octets)| path == 1 && octets > 0));
+            let octets = column(&outcome, "subflows", "octets_received");
+            let mut carried = column(&outcome, "subflows", "path").into_iter().zip(octets);
+            moved += usize::from(carried.any(|(path, octets)| path == 1 && octets > 0));
+            runs += 1;
         }
-        (3 * combinations.len(), moved)
+        (runs, moved)
     }
+
+    const COMBINATIONS: usize = 7 * 8 * 6;
 
     #[test]
     fn every_combination_delivers_every_octet_over_two_paths() {
-        let (runs, moved) = run_all("full_mesh");
-        assert_eq!(runs, 7 * 8 * 6 * 3);
+        let (runs, moved) = run_all("\"full_mesh\"", false, 3);
+        assert_eq!(runs, 3 * COMBINATIONS);
         assert!(10 * moved >= 9 * runs, "the second path took part in {moved} of {runs} runs");
     }
 
     #[test]
     fn every_combination_delivers_every_octet_over_one_path() {
-        assert_eq!(run_all("initial_only"), (7 * 8 * 6 * 3, 0));
+        assert_eq!(run_all("\"initial_only\"", false, 3), (3 * COMBINATIONS, 0));
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_over_three_subflows_of_one_path() {
+        let ports = "{ kind = \"ndiffports\", subflows = 3 }";
+        assert_eq!(run_all(ports, true, 2), (2 * COMBINATIONS, 0));
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_with_a_backup() {
+        let (runs, moved) = run_all("\"backup\"", true, 2);
+        assert!(10 * moved >= 9 * runs, "the backup took part in {moved} of {runs} runs");
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_moving_from_path_to_path() {
+        let (runs, moved) = run_all("\"single_path\"", true, 2);
+        assert!(10 * moved >= 9 * runs, "{moved} of {runs} runs moved");
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_with_scored_paths() {
+        let scored = "{ kind = \"drepas\", threshold = 0.8, period = \"200ms\", hysteresis = 1 }";
+        let (runs, moved) = run_all(scored, true, 2);
+        assert!(10 * moved >= 9 * runs, "the second path took part in {moved} of {runs} runs");
     }
 
     fn assert_delivered(outcome: &Outcome, octets: u64, what: &str) {

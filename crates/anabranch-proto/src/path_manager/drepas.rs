@@ -21,7 +21,8 @@ pub struct DRePaSConfig {
 /// Scores the subflows on which this host sends, and opens them as [`FullMesh`] does.
 ///
 /// Every period the throughput of each subflow is estimated as what it has in flight over its
-/// smoothed RTT. Those below `threshold` × the best one's become standbys: established, used only
+/// smoothed RTT. (What is in flight is the most of ten samples in the period, ours: a quick
+/// subflow that waits for a slow one has nothing in flight for most of the time.) Those below `threshold` × the best one's become standbys: established, used only
 /// when no other subflow is usable, and probed once a period with copies of data that others
 /// carry, the octets of which count as in flight. Those that come up to the threshold again
 /// carry data again.
@@ -29,7 +30,10 @@ pub struct DRePaSConfig {
 pub struct DRePaS {
     config: DRePaSConfig,
     mesh: FullMesh,
-    next_score: Option<Instant>,
+    next_sample: Option<Instant>,
+    /// Time between samples, and how many are still to be taken before the next score.
+    interval: Duration,
+    samples_left: u32,
     scores: Vec<Score>,
     actions: std::collections::VecDeque<PathAction>,
 }
@@ -41,11 +45,15 @@ struct Score {
     standby: bool,
     /// Scores in a row that spoke for the other state.
     against: u32,
+    /// Most octets in flight since the last score.
+    in_flight: u64,
 }
 
 /// A burst of probes: ten packets of 1 KiB, as in the paper.
 const PROBE_SEGMENTS: u32 = 10;
 const PROBE_OCTETS: u32 = 1024;
+/// Looks at what is in flight for each score (ours).
+const SAMPLES: u32 = 10;
 
 impl Default for DRePaSConfig {
     /// The paper states none of these: they are ours.
@@ -60,29 +68,35 @@ impl DRePaS {
         DRePaS {
             config,
             mesh: FullMesh::default(),
-            next_score: None,
+            next_sample: None,
+            interval: config.period / u64::from(SAMPLES),
+            samples_left: SAMPLES,
             scores: Vec::new(),
             actions: std::collections::VecDeque::new(),
         }
     }
 
-    fn score(&mut self, subflows: &[SubflowView]) {
-        let usable = || subflows.iter().filter(|view| view.usability == Usability::Usable);
+    fn sample(&mut self, subflows: &[SubflowView]) {
         self.scores.retain(|score| {
             subflows.iter().any(|v| v.id == score.id && v.usability != Usability::Closed)
         });
-        for view in usable() {
-            if self.scores.iter().all(|score| score.id != view.id) {
-                self.scores.push(Score { id: view.id, standby: false, against: 0 });
+        for view in subflows.iter().filter(|view| view.usability == Usability::Usable) {
+            let (id, in_flight) = (view.id, view.bytes_in_flight);
+            match self.scores.iter_mut().find(|score| score.id == id) {
+                Some(score) => score.in_flight = score.in_flight.max(in_flight),
+                None => self.scores.push(Score { id, standby: false, against: 0, in_flight }),
             }
         }
+    }
+
+    fn score(&mut self, subflows: &[SubflowView]) {
+        let usable = || subflows.iter().filter(|view| view.usability == Usability::Usable);
         let rate_of = |score: &Score| {
-            usable()
-                .find(|view| view.id == score.id)
-                .and_then(|view| throughput(view, score.standby))
+            usable().find(|view| view.id == score.id).and_then(|view| throughput(view, score))
         };
         let rates: Vec<Option<f64>> = self.scores.iter().map(rate_of).collect();
         let best = rates.iter().flatten().copied().fold(0.0, f64::max);
+        self.scores.iter_mut().for_each(|score| score.in_flight = 0);
         if best == 0.0 {
             return;
         }
@@ -133,7 +147,7 @@ impl DRePaS {
         }
     }
 
-    fn pause(&self, subflows: &[SubflowView]) -> Duration {
+    fn period(&self, subflows: &[SubflowView]) -> Duration {
         let usable = subflows.iter().filter(|view| view.usability == Usability::Usable);
         let slowest = usable.filter_map(|view| view.srtt).max().unwrap_or(Duration::ZERO);
         self.config.period.max(slowest * 2)
@@ -142,28 +156,34 @@ impl DRePaS {
 
 /// What a subflow carries, in octets per second; a standby carries its last probes. Without a
 /// round-trip time nothing is known.
-fn throughput(view: &SubflowView, standby: bool) -> Option<f64> {
+fn throughput(view: &SubflowView, score: &Score) -> Option<f64> {
     let srtt = view.srtt.filter(|srtt| *srtt > Duration::ZERO)?;
-    let probes = u64::from(PROBE_SEGMENTS * PROBE_OCTETS);
-    let in_flight = if standby { view.bytes_in_flight.max(probes) } else { view.bytes_in_flight };
-    Some(in_flight as f64 / srtt.as_secs_f64())
+    let probes = if score.standby { u64::from(PROBE_SEGMENTS * PROBE_OCTETS) } else { 0 };
+    Some(score.in_flight.max(probes) as f64 / srtt.as_secs_f64())
 }
 
 impl PathManager for DRePaS {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
         if matches!(event, PathEvent::Established { .. }) {
-            self.next_score = Some(now + self.config.period);
+            self.next_sample = Some(now + self.interval);
         }
         self.mesh.handle_event(now, event, subflows);
     }
 
     fn handle_timeout(&mut self, now: Instant, subflows: &[SubflowView]) {
         self.mesh.handle_timeout(now, subflows);
-        if self.next_score.is_some_and(|at| at <= now) {
+        if self.next_sample.is_none_or(|at| at > now) {
+            return;
+        }
+        self.sample(subflows);
+        self.samples_left -= 1;
+        if self.samples_left == 0 {
             self.score(subflows);
             self.probe_standbys();
-            self.next_score = Some(now + self.pause(subflows));
+            self.samples_left = SAMPLES;
+            self.interval = self.period(subflows) / u64::from(SAMPLES);
         }
+        self.next_sample = Some(now + self.interval);
     }
 
     fn poll_action(&mut self) -> Option<PathAction> {
@@ -171,7 +191,7 @@ impl PathManager for DRePaS {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.mesh.poll_timeout().into_iter().chain(self.next_score).min()
+        self.mesh.poll_timeout().into_iter().chain(self.next_sample).min()
     }
 }
 
@@ -194,9 +214,14 @@ mod tests {
         [wlan, SubflowView { bytes_in_flight: in_flight, ..view(1, srtt_ms) }]
     }
 
+    /// One period, in which the subflows look like this at one sample, and idle at the others.
     fn tick(manager: &mut DRePaS, views: &[SubflowView]) -> Vec<PathAction> {
-        let at = manager.poll_timeout().expect("the next score");
-        manager.handle_timeout(at, views);
+        let idle: Vec<_> =
+            views.iter().map(|view| SubflowView { bytes_in_flight: 0, ..*view }).collect();
+        for sample in 0..SAMPLES {
+            let at = manager.poll_timeout().expect("the next sample");
+            manager.handle_timeout(at, if sample == 3 { views } else { &idle });
+        }
         actions(manager)
     }
 
@@ -258,11 +283,16 @@ mod tests {
     #[test]
     fn the_period_is_twice_the_longest_round_trip_time_but_a_second_at_least() {
         let mut manager = manager();
-        let first = manager.poll_timeout().expect("the first score");
-        assert_eq!(first, Instant::ZERO + Duration::from_secs(1));
-        tick(&mut manager, &views(200, 3000));
-        assert_eq!(manager.poll_timeout(), Some(first + Duration::from_secs(6)));
-        tick(&mut manager, &views(200, 300));
-        assert_eq!(manager.poll_timeout(), Some(first + Duration::from_secs(7)));
+        let next = |manager: &DRePaS| manager.poll_timeout().expect("the next sample");
+        for (srtt_ms, period_ms) in [(300, 1000), (3000, 6000), (300, 1000)] {
+            tick(&mut manager, &views(200, srtt_ms));
+            let from = next(&manager);
+            manager.handle_timeout(from, &views(200, srtt_ms));
+            let interval = next(&manager).saturating_since(from);
+            assert_eq!(interval, Duration::from_millis(period_ms / 10));
+            for _ in 1..SAMPLES {
+                manager.handle_timeout(next(&manager), &views(200, srtt_ms));
+            }
+        }
     }
 }
