@@ -439,6 +439,12 @@ def test_a_policy_that_no_process_can_import_is_refused(factory: Any) -> None:
         anabranch.run_many(jobs, lambda _, run: run)
 
 
+def test_a_wrong_scenario_in_a_process_is_explained() -> None:
+    jobs = [Job(scenario(duration, scheduler=Dice), 1) for duration in ("2s", "-1s")]
+    with pytest.raises(ScenarioError, match="duration"):
+        anabranch.run_many(jobs, lambda _, run: run)
+
+
 # ---- the command line -----------------------------------------------------------------------
 
 

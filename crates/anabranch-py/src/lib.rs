@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
-use anabranch_sim::scenario::{OwnNames, Scenario, ScenarioError};
+use anabranch_sim::scenario::{self, OwnNames, Scenario};
 use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError};
 use policy::{Factories, Watch};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -14,14 +14,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 pyo3::create_exception!(
-    _core,
-    ScenarioInvalid,
+    anabranch._core,
+    ScenarioError,
     PyValueError,
     "A scenario is wrong: one line that names file, key, value and what would be right."
 );
 
-fn invalid(error: ScenarioError) -> PyErr {
-    ScenarioInvalid::new_err(error.to_string())
+fn invalid(error: scenario::ScenarioError) -> PyErr {
+    ScenarioError::new_err(error.to_string())
 }
 
 /// The scenario `toml` with every default filled in, as TOML; `file` is its name in messages.
@@ -114,7 +114,7 @@ fn execute(
 
 fn failed(error: RunError) -> PyErr {
     match error {
-        RunError::OwnPolicies(error) => ScenarioInvalid::new_err(error.to_string()),
+        RunError::OwnPolicies(error) => ScenarioError::new_err(error.to_string()),
         error => PyRuntimeError::new_err(error.to_string()),
     }
 }
@@ -149,7 +149,7 @@ fn octets(column: &Column) -> (&'static str, Vec<u8>) {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("ScenarioError", module.py().get_type::<ScenarioInvalid>())?;
+    module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(with_own, module)?)?;
     module.add_function(wrap_pyfunction!(json_schema, module)?)?;

@@ -1,6 +1,5 @@
 //! What went wrong in Python during a run.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,8 +18,9 @@ pub(crate) struct Watch {
     now_ns: AtomicU64,
 }
 
-/// Events between two looks at signals such as Ctrl-C, which matter while policies are idle.
-const EVENTS_PER_SIGNAL_CHECK: u32 = 4_096;
+/// Events between two pauses for others: threads that wait for the interpreter lock, and signals
+/// such as Ctrl-C. While a policy's code runs, the interpreter sees to both by itself.
+const EVENTS_PER_PAUSE: u32 = 4_096;
 
 impl Watch {
     pub(crate) fn has_failed(&self) -> bool {
@@ -29,11 +29,12 @@ impl Watch {
 
     /// A condition to stop the run: an exception, or a signal whose handler raises one.
     pub(crate) fn stop<'a>(&'a self, py: Python<'a>) -> impl FnMut() -> bool + 'a {
-        let events = Cell::new(0);
+        let mut events = 0;
         move || {
-            events.set(events.get() + 1);
-            if events.get() == EVENTS_PER_SIGNAL_CHECK {
-                events.set(0);
+            events += 1;
+            if events == EVENTS_PER_PAUSE {
+                events = 0;
+                py.detach(|| ());
                 if let Err(signal) = py.check_signals() {
                     self.fail(py, signal, None);
                 }
