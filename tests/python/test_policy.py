@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import polars as pl
 import pytest
 
 import anabranch
@@ -108,6 +109,38 @@ def test_duplicates_go_everywhere() -> None:
     sent = run.subflows["octets_sent"]
     assert run.connections["octets_delivered"][0] > 100_000
     assert sent.sum() > 1.3 * run.connections["octets_delivered"][0]
+
+
+class Reserve(Mesh):  # type: ignore[misc, valid-type]
+    """Makes every further subflow a backup, probes it, and resets it for good after two seconds."""
+
+    def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
+        match event:
+            case policy.SubflowEstablished(id=subflow):
+                self.actions.append(policy.SetPriority(subflow, backup=True))
+                self.actions.append(policy.Probe(subflow, count=2, octets=500))
+            case policy.SubflowClosed():
+                return
+        super().handle_event(ctx, event)
+
+    def poll_timeout(self) -> int | None:
+        return 2_000_000_000 if self.pairs else None
+
+    def handle_timeout(self, ctx: PathContext) -> None:
+        further = [view.id for view in ctx.subflows if view.backup]
+        self.actions.extend(policy.Close(subflow, reset=True) for subflow in further)
+        self.pairs.clear()
+
+
+def test_a_path_manager_sets_priorities_probes_and_closes() -> None:
+    reserve = anabranch.run(
+        scenario("5s", path_manager=Reserve, direction="upload", workload=anabranch.Bulk())
+    )
+    wifi, three_g = reserve.subflows.sort("path").iter_rows(named=True)
+    assert wifi["octets_sent"] > 10**6
+    assert three_g["octets_sent"] == 1_000, "a backup carries the two probes only"
+    closed = reserve.subflow_samples.filter(pl.col("time_ns") > 4 * 10**9)
+    assert set(closed["path"]) == {0}
 
 
 # ---- what a policy sees ---------------------------------------------------------------------
