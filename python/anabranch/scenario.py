@@ -135,6 +135,14 @@ class MptBm:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SharedBottleneckDetection:
+    """RFC 8382: find out which subflows share bottlenecks, and couple only those."""
+
+    loss_threshold: str | None = None
+    """Losses above this rate show a bottleneck whatever the delays are."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cbr:
     """Blocks of equal size, one each time it is due at `rate`, each one timed."""
 
@@ -208,6 +216,7 @@ class Connection:
     penalisation: str | None = None
     cwnd_cap: float | None = None
     mpt_bm: MptBm | None = None
+    shared_bottleneck_detection: SharedBottleneckDetection | None = None
     buffer_autotuning: bool | None = None
     profile: str | None = None
     nagle: bool | None = None

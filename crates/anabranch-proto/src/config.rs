@@ -118,6 +118,10 @@ pub struct ConnectionConfig {
     pub max_subflows: usize,
     /// Congestion control of each subflow.
     pub congestion_control: CongestionControlFactory,
+    /// Find out which subflows share bottlenecks (RFC 8382), so that only those are coupled: the
+    /// rate of losses, 0 to 1, above which a subflow passes through one whatever its delays
+    /// (p_l). `None` for not.
+    pub shared_bottleneck_detection: Option<f64>,
     /// Which subflow carries the next data.
     pub scheduler: SchedulerFactory,
     /// Receive-window remedies.
@@ -178,6 +182,7 @@ impl Default for ConnectionConfig {
             local_addresses: None,
             max_subflows: 8,
             congestion_control: Arc::new(|start| Box::new(congestion::Lia::new(start))),
+            shared_bottleneck_detection: None,
             scheduler: Arc::new(|| Box::new(MinRtt)),
             remedies: Arc::new(Vec::new),
             path_manager: Arc::new(|| Box::new(FullMesh::default())),

@@ -8,6 +8,7 @@
 //! Floors, imports go down only: [`view`] and the policies ([`congestion`], [`scheduler`],
 //! [`remedy`], [`path_manager`]) ← `subflow` (TCP) ← `connection` (data level) ← `endpoint`.
 
+mod bottleneck;
 pub mod config;
 pub mod congestion;
 mod connection;

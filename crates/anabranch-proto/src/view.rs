@@ -56,6 +56,8 @@ pub struct SubflowView {
     /// Octets acknowledged since the last loss, or between the last two if that is more: how
     /// well the path has done lately. Khalili et al., CoNEXT 2012.
     pub loss_interval: u64,
+    /// Whom it shares a bottleneck with, if that is being found out. RFC 8382.
+    pub bottleneck: Bottleneck,
 }
 
 /// May a subflow carry data?
@@ -70,6 +72,26 @@ pub enum Usability {
     Opening,
     /// Closing, or an unused slot.
     Closed,
+}
+
+/// The bottleneck that a subflow passes through. RFC 8382.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bottleneck {
+    /// Nobody has looked, or not for long enough.
+    #[default]
+    Unknown,
+    /// None: its delays show no queue.
+    None,
+    /// One that all subflows with this number pass through; it is the lowest of their slots.
+    Shared(u8),
+}
+
+impl Bottleneck {
+    /// May a subflow that passes through this one share it with one that passes through `other`?
+    pub fn may_be(self, other: Bottleneck) -> bool {
+        let unknown = self == Bottleneck::Unknown || other == Bottleneck::Unknown;
+        unknown || (self == other && self != Bottleneck::None)
+    }
 }
 
 /// Where a subflow's loss recovery stands.
@@ -184,6 +206,7 @@ pub(crate) mod tests {
             min_srtt: Duration::from_millis(srtt_ms),
             receive_rtt: None,
             loss_interval: 0,
+            bottleneck: Bottleneck::Unknown,
         }
     }
 

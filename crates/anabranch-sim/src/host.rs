@@ -283,6 +283,9 @@ fn config(
             Policy::BuiltIn(each) => congestion_control(connection, each),
             Policy::Own(_) => policies.congestion_control_factory(owner),
         },
+        shared_bottleneck_detection: connection
+            .shared_bottleneck_detection
+            .map(|sbd| sbd.loss_threshold.as_f64()),
         scheduler: match connection.scheduler {
             Policy::BuiltIn(built_in) => scheduler(built_in),
             Policy::Own(_) => policies.scheduler_factory(owner),

@@ -1,6 +1,7 @@
 //! What a run leaves behind: tables of columns.
 
 use anabranch_net::{Link, Node};
+use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_wire::Instant;
 
@@ -90,6 +91,7 @@ impl<'a> Recorder<'a> {
                     ("ssthresh", Count),
                     ("bytes_in_flight", Count),
                     ("srtt_ns", Count),
+                    ("bottleneck", Index),
                     ("queue_packets", Index),
                     ("queue_octets", Count),
                     ("octets_received", Count),
@@ -156,6 +158,7 @@ impl<'a> Recorder<'a> {
                 view.ssthresh,
                 view.bytes_in_flight,
                 view.srtt.map_or(0, |srtt| srtt.as_nanos()),
+                bottleneck(view.bottleneck),
                 link.queue_packets(),
                 link.queue_octets(),
                 octets_received,
@@ -356,6 +359,15 @@ fn all_subflows(host: &Host, index: usize) -> Vec<SubflowStats> {
         }
     }
     all
+}
+
+/// 0 if it is not known, 1 if there is none, 2 and above name bottlenecks.
+fn bottleneck(bottleneck: Bottleneck) -> u64 {
+    match bottleneck {
+        Bottleneck::Unknown => 0,
+        Bottleneck::None => 1,
+        Bottleneck::Shared(number) => 2 + u64::from(number),
+    }
 }
 
 fn links_table(links: &[Link]) -> Table {

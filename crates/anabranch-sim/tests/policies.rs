@@ -293,6 +293,34 @@ mod buffer_autotuning {
     }
 }
 
+mod congestion_control_by_path {
+    use super::*;
+
+    #[test]
+    fn each_subflow_has_its_own() {
+        // On long paths with few losses CUBIC has the larger windows: RFC 9438 §5.
+        let paths: String = ["a", "b"]
+            .map(|name| path(name, "100Mbit/s", "50ms", "900packets") + "loss = \"0.02%\"\n")
+            .concat();
+        let ratio = |controls: &str| {
+            let connection = format!(
+                "send_buffer = \"16MiB\"\nreceive_buffer = \"16MiB\"\nhystart = false\n\
+                 congestion_control = {controls}"
+            );
+            let outcome = run(&scenario("100s", &paths, &connection, "kind = \"bulk\""), 1);
+            let sent = column(&outcome, "subflows", "octets_sent");
+            sent[0] as f64 / sent[1] as f64
+        };
+        let (first, second) = (
+            ratio("{ a = \"cubic\", b = \"new_reno\" }"),
+            ratio("{ a = \"new_reno\", b = \"cubic\" }"),
+        );
+        println!("a over b: {first:.2} with CUBIC on a, {second:.2} with CUBIC on b");
+        // The losses of a path are the same in both runs.
+        assert!(first > 1.5 * second, "{first:.2} {second:.2}");
+    }
+}
+
 /// Everything with everything, over two paths that lose, reorder and go away.
 mod crossed {
     use super::*;

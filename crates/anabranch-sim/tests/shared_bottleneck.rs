@@ -54,6 +54,16 @@ fn lia_takes_one_flows_share_of_a_link_with_random_loss_and_uncoupled_subflows_t
 }
 
 #[test]
+fn olia_and_balia_take_one_flows_share_of_a_link_with_random_loss() {
+    let core = "limit = \"400packets\"\nloss = \"0.5%\"";
+    for name in ["olia", "balia"] {
+        let coupled = share(core, &format!("congestion_control = \"{name}\""), 6);
+        println!("random loss: {name} {coupled:.3}");
+        assert!((0.40..=0.60).contains(&coupled), "{name}: {coupled:.3}");
+    }
+}
+
+#[test]
 fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
     // One bandwidth-delay product of queue: 10 Mbit/s × 42 ms = 52 500 octets.
     let core = "limit = \"35packets\"";
@@ -62,4 +72,132 @@ fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
     println!("drop-tail: LIA {coupled:.3}, uncoupled {uncoupled:.3}");
     assert!(coupled <= 0.62, "{coupled:.3}");
     assert!(coupled <= uncoupled - 0.05, "{coupled:.3} {uncoupled:.3}");
+}
+
+/// Scenario C of Khalili et al., CoNEXT 2012: three users with an access link of their own and a
+/// way over a shared one, and three with the shared one only, which has 2 Mbit/s for each of
+/// them. Returns the mean goodput in Mbit/s of the former and of the latter.
+fn scenario_c(control: &str, seed: u64) -> (f64, f64) {
+    let link = |name: &str, keys: &str| format!("[[path]]\nname = \"{name}\"\n{keys}\n");
+    let queue = |min: u32, max: u32| {
+        format!("queue = {{ kind = \"red\", min_packets = {min}, max_packets = {max} }}")
+    };
+    let access = "via = \"shared\"\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\nlimit = \"infinite\"";
+    let own = "rate = \"2Mbit/s\"\ndelay = \"21ms\"\nlimit = \"1000packets\"\n";
+    let shared = "rate = \"6Mbit/s\"\ndelay = \"20ms\"\nlimit = \"1000packets\"\n";
+    let mut paths = link("shared", &format!("{shared}{}", queue(10, 42)));
+    let mut connections = String::new();
+    let mut connect = |keys: String, start: u64| {
+        connections += &format!(
+            "[[connection]]\n{keys}\nstart = \"{}ms\"\nworkload = {{ kind = \"bulk\" }}\n",
+            (seed * 7919 + start) % 1500
+        );
+    };
+    for n in 0..3 {
+        paths += &link(&format!("own{n}"), &format!("{own}{}", queue(5, 15)));
+        paths += &link(&format!("also{n}"), access);
+        paths += &link(&format!("only{n}"), access);
+        connect(
+            format!("paths = [\"own{n}\", \"also{n}\"]\ncongestion_control = \"{control}\""),
+            331 * n,
+        );
+    }
+    for n in 0..3 {
+        let only = format!("paths = [\"only{n}\"]\nprotocol = \"tcp\"");
+        connect(format!("{only}\ncongestion_control = \"new_reno\""), 557 * n + 100);
+    }
+    let toml = format!(
+        "name = \"c\"\nduration = \"220s\"\nwarm_up = \"20s\"\nsample_interval = \"10s\"\n\
+         {paths}{connections}"
+    );
+    let octets = column(&run(&toml, seed), "connections", "octets_delivered_measured");
+    let mean = |octets: &[u64]| octets.iter().sum::<u64>() as f64 * 8e-6 / 200.0 / 3.0;
+    (mean(&octets[..3]), mean(&octets[3..]))
+}
+
+fn mean_of_scenario_c(control: &str) -> (f64, f64) {
+    let runs: Vec<_> = (1..=4).map(|seed| scenario_c(control, seed)).collect();
+    let mean = |pick: fn(&(f64, f64)) -> f64| runs.iter().map(pick).sum::<f64>() / 4.0;
+    (mean(|run| run.0), mean(|run| run.1))
+}
+
+#[test]
+fn olia_leaves_more_to_tcp_than_lia_and_its_users_lose_nothing_by_it() {
+    let (lia, olia) = (mean_of_scenario_c("lia"), mean_of_scenario_c("olia"));
+    println!("LIA {lia:.3?}, OLIA {olia:.3?} Mbit/s");
+    assert!(olia.1 >= 1.03 * lia.1, "TCP users: OLIA {:.3}, LIA {:.3} Mbit/s", olia.1, lia.1);
+    // Alone on its own link a user would have 2 Mbit/s, less the headers.
+    assert!(olia.0 >= 0.97 * 1.93, "multipath users: {:.3} Mbit/s", olia.0);
+}
+
+#[test]
+fn balia_leaves_tcp_less_than_olia_and_more_than_uncoupled_subflows() {
+    let tcp = |control| mean_of_scenario_c(control).1;
+    let (olia, balia, uncoupled) = (tcp("olia"), tcp("balia"), tcp("new_reno"));
+    println!("OLIA {olia:.3}, BALIA {balia:.3}, uncoupled {uncoupled:.3} Mbit/s");
+    assert!(balia < olia && balia >= 1.2 * uncoupled, "{olia:.3} {balia:.3} {uncoupled:.3}");
+}
+
+mod detection {
+    use super::*;
+
+    /// Share of the multipath connection in all goodput, over two links with a TCP flow each, or
+    /// one link with one; the mean of seeds.
+    fn share(separate: bool, keys: &str) -> f64 {
+        let link = |name: &str, delay: &str, packets: u32| {
+            format!(
+                "[[path]]\nname = \"{name}\"\nrate = \"10Mbit/s\"\ndelay = \"{delay}\"\n\
+                 limit = \"{packets}packets\"\n"
+            )
+        };
+        let access = |name: &str, delay: &str| {
+            format!(
+                "[[path]]\nname = \"{name}\"\nvia = \"core\"\nrate = \"1Gbit/s\"\n\
+                 delay = \"{delay}\"\nlimit = \"infinite\"\n"
+            )
+        };
+        let tcp = |path: &str, start: u64| {
+            format!(
+                "[[connection]]\npaths = [\"{path}\"]\nprotocol = \"tcp\"\nstart = \"{start}ms\"\n\
+                 congestion_control = \"new_reno\"\nworkload = {{ kind = \"bulk\" }}\n"
+            )
+        };
+        let shares = (1..=6).map(|seed: u64| {
+            let start = seed * 7919 % 1_000;
+            let (paths, competitors) = if separate {
+                (
+                    link("a", "15ms", 50) + &link("b", "30ms", 80),
+                    tcp("a", start) + &tcp("b", 2 * start),
+                )
+            } else {
+                (
+                    link("core", "10ms", 60) + &access("a", "5ms") + &access("b", "20ms"),
+                    tcp("core", start),
+                )
+            };
+            let toml = format!(
+                "name = \"detection\"\nduration = \"200s\"\nwarm_up = \"60s\"\n\
+                 sample_interval = \"10s\"\n{paths}[[connection]]\npaths = [\"a\", \"b\"]\n\
+                 {keys}\nworkload = {{ kind = \"bulk\" }}\n{competitors}"
+            );
+            let octets = column(&run(&toml, seed), "connections", "octets_delivered_measured");
+            octets[0] as f64 / octets.iter().sum::<u64>() as f64
+        });
+        shares.sum::<f64>() / 6.0
+    }
+
+    #[test]
+    fn subflows_over_separate_bottlenecks_are_uncoupled_and_have_a_flows_share_of_each() {
+        let (on, off) = (share(true, "shared_bottleneck_detection = {}"), share(true, ""));
+        println!("separate: {on:.3} with detection, {off:.3} without");
+        assert!((0.44..=0.54).contains(&on) && on >= off + 0.05, "{on:.3}, without {off:.3}");
+    }
+
+    #[test]
+    fn subflows_over_one_bottleneck_stay_coupled_for_most_of_the_time() {
+        let (on, off) = (share(false, "shared_bottleneck_detection = {}"), share(false, ""));
+        let uncoupled = share(false, "congestion_control = \"new_reno\"");
+        println!("shared: {on:.3} with detection, {off:.3} without, uncoupled {uncoupled:.3}");
+        assert!(on <= (off + uncoupled) / 2.0, "{on:.3}, {off:.3}, {uncoupled:.3}");
+    }
 }

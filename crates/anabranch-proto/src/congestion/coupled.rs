@@ -1,7 +1,7 @@
 //! What the coupled algorithms share: the subflows of a connection as their formulas see them.
 
 use super::AckSample;
-use crate::view::{SubflowView, Usability};
+use crate::view::{Bottleneck, SubflowView, Usability};
 
 /// A subflow as a coupled increase sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,14 +42,17 @@ impl Coupled {
     }
 }
 
-/// `own`, then the other subflows that count. While a subflow is in fast recovery its window is
+/// `own`, then the other subflows that count: all, or where it is known which subflows share
+/// bottlenecks (RFC 8382), those that share this one's. While a subflow is in fast recovery its window is
 /// already the threshold, as the formulas want it.
 pub(super) fn subflows(
     own: Coupled,
     me: usize,
     peers: &[SubflowView],
 ) -> impl Iterator<Item = Coupled> + Clone + '_ {
-    let others = peers.iter().enumerate().filter(move |(index, _)| *index != me);
+    let bottleneck = peers.get(me).map_or(Bottleneck::Unknown, |view| view.bottleneck);
+    let others = peers.iter().enumerate();
+    let others = others.filter(move |(i, view)| *i != me && bottleneck.may_be(view.bottleneck));
     std::iter::once(own).chain(others.filter_map(|(_, view)| Coupled::of(view)))
 }
 
@@ -79,5 +82,18 @@ pub(super) mod tests {
         let own = Coupled { cwnd: 7_000.0, rtt: 0.5, loss_interval: 0.0 };
         let other = Coupled { cwnd: 20_000.0, rtt: 0.02, loss_interval: 0.0 };
         assert!(subflows(own, 0, &peers).eq([own, other]));
+    }
+
+    #[test]
+    fn only_subflows_that_may_share_the_bottleneck_are_coupled() {
+        let behind = |slot, bottleneck| SubflowView { bottleneck, ..view(slot, 20) };
+        let own = same(1, 10.0, 0.02).next().expect("one");
+        let count = |views: &[SubflowView]| subflows(own, 0, views).count();
+        let (unknown, none) = (Bottleneck::Unknown, Bottleneck::None);
+        let shared = Bottleneck::Shared;
+        assert_eq!(count(&[behind(0, shared(0)), behind(1, shared(0)), behind(2, shared(2))]), 2);
+        assert_eq!(count(&[behind(0, none), behind(1, none), behind(2, shared(2))]), 1);
+        assert_eq!(count(&[behind(0, shared(0)), behind(1, unknown), behind(2, none)]), 2);
+        assert_eq!(count(&[behind(0, unknown), behind(1, none), behind(2, shared(2))]), 3);
     }
 }

@@ -49,6 +49,7 @@ impl Connection {
             self.deliver(slot);
         }
         self.refresh(slot);
+        self.detect_bottlenecks(now, slot);
         self.tune_buffers(now);
         self.reap(now);
     }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
 
+use crate::bottleneck::{Detector, Totals};
 use crate::config::{ConnectionConfig, Protocol, TcpConfig};
 use crate::counters::Counters;
 use crate::error::{ConnectionError, SendError};
@@ -101,6 +102,7 @@ pub(crate) struct Connection {
     receive_scale: u8,
     /// Data offset up to which the peer lets this host send.
     peer_edge: u64,
+    detector: Option<Detector>,
     scheduler: Box<dyn Scheduler>,
     remedies: Vec<Box<dyn Remedy>>,
     path_manager: Box<dyn PathManager>,
@@ -184,6 +186,7 @@ impl Connection {
             recv: RecvQueue::new(receive_buffer, receive_scale),
             receive_scale,
             peer_edge: 1,
+            detector: config.shared_bottleneck_detection.map(Detector::new),
             scheduler: (config.scheduler)(),
             remedies,
             path_manager: (config.path_manager)(),
@@ -334,6 +337,30 @@ impl Connection {
             }
         }
         self.views[usize::from(slot)] = view;
+    }
+
+    /// RFC 8382: the subflow in `slot` has measured a one-way delay, if it has.
+    fn detect_bottlenecks(&mut self, now: Instant, slot: u8) {
+        let Some(detector) = &mut self.detector else { return };
+        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        let Some(delay) = subflow.one_way_delay.take() else { return };
+        detector.on_delay(now, subflow.id, delay);
+        if !detector.is_due(now) {
+            return;
+        }
+        let lanes = &self.lanes;
+        let totals = |id: SubflowId| {
+            let totals = lanes[usize::from(id.slot)].subflow.totals;
+            let again = totals.segments_retransmitted;
+            Totals { sent: totals.segments_sent + again, lost: again }
+        };
+        let verdicts = detector.close_interval(now, totals);
+        for (id, verdict) in verdicts {
+            if let Some(lane) = self.lane_mut(id) {
+                lane.subflow.bottleneck = verdict;
+                self.refresh(id.slot);
+            }
+        }
     }
 
     /// Size of a full segment on the subflows, for decisions about windows.

@@ -281,7 +281,13 @@ impl Subflow {
         }
         let echo_counts = advanced && !duplicate_reported;
         self.take_round_trip(now, &tally, echo_counts, segment);
-        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
+        let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
+        // The newest segment is what made the peer acknowledge, unless its timer did.
+        let newest = tally.clean.map(|(_, newest)| self.timestamp(newest));
+        self.one_way_delay = timestamps
+            .zip(newest.filter(|_| echo_counts && !tally.retransmitted))
+            .map(|(timestamps, sent)| timestamps.value.wrapping_sub(sent) as i32);
+        let echo = timestamps.map(|timestamps| timestamps.echo);
         if self.recovery.is_spurious(self.una, echo) {
             self.board.undo_losses();
             self.notify(&CongestionEvent::Undo, views);

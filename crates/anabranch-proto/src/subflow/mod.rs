@@ -23,7 +23,7 @@ use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
 use crate::config::TcpConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::rtt::RttEstimator;
-use crate::view::{Phase, SubflowId, SubflowView, Usability};
+use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use receiver::Receiver;
 use recovery::Recovery;
 use scoreboard::Scoreboard;
@@ -146,6 +146,10 @@ pub(crate) struct Subflow {
     pub(crate) local_address_id: u8,
     pub(crate) remote_address_id: u8,
     pub(crate) priority: Priority,
+    /// Verdict of the connection's detector.
+    pub(crate) bottleneck: Bottleneck,
+    /// One-way delay in milliseconds, plus an unknown constant, of the segment acknowledged last.
+    pub(crate) one_way_delay: Option<i32>,
     /// The peer is known to have completed the handshake.
     pub(crate) confirmed: bool,
     /// Multipath TCP options of the handshake: on the SYN, and then on ACKs until confirmed.
@@ -251,6 +255,8 @@ impl Subflow {
             local_address_id: open.local_address_id,
             remote_address_id: open.remote_address_id,
             priority: Priority::default(),
+            bottleneck: Bottleneck::Unknown,
+            one_way_delay: None,
             confirmed: false,
             handshake_options: None,
             totals: Totals::default(),
@@ -315,6 +321,7 @@ impl Subflow {
             min_srtt: self.rtt.min_srtt(),
             receive_rtt: self.clock.receive_rtt,
             loss_interval: self.recovery.loss_interval(self.una),
+            bottleneck: self.bottleneck,
         }
     }
 

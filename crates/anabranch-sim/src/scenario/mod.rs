@@ -149,6 +149,8 @@ pub struct Connection {
     pub cwnd_cap: Option<Factor>,
     /// Does what a subflow may have in flight shrink as its RTT grows?
     pub mpt_bm: Option<MptBm>,
+    /// Is it found out which subflows share bottlenecks, so that only those are coupled?
+    pub shared_bottleneck_detection: Option<SharedBottleneckDetection>,
     /// Do the buffers start small and grow to what the paths need?
     pub buffer_autotuning: bool,
     /// TCP constants.
@@ -168,6 +170,13 @@ pub struct MptBm {
     pub lambda: Factor,
     /// Subflows whose smallest smoothed RTT is below this are left alone.
     pub theta: Duration,
+}
+
+/// Parameters of shared-bottleneck detection. RFC 8382.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedBottleneckDetection {
+    /// Losses above this rate show a bottleneck whatever the delays are (p_l).
+    pub loss_threshold: Probability,
 }
 
 /// What a connection sends.

@@ -16,7 +16,7 @@ use super::table::{
 };
 use super::{
     CongestionControl, Connection, MptBm, Path, PathChange, PathDirection, Policy, Scenario,
-    Workload,
+    SharedBottleneckDetection, Workload,
 };
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
@@ -219,6 +219,9 @@ fn resolve_connection(
         penalisation: table.penalisation,
         cwnd_cap: table.cwnd_cap,
         mpt_bm: table.mpt_bm.map(|bm| MptBm { lambda: bm.lambda, theta: bm.theta.0 }),
+        shared_bottleneck_detection: table
+            .shared_bottleneck_detection
+            .map(|sbd| SharedBottleneckDetection { loss_threshold: sbd.loss_threshold.0 }),
         buffer_autotuning: table.buffer_autotuning,
         profile: table.profile,
         nagle: table.nagle,

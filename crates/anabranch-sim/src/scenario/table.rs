@@ -256,6 +256,11 @@ pub(super) struct ConnectionTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "MptBmTable")]
     pub(super) mpt_bm: Option<MptBmTable>,
+    /// Find out which subflows share bottlenecks (RFC 8382), and couple only those in congestion
+    /// control. By default not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SharedBottleneckDetectionTable")]
+    pub(super) shared_bottleneck_detection: Option<SharedBottleneckDetectionTable>,
     /// Let the buffers start small and grow to what the paths need, up to the sizes given.
     #[serde(default)]
     pub(super) buffer_autotuning: bool,
@@ -271,6 +276,15 @@ pub(super) struct ConnectionTable {
     pub(super) hystart: Option<bool>,
     /// What is sent.
     pub(super) workload: WorkloadTable,
+}
+
+/// Shared-bottleneck detection.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "SharedBottleneckDetection")]
+pub(super) struct SharedBottleneckDetectionTable {
+    /// Losses above this rate show a bottleneck whatever the delays are (p_l); by default 5%.
+    #[serde(default = "default_loss_threshold")]
+    pub(super) loss_threshold: Written<Probability>,
 }
 
 /// Bufferbloat mitigation.
@@ -312,6 +326,11 @@ pub(super) struct WorkloadTable {
 /// The smaller of the values that Ferlin et al. try, 1.5 and 3.
 fn default_lambda() -> Factor {
     Factor::from_thousandths(1_500)
+}
+
+/// Implementations of RFC 8382 have 5% or 10%.
+fn default_loss_threshold() -> Written<Probability> {
+    Written(Probability::from_parts_per_billion(50_000_000))
 }
 
 /// Ours: between the RTTs of wireless LANs and those of 3G. The paper's value is not known to us.

@@ -10,7 +10,7 @@ use super::names::{QueueKind, WorkloadKind};
 use super::path_manager::PathManagerTable;
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
-    ScenarioTable, WorkloadTable,
+    ScenarioTable, SharedBottleneckDetectionTable, WorkloadTable,
 };
 use super::written::Written;
 use super::{Connection, Path, PathChange, Scenario, Workload};
@@ -121,6 +121,9 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         mpt_bm: connection
             .mpt_bm
             .map(|bm| MptBmTable { lambda: bm.lambda, theta: Written(bm.theta) }),
+        shared_bottleneck_detection: connection.shared_bottleneck_detection.map(|sbd| {
+            SharedBottleneckDetectionTable { loss_threshold: Written(sbd.loss_threshold) }
+        }),
         buffer_autotuning: connection.buffer_autotuning,
         profile: connection.profile,
         nagle: connection.nagle,
