@@ -122,6 +122,9 @@ class SubflowView:
     @property
     def loss_interval(self) -> int:
         """Octets acknowledged since the last loss, or between the last two if that is more."""
+    @property
+    def bottleneck(self) -> int | Literal["unknown", "none"]:
+        """The number of the bottleneck that it shares with others; unknown unless looked for."""
     def can_send(self) -> bool:
         """May it carry data, and does congestion control let it send a full segment now?"""
     def srtt_or_max_ns(self) -> int:

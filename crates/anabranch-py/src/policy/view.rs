@@ -1,6 +1,6 @@
 //! Subflows as a policy in Python sees them.
 
-use anabranch_proto::view::{Phase, SubflowId, SubflowSet, SubflowView, Usability};
+use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowSet, SubflowView, Usability};
 use anabranch_wire::Duration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -140,6 +140,15 @@ impl PySubflowView {
     #[getter]
     fn loss_interval(&self) -> u64 {
         self.0.loss_interval
+    }
+
+    #[getter]
+    fn bottleneck<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self.0.bottleneck {
+            Bottleneck::Unknown => intern!(py, "unknown").clone().into_any(),
+            Bottleneck::None => intern!(py, "none").clone().into_any(),
+            Bottleneck::Shared(number) => number.into_pyobject(py)?.into_any(),
+        })
     }
 
     fn can_send(&self) -> bool {
