@@ -6,7 +6,7 @@ line `anabranch` does the same without writing Python.
 """
 
 from anabranch._core import ScenarioError, __version__
-from anabranch.errors import AnabranchError, InputError, IntegrityError
+from anabranch.errors import AnabranchError, InputError, IntegrityError, PolicyError
 from anabranch.run import Job, Progress, Run, run, run_many
 from anabranch.scenario import (
     Blocks,
@@ -34,6 +34,7 @@ __all__ = [
     "IntegrityError",
     "Job",
     "Path",
+    "PolicyError",
     "Progress",
     "Queue",
     "Reverse",

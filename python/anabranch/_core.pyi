@@ -1,6 +1,28 @@
 """The engine and the emulated network, compiled."""
 
-__all__ = ["ScenarioError", "__version__", "json_schema", "run", "validate"]
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from random import Random
+from typing import Any, Literal, final
+
+__all__ = [
+    "AckSample",
+    "Duplicate",
+    "NewData",
+    "Reinjection",
+    "ScenarioError",
+    "ScheduleContext",
+    "Send",
+    "Start",
+    "SubflowId",
+    "SubflowView",
+    "Wait",
+    "__version__",
+    "json_schema",
+    "run",
+    "validate",
+    "with_own",
+]
 
 __version__: str
 
@@ -8,5 +30,245 @@ class ScenarioError(ValueError):
     """What is wrong with a scenario: one line with file, key, value and what would be right."""
 
 def validate(toml: str, file: str) -> str: ...
+def with_own(
+    toml: str,
+    file: str,
+    *,
+    scheduler: str | None = None,
+    congestion_control: str | None = None,
+    path_manager: str | None = None,
+) -> str: ...
 def json_schema() -> str: ...
-def run(toml: str, file: str, seed: int, pcap: str | None = None) -> dict[str, object]: ...
+def run(
+    toml: str,
+    file: str,
+    seed: int,
+    pcap: str | None = None,
+    own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
+) -> dict[str, object]: ...
+
+@final
+class SubflowId:
+    """Names a subflow of a connection.
+
+    Slots are reused, generations are not, so a stale name is recognised.
+    """
+
+    def __new__(cls, slot: int, generation: int = 0) -> SubflowId: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    @property
+    def slot(self) -> int:
+        """Index into the subflows that a policy sees, below 32."""
+    @property
+    def generation(self) -> int:
+        """How many subflows used the slot before."""
+
+@final
+class SubflowView:
+    """The state of one subflow: a copy."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def id(self) -> SubflowId:
+        """Who this is."""
+    @property
+    def local_address_id(self) -> int:
+        """Identifier of the local address."""
+    @property
+    def remote_address_id(self) -> int:
+        """Identifier of the remote address."""
+    @property
+    def usability(self) -> Literal["usable", "potentially_failed", "opening", "closed"]:
+        """May it carry data? An unused slot is closed."""
+    @property
+    def backup(self) -> bool:
+        """Either end marked it as backup."""
+    @property
+    def phase(self) -> Literal["open", "recovery", "loss"]:
+        """Where loss recovery stands: nothing lost, fast recovery, after a timeout."""
+    @property
+    def mss(self) -> int:
+        """Largest payload of one data segment, in octets, options accounted for."""
+    @property
+    def cwnd(self) -> int:
+        """Congestion window in octets."""
+    @property
+    def ssthresh(self) -> int:
+        """Slow-start threshold in octets; `UNLIMITED` before the first loss."""
+    @property
+    def bytes_in_flight(self) -> int:
+        """Octets sent and neither acknowledged nor deemed lost."""
+    @property
+    def room(self) -> int:
+        """Octets that congestion control lets the subflow send now."""
+    @property
+    def srtt_ns(self) -> int | None:
+        """Smoothed round-trip time; `None` before the first sample."""
+    @property
+    def rttvar_ns(self) -> int:
+        """Round-trip time variation."""
+    @property
+    def min_rtt_ns(self) -> int | None:
+        """Smallest round-trip time seen; `None` before the first sample."""
+    @property
+    def min_srtt_ns(self) -> int | None:
+        """Smallest smoothed round-trip time; `None` before the first sample."""
+    @property
+    def receive_rtt_ns(self) -> int | None:
+        """Smoothed round-trip time as a receiver of data sees it."""
+    @property
+    def loss_interval(self) -> int:
+        """Octets acknowledged since the last loss, or between the last two if that is more."""
+    @property
+    def bottleneck(self) -> int | Literal["unknown", "none"]:
+        """The number of the bottleneck that it shares with others; unknown unless looked for."""
+    def can_send(self) -> bool:
+        """May it carry data, and does congestion control let it send a full segment now?"""
+    def srtt_or_max_ns(self) -> int:
+        """Smoothed round-trip time, or, if unknown, a time longer than any."""
+    def in_slow_start(self) -> bool:
+        """Is the window still below the slow-start threshold?"""
+
+@final
+class NewData:
+    """Data that was never sent."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def octets(self) -> int:
+        """Octets never sent."""
+
+@final
+class Reinjection:
+    """Data that was sent, and must go out again on another subflow."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def already_on(self) -> frozenset[int]:
+        """Slots of the subflows that have carried it."""
+
+@final
+class ScheduleContext:
+    """All that a scheduler may look at."""
+
+    @property
+    def now_ns(self) -> int:
+        """Now."""
+    @property
+    def pending(self) -> NewData | Reinjection:
+        """What is to be sent."""
+    @property
+    def subflows(self) -> tuple[SubflowView, ...]:
+        """The connection's subflows; includes closed slots."""
+    @property
+    def window_room(self) -> int:
+        """Octets that the shared receive window still admits."""
+    @property
+    def window(self) -> int:
+        """Octets that may be outstanding at data level."""
+    @property
+    def blocked(self) -> int:
+        """How often a subflow had room and the shared window or send buffer left it nothing."""
+    @property
+    def rng(self) -> Random:
+        """This scheduler's own, seeded by the run."""
+    def candidates(self) -> list[SubflowView]:
+        """The usable regular subflows, or the backups if no regular one is usable."""
+    def eligible(self) -> list[SubflowView]:
+        """The same without those that have carried what is pending: who may carry it now."""
+    def fastest(self) -> SubflowView | None:
+        """The candidate with the lowest smoothed round-trip time, whether it has room or not."""
+    def has_carried(self, subflow: SubflowView | SubflowId) -> bool:
+        """Is what is pending data that the subflow has carried?"""
+
+@final
+class Send:
+    """Send the next segment on this subflow."""
+
+    def __new__(cls, subflow: SubflowView | SubflowId) -> Send: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def subflow(self) -> SubflowId:
+        """Which."""
+
+@final
+class Duplicate:
+    """Send it on all of these, at once on one that has room, and copies when the others have."""
+
+    def __new__(cls, subflows: Iterable[SubflowView | SubflowId]) -> Duplicate: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def slots(self) -> frozenset[int]:
+        """Slots of the subflows."""
+
+@final
+class Wait:
+    """Send nothing now.
+
+    Asked again at `until_ns` (a millisecond from now at the earliest), and before that whenever a
+    segment arrives or the application writes. Whoever waits while nothing is in flight on any
+    usable subflow could wait for ever: the engine then goes by the lowest round-trip time.
+    """
+
+    def __new__(cls, until_ns: int | None = None) -> Wait: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def until_ns(self) -> int | None:
+        """When to ask again at the latest."""
+
+@final
+class Start:
+    """What a new subflow starts with."""
+
+    @property
+    def mss(self) -> int:
+        """Sender maximum segment size in octets."""
+    @property
+    def initial_window(self) -> int:
+        """Initial window in octets. RFC 6928."""
+    @property
+    def local(self) -> IPv4Address | IPv6Address:
+        """The subflow's local address."""
+    @property
+    def remote(self) -> IPv4Address | IPv6Address:
+        """The subflow's remote address."""
+    @property
+    def rng(self) -> Random:
+        """This subflow's own, seeded by the run."""
+
+@final
+class AckSample:
+    """New data was acknowledged on the subflow."""
+
+    @property
+    def now_ns(self) -> int:
+        """When the acknowledgement arrived."""
+    @property
+    def acked(self) -> int:
+        """Octets newly acknowledged cumulatively."""
+    @property
+    def rtt_ns(self) -> int | None:
+        """A round-trip time, if one could be taken."""
+    @property
+    def srtt_ns(self) -> int:
+        """Smoothed round-trip time."""
+    @property
+    def bytes_in_flight(self) -> int:
+        """Octets in flight after the acknowledgement."""
+    @property
+    def snd_una(self) -> int:
+        """First subflow octet not acknowledged, from the start of the subflow."""
+    @property
+    def snd_nxt(self) -> int:
+        """Next subflow octet to send, likewise."""
+    @property
+    def cwnd_limited(self) -> bool:
+        """Did the window, rather than the application or the receiver, limit the sender?"""

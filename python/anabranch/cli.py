@@ -1,7 +1,8 @@
 """The command `anabranch`.
 
 Exit status: 0 when the run completed; 1 with ``--strict`` when a claim is not reproduced, or
-when a run broke a promise of the engine; 2 for bad input, with one line on standard error.
+when a run broke a promise of the engine; 2 for bad input, with one line on standard error, which
+follows the traceback if it was a policy of the user's own that failed.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anabranch import _core
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, PolicyError
 
 if TYPE_CHECKING:
     from anabranch.claims import Judgement
@@ -47,6 +49,9 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run the command line with these arguments and return the exit status."""
     try:
         status = app(list(arguments) or ["--help"], prog_name="anabranch", standalone_mode=False)
+    except PolicyError as error:
+        traceback.print_exception(error.__cause__, file=sys.stderr)
+        return _complain(str(error), error.exit_status)
     except (AnabranchError, _core.ScenarioError) as error:
         return _complain(str(error), getattr(error, "exit_status", 2))
     except typer.TyperException as error:
@@ -138,6 +143,10 @@ def reproduce(
         raise typer.Exit(1)
 
 
+def _own_option(kind: str) -> Any:
+    return typer.Option(metavar="FILE.py:CLASS", help=f"A {kind} of your own.")
+
+
 @app.command(
     "run", epilog="Example: anabranch run examples/wifi_3g.toml --seed 7 --pcap trace.pcapng"
 )
@@ -148,18 +157,27 @@ def run_scenario(
         Path | None, typer.Option(help="Write a capture of all links (pcapng) here.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write results and a report here.")] = None,
+    scheduler: Annotated[str | None, _own_option("scheduler")] = None,
+    congestion_control: Annotated[str | None, _own_option("congestion control")] = None,
+    path_manager: Annotated[str | None, _own_option("path manager")] = None,
 ) -> None:
-    """Run a scenario and print goodput, delays, and what every path carried."""
-    from anabranch import console, plan, report
+    """Run a scenario and print goodput, delays, and what every path carried.
+
+    A policy of your own goes to the connections that the scenario gives an "own:NAME", or if it
+    gives none, to all Multipath TCP connections: --scheduler examples/my_scheduler.py:LowestRtt
+    """
+    from anabranch import console, own, plan, report
     from anabranch.results import prepare_folder
     from anabranch.run import read_scenario, run_toml
 
     toml = read_scenario(file)
+    chosen = own.Chosen(scheduler, congestion_control, path_manager)
+    toml, made_by = chosen.put_into(toml, str(file))
     if out is not None:
         _core.validate(toml, str(file))
         prepare_folder(out)
     started = time.perf_counter()
-    run = run_toml(toml, str(file), seed, None if pcap is None else str(pcap))
+    run = run_toml(toml, str(file), seed, None if pcap is None else str(pcap), made_by)
     screen = console.stdout()
     for table in console.run_tables(run):
         screen.print(table)
@@ -167,6 +185,8 @@ def run_scenario(
         f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} segments · "
         f"seed {seed} · digest {run.digest}"
     )
+    for policy in run.own_policies:
+        screen.print(f"{policy.connection}: {policy.kind} {policy.name} of your own")
     if out is not None:
         results = plan.single(run, run.settings["name"], time.perf_counter() - started)
         results.save(out)

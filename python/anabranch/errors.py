@@ -15,6 +15,10 @@ class InputError(AnabranchError):
     """A name, a number, a file or a folder that was given cannot be used."""
 
 
+class PolicyError(AnabranchError):
+    """A policy written in Python raised an exception, which is this one's cause."""
+
+
 class IntegrityError(AnabranchError):
     """A run broke a promise of the engine, so its numbers must not be believed."""
 

@@ -6,6 +6,7 @@ no protocol logic.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from matplotlib.axes import Axes
 from anabranch import metrics
 from anabranch.claims import Claim
 from anabranch.errors import IntegrityError
+from anabranch.own import OwnPolicy
 from anabranch.provenance import describe_host
 from anabranch.results import Factor, Results
 from anabranch.run import Job, Progress, Run, run_many
@@ -133,6 +135,7 @@ class _Reduced:
     toml: str
     digest: str
     starts: list[str]
+    own_policies: tuple[OwnPolicy, ...]
 
 
 def start_time(seed: int) -> str:
@@ -205,6 +208,7 @@ def _reduce(cell: Cell, run: Run, *, everything: bool) -> _Reduced:
         toml=run.toml,
         digest=run.digest,
         starts=[connection["start"] for connection in run.settings["connection"]],
+        own_policies=run.own_policies,
     )
 
 
@@ -225,8 +229,12 @@ def _collect(
         {"cell": job.cell, "seed": job.seed, "digest": each.digest, "starts": each.starts}
         for job, each in zip(jobs, reduced, strict=True)
     ]
+    provenance = {**describe_host(), **about, "wall_s": round(wall_s, 2), "runs": runs}
+    if policies := dict.fromkeys(policy for each in reduced for policy in each.own_policies):
+        # What the scenarios can only name: without these they do not repeat the runs.
+        provenance["own_policies"] = [dataclasses.asdict(policy) for policy in policies]
     return Results(
-        provenance={**describe_host(), **about, "wall_s": round(wall_s, 2), "runs": runs},
+        provenance=provenance,
         scenarios=scenarios,
         runs=_stack([each.runs for each in reduced]),
         subflows=_stack([each.subflows for each in reduced]),

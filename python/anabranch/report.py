@@ -17,6 +17,7 @@ from anabranch import figures
 from anabranch.claims import Judgement, Verdict, judge
 from anabranch.errors import InputError
 from anabranch.estimates import median, number
+from anabranch.own import OwnPolicy
 from anabranch.plan import Entry, Overview, Panel, Parameter
 from anabranch.provenance import combined_digest
 from anabranch.results import Results
@@ -175,6 +176,9 @@ def _counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
 def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     shown = {key: value for key, value in about.items() if key not in ("runs", "entry")}
     shown["runs"] = len(about["runs"])
+    if "own_policies" in about:
+        policies = [OwnPolicy(**policy).text() for policy in about["own_policies"]]
+        shown["own_policies"] = "; ".join(policies)
     shown["digest of all runs"] = combined_digest([run["digest"] for run in about["runs"]])
     return [(key.replace("_", " "), _text(value)) for key, value in shown.items()]
 

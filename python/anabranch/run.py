@@ -6,12 +6,16 @@ the same numbers on every machine.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import multiprocessing
 import os
 import re
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,8 +23,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import polars as pl
 
-from anabranch import _core
+from anabranch import _core, own
 from anabranch.errors import InputError, IntegrityError
+from anabranch.own import OwnPolicy
 from anabranch.scenario import Scenario
 
 _T = TypeVar("_T")
@@ -63,6 +68,8 @@ class Run:
     blocks: pl.DataFrame
     subflow_samples: pl.DataFrame
     connection_samples: pl.DataFrame
+    own_policies: tuple[OwnPolicy, ...] = ()
+    """The user's own policies that took part: with any, `toml` alone does not repeat the run."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -114,9 +121,11 @@ def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | 
         ScenarioError: if the scenario is wrong.
         InputError: if a file cannot be read or written.
         IntegrityError: if the run stopped before its end.
+        PolicyError: if a policy of the user's own raised an exception.
     """
     if isinstance(scenario, Scenario):
-        return run_toml(scenario.to_toml(), scenario.name, seed, pcap)
+        made_by = own.factories(scenario) if own.has_own(scenario) else None
+        return run_toml(scenario.to_toml(), scenario.name, seed, pcap, made_by)
     return run_toml(read_scenario(scenario), os.fspath(scenario), seed, pcap)
 
 
@@ -136,12 +145,21 @@ def read_scenario(file: str | os.PathLike[str]) -> str:
         raise InputError(f"{file}: not UTF-8 text; name a TOML file") from error
 
 
-def run_toml(toml: str, file: str, seed: int, pcap: str | None = None) -> Run:
-    """Run the scenario with the text `toml`; messages call it `file`."""
+def run_toml(
+    toml: str,
+    file: str,
+    seed: int,
+    pcap: str | None = None,
+    made_by: own.MadeBy | None = None,
+) -> Run:
+    """Run the scenario with the text `toml`; messages call it `file`.
+
+    `made_by` holds what makes the user's own policies, for each connection.
+    """
     normalised = _core.validate(toml, file)
     started = time.perf_counter()
     try:
-        result = _core.run(toml, file, seed, pcap)
+        result = _core.run(toml, file, seed, pcap, made_by)
     except OSError as error:
         reason = re.sub(r" \(os error \d+\)$", "", str(error)).lower()
         raise InputError(f"--pcap {reason}; name a file that can be written") from error
@@ -149,6 +167,7 @@ def run_toml(toml: str, file: str, seed: int, pcap: str | None = None) -> Run:
         raise IntegrityError(f"{file}: {error}") from error
     wall_s = time.perf_counter() - started
     tables = cast("Mapping[str, Mapping[str, tuple[str, bytes]]]", result["tables"])
+    names = [connection["name"] for connection in tomllib.loads(normalised)["connection"]]
     return Run(
         toml=normalised,
         seed=seed,
@@ -156,6 +175,7 @@ def run_toml(toml: str, file: str, seed: int, pcap: str | None = None) -> Run:
         virtual_ns=cast("int", result["virtual_ns"]),
         segments=cast("int", result["segments"]),
         wall_s=wall_s,
+        own_policies=own.describe(names, made_by) if made_by else (),
         **{name: frame(columns) for name, columns in tables.items()},
     )
 
@@ -176,20 +196,29 @@ def run_many(
 ) -> list[_T]:
     """Run `jobs` on all cores and return what `reduce` makes of each run, in the order of `jobs`.
 
-    The compiled core runs without Python's interpreter lock, so threads suffice. Only what
-    `reduce` returns is kept, which bounds the memory of a large sweep.
+    The compiled core runs without Python's interpreter lock, so threads suffice, but for policies
+    written in Python: those run in processes. Only what `reduce` returns is kept, which bounds the
+    memory of a large sweep; `reduce` itself runs in this process.
 
     Raises:
         ScenarioError: if a scenario is wrong; the other runs are abandoned.
+        InputError: if a policy of the user's own cannot be handed to a process.
+        PolicyError: if one raised an exception.
     """
     results: list[_T | None] = [None] * len(jobs)
     virtual_ns = 0
+    workers = workers or available_cores()
 
-    def work(job: Job) -> tuple[_T, int]:
-        made = run(job.scenario, job.seed)
-        return reduce(job, made), made.virtual_ns
+    with contextlib.ExitStack() as stack:
+        run_job = _run_job
+        if any(own.has_own(job.scenario) for job in jobs):
+            run_job = functools.partial(_run_in_process, _processes(stack, jobs, workers))
 
-    with ThreadPoolExecutor(max_workers=workers or available_cores()) as pool:
+        def work(job: Job) -> tuple[_T, int]:
+            made = run_job(job)
+            return reduce(job, made), made.virtual_ns
+
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=workers))
         indices = {pool.submit(work, job): index for index, job in enumerate(jobs)}
         try:
             for done, future in enumerate(_as_completed(indices), start=1):
@@ -201,6 +230,32 @@ def run_many(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return cast("list[_T]", results)
+
+
+def _run_job(job: Job) -> Run:
+    return run(job.scenario, job.seed)
+
+
+def _processes(
+    stack: contextlib.ExitStack, jobs: Sequence[Job], workers: int
+) -> ProcessPoolExecutor:
+    """Processes for policies that are written in Python, open as long as `stack` is."""
+    for job in jobs:
+        own.require_picklable(job.scenario)
+    # Fresh interpreters: a fork would copy the locks of other threads.
+    fresh = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(max_workers=min(workers, len(jobs)), mp_context=fresh)
+    return stack.enter_context(pool)
+
+
+def _run_in_process(pool: ProcessPoolExecutor, job: Job) -> Run:
+    try:
+        return pool.submit(_run_job, job).result()
+    except BrokenProcessPool as error:
+        raise InputError(
+            "a worker process ended early; every worker imports the script that was started, so "
+            'keep what that does under `if __name__ == "__main__":`'
+        ) from error
 
 
 def _as_completed(futures: Iterable[Future[_T]]) -> Iterable[Future[_T]]:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from anabranch import own, policy
 
 TomlTable = dict[str, Any]
 """A TOML table as plain Python values."""
@@ -191,6 +193,9 @@ class Connection:
 
     Buffers are counted in payload octets at data level, so ``"32KiB"`` is a window of 32768
     octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
+
+    A scheduler, congestion control or path manager is a name, or a class of your own (see
+    `anabranch.policy`).
     """
 
     workload: Bulk | Blocks | Cbr
@@ -201,10 +206,12 @@ class Connection:
     start: str | None = None
     send_buffer: str | None = None
     receive_buffer: str | None = None
-    congestion_control: str | dict[str, str] | None = None
+    congestion_control: (
+        str | dict[str, str] | Callable[[policy.Start], policy.CongestionControl] | None
+    ) = None
     """One for all subflows, or an uncoupled one by name of path."""
-    scheduler: str | Scheduler | None = None
-    path_manager: str | PathManager | None = None
+    scheduler: str | Scheduler | Callable[[], policy.Scheduler] | None = None
+    path_manager: str | PathManager | Callable[[], policy.PathManager] | None = None
     opportunistic_retransmission: bool | None = None
     penalisation: str | None = None
     cwnd_cap: float | None = None
@@ -245,13 +252,19 @@ def toml_keys(kind: type) -> dict[str, str]:
     return {field.name: field.metadata.get("key", field.name) for field in dataclasses.fields(kind)}
 
 
+_WRITTEN = (str, dict, Scheduler, PathManager)
+"""What a policy is in a scenario unless it is the user's own."""
+
+
 def _table(value: Any) -> TomlTable:
     """The dataclass instance `value` as a TOML table, without fields that were left out."""
-    table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks)) else {}
+    table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks, Cbr)) else {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
         if item != field.default:
-            table[field.metadata.get("key", field.name)] = _plain(item)
+            key = field.metadata.get("key", field.name)
+            is_own = field.name in own.KINDS and not isinstance(item, _WRITTEN)
+            table[key] = own.value_of(key, item) if is_own else _plain(item)
     return table
 
 

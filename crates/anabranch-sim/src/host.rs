@@ -320,7 +320,9 @@ fn path_manager(manager: PathManager) -> PathManagerFactory {
 fn most_subflows(connection: &scenario::Connection) -> usize {
     let wanted = match connection.path_manager {
         Policy::BuiltIn(PathManager::Ndiffports { subflows }) => subflows.get() as usize,
-        _ => connection.paths.len(),
+        // What it wants is not known.
+        Policy::Own(_) => PathManager::MOST_SUBFLOWS as usize,
+        Policy::BuiltIn(_) => connection.paths.len(),
     };
     (2 * wanted).clamp(8, PathManager::MOST_SUBFLOWS as usize)
 }

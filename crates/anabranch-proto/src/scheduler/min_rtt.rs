@@ -3,6 +3,7 @@
 
 use super::{Decision, ScheduleContext, Scheduler};
 use crate::policy::Entry;
+use crate::view::{SubflowView, Usability};
 
 /// Lowest round-trip time first.
 ///
@@ -23,11 +24,31 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        let ready = context.eligible().filter(|view| view.can_send());
-        match ready.min_by_key(|view| view.srtt_or_max()) {
-            Some(view) => Decision::Send(view.id),
-            None => Decision::Wait { until: None },
+        // `context.eligible()` in a single pass: this is the default, and asked for every segment.
+        for backup in [false, true] {
+            let mut best: Option<&SubflowView> = None;
+            let mut full = false;
+            for view in context.subflows {
+                if view.usability != Usability::Usable
+                    || view.backup != backup
+                    || context.has_carried(view.id.slot)
+                {
+                    continue;
+                }
+                if !view.can_send() {
+                    full = true;
+                } else if best.is_none_or(|best| view.srtt_or_max() < best.srtt_or_max()) {
+                    best = Some(view);
+                }
+            }
+            if let Some(view) = best {
+                return Decision::Send(view.id);
+            }
+            if full {
+                return Decision::Wait { until: None };
+            }
         }
+        Decision::Wait { until: None }
     }
 }
 
@@ -36,7 +57,7 @@ mod tests {
     use super::*;
     use crate::scheduler::Pending;
     use crate::scheduler::tests::{NEW, context};
-    use crate::view::{SubflowId, SubflowSet, SubflowView, Usability, tests::view};
+    use crate::view::{SubflowId, SubflowSet, tests::view};
     use anabranch_wire::Duration;
 
     fn schedule(subflows: &[SubflowView], pending: Pending) -> Decision {

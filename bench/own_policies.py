@@ -1,0 +1,43 @@
+"""What policies written in Python cost: CPU time of the two-path benchmark, built in and written
+again in Python, in turns. Run by `.venv/bin/python bench/own_policies.py`; quiet machines only.
+"""
+
+import statistics
+import time
+from pathlib import Path
+
+from anabranch import _core, own
+
+ROOT = Path(__file__).parents[1]
+SCENARIO = (ROOT / "bench/scenarios/mptcp-2x100.toml").read_text()
+RUNS = 9
+
+CASES = {
+    "scheduler": ("min_rtt", "my_scheduler.py:LowestRtt"),
+    "congestion_control": ("new_reno", "my_congestion_control.py:NewReno"),
+}
+
+
+def cpu_seconds(toml, made_by):
+    started = time.process_time()
+    digest = _core.run(toml, "bench", 1, None, made_by)["digest"]
+    return time.process_time() - started, digest
+
+
+def compare(kind, name, location):
+    built_in = SCENARIO.replace("[[connection]]", f'[[connection]]\n{kind} = "{name}"')
+    factory = own.load(kind, f"{ROOT}/examples/{location}")
+    named = _core.with_own(built_in, "bench", **{kind: own.name_of(factory)})
+    made_by = [dict.fromkeys(own.KINDS) | {kind: factory}]
+    ratios = []
+    for _ in range(RUNS):
+        theirs, expected = cpu_seconds(built_in, None)
+        ours, digest = cpu_seconds(named, made_by)
+        assert digest == expected, "the two are not the same policy"
+        ratios.append(ours / theirs)
+    print(f"{kind} {name} in Python: {statistics.median(ratios):.2f} times the CPU time")
+
+
+if __name__ == "__main__":
+    for kind, (name, location) in CASES.items():
+        compare(kind, name, location)

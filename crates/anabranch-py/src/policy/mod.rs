@@ -1,0 +1,226 @@
+//! Policies written in Python: what they see (copies, as frozen classes), what they answer, and the
+//! objects that stand for them in the engine.
+//!
+//! A run with such policies keeps the interpreter lock; every call from the engine into Python
+//! goes through [`Own::ask`], which keeps the first error, and calls nothing after it.
+
+mod congestion;
+mod path_manager;
+mod scheduler;
+mod view;
+mod watch;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anabranch_proto::path_manager::PathManager;
+use anabranch_proto::scheduler::Scheduler;
+use anabranch_sim::scenario::{Connection, Policy, Scenario};
+use anabranch_sim::{OwnPolicies, Owner};
+use anabranch_wire::Instant;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+pub(crate) use watch::Watch;
+
+/// What makes policies in Python, for one connection: a dictionary of classes or other callables,
+/// or `None` where the policy is a built-in one.
+#[derive(FromPyObject)]
+pub(crate) struct Factories {
+    #[pyo3(item)]
+    scheduler: Option<Py<PyAny>>,
+    #[pyo3(item)]
+    congestion_control: Option<Py<PyAny>>,
+    #[pyo3(item)]
+    path_manager: Option<Py<PyAny>>,
+}
+
+/// A policy in Python, and for whom it acts.
+#[derive(Debug)]
+struct Own {
+    /// `None` in Python if it could not be made.
+    object: Py<PyAny>,
+    role: Role,
+    watch: Arc<Watch>,
+}
+
+/// Which policy of whom.
+#[derive(Clone, Debug)]
+struct Role {
+    kind: &'static str,
+    /// As the scenario names it.
+    name: String,
+    owner: Owner,
+}
+
+/// A generator of Python's for one policy; made when it is first used.
+struct Rng {
+    seed: u64,
+    made: PyOnceLock<Py<PyAny>>,
+}
+
+/// The policies of all connections of `scenario`, for a run.
+pub(crate) fn own_policies(
+    scenario: &Scenario,
+    factories: Vec<Factories>,
+    watch: &Arc<Watch>,
+) -> Vec<OwnPolicies> {
+    let connections = scenario.connections.iter().zip(factories);
+    connections.map(|(connection, each)| each.into_policies(connection, watch)).collect()
+}
+
+/// Make the classes of this folder part of the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    view::register(module)?;
+    scheduler::register(module)?;
+    congestion::register(module)
+}
+
+impl Factories {
+    fn into_policies(self, connection: &Connection, watch: &Arc<Watch>) -> OwnPolicies {
+        let Factories { scheduler, congestion_control, path_manager } = self;
+        let mut policies = OwnPolicies::default();
+        if let Some(factory) = scheduler {
+            let (name, watch) = (named(&connection.scheduler), watch.clone());
+            policies.scheduler = Some(Arc::new(move |owner| {
+                let role = Role::new("scheduler", &name, owner);
+                Box::new(scheduler::PyScheduler::new(&factory, role, &watch)) as Box<dyn Scheduler>
+            }));
+        }
+        if let Some(factory) = congestion_control {
+            let (name, watch) = (named(&connection.congestion_control), watch.clone());
+            let made = AtomicU32::new(0);
+            policies.congestion_control = Some(Arc::new(move |owner, start| {
+                let role = Role::new("congestion control", &name, owner);
+                let number = made.fetch_add(1, Ordering::Relaxed);
+                Box::new(congestion::PyCongestionControl::new(
+                    &factory, role, number, start, &watch,
+                ))
+            }));
+        }
+        if let Some(factory) = path_manager {
+            let (name, watch) = (named(&connection.path_manager), watch.clone());
+            policies.path_manager = Some(Arc::new(move |owner| {
+                let role = Role::new("path manager", &name, owner);
+                let manager = path_manager::PyPathManager::new(&factory, role, &watch);
+                Box::new(manager) as Box<dyn PathManager>
+            }));
+        }
+        policies
+    }
+}
+
+fn named<T>(policy: &Policy<T>) -> String {
+    policy.own().unwrap_or_default().to_owned()
+}
+
+impl Role {
+    fn new(kind: &'static str, name: &str, owner: &Owner) -> Self {
+        Role { kind, name: name.to_owned(), owner: owner.clone() }
+    }
+}
+
+impl Own {
+    /// The policy that `make` makes; `verbs` are what it must be able to do.
+    fn new(
+        role: Role,
+        watch: &Arc<Watch>,
+        verbs: &[&str],
+        make: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    ) -> Self {
+        let nothing = Python::attach(|py| py.None());
+        let mut own = Own { object: nothing, role, watch: watch.clone() };
+        let made = own.ask_again(|py| {
+            let object = make(py)?;
+            own.check(object.bind(py), verbs)?;
+            Ok(object)
+        });
+        if let Some(object) = made {
+            own.object = object;
+        }
+        own
+    }
+
+    /// A policy made by calling `factory` without arguments.
+    fn made_by(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>, verbs: &[&str]) -> Self {
+        Own::new(role, watch, verbs, |py| factory.call0(py))
+    }
+
+    fn check(&self, object: &Bound<'_, PyAny>, verbs: &[&str]) -> PyResult<()> {
+        for verb in verbs {
+            if !object.hasattr(*verb)? {
+                let (kind, name) = (self.role.kind, &self.role.name);
+                let found = described(object);
+                return Err(PyTypeError::new_err(format!(
+                    "{name} made {found}, which has no {verb}; a {kind} is a class with {}",
+                    verbs.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Call into Python at the time `now`. `None` once something was raised, now or before.
+    fn ask<T>(&self, now: Instant, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
+        self.watch.set_now(now);
+        self.ask_again(call)
+    }
+
+    /// The same, at the time of the call before.
+    fn ask_again<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
+        if self.watch.has_failed() {
+            return None;
+        }
+        Python::attach(|py| {
+            call(py).map_err(|error| self.watch.fail(py, error, Some(&self.role))).ok()
+        })
+    }
+
+    /// A method of the policy, ready to be called.
+    fn method(&self, name: &str) -> Option<Py<PyAny>> {
+        self.ask_again(|py| self.object.getattr(py, name))
+    }
+
+    /// Such a method, if the class defines it by itself rather than inherit it from `base`, where
+    /// it does nothing.
+    fn own_method(&self, base: &str, name: &str) -> Option<Py<PyAny>> {
+        self.ask_again(|py| {
+            let class: Bound<'_, PyType> = self.object.bind(py).get_type();
+            let inherited = py.import("anabranch.policy")?.getattr(base)?.getattr(name)?;
+            match class.getattr_opt(name)? {
+                Some(found) if !found.is(&inherited) => self.object.getattr(py, name).map(Some),
+                _ => Ok(None),
+            }
+        })
+        .flatten()
+    }
+}
+
+impl fmt::Debug for Rng {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rng").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+impl Rng {
+    fn new(role: &Role, component: &str) -> Arc<Self> {
+        Arc::new(Rng { seed: role.owner.stream_seed(component), made: PyOnceLock::new() })
+    }
+
+    /// The `random.Random` with this seed.
+    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let make =
+            || py.import("random")?.getattr("Random")?.call1((self.seed,)).map(Bound::unbind);
+        self.made.get_or_try_init(py, make).map(|made| made.clone_ref(py))
+    }
+}
+
+/// A value as an error message shows it: `3 (int)`.
+fn described(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr().map_or_else(|_| "something".to_owned(), |repr| repr.to_string());
+    let class = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    format!("{text} ({class})")
+}

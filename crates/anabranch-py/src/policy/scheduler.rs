@@ -1,0 +1,268 @@
+//! Schedulers in Python.
+
+use std::sync::Arc;
+
+use anabranch_proto::scheduler::{Decision, Pending, ScheduleContext, Scheduler};
+use anabranch_proto::view::{SubflowId, SubflowSet, SubflowView};
+use anabranch_wire::Instant;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyFrozenSet, PyTuple};
+
+use super::view::{self, PySubflowId, PySubflowView, subflow_id};
+use super::{Own, Rng, Role, Watch, described};
+
+/// Data that was never sent.
+#[pyclass(frozen, eq, get_all, module = "anabranch.policy")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NewData {
+    octets: u64,
+}
+
+/// Data that was sent, and must go out again on another subflow.
+#[pyclass(frozen, eq, module = "anabranch.policy")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reinjection(SubflowSet);
+
+/// All that a scheduler may look at.
+#[pyclass(frozen, module = "anabranch.policy", name = "ScheduleContext")]
+struct PyScheduleContext {
+    now: Instant,
+    pending: Pending,
+    views: Vec<SubflowView>,
+    subflows: PyOnceLock<Py<PyTuple>>,
+    #[pyo3(get)]
+    window_room: u64,
+    #[pyo3(get)]
+    window: u64,
+    #[pyo3(get)]
+    blocked: u64,
+    rng: Arc<Rng>,
+}
+
+/// Send the next segment on this subflow.
+#[pyclass(frozen, eq, module = "anabranch.policy")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Send(SubflowId);
+
+/// Send it on all of these.
+#[pyclass(frozen, eq, module = "anabranch.policy")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Duplicate(SubflowSet);
+
+/// Send nothing now.
+#[pyclass(frozen, eq, get_all, module = "anabranch.policy")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wait {
+    until_ns: Option<u64>,
+}
+
+/// Stands for a scheduler in Python.
+#[derive(Debug)]
+pub(super) struct PyScheduler {
+    own: Own,
+    schedule: Option<Py<PyAny>>,
+    on_sent: Option<Py<PyAny>>,
+    rng: Arc<Rng>,
+}
+
+impl PyScheduler {
+    pub(super) fn new(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>) -> Self {
+        let rng = Rng::new(&role, "scheduler");
+        let own = Own::made_by(factory, role, watch, &["schedule"]);
+        let (schedule, on_sent) = (own.method("schedule"), own.own_method("Scheduler", "on_sent"));
+        PyScheduler { own, schedule, on_sent, rng }
+    }
+
+    fn context(&self, context: &ScheduleContext<'_>) -> PyScheduleContext {
+        PyScheduleContext {
+            now: context.now,
+            pending: context.pending,
+            views: context.subflows.to_vec(),
+            subflows: PyOnceLock::new(),
+            window_room: context.window_room,
+            window: context.window,
+            blocked: context.blocked,
+            rng: self.rng.clone(),
+        }
+    }
+}
+
+impl Scheduler for PyScheduler {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let asked = self.own.ask(context.now, |py| {
+            let Some(schedule) = &self.schedule else { return Ok(Decision::Wait { until: None }) };
+            decision(schedule.call1(py, (self.context(context),))?.bind(py))
+        });
+        asked.unwrap_or(Decision::Wait { until: None })
+    }
+
+    fn on_sent(&mut self, subflow: SubflowId, octets: u64) {
+        if let Some(on_sent) = &self.on_sent {
+            self.own.ask_again(|py| on_sent.call1(py, (PySubflowId(subflow), octets)).map(drop));
+        }
+    }
+}
+
+fn decision(answer: &Bound<'_, PyAny>) -> PyResult<Decision> {
+    if let Ok(send) = answer.cast::<Send>() {
+        return Ok(Decision::Send(send.get().0));
+    }
+    if let Ok(wait) = answer.cast::<Wait>() {
+        let until = wait.get().until_ns.map(Instant::from_nanos);
+        return Ok(Decision::Wait { until });
+    }
+    if let Ok(duplicate) = answer.cast::<Duplicate>() {
+        return Ok(Decision::Duplicate(duplicate.get().0));
+    }
+    Err(PyTypeError::new_err(format!(
+        "schedule() returned {}; return Send(subflow), Duplicate(subflows) or Wait(until_ns=None)",
+        described(answer)
+    )))
+}
+
+#[pymethods]
+impl PyScheduleContext {
+    #[getter]
+    fn now_ns(&self) -> u64 {
+        self.now.as_nanos()
+    }
+
+    #[getter]
+    fn pending<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self.pending {
+            Pending::NewData { octets } => Bound::new(py, NewData { octets })?.into_any(),
+            Pending::Reinjection { already_on } => {
+                Bound::new(py, Reinjection(already_on))?.into_any()
+            }
+        })
+    }
+
+    #[getter]
+    fn subflows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let tuple = || view::tuple(py, &self.views).map(Bound::unbind);
+        Ok(self.subflows.get_or_try_init(py, tuple)?.bind(py).clone())
+    }
+
+    #[getter]
+    fn rng(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.rng.get(py)
+    }
+
+    fn candidates(&self) -> Vec<PySubflowView> {
+        self.as_engine().candidates().copied().map(PySubflowView).collect()
+    }
+
+    fn eligible(&self) -> Vec<PySubflowView> {
+        self.as_engine().eligible().copied().map(PySubflowView).collect()
+    }
+
+    fn fastest(&self) -> Option<PySubflowView> {
+        self.as_engine().fastest().copied().map(PySubflowView)
+    }
+
+    fn has_carried(&self, subflow: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.as_engine().has_carried(subflow_id(subflow)?.slot))
+    }
+}
+
+impl PyScheduleContext {
+    fn as_engine(&self) -> ScheduleContext<'_> {
+        ScheduleContext {
+            now: self.now,
+            pending: self.pending,
+            subflows: &self.views,
+            window_room: self.window_room,
+            window: self.window,
+            blocked: self.blocked,
+        }
+    }
+}
+
+#[pymethods]
+impl NewData {
+    fn __repr__(&self) -> String {
+        format!("NewData(octets={})", self.octets)
+    }
+}
+
+#[pymethods]
+impl Reinjection {
+    #[getter]
+    fn already_on<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.0.slots())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Reinjection(already_on={})", slots(self.0))
+    }
+}
+
+#[pymethods]
+impl Send {
+    #[new]
+    fn new(subflow: &Bound<'_, PyAny>) -> PyResult<Self> {
+        subflow_id(subflow).map(Send)
+    }
+
+    #[getter]
+    fn subflow(&self) -> PySubflowId {
+        PySubflowId(self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Send({})", PySubflowId(self.0).__repr__())
+    }
+}
+
+#[pymethods]
+impl Duplicate {
+    #[new]
+    fn new(subflows: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut set = SubflowSet::EMPTY;
+        for subflow in subflows.try_iter()? {
+            set.insert(subflow_id(&subflow?)?.slot);
+        }
+        Ok(Duplicate(set))
+    }
+
+    #[getter]
+    fn slots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.0.slots())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Duplicate(slots={})", slots(self.0))
+    }
+}
+
+#[pymethods]
+impl Wait {
+    #[new]
+    #[pyo3(signature = (until_ns=None))]
+    fn new(until_ns: Option<u64>) -> Self {
+        Wait { until_ns }
+    }
+
+    fn __repr__(&self) -> String {
+        match self.until_ns {
+            Some(until_ns) => format!("Wait(until_ns={until_ns})"),
+            None => "Wait()".to_owned(),
+        }
+    }
+}
+
+fn slots(set: SubflowSet) -> String {
+    let slots: Vec<String> = set.slots().map(|slot| slot.to_string()).collect();
+    format!("{{{}}}", slots.join(", "))
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<NewData>()?;
+    module.add_class::<Reinjection>()?;
+    module.add_class::<PyScheduleContext>()?;
+    module.add_class::<Send>()?;
+    module.add_class::<Duplicate>()?;
+    module.add_class::<Wait>()
+}

@@ -1,0 +1,196 @@
+//! Subflows as a policy in Python sees them.
+
+use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowSet, SubflowView, Usability};
+use anabranch_wire::Duration;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use super::described;
+
+/// Names a subflow of a connection.
+#[pyclass(frozen, eq, hash, module = "anabranch.policy", name = "SubflowId")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PySubflowId(pub(super) SubflowId);
+
+#[pymethods]
+impl PySubflowId {
+    #[new]
+    #[pyo3(signature = (slot, generation=0))]
+    fn new(slot: u8, generation: u32) -> PyResult<Self> {
+        if usize::from(slot) >= SubflowSet::CAPACITY {
+            let most = SubflowSet::CAPACITY - 1;
+            return Err(PyValueError::new_err(format!("slot {slot}: must be at most {most}")));
+        }
+        Ok(PySubflowId(SubflowId { slot, generation }))
+    }
+
+    #[getter]
+    fn slot(&self) -> u8 {
+        self.0.slot
+    }
+
+    #[getter]
+    fn generation(&self) -> u32 {
+        self.0.generation
+    }
+
+    pub(super) fn __repr__(&self) -> String {
+        format!("SubflowId(slot={}, generation={})", self.0.slot, self.0.generation)
+    }
+}
+
+/// The state of one subflow: a copy.
+#[pyclass(frozen, eq, module = "anabranch.policy", name = "SubflowView")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PySubflowView(pub(super) SubflowView);
+
+#[pymethods]
+impl PySubflowView {
+    #[getter]
+    fn id(&self) -> PySubflowId {
+        PySubflowId(self.0.id)
+    }
+
+    #[getter]
+    fn local_address_id(&self) -> u8 {
+        self.0.local_address_id
+    }
+
+    #[getter]
+    fn remote_address_id(&self) -> u8 {
+        self.0.remote_address_id
+    }
+
+    #[getter]
+    fn usability<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
+        match self.0.usability {
+            Usability::Usable => intern!(py, "usable"),
+            Usability::PotentiallyFailed => intern!(py, "potentially_failed"),
+            Usability::Opening => intern!(py, "opening"),
+            Usability::Closed => intern!(py, "closed"),
+        }
+    }
+
+    #[getter]
+    fn backup(&self) -> bool {
+        self.0.backup
+    }
+
+    #[getter]
+    fn phase<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
+        match self.0.phase {
+            Phase::Open => intern!(py, "open"),
+            Phase::Recovery => intern!(py, "recovery"),
+            Phase::Loss => intern!(py, "loss"),
+        }
+    }
+
+    #[getter]
+    fn mss(&self) -> u32 {
+        self.0.mss
+    }
+
+    #[getter]
+    fn cwnd(&self) -> u64 {
+        self.0.cwnd
+    }
+
+    #[getter]
+    fn ssthresh(&self) -> u64 {
+        self.0.ssthresh
+    }
+
+    #[getter]
+    fn bytes_in_flight(&self) -> u64 {
+        self.0.bytes_in_flight
+    }
+
+    #[getter]
+    fn room(&self) -> u64 {
+        self.0.room
+    }
+
+    #[getter]
+    fn srtt_ns(&self) -> Option<u64> {
+        self.0.srtt.map(Duration::as_nanos)
+    }
+
+    #[getter]
+    fn rttvar_ns(&self) -> u64 {
+        self.0.rttvar.as_nanos()
+    }
+
+    #[getter]
+    fn min_rtt_ns(&self) -> Option<u64> {
+        known(self.0.min_rtt)
+    }
+
+    #[getter]
+    fn min_srtt_ns(&self) -> Option<u64> {
+        known(self.0.min_srtt)
+    }
+
+    #[getter]
+    fn receive_rtt_ns(&self) -> Option<u64> {
+        self.0.receive_rtt.map(Duration::as_nanos)
+    }
+
+    #[getter]
+    fn loss_interval(&self) -> u64 {
+        self.0.loss_interval
+    }
+
+    #[getter]
+    fn bottleneck<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self.0.bottleneck {
+            Bottleneck::Unknown => intern!(py, "unknown").clone().into_any(),
+            Bottleneck::None => intern!(py, "none").clone().into_any(),
+            Bottleneck::Shared(number) => number.into_pyobject(py)?.into_any(),
+        })
+    }
+
+    fn can_send(&self) -> bool {
+        self.0.can_send()
+    }
+
+    fn srtt_or_max_ns(&self) -> u64 {
+        self.0.srtt_or_max().as_nanos()
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.0.in_slow_start()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// A shortest time that is known once something was measured.
+fn known(time: Duration) -> Option<u64> {
+    (time != Duration::MAX).then_some(time.as_nanos())
+}
+
+/// The views as a tuple.
+pub(super) fn tuple<'py>(py: Python<'py>, views: &[SubflowView]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, views.iter().map(|view| PySubflowView(*view)))
+}
+
+/// The subflow that `value` names, by its view or its identifier.
+pub(super) fn subflow_id(value: &Bound<'_, PyAny>) -> PyResult<SubflowId> {
+    if let Ok(view) = value.cast::<PySubflowView>() {
+        return Ok(view.get().0.id);
+    }
+    if let Ok(id) = value.cast::<PySubflowId>() {
+        return Ok(id.get().0);
+    }
+    let found = described(value);
+    Err(PyTypeError::new_err(format!("{found}: name a subflow by its SubflowView or SubflowId")))
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySubflowId>()?;
+    module.add_class::<PySubflowView>()
+}

@@ -1,0 +1,91 @@
+"""A congestion control of one's own: NewReno (RFC 5681, RFC 6582), as the built-in `new_reno`.
+
+.venv/bin/anabranch run examples/wifi_3g.toml \
+    --congestion-control examples/my_congestion_control.py:NewReno
+"""
+
+from anabranch.policy import (
+    UNLIMITED,
+    AckSample,
+    CongestionControl,
+    CongestionEvent,
+    ExternalReduction,
+    Idle,
+    MssChanged,
+    Recovery,
+    Start,
+    SubflowView,
+    Timeout,
+    Undo,
+)
+
+
+class NewReno(CongestionControl):
+    """Grows by a segment in each window and halves on loss; the window moves in whole segments."""
+
+    def __init__(self, start: Start) -> None:
+        self.mss = start.mss
+        self.initial_window = start.initial_window
+        self.cwnd = start.initial_window
+        self.ssthresh = UNLIMITED
+        self.credit = 0.0  # growth not yet worth a segment, in octets
+        self.before: tuple[int, int] | None = None  # the last reduction
+
+    def on_ack(self, sample: AckSample, me: int, peers: tuple[SubflowView, ...]) -> None:
+        """Slow start up to the threshold, and congestion avoidance with what is left."""
+        if not sample.cwnd_limited:
+            return
+        in_slow_start = min(sample.acked, max(self.ssthresh - self.cwnd, 0))
+        self.cwnd += in_slow_start
+        self.credit += (sample.acked - in_slow_start) * self.mss / self.cwnd
+        while self.credit >= self.mss:
+            self.credit -= self.mss
+            self.cwnd += self.mss
+
+    def on_congestion_event(
+        self, event: CongestionEvent, me: int, peers: tuple[SubflowView, ...]
+    ) -> None:
+        """Half of what was outstanding is left after a loss. RFC 5681 §3.1."""
+        match event:
+            case Recovery(flight_size=flight_size):
+                self.reduce(flight_size)
+                self.cwnd = self.ssthresh
+            case Timeout(flight_size=flight_size, first=first):
+                if first:
+                    self.reduce(flight_size)
+                self.cwnd = self.mss
+                self.credit = 0.0
+            case Undo():
+                if self.before is not None:
+                    cwnd, self.ssthresh = self.before
+                    self.cwnd = max(self.cwnd, cwnd)
+                    self.before = None
+            case Idle(idle_ns=idle_ns, rto_ns=rto_ns):
+                # Halve for each timeout that passed, down to the initial window. RFC 2861 §3.2.
+                restart = min(self.initial_window, self.cwnd)
+                self.ssthresh = max(self.ssthresh, self.cwnd // 4 * 3)
+                self.cwnd = max(self.cwnd >> min(idle_ns // max(rto_ns, 1), 63), restart)
+            case MssChanged(mss=mss):
+                self.initial_window = self.initial_window // self.mss * mss
+                self.cwnd = max(self.cwnd // self.mss, 1) * mss
+                self.mss = mss
+
+    def on_external_reduction(self, reduction: ExternalReduction) -> None:
+        """Halve the window, and the threshold too unless slow start is to go on."""
+        in_slow_start = self.cwnd < self.ssthresh
+        self.cwnd = max(self.whole_segments(self.cwnd // 2), self.mss)
+        if reduction == "halve_both":
+            self.ssthresh = max(self.cwnd, 2 * self.mss)
+        elif not in_slow_start:
+            self.ssthresh = max(self.whole_segments(self.ssthresh // 2), 2 * self.mss)
+        self.credit = 0.0
+
+    def reduce(self, flight_size: int) -> None:
+        """Lower the threshold to half of what was outstanding."""
+        self.before = (self.cwnd, self.ssthresh)
+        self.ssthresh = max(self.whole_segments(flight_size // 2), 2 * self.mss)
+        self.credit = 0.0
+
+    def whole_segments(self, octets: int) -> int:
+        """Rounded down."""
+        return octets - octets % self.mss

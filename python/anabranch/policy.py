@@ -1,0 +1,337 @@
+"""Policies of your own: schedulers, congestion controls and path managers written in Python.
+
+A policy is a class. A scenario takes the class (or anything that makes one when it is called), and
+every end of every connection gets an object of its own, every subflow in the case of a congestion
+control::
+
+    class LowestRtt(Scheduler):
+        def schedule(self, ctx: ScheduleContext) -> Decision:
+            ready = [subflow for subflow in ctx.eligible() if subflow.can_send()]
+            if not ready:
+                return Wait()
+            return Send(min(ready, key=lambda subflow: subflow.srtt_or_max_ns()))
+
+
+    Connection(scheduler=LowestRtt, workload=Bulk())
+
+Names and meanings are those of the engine's own policies in Rust. What a policy sees are copies.
+Times are integers in nanoseconds of virtual time and end in ``_ns``; sizes are octets. An
+exception ends the run, which then raises `anabranch.PolicyError` from it.
+
+A run stays a pure function of version, scenario, policies and seed as long as policies draw random
+numbers from the `rng` that they are handed, and do not look at clocks, at the environment, or at
+what other runs left behind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from random import Random
+from typing import Literal
+
+from anabranch._core import (
+    AckSample,
+    Duplicate,
+    NewData,
+    Reinjection,
+    ScheduleContext,
+    Send,
+    Start,
+    SubflowId,
+    SubflowView,
+    Wait,
+)
+
+__all__ = [
+    "UNLIMITED",
+    "AckSample",
+    "AddressChanged",
+    "Close",
+    "CongestionControl",
+    "CongestionEvent",
+    "Decision",
+    "Duplicate",
+    "Endpoint",
+    "Established",
+    "ExternalReduction",
+    "Idle",
+    "LocalAddress",
+    "MssChanged",
+    "NewData",
+    "Open",
+    "PathAction",
+    "PathContext",
+    "PathEvent",
+    "PathManager",
+    "Pending",
+    "Probe",
+    "Recovery",
+    "Reinjection",
+    "ScheduleContext",
+    "Scheduler",
+    "Send",
+    "SetPriority",
+    "Start",
+    "SubflowClosed",
+    "SubflowEstablished",
+    "SubflowId",
+    "SubflowTimeout",
+    "SubflowView",
+    "Timeout",
+    "Undo",
+    "Wait",
+]
+
+UNLIMITED = 2**64 - 1
+"""The slow-start threshold before the first loss."""
+
+# ---- schedulers -----------------------------------------------------------------------------
+
+Pending = NewData | Reinjection
+"""What is to be sent."""
+
+Decision = Send | Duplicate | Wait
+"""What a scheduler wants."""
+
+
+class Scheduler(ABC):
+    """Chooses the subflow that carries the next data; one object for each end of a connection."""
+
+    @abstractmethod
+    def schedule(self, ctx: ScheduleContext) -> Decision:
+        """Choose for the next segment; called again for each segment.
+
+        What is chosen is not always sent: the shared window or Nagle's algorithm may forbid it. A
+        decision that cannot be carried out, such as to send on a subflow without room, sends
+        nothing and is counted as a bad one.
+        """
+
+    def on_sent(self, subflow: SubflowId, octets: int) -> None:  # noqa: B027
+        """`octets` of new data were mapped to `subflow`."""
+
+
+# ---- congestion control ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Loss was detected by acknowledgements: fast recovery begins. RFC 5681 §3.2."""
+
+    now_ns: int
+    flight_size: int
+    """Octets sent and not cumulatively acknowledged."""
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """The retransmission timer expired. RFC 5681 §3.1."""
+
+    now_ns: int
+    flight_size: int
+    """Octets outstanding before the timeout."""
+    first: bool
+    """The first of a series for the same data: only that one lowers the threshold."""
+
+
+@dataclass(frozen=True)
+class Undo:
+    """The last reduction was not needed: nothing had been lost. RFC 4015."""
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Nothing was sent for longer than the retransmission timeout. RFC 5681 §4.1."""
+
+    idle_ns: int
+    rto_ns: int
+
+
+@dataclass(frozen=True)
+class MssChanged:
+    """The segment size changed."""
+
+    mss: int
+
+
+CongestionEvent = Recovery | Timeout | Undo | Idle | MssChanged
+"""Something that moves the window other than an acknowledgement."""
+
+ExternalReduction = Literal["halve_both", "halve_keep_slow_start"]
+"""How a remedy wants the window reduced: in the form of NSDI 2012, or of CoNEXT 2013."""
+
+
+class CongestionControl(ABC):
+    """Owns the congestion window of one subflow; made with a `Start` for each subflow.
+
+    The engine reads `cwnd` and `ssthresh` after every call. In the calls, `peers` are the views of
+    all subflows of the connection and `me` is the index of this one, whose view is older than the
+    event.
+    """
+
+    cwnd: int
+    """Congestion window in octets; one segment at least."""
+    ssthresh: int
+    """Slow-start threshold in octets; `UNLIMITED` before the first loss."""
+
+    @abstractmethod
+    def on_ack(self, sample: AckSample, me: int, peers: tuple[SubflowView, ...]) -> None:
+        """New data was acknowledged outside of recovery."""
+
+    @abstractmethod
+    def on_congestion_event(
+        self, event: CongestionEvent, me: int, peers: tuple[SubflowView, ...]
+    ) -> None:
+        """Loss, a timeout, an undo, idleness, or another segment size."""
+
+    @abstractmethod
+    def on_external_reduction(self, reduction: ExternalReduction) -> None:
+        """A remedy asks for a smaller window."""
+
+
+# ---- path managers --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LocalAddress:
+    """An address of this host; identifier 0 is the one that the connection was opened from."""
+
+    id: int
+    address: IPv4Address | IPv6Address
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An address and a TCP port."""
+
+    address: IPv4Address | IPv6Address
+    port: int
+
+
+@dataclass(frozen=True)
+class Established:
+    """The connection can carry further subflows."""
+
+    initiator: bool
+    """Did this host open the connection?"""
+    local: tuple[LocalAddress, ...]
+    """This host's addresses."""
+    remote: Endpoint
+    """The peer's address and port, identifier 0."""
+
+
+@dataclass(frozen=True)
+class SubflowEstablished:
+    """A further subflow can carry data."""
+
+    id: SubflowId
+
+
+@dataclass(frozen=True)
+class SubflowTimeout:
+    """The retransmission timer of a subflow expired."""
+
+    id: SubflowId
+    in_a_row: int
+    """How often since anything was acknowledged, from 1."""
+
+
+@dataclass(frozen=True)
+class SubflowClosed:
+    """A subflow has ended, or could not be opened."""
+
+    id: SubflowId | None
+    """`None` if it never came to exist."""
+    local_address_id: int
+    remote: Endpoint
+
+
+@dataclass(frozen=True)
+class AddressChanged:
+    """The interface with a local address went down, or came back up."""
+
+    local_address_id: int
+    usable: bool
+
+
+PathEvent = Established | SubflowEstablished | SubflowTimeout | SubflowClosed | AddressChanged
+"""What a path manager is told."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """Open a subflow; what becomes of it is told by an event."""
+
+    local: LocalAddress
+    remote: Endpoint
+    remote_address_id: int = 0
+    backup: bool = False
+    """Ask for it to be a backup. RFC 8684 §3.3.8."""
+
+
+@dataclass(frozen=True)
+class Close:
+    """Close a subflow."""
+
+    subflow: SubflowId
+    reset: bool = False
+    """Reset it, because the path is of no use any more, rather than finish in order."""
+
+
+@dataclass(frozen=True)
+class SetPriority:
+    """Make a subflow a backup, or a regular one."""
+
+    subflow: SubflowId
+    backup: bool
+    signalled: bool = True
+    """Have the peer do likewise, by MP_PRIO; otherwise only what this host sends is concerned."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Send copies of the newest data under way on a subflow; nothing depends on them."""
+
+    subflow: SubflowId
+    count: int
+    """Segments; fewer if less data is under way."""
+    octets: int
+    """Payload octets of each."""
+
+
+PathAction = Open | Close | SetPriority | Probe
+"""What a path manager wants."""
+
+
+@dataclass(frozen=True)
+class PathContext:
+    """All that a path manager may look at."""
+
+    now_ns: int
+    subflows: tuple[SubflowView, ...]
+    """The connection's subflows; includes closed slots."""
+    rng: Random
+    """This path manager's own, seeded by the run."""
+
+
+class PathManager(ABC):
+    """Decides which subflows exist; one object for each end of a connection.
+
+    After each call the engine polls actions until `None`, and then the deadline.
+    """
+
+    @abstractmethod
+    def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
+        """Something changed."""
+
+    def handle_timeout(self, ctx: PathContext) -> None:  # noqa: B027
+        """The deadline of `poll_timeout` has passed."""
+
+    @abstractmethod
+    def poll_action(self) -> PathAction | None:
+        """The next thing to do."""
+
+    def poll_timeout(self) -> int | None:
+        """When to call `handle_timeout`, in ns of virtual time."""
+        return None
