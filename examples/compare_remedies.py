@@ -26,7 +26,7 @@ def scenario(name: str) -> anabranch.Scenario:
         send_buffer="200KiB",
         receive_buffer="200KiB",
         workload=anabranch.Blocks(block_size="8KiB"),
-        **REMEDIES[name],
+        remedies=REMEDIES[name],
     )
     return anabranch.Scenario(
         name=name, duration="65s", warm_up="5s", paths=PATHS, connections=(connection,)

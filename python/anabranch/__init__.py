@@ -19,7 +19,7 @@ from anabranch.scenario import (
     Queue,
     Reverse,
     Scenario,
-    Scheduler,
+    SharedBottleneckDetection,
 )
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
-    "Scheduler",
+    "SharedBottleneckDetection",
     "__version__",
     "run",
     "run_many",

@@ -127,14 +127,6 @@ class Blocks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MptBm:
-    """Bufferbloat mitigation of Ferlin et al., IWQoS 2014."""
-
-    lambda_: float | None = dataclasses.field(default=None, metadata={"key": "lambda"})
-    theta: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class SharedBottleneckDetection:
     """RFC 8382: find out which subflows share bottlenecks, and couple only those."""
 
@@ -154,48 +146,17 @@ class Cbr:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scheduler:
-    """A scheduler with parameters; one without is written as its name alone."""
-
-    kind: str
-    num_segments: int | None = None
-    """``"round_robin"``: segments in a row on one subflow."""
-    cwnd_limited: bool | None = None
-    """``"round_robin"``: pass over subflows with a full congestion window?"""
-    rule: str | None = None
-    """``"blest"``: ``"linux"`` or ``"paper"``."""
-    step: float | None = None
-    """``"blest"`` with the paper's rule: step of the correction."""
-    beta: float | None = None
-    """``"ecf"``: hysteresis."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PathManager:
-    """A path manager with parameters; one without is written as its name alone."""
-
-    kind: str
-    subflows: int | None = None
-    """``"ndiffports"``: how many in all."""
-    regular: str | None = None
-    """``"backup"``: the path that is no backup."""
-    threshold: float | None = None
-    """``"drepas"``: throughput relative to the best path's from which on a path is used."""
-    period: str | None = None
-    """``"drepas"``: shortest time between two scores."""
-    hysteresis: int | None = None
-    """``"drepas"``: scores in a row that change what a path is used for."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Connection:
     """A connection that the client opens over the first of `paths`.
 
     Buffers are counted in payload octets at data level, so ``"32KiB"`` is a window of 32768
     octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
 
-    A scheduler, congestion control or path manager is a name, or a class of your own (see
-    `anabranch.policy`).
+    A scheduler or path manager is a name, a table such as ``{"kind": "ecf", "beta": 0.5}``, or a
+    class of your own (see `anabranch.policy`); a congestion control a name, a table of uncoupled
+    ones by path, or a class of your own. `remedies` holds those that are switched on, such as
+    ``{"opportunistic_retransmission": True, "penalisation": "conext13"}``. ``anabranch policies``
+    lists all names and parameters.
     """
 
     workload: Bulk | Blocks | Cbr
@@ -209,15 +170,10 @@ class Connection:
     congestion_control: (
         str | dict[str, str] | Callable[[policy.Start], policy.CongestionControl] | None
     ) = None
-    """One for all subflows, or an uncoupled one by name of path."""
-    scheduler: str | Scheduler | Callable[[], policy.Scheduler] | None = None
-    path_manager: str | PathManager | Callable[[], policy.PathManager] | None = None
-    opportunistic_retransmission: bool | None = None
-    penalisation: str | None = None
-    cwnd_cap: float | None = None
-    mpt_bm: MptBm | None = None
+    scheduler: str | TomlTable | Callable[[], policy.Scheduler] | None = None
+    path_manager: str | TomlTable | Callable[[], policy.PathManager] | None = None
+    remedies: TomlTable | None = None
     shared_bottleneck_detection: SharedBottleneckDetection | None = None
-    buffer_autotuning: bool | None = None
     profile: str | None = None
     nagle: bool | None = None
     hystart: bool | None = None
@@ -252,7 +208,7 @@ def toml_keys(kind: type) -> dict[str, str]:
     return {field.name: field.metadata.get("key", field.name) for field in dataclasses.fields(kind)}
 
 
-_WRITTEN = (str, dict, Scheduler, PathManager)
+_WRITTEN = (str, dict)
 """What a policy is in a scenario unless it is the user's own."""
 
 

@@ -35,8 +35,7 @@ jitter_model = "reordering"
 send_buffer = "200KiB"
 receive_buffer = "200KiB"
 congestion_control = "cubic"
-opportunistic_retransmission = true
-penalisation = "conext13"
+remedies = { opportunistic_retransmission = true, penalisation = "conext13" }
 workload = { kind = "blocks" }
 """
 

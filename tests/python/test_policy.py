@@ -46,8 +46,7 @@ def lossy(**changes: Any) -> anabranch.Scenario:
     wifi = dataclasses.replace(WIFI, loss="0.5%", changes=away)
     three_g = dataclasses.replace(THREE_G, loss="0.1%", jitter_model="reordering")
     settings = {
-        "opportunistic_retransmission": True,
-        "penalisation": "conext13",
+        "remedies": {"opportunistic_retransmission": True, "penalisation": "conext13"},
         "workload": anabranch.Bulk(),
     }
     base = scenario("12s", **(settings | changes))
@@ -93,7 +92,7 @@ def test_the_examples_do_so_in_the_form_of_nsdi12_and_with_pauses(
     kind: str, built_in: str, factory: own.Factory
 ) -> None:
     pauses = anabranch.Cbr(rate="100kbit/s", block_size="64KiB")
-    for other in ({"workload": pauses}, {"penalisation": "nsdi12"}):
+    for other in ({"workload": pauses}, {"remedies": {"penalisation": "nsdi12"}}):
         ours = anabranch.run(lossy(**other, **{kind: factory}))
         assert ours.digest == anabranch.run(lossy(**other, **{kind: built_in})).digest
 

@@ -20,7 +20,7 @@ from anabranch.scenario import (
     Queue,
     Reverse,
     Scenario,
-    Scheduler,
+    SharedBottleneckDetection,
     toml_keys,
 )
 from conftest import THREE_G, WIFI, scenario
@@ -33,7 +33,7 @@ def table(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, Scheduler]
+    "kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, SharedBottleneckDetection],
 )
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)
@@ -78,8 +78,7 @@ def full() -> Scenario:
         congestion_control="new_reno",
         scheduler="min_rtt",
         path_manager="initial_only",
-        opportunistic_retransmission=True,
-        penalisation="nsdi12",
+        remedies={"cwnd_cap": {"cap_factor": 2.5}},
         profile="rfc",
         nagle=False,
         hystart=True,

@@ -32,8 +32,7 @@ limit = "334packets"
 [[connection]]
 send_buffer = "100KiB"
 receive_buffer = "100KiB"
-opportunistic_retransmission = true
-penalisation = "conext13"
+remedies = { opportunistic_retransmission = true, penalisation = "conext13" }
 workload = { kind = "bulk", size = "1MB" }
 """
 

@@ -38,7 +38,7 @@ limit = "334packets"
 jitter = "50ms"
 [[connection]]
 scheduler = "min_rtt"
-opportunistic_retransmission = true
+remedies = { opportunistic_retransmission = true }
 receive_buffer = "200KiB"
 workload = { kind = "bulk" }
 "#;

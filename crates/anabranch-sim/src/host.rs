@@ -2,29 +2,17 @@
 
 use anabranch_net::StateChange;
 use anabranch_net::rng::stream_seed;
-use anabranch_proto::config::{
-    CongestionControlFactory, ConnectionConfig, PathManagerFactory, Profile, Protocol,
-    SchedulerFactory,
-};
-use anabranch_proto::path_manager::{
-    Backup, DRePaS, DRePaSConfig, FullMesh, InitialOnly, NDiffPorts, SinglePath,
-};
-use anabranch_proto::remedy::{
-    BufferAutotuning, CwndCap, MptBm, OpportunisticRetransmission, Penalisation, PenalisationForm,
-    Remedy,
-};
-use anabranch_proto::scheduler::{Blest, BlestRule, Ecf, MinRtt, Redundant, RoundRobin};
-use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats, congestion};
+use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Profile, Protocol};
+use anabranch_proto::congestion::{Make, Start};
+use anabranch_proto::view::SubflowSet;
+use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats};
 use anabranch_wire::{Endpoint as Address, Instant, Piece};
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::own_policies::{OwnPolicies, Owner};
-use crate::scenario::{
-    self, CongestionControl, CongestionControlName, Direction, PathManager, Policy, Scheduler,
-    Workload,
-};
+use crate::scenario::{self, CongestionControl, Direction, Policy, Workload};
 use crate::topology::{self, Side};
 use crate::workload::{Blocks, Bulk, Cbr, Sender, Sink, Socket};
 
@@ -278,7 +266,7 @@ fn config(
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
         local_addresses,
-        max_subflows: most_subflows(connection),
+        max_subflows: SubflowSet::CAPACITY,
         congestion_control: match &connection.congestion_control {
             Policy::BuiltIn(each) => congestion_control(connection, each),
             Policy::Own(_) => policies.congestion_control_factory(owner),
@@ -286,45 +274,26 @@ fn config(
         shared_bottleneck_detection: connection
             .shared_bottleneck_detection
             .map(|sbd| sbd.loss_threshold.as_f64()),
-        scheduler: match connection.scheduler {
-            Policy::BuiltIn(built_in) => scheduler(built_in),
+        scheduler: match &connection.scheduler {
+            Policy::BuiltIn(chosen) => {
+                let chosen = chosen.clone();
+                Arc::new(move || (chosen.entry.make)(&chosen.values))
+            }
             Policy::Own(_) => policies.scheduler_factory(owner),
         },
-        remedies: remedies(connection),
-        path_manager: match connection.path_manager {
-            Policy::BuiltIn(manager) => path_manager(manager),
+        remedies: {
+            let chosen = connection.remedies.clone();
+            Arc::new(move || chosen.iter().map(|each| (each.entry.make)(&each.values)).collect())
+        },
+        path_manager: match &connection.path_manager {
+            Policy::BuiltIn(chosen) => {
+                let chosen = chosen.clone();
+                Arc::new(move || (chosen.entry.make)(&chosen.values))
+            }
             Policy::Own(_) => policies.path_manager_factory(owner),
         },
         ..ConnectionConfig::default()
     }
-}
-
-fn path_manager(manager: PathManager) -> PathManagerFactory {
-    match manager {
-        PathManager::FullMesh => Arc::new(|| Box::new(FullMesh::default())),
-        PathManager::InitialOnly => Arc::new(|| Box::new(InitialOnly)),
-        PathManager::Ndiffports { subflows } => {
-            Arc::new(move || Box::new(NDiffPorts::new(subflows.get())))
-        }
-        PathManager::Backup { regular } => Arc::new(move || Box::new(Backup::new(regular))),
-        PathManager::SinglePath => Arc::new(|| Box::new(SinglePath::default())),
-        PathManager::Drepas { threshold, period, hysteresis } => {
-            let (threshold, hysteresis) = (threshold.as_f64(), hysteresis.get());
-            let config = DRePaSConfig { threshold, period, hysteresis };
-            Arc::new(move || Box::new(DRePaS::new(config)))
-        }
-    }
-}
-
-/// Room for all that the path manager wants, and for the remains of what it replaced.
-fn most_subflows(connection: &scenario::Connection) -> usize {
-    let wanted = match connection.path_manager {
-        Policy::BuiltIn(PathManager::Ndiffports { subflows }) => subflows.get() as usize,
-        // What it wants is not known.
-        Policy::Own(_) => PathManager::MOST_SUBFLOWS as usize,
-        Policy::BuiltIn(_) => connection.paths.len(),
-    };
-    (2 * wanted).clamp(8, PathManager::MOST_SUBFLOWS as usize)
 }
 
 /// The congestion control of each subflow, by the path of the connection that it uses.
@@ -334,87 +303,32 @@ fn congestion_control(
 ) -> CongestionControlFactory {
     let hystart = connection.hystart;
     let each = match each {
-        CongestionControl::Same(name) => return one_congestion_control(*name, hystart),
-        CongestionControl::PerPath(each) => each.iter().map(|uncoupled| uncoupled.name()),
+        CongestionControl::Same(same) => {
+            let make = same.entry.make.make;
+            return Arc::new(move |start| make_congestion_control(make, start, hystart));
+        }
+        CongestionControl::PerPath(each) => each.iter().map(|each| each.entry.make.make),
     };
-    let factories = each.map(|name| one_congestion_control(name, hystart));
     let addresses = connection.paths.iter().map(|path| topology::client_address(*path));
-    let by_address: Vec<_> = addresses.zip(factories).collect();
+    let by_address: Vec<_> = addresses.zip(each).collect();
     Arc::new(move |start| {
         // The client's address names the path, at either end.
         let mut all = by_address.iter();
         let found = all.find(|(address, _)| [start.local, start.remote].contains(address));
-        let (_, factory) = found.expect("every subflow has an address of the connection's");
-        factory(start)
+        let (_, make) = found.expect("every subflow has an address of the connection's");
+        make_congestion_control(*make, start, hystart)
     })
 }
 
-fn one_congestion_control(name: CongestionControlName, hystart: bool) -> CongestionControlFactory {
-    use congestion::{Balia, Cubic, Lia, NewReno, Olia, WVegas};
-    match (name, hystart) {
-        (CongestionControlName::NewReno, false) => Arc::new(|start| Box::new(NewReno::new(start))),
-        (CongestionControlName::NewReno, true) => {
-            Arc::new(|start| Box::new(NewReno::with_hystart(start)))
-        }
-        (CongestionControlName::Cubic, true) => Arc::new(|start| Box::new(Cubic::new(start))),
-        (CongestionControlName::Cubic, false) => {
-            Arc::new(|start| Box::new(Cubic::without_hystart(start)))
-        }
-        (CongestionControlName::Lia, false) => Arc::new(|start| Box::new(Lia::new(start))),
-        (CongestionControlName::Lia, true) => Arc::new(|start| Box::new(Lia::with_hystart(start))),
-        (CongestionControlName::Olia, false) => Arc::new(|start| Box::new(Olia::new(start))),
-        (CongestionControlName::Olia, true) => {
-            Arc::new(|start| Box::new(Olia::with_hystart(start)))
-        }
-        (CongestionControlName::Balia, false) => Arc::new(|start| Box::new(Balia::new(start))),
-        (CongestionControlName::Balia, true) => {
-            Arc::new(|start| Box::new(Balia::with_hystart(start)))
-        }
-        (CongestionControlName::Wvegas, _) => Arc::new(|start| Box::new(WVegas::new(start))),
+fn make_congestion_control(
+    make: Make,
+    start: &Start,
+    hystart: bool,
+) -> Box<dyn anabranch_proto::congestion::CongestionControl> {
+    match make {
+        Make::Plain(make) => make(start),
+        Make::WithHyStart(make) => make(start, hystart),
     }
-}
-
-fn scheduler(scheduler: Scheduler) -> SchedulerFactory {
-    match scheduler {
-        Scheduler::MinRtt => Arc::new(|| Box::new(MinRtt)),
-        Scheduler::RoundRobin { num_segments, cwnd_limited } => {
-            Arc::new(move || Box::new(RoundRobin::new(num_segments.get(), cwnd_limited)))
-        }
-        Scheduler::Redundant => Arc::new(|| Box::new(Redundant)),
-        Scheduler::Blest(rule) => {
-            let rule = match rule {
-                scenario::BlestRule::Linux => BlestRule::Linux,
-                scenario::BlestRule::Paper { step } => BlestRule::Paper { step: step.as_f64() },
-            };
-            Arc::new(move || Box::new(Blest::new(rule)))
-        }
-        Scheduler::Ecf { beta } => Arc::new(move || Box::new(Ecf::new(beta.as_f64()))),
-    }
-}
-
-fn remedies(connection: &scenario::Connection) -> anabranch_proto::config::RemedyFactory {
-    let form = match connection.penalisation {
-        scenario::Penalisation::Off => None,
-        scenario::Penalisation::Nsdi12 => Some(PenalisationForm::Nsdi12),
-        scenario::Penalisation::Conext13 => Some(PenalisationForm::Conext13),
-    };
-    let retransmit = connection.opportunistic_retransmission;
-    let cap = connection.cwnd_cap.map(|factor| CwndCap::new(factor.as_f64()));
-    let mpt_bm = connection.mpt_bm.map(|bm| MptBm::new(bm.lambda.as_f64(), bm.theta));
-    let autotune = connection.buffer_autotuning;
-    Arc::new(move || {
-        let mut remedies: Vec<Box<dyn Remedy>> = Vec::new();
-        remedies.extend(form.map(|form| Box::new(Penalisation::new(form)) as Box<dyn Remedy>));
-        if retransmit {
-            remedies.push(Box::new(OpportunisticRetransmission));
-        }
-        remedies.extend(cap.clone().map(|cap| Box::new(cap) as Box<dyn Remedy>));
-        remedies.extend(mpt_bm.map(|mpt_bm| Box::new(mpt_bm) as Box<dyn Remedy>));
-        if autotune {
-            remedies.push(Box::new(BufferAutotuning::default()));
-        }
-        remedies
-    })
 }
 
 /// A host's secret: 256 bits that follow from the seed and the host's name.

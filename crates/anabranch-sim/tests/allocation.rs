@@ -49,8 +49,8 @@ fn the_second_half_of_a_bulk_run_allocates_nothing() {
         assert_second_half_allocates_nothing(paths, "");
     }
     // Every scheduler and every remedy but autotuning: buffers that grow allocate, now and then.
-    let remedies = "opportunistic_retransmission = true\npenalisation = \"conext13\"\n\
-                    cwnd_cap = 2.0\nmpt_bm = { lambda = 3.0, theta = \"0s\" }\n";
+    let remedies = "remedies = { opportunistic_retransmission = true, penalisation = true, \
+                    cwnd_cap = 2.0, mpt_bm = { lambda = 3.0, theta = \"0s\" } }\n";
     for scheduler in ["round_robin", "redundant", "blest", "ecf"] {
         let connection = format!("scheduler = \"{scheduler}\"\n{remedies}");
         assert_second_half_allocates_nothing(&["a", "b"], &connection);

@@ -17,14 +17,13 @@ fn hostile(parameters: &Parameters) -> String {
              jitter_model = \"{model}\"\n[path.reverse]\nloss = \"{loss}%\"\n"
         )
     };
-    let penalisation = if remedies { "conext13" } else { "off" };
     let direction = if upload { "upload" } else { "download" };
     format!(
         "name = \"hostile\"\nduration = \"3000s\"\nsample_interval = \"100s\"\n{}{}\
          [[path.change]]\nat = \"2s\"\nstate = \"down\"\n[[path.change]]\nat = \"5s\"\nstate = \"up\"\n\
          [[connection]]\nsend_buffer = \"{buffer}B\"\nreceive_buffer = \"{buffer}B\"\n\
          direction = \"{direction}\"\ncongestion_control = \"{control}\"\n\
-         opportunistic_retransmission = {remedies}\npenalisation = \"{penalisation}\"\n\
+         remedies = {{ opportunistic_retransmission = {remedies}, penalisation = {remedies} }}\n\
          [connection.workload]\nkind = \"bulk\"\nsize = \"500kB\"\n",
         path("fast", "8Mbit/s", "10ms"),
         path("slow", "1Mbit/s", "80ms"),

@@ -148,7 +148,7 @@ mod blest {
             + &path("3g", "5Mbit/s", "65ms", "3750packets");
         let connection = format!(
             "send_buffer = \"1024KiB\"\nreceive_buffer = \"2048KiB\"\ncongestion_control = \"olia\"\n\
-             opportunistic_retransmission = true\npenalisation = \"conext13\"\n\
+             remedies = {{ opportunistic_retransmission = true, penalisation = true }}\n\
              scheduler = \"{scheduler}\""
         );
         let bulk = "kind = \"bulk\"\nsize = \"64MiB\"";
@@ -244,7 +244,7 @@ mod bufferbloat {
         let wlan = |outcome: &Outcome| column(outcome, "subflows", "octets_sent")[0];
         let without = outcome("");
         for lambda in [1.5, 3.0] {
-            let outcome = outcome(&format!("mpt_bm = {{ lambda = {lambda:?} }}"));
+            let outcome = outcome(&format!("remedies = {{ mpt_bm = {{ lambda = {lambda:?} }} }}"));
             assert_within(&bloat(&outcome), 0.95 * lambda, 1.15 * lambda);
             assert_eq!(wlan(&outcome), wlan(&without), "octets on the path below theta");
         }
@@ -254,7 +254,7 @@ mod bufferbloat {
     fn the_capped_window_stops_growing_at_about_twice_the_rtt() {
         // What was in flight at twice the smallest RTT is held, to within what a window grows
         // while the smoothed RTT catches up.
-        assert_within(&bloat(&outcome("cwnd_cap = 2.0")), 1.9, 2.3);
+        assert_within(&bloat(&outcome("remedies = { cwnd_cap = 2.0 }")), 1.9, 2.3);
     }
 }
 
@@ -269,7 +269,7 @@ mod buffer_autotuning {
         let outcome =
             |connection: &str| run(&scenario("60s", &paths, connection, "kind = \"bulk\""), 1);
         let fixed = outcome("");
-        let tuned = outcome("buffer_autotuning = true\ncwnd_cap = 2.0");
+        let tuned = outcome("remedies = { buffer_autotuning = true, cwnd_cap = 2.0 }");
         let (send, receive) =
             (connection(&tuned, "send_buffer"), connection(&tuned, "receive_buffer"));
         assert!(2 * send <= connection(&fixed, "send_buffer"), "{send} octets");
@@ -283,7 +283,8 @@ mod buffer_autotuning {
         // 2 · 20 Mbit/s · RTT, which is 40 ms plus at most 40 ms of queue: 200 to 400 kB; more
         // while slow start overshoots.
         let paths = path("a", "10Mbit/s", "20ms", "50kB") + &path("b", "10Mbit/s", "20ms", "50kB");
-        let autotuned = scenario("30s", &paths, "buffer_autotuning = true", "kind = \"bulk\"");
+        let autotuned =
+            scenario("30s", &paths, "remedies = { buffer_autotuning = true }", "kind = \"bulk\"");
         let outcome = run(&autotuned, 1);
         let send = connection(&outcome, "send_buffer");
         assert!((200_000..=1_000_000).contains(&send), "{send} octets");
@@ -348,15 +349,16 @@ mod crossed {
 
     fn remedy(name: &str) -> String {
         let lines = [
-            ("opportunistic_retransmission", "opportunistic_retransmission = true\n"),
-            ("nsdi12", "penalisation = \"nsdi12\"\n"),
-            ("conext13", "penalisation = \"conext13\"\n"),
-            ("cwnd_cap", "cwnd_cap = 2.0\n"),
-            ("mpt_bm", "mpt_bm = { lambda = 1.5, theta = \"0s\" }\n"),
-            ("buffer_autotuning", "buffer_autotuning = true\n"),
+            ("opportunistic_retransmission", "opportunistic_retransmission = true"),
+            ("nsdi12", "penalisation = \"nsdi12\""),
+            ("conext13", "penalisation = \"conext13\""),
+            ("cwnd_cap", "cwnd_cap = 2.0"),
+            ("mpt_bm", "mpt_bm = { lambda = 1.5, theta = \"0s\" }"),
+            ("buffer_autotuning", "buffer_autotuning = true"),
         ];
         let wanted = |line: &(&str, &str)| line.0 == name || (name == "all" && line.0 != "nsdi12");
-        lines.into_iter().filter(wanted).map(|(_, line)| line).collect()
+        let lines: Vec<_> = lines.into_iter().filter(wanted).map(|(_, line)| line).collect();
+        format!("remedies = {{ {} }}", lines.join(", "))
     }
 
     /// The flapping path comes first or second; the client notices, or not.

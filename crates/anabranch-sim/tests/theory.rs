@@ -104,8 +104,9 @@ fn with_a_200_kib_window_adding_the_slow_path_halves_the_goodput_and_m1_m2_cure_
     );
     let wifi = goodput(&run(&wifi_3g(&tcp, blocks), 1));
     let regular = goodput(&run(&wifi_3g(buffers, blocks), 1));
-    let cured =
-        format!("{buffers}opportunistic_retransmission = true\npenalisation = \"conext13\"");
+    let cured = format!(
+        "{buffers}remedies = {{ opportunistic_retransmission = true, penalisation = true }}"
+    );
     let cured = goodput(&run(&wifi_3g(&cured, blocks), 1));
     assert!(regular < 0.7 * wifi, "regular {regular:.0}, WiFi alone {wifi:.0}");
     assert!(cured > wifi, "cured {cured:.0}, WiFi alone {wifi:.0}");

@@ -30,6 +30,12 @@ STYLES = {
     MPTCP_M12_NSDI: Style(SKY, (0, (1, 1)), "x"),
 }
 
+_REMEDIES = {
+    MPTCP_M1: {"opportunistic_retransmission": True},
+    MPTCP_M12: {"opportunistic_retransmission": True, "penalisation": "conext13"},
+    MPTCP_M12_NSDI: {"opportunistic_retransmission": True, "penalisation": "nsdi12"},
+}
+
 WIFI = Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
 THREE_G = Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
 
@@ -92,8 +98,7 @@ def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> 
         profile="linux",
         send_buffer=send,
         receive_buffer=receive,
-        opportunistic_retransmission=curve in (MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI),
-        penalisation={MPTCP_M12: "conext13", MPTCP_M12_NSDI: "nsdi12"}.get(curve, "off"),
+        remedies=_REMEDIES.get(curve),
         workload=workload,
     )
 

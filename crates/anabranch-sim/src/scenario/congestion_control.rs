@@ -4,91 +4,105 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use anabranch_proto::congestion::{self, Make, Making};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Path;
+use super::chosen::{Chosen, Sort, Used, named};
 use super::error::{Problem, unknown_name};
-use super::names::{CongestionControlName, UncoupledName};
+use super::policies::CongestionControls;
 
 /// Which congestion control the subflows have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CongestionControl {
     /// The same on all.
-    Same(CongestionControlName),
+    Same(Chosen<Making>),
     /// An uncoupled one for each of the connection's paths, in their order.
-    PerPath(Vec<UncoupledName>),
+    PerPath(Vec<Chosen<Making>>),
 }
 
 /// What the file holds: a name, or a table of names by path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CongestionControlValue {
     /// A name for all.
-    Same(CongestionControlName),
+    Same(String),
     /// By the names of the paths.
-    PerPath(BTreeMap<String, UncoupledName>),
+    PerPath(BTreeMap<String, String>),
 }
 
 impl CongestionControl {
-    /// Is it this one on every path?
-    pub(super) fn is_everywhere(&self, name: CongestionControlName) -> bool {
+    /// Those of all subflows.
+    fn each(&self) -> &[Chosen<Making>] {
         match self {
-            CongestionControl::Same(same) => *same == name,
-            CongestionControl::PerPath(each) => {
-                each.iter().all(|uncoupled| uncoupled.name() == name)
-            }
+            CongestionControl::Same(same) => std::slice::from_ref(same),
+            CongestionControl::PerPath(each) => each,
         }
+    }
+
+    /// Is it this one on every path?
+    pub(super) fn is_everywhere(&self, name: &str) -> bool {
+        self.each().iter().all(|each| each.entry.name == name)
+    }
+
+    /// The name of one that ends slow start by a rule of its own, if any does.
+    pub(super) fn without_hystart(&self) -> Option<&'static str> {
+        let plain = |each: &&Chosen<Making>| matches!(each.entry.make.make, Make::Plain(_));
+        self.each().iter().find(plain).map(|each| each.entry.name)
     }
 }
 
 impl CongestionControlValue {
-    /// The congestion control that the value at `key` describes, of a connection that uses those
-    /// of `paths` with the indices `used`.
-    pub(super) fn resolve(
-        self,
-        key: &str,
-        paths: &[Path],
-        used: &[usize],
-    ) -> Result<CongestionControl, Problem> {
+    /// The congestion control that the value at `key` describes.
+    pub(super) fn resolve(self, key: &str, used: Used<'_>) -> Result<CongestionControl, Problem> {
         let mut by_path = match self {
-            CongestionControlValue::Same(name) => return Ok(CongestionControl::Same(name)),
+            CongestionControlValue::Same(name) => {
+                let entry = named::<CongestionControls>(key, &name)?;
+                return Ok(CongestionControl::Same(Chosen::new(entry)));
+            }
             CongestionControlValue::PerPath(by_path) => by_path,
         };
-        let names: Vec<&str> = used.iter().map(|index| paths[*index].name.as_str()).collect();
-        let mut each = Vec::with_capacity(names.len());
-        for name in &names {
-            let Some(uncoupled) = by_path.remove(*name) else {
+        let mut each = Vec::new();
+        for path in used.names() {
+            let key = format!("{key}.{path}");
+            let Some(name) = by_path.remove(path) else {
                 let problem = format!(
-                    "missing; write one for each path of the connection, such as {name} = \"cubic\""
+                    "missing; write one for each path of the connection, such as {path} = \"cubic\""
                 );
-                return Err(Problem::new(format!("{key}.{name}"), problem));
+                return Err(Problem::new(key, problem));
             };
-            each.push(uncoupled);
+            let valid: Vec<_> = uncoupled().map(|entry| entry.name).collect();
+            let found = uncoupled().find(|entry| entry.name == name).ok_or_else(|| {
+                Problem::new(key, unknown_name("uncoupled congestion control", &name, &valid))
+            });
+            each.push(Chosen::new(found?));
         }
         match by_path.keys().next() {
             Some(other) => {
-                let problem = unknown_name("path of the connection", other, &names);
-                Err(Problem::new(key, problem))
+                let valid: Vec<_> = used.names().collect();
+                Err(Problem::new(key, unknown_name("path of the connection", other, &valid)))
             }
             None => Ok(CongestionControl::PerPath(each)),
         }
     }
 
-    pub(super) fn spelled_out(
-        congestion_control: &CongestionControl,
-        paths: &[Path],
-        used: &[usize],
-    ) -> Self {
+    pub(super) fn spelled_out(congestion_control: &CongestionControl, used: Used<'_>) -> Self {
         match congestion_control {
-            CongestionControl::Same(name) => CongestionControlValue::Same(*name),
+            CongestionControl::Same(same) => {
+                CongestionControlValue::Same(same.entry.name.to_owned())
+            }
             CongestionControl::PerPath(each) => {
-                let names = used.iter().map(|index| paths[*index].name.clone());
-                CongestionControlValue::PerPath(names.zip(each.iter().copied()).collect())
+                let paths = used.names().map(str::to_owned);
+                let names = each.iter().map(|each| each.entry.name.to_owned());
+                CongestionControlValue::PerPath(paths.zip(names).collect())
             }
         }
     }
+}
+
+fn uncoupled() -> impl Iterator<Item = &'static congestion::CongestionControlEntry> {
+    CongestionControls::ALL.iter().filter(|entry| !entry.make.coupled)
 }
 
 impl Serialize for CongestionControlValue {
@@ -116,8 +130,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        CongestionControlName::deserialize(StrDeserializer::new(name))
-            .map(CongestionControlValue::Same)
+        Ok(CongestionControlValue::Same(name.to_owned()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -130,16 +143,17 @@ impl JsonSchema for CongestionControlValue {
         "CongestionControlValue".into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let name = generator.subschema_for::<CongestionControlName>();
-        let uncoupled = generator.subschema_for::<UncoupledName>();
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        let name = |entry: &congestion::CongestionControlEntry| json_schema!({ "const": entry.name, "description": entry.summary });
+        let all: Vec<Schema> = CongestionControls::ALL.iter().map(name).collect();
+        let uncoupled: Vec<Schema> = uncoupled().map(name).collect();
         json_schema!({
             "anyOf": [
-                name,
+                { "oneOf": all },
                 {
                     "type": "object",
                     "description": "an uncoupled one for each path of the connection",
-                    "additionalProperties": uncoupled,
+                    "additionalProperties": { "oneOf": uncoupled },
                 },
             ]
         })
@@ -149,6 +163,7 @@ impl JsonSchema for CongestionControlValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::policies::tests::default_of;
     use crate::scenario::tests::read;
     use crate::scenario::{Policy, Scenario};
 
@@ -170,7 +185,7 @@ mod tests {
     #[test]
     fn each_path_can_have_its_own_uncoupled_one() {
         let scenario = with("{ lte = \"new_reno\", wlan = \"cubic\" }").unwrap();
-        let each = vec![UncoupledName::Cubic, UncoupledName::NewReno];
+        let each = ["cubic", "new_reno"].map(default_of::<CongestionControls>).to_vec();
         let expected = Policy::BuiltIn(CongestionControl::PerPath(each));
         assert_eq!(scenario.connections[0].congestion_control, expected);
         assert!(!scenario.connections[0].hystart);

@@ -71,7 +71,8 @@ pub(super) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
     format!("unknown {noun} {found:?}{hint} (valid: {})", valid.join(", "))
 }
 
-fn unknown_key(found: &str, valid: &[&str]) -> String {
+/// `unknown key; did you mean "beta"?`
+pub(super) fn unknown_key(found: &str, valid: &[&str]) -> String {
     match nearest(found, valid) {
         Some(name) => format!("unknown key; did you mean {name:?}?"),
         None => format!("unknown key (valid: {})", valid.join(", ")),
@@ -118,10 +119,6 @@ fn reword(path: &Path, message: &str) -> String {
 
 /// What the names at `path` are names of.
 fn noun(path: &Path) -> String {
-    // The keys of this table are the user's names of paths.
-    if keys(path).contains(".congestion_control.") {
-        return "uncoupled congestion control".to_owned();
-    }
     match last_key(path) {
         Some("applies_to") => "direction".to_owned(),
         Some(key) => key.replace('_', " "),

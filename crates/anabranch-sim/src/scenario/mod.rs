@@ -14,15 +14,14 @@
 //! as well, between its own link and the server. The other remains a path of its own, which a
 //! competing connection may use.
 
-mod choice;
+mod chosen;
 mod congestion_control;
 mod error;
-mod factor;
 mod names;
-mod path_manager;
+mod policies;
 mod policy;
+mod remedies;
 mod resolve;
-mod scheduler;
 mod table;
 mod write;
 mod written;
@@ -34,20 +33,17 @@ use anabranch_net::{
 };
 use anabranch_wire::{Duration, Instant};
 
+pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
 pub use error::ScenarioError;
-pub use factor::Factor;
-pub use names::{
-    AppliesTo, CongestionControlName, Direction, Penalisation, Profile, Protocol, UncoupledName,
-};
+pub use names::{AppliesTo, Direction, Profile, Protocol};
 use names::{JitterModelName, StateName};
-pub use path_manager::PathManager;
+pub use policies::{PathManager, Remedy, Scheduler};
 pub use policy::{OwnNames, Policy};
-pub use scheduler::{BlestRule, Scheduler};
 use table::ScenarioTable;
 
 /// An experiment: paths between a client and a server, and the connections over them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Name of the scenario.
     pub name: String,
@@ -118,7 +114,7 @@ pub struct PathChange {
 }
 
 /// A connection between the client, which opens it, and the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
     /// Name of the connection.
     pub name: String,
@@ -141,18 +137,10 @@ pub struct Connection {
     pub scheduler: Policy<Scheduler>,
     /// Path manager.
     pub path_manager: Policy<PathManager>,
-    /// Is data that holds up the receive window reinjected on another subflow?
-    pub opportunistic_retransmission: bool,
-    /// How a subflow that holds up the receive window is slowed down.
-    pub penalisation: Penalisation,
-    /// Is what a subflow has in flight capped at this multiple of its smallest RTT?
-    pub cwnd_cap: Option<Factor>,
-    /// Does what a subflow may have in flight shrink as its RTT grows?
-    pub mpt_bm: Option<MptBm>,
+    /// The remedies that are switched on, in the order in which they are asked.
+    pub remedies: Vec<Remedy>,
     /// Is it found out which subflows share bottlenecks, so that only those are coupled?
     pub shared_bottleneck_detection: Option<SharedBottleneckDetection>,
-    /// Do the buffers start small and grow to what the paths need?
-    pub buffer_autotuning: bool,
     /// TCP constants.
     pub profile: Profile,
     /// Does a host keep back a short segment while data is unacknowledged?
@@ -161,15 +149,6 @@ pub struct Connection {
     pub hystart: bool,
     /// What is sent.
     pub workload: Workload,
-}
-
-/// Parameters of MPT-BM, bufferbloat mitigation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MptBm {
-    /// To what multiple of its minimum the smoothed RTT may grow, at least 1.
-    pub lambda: Factor,
-    /// Subflows whose smallest smoothed RTT is below this are left alone.
-    pub theta: Duration,
 }
 
 /// Parameters of shared-bottleneck detection. RFC 8382.

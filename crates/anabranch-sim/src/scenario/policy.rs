@@ -184,8 +184,8 @@ impl<T: JsonSchema> JsonSchema for Policy<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::policies::tests::{path_manager, scheduler};
     use crate::scenario::tests::{SMALLEST, read};
-    use crate::scenario::{PathManager, Scheduler};
 
     fn with(keys: &str) -> Result<Scenario, String> {
         let text = SMALLEST.replacen("[[connection]]", &format!("[[connection]]\n{keys}"), 1);
@@ -246,8 +246,8 @@ mod tests {
         };
         let scenario = with("congestion_control = \"cubic\"").unwrap().with_own(&names);
         assert!(!scenario.connections[0].hystart);
-        assert_eq!(scenario.connections[0].scheduler, Scheduler::MinRtt.into());
-        assert_ne!(scenario.connections[0].path_manager, PathManager::FullMesh.into());
+        assert_eq!(scenario.connections[0].scheduler, scheduler("min_rtt").into());
+        assert_ne!(scenario.connections[0].path_manager, path_manager("full_mesh").into());
         assert_eq!(read(&scenario.to_toml()), scenario);
     }
 }

@@ -6,16 +6,16 @@ use anabranch_net::{
 };
 use anabranch_wire::Duration;
 
+use super::chosen::Used;
 use super::congestion_control::CongestionControlValue;
 use super::error::{Problem, unknown_name};
-use super::factor::Factor;
-use super::names::{CongestionControlName, Protocol, QueueKind, WorkloadKind};
+use super::names::{Protocol, QueueKind, WorkloadKind};
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
     WorkloadTable,
 };
 use super::{
-    CongestionControl, Connection, MptBm, Path, PathChange, PathDirection, Policy, Scenario,
+    CongestionControl, Connection, Path, PathChange, PathDirection, Policy, Scenario,
     SharedBottleneckDetection, Workload,
 };
 
@@ -188,53 +188,51 @@ fn resolve_connection(
     require_before_end(&format!("{key}.start"), table.start.0, duration)?;
     require_octets(&format!("{key}.send_buffer"), table.send_buffer.0)?;
     require_octets(&format!("{key}.receive_buffer"), table.receive_buffer.0)?;
-    require_one(&format!("{key}.cwnd_cap"), table.cwnd_cap)?;
-    require_one(&format!("{key}.mpt_bm.lambda"), table.mpt_bm.map(|bm| bm.lambda))?;
-    let used = resolve_paths(key, table.paths, table.protocol, paths)?;
+    let indices = resolve_paths(key, table.paths, table.protocol, paths)?;
+    let used = Used { paths, indices: &indices };
     let congestion_control =
         table.congestion_control.unwrap_or_else(|| default_congestion_control(table.protocol));
     let congestion_control = congestion_control
-        .try_map(|value| value.resolve(&format!("{key}.congestion_control"), paths, &used))?;
+        .try_map(|value| value.resolve(&format!("{key}.congestion_control"), used))?;
     let cubic = matches!(&congestion_control, Policy::BuiltIn(all)
-        if all.is_everywhere(CongestionControlName::Cubic));
+        if all.is_everywhere("cubic"));
     let hystart = table.hystart.unwrap_or(cubic);
     if hystart {
         require_hystart(&format!("{key}.hystart"), &congestion_control)?;
     }
-    let path_manager = table
-        .path_manager
-        .try_map(|value| value.0.resolve(&format!("{key}.path_manager"), paths, &used))?;
+    let scheduler =
+        table.scheduler.try_map(|value| value.resolve(&format!("{key}.scheduler"), used))?;
+    let path_manager =
+        table.path_manager.try_map(|value| value.resolve(&format!("{key}.path_manager"), used))?;
+    let remedies = table.remedies.resolve(&format!("{key}.remedies"), used)?;
     Ok(Connection {
         name,
-        paths: used,
         protocol: table.protocol,
         direction: table.direction,
         start: table.start.0,
         send_buffer: table.send_buffer.0,
         receive_buffer: table.receive_buffer.0,
         congestion_control,
-        scheduler: table.scheduler.try_map(|value| value.0.resolve(&format!("{key}.scheduler")))?,
+        scheduler,
         path_manager,
-        opportunistic_retransmission: table.opportunistic_retransmission,
-        penalisation: table.penalisation,
-        cwnd_cap: table.cwnd_cap,
-        mpt_bm: table.mpt_bm.map(|bm| MptBm { lambda: bm.lambda, theta: bm.theta.0 }),
+        remedies,
         shared_bottleneck_detection: table
             .shared_bottleneck_detection
             .map(|sbd| SharedBottleneckDetection { loss_threshold: sbd.loss_threshold.0 }),
-        buffer_autotuning: table.buffer_autotuning,
         profile: table.profile,
         nagle: table.nagle,
         hystart,
         workload: resolve_workload(&format!("{key}.workload"), table.workload)?,
+        paths: indices,
     })
 }
 
 fn default_congestion_control(protocol: Protocol) -> Policy<CongestionControlValue> {
-    Policy::BuiltIn(CongestionControlValue::Same(match protocol {
-        Protocol::Mptcp => CongestionControlName::Lia,
-        Protocol::Tcp => CongestionControlName::Cubic,
-    }))
+    let name = match protocol {
+        Protocol::Mptcp => "lia",
+        Protocol::Tcp => "cubic",
+    };
+    Policy::BuiltIn(CongestionControlValue::Same(name.to_owned()))
 }
 
 /// Not every congestion control lets HyStart++ end its slow start.
@@ -243,10 +241,10 @@ fn require_hystart(
     congestion_control: &Policy<CongestionControl>,
 ) -> Result<(), Problem> {
     let name = match congestion_control {
-        Policy::BuiltIn(CongestionControl::Same(CongestionControlName::Wvegas)) => "wvegas",
-        Policy::Own(name) => name,
-        Policy::BuiltIn(_) => return Ok(()),
+        Policy::BuiltIn(built_in) => built_in.without_hystart(),
+        Policy::Own(name) => Some(name.as_str()),
     };
+    let Some(name) = name else { return Ok(()) };
     let problem = format!("true: {name} ends slow start by a rule of its own; leave it out");
     Err(Problem::new(key, problem))
 }
@@ -369,14 +367,6 @@ fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(
     let (time, duration) = (format_duration(time), format_duration(duration));
     let problem = format!("{time:?}: must be less than the duration, {duration:?}");
     Err(Problem::new(key, problem))
-}
-
-/// A multiple of the smallest RTT, which no RTT is below.
-fn require_one(key: &str, factor: Option<Factor>) -> Result<(), Problem> {
-    match factor.filter(|factor| *factor < Factor::from_thousandths(1_000)) {
-        Some(factor) => Err(Problem::new(key, format!("{factor}: must be 1 or more"))),
-        None => Ok(()),
-    }
 }
 
 fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {

@@ -9,15 +9,14 @@ use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
-use super::factor::Factor;
 use super::names::{
-    AppliesTo, Direction, JitterModelName, Penalisation, Profile, Protocol, QueueKind, StateName,
-    WorkloadKind,
+    AppliesTo, Direction, JitterModelName, Profile, Protocol, QueueKind, StateName, WorkloadKind,
 };
-use super::path_manager::PathManagerValue;
+use super::policies::{PathManagers, Schedulers};
 use super::policy::Policy;
-use super::scheduler::SchedulerValue;
+use super::remedies::RemediesTable;
 use super::written::Written;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -236,34 +235,19 @@ pub(super) struct ConnectionTable {
     pub(super) congestion_control: Option<Policy<CongestionControlValue>>,
     /// Scheduler: a name, or a table with a kind and parameters.
     #[serde(default)]
-    pub(super) scheduler: Policy<SchedulerValue>,
+    pub(super) scheduler: Policy<Choice<Schedulers>>,
     /// Path manager: a name, or a table with a kind and parameters.
     #[serde(default)]
-    pub(super) path_manager: Policy<PathManagerValue>,
-    /// Reinject the data that holds up the receive window on a subflow that has room for it.
-    #[serde(default)]
-    pub(super) opportunistic_retransmission: bool,
-    /// Slow down the subflow that holds up the receive window.
-    #[serde(default)]
-    pub(super) penalisation: Penalisation,
-    /// Hold what a subflow has in flight once its smoothed RTT exceeds this multiple of the
-    /// smallest one; from 1, and 2 in the paper. By default not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Factor")]
-    pub(super) cwnd_cap: Option<Factor>,
-    /// Let what a subflow may have in flight shrink as its RTT grows (MPT-BM, Ferlin et al., IWQoS
-    /// 2014). By default not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "MptBmTable")]
-    pub(super) mpt_bm: Option<MptBmTable>,
+    pub(super) path_manager: Policy<Choice<PathManagers>>,
+    /// What is done against a receive window that fills behind a slow path: by the names of the
+    /// remedies, `true`, the value of the first parameter, or a table of parameters.
+    #[serde(default, skip_serializing_if = "RemediesTable::is_empty")]
+    pub(super) remedies: RemediesTable,
     /// Find out which subflows share bottlenecks (RFC 8382), and couple only those in congestion
     /// control. By default not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SharedBottleneckDetectionTable")]
     pub(super) shared_bottleneck_detection: Option<SharedBottleneckDetectionTable>,
-    /// Let the buffers start small and grow to what the paths need, up to the sizes given.
-    #[serde(default)]
-    pub(super) buffer_autotuning: bool,
     /// TCP constants.
     #[serde(default)]
     pub(super) profile: Profile,
@@ -285,18 +269,6 @@ pub(super) struct SharedBottleneckDetectionTable {
     /// Losses above this rate show a bottleneck whatever the delays are (p_l); by default 5%.
     #[serde(default = "default_loss_threshold")]
     pub(super) loss_threshold: Written<Probability>,
-}
-
-/// Bufferbloat mitigation.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename = "MptBm")]
-pub(super) struct MptBmTable {
-    /// To what multiple of its minimum the smoothed RTT may grow; from 1, by default 1.5.
-    #[serde(default = "default_lambda")]
-    pub(super) lambda: Factor,
-    /// Leave subflows alone whose smallest smoothed RTT is below this; by default 50ms.
-    #[serde(default = "default_theta")]
-    pub(super) theta: Written<Duration>,
 }
 
 /// What a connection sends.
@@ -323,19 +295,9 @@ pub(super) struct WorkloadTable {
     pub(super) count: Option<NonZeroU64>,
 }
 
-/// The smaller of the values that Ferlin et al. try, 1.5 and 3.
-fn default_lambda() -> Factor {
-    Factor::from_thousandths(1_500)
-}
-
 /// Implementations of RFC 8382 have 5% or 10%.
 fn default_loss_threshold() -> Written<Probability> {
     Written(Probability::from_parts_per_billion(50_000_000))
-}
-
-/// Ours: between the RTTs of wireless LANs and those of 3G. The paper's value is not known to us.
-fn default_theta() -> Written<Duration> {
-    Written(Duration::from_millis(50))
 }
 
 fn default_sample_interval() -> Written<Duration> {

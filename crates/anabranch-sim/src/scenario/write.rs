@@ -4,12 +4,12 @@ use core::num::NonZeroU64;
 
 use anabranch_net::{Discipline, GilbertElliottConfig};
 
-use super::choice::Choice;
+use super::chosen::{Choice, Used};
 use super::congestion_control::CongestionControlValue;
 use super::names::{QueueKind, WorkloadKind};
-use super::path_manager::PathManagerTable;
+use super::remedies::RemediesTable;
 use super::table::{
-    BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
+    BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ReverseTable,
     ScenarioTable, SharedBottleneckDetectionTable, WorkloadTable,
 };
 use super::written::Written;
@@ -98,33 +98,24 @@ fn change_table(change: &PathChange) -> ChangeTable {
 }
 
 fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable {
-    let used = &connection.paths;
-    let congestion_control = connection
-        .congestion_control
-        .map(|each| CongestionControlValue::spelled_out(each, paths, used));
+    let used = Used { paths, indices: &connection.paths };
+    let congestion_control =
+        connection.congestion_control.map(|each| CongestionControlValue::spelled_out(each, used));
     ConnectionTable {
         name: Some(connection.name.clone()),
-        paths: Some(used.iter().map(|&index| paths[index].name.clone()).collect()),
+        paths: Some(used.names().map(str::to_owned).collect()),
         protocol: connection.protocol,
         direction: connection.direction,
         start: Written(connection.start),
         send_buffer: Written(connection.send_buffer),
         receive_buffer: Written(connection.receive_buffer),
         congestion_control: Some(congestion_control),
-        scheduler: connection.scheduler.map(|scheduler| (*scheduler).into()),
-        path_manager: connection
-            .path_manager
-            .map(|manager| Choice(PathManagerTable::spelled_out(*manager, paths, used))),
-        opportunistic_retransmission: connection.opportunistic_retransmission,
-        penalisation: connection.penalisation,
-        cwnd_cap: connection.cwnd_cap,
-        mpt_bm: connection
-            .mpt_bm
-            .map(|bm| MptBmTable { lambda: bm.lambda, theta: Written(bm.theta) }),
+        scheduler: connection.scheduler.map(|chosen| Choice::spelled_out(chosen, used)),
+        path_manager: connection.path_manager.map(|chosen| Choice::spelled_out(chosen, used)),
+        remedies: RemediesTable::spelled_out(&connection.remedies, used),
         shared_bottleneck_detection: connection.shared_bottleneck_detection.map(|sbd| {
             SharedBottleneckDetectionTable { loss_threshold: Written(sbd.loss_threshold) }
         }),
-        buffer_autotuning: connection.buffer_autotuning,
         profile: connection.profile,
         nagle: connection.nagle,
         hystart: Some(connection.hystart),

@@ -1,0 +1,222 @@
+//! The policies of a connection: those that can be chosen by name, and how they are written.
+
+use anabranch_proto::policy::{Entry, Values};
+use anabranch_proto::{congestion, path_manager, remedy, scheduler};
+
+use super::chosen::{Chosen, Sort};
+
+/// Makes a scheduler.
+pub(super) type MakeScheduler = fn(&Values) -> Box<dyn scheduler::Scheduler>;
+/// Makes a path manager.
+pub(super) type MakePathManager = fn(&Values) -> Box<dyn path_manager::PathManager>;
+/// Makes a remedy.
+pub(super) type MakeRemedy = fn(&Values) -> Box<dyn remedy::Remedy>;
+
+/// A scheduler and its parameters.
+pub type Scheduler = Chosen<MakeScheduler>;
+/// A path manager and its parameters.
+pub type PathManager = Chosen<MakePathManager>;
+/// A remedy and its parameters.
+pub type Remedy = Chosen<MakeRemedy>;
+
+/// The schedulers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Schedulers;
+/// The path managers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PathManagers;
+/// The remedies.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Remedies;
+/// The congestion controls.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CongestionControls;
+
+impl Sort for Schedulers {
+    type Make = MakeScheduler;
+    const NOUN: &'static str = "scheduler";
+    const ALL: &'static [Entry<MakeScheduler>] = scheduler::ALL;
+}
+
+impl Sort for PathManagers {
+    type Make = MakePathManager;
+    const NOUN: &'static str = "path manager";
+    const ALL: &'static [Entry<MakePathManager>] = path_manager::ALL;
+}
+
+impl Sort for Remedies {
+    type Make = MakeRemedy;
+    const NOUN: &'static str = "remedy";
+    const ALL: &'static [Entry<MakeRemedy>] = remedy::ALL;
+}
+
+impl Sort for CongestionControls {
+    type Make = congestion::Making;
+    const NOUN: &'static str = "congestion control";
+    const ALL: &'static [Entry<congestion::Making>] = congestion::ALL;
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::scenario::Policy;
+    use crate::scenario::chosen::named;
+    use crate::scenario::tests::{FULL, read};
+    use crate::scenario::{Connection, Scenario};
+    use anabranch_proto::policy::Value;
+    use anabranch_wire::Duration;
+
+    /// The policy of a sort with this name and its defaults.
+    pub(in crate::scenario) fn default_of<S: Sort>(name: &str) -> Chosen<S::Make> {
+        let Ok(entry) = named::<S>("", name) else { panic!("no {name}") };
+        Chosen::new(entry)
+    }
+
+    pub(in crate::scenario) fn scheduler(name: &str) -> Scheduler {
+        default_of::<Schedulers>(name)
+    }
+
+    pub(in crate::scenario) fn path_manager(name: &str) -> PathManager {
+        default_of::<PathManagers>(name)
+    }
+
+    fn with(right: &str, wrong: &str) -> Result<Connection, String> {
+        assert!(FULL.contains(right), "{right}");
+        let scenario = Scenario::from_toml(&FULL.replacen(right, wrong, 1), "full.toml");
+        let scenario = scenario.map_err(|error| error.to_string())?;
+        assert_eq!(read(&scenario.to_toml()), scenario, "{}", scenario.to_toml());
+        Ok(scenario.connections[0].clone())
+    }
+
+    fn built_in<T>(policy: Policy<T>) -> T {
+        match policy {
+            Policy::BuiltIn(policy) => policy,
+            Policy::Own(name) => panic!("{name} is nobody's own"),
+        }
+    }
+
+    fn chosen_scheduler(written: &str) -> Result<Scheduler, String> {
+        let scheduler = format!("scheduler = {written}");
+        Ok(built_in(with("scheduler = \"min_rtt\"", &scheduler)?.scheduler))
+    }
+
+    fn chosen_path_manager(written: &str) -> Result<PathManager, String> {
+        let manager = format!("path_manager = {written}");
+        Ok(built_in(with("path_manager = \"initial_only\"", &manager)?.path_manager))
+    }
+
+    #[test]
+    fn names_are_unique_and_defaults_are_what_they_may_be() {
+        fn check<S: Sort>() {
+            for (index, entry) in S::ALL.iter().enumerate() {
+                assert!(S::ALL[..index].iter().all(|other| other.name != entry.name));
+                assert!(!entry.source.is_empty() && entry.summary.ends_with('.'), "{}", entry.name);
+                for parameter in entry.parameters {
+                    assert!(!parameter.origin.is_empty() && !parameter.meaning.is_empty());
+                }
+            }
+        }
+        check::<Schedulers>();
+        check::<PathManagers>();
+        check::<Remedies>();
+        check::<CongestionControls>();
+        // Each is written with its defaults and read back.
+        for entry in scheduler::ALL {
+            let written = format!("{{ kind = {:?} }}", entry.name);
+            assert_eq!(chosen_scheduler(&written), Ok(scheduler(entry.name)));
+        }
+        for entry in path_manager::ALL {
+            assert_eq!(
+                chosen_path_manager(&format!("{:?}", entry.name)),
+                Ok(path_manager(entry.name))
+            );
+        }
+    }
+
+    #[test]
+    fn a_policy_is_a_name_or_a_table() {
+        let mut paper = scheduler("blest");
+        paper.values.set("rule", Value::Choice("paper"));
+        assert_eq!(chosen_scheduler("{ kind = \"blest\", rule = \"paper\" }"), Ok(paper.clone()));
+        paper.values.set("step", Value::Number(0.005));
+        let written = "{ kind = \"blest\", rule = \"paper\", step = 0.005 }";
+        assert_eq!(chosen_scheduler(written), Ok(paper));
+        let mut ecf = scheduler("ecf");
+        ecf.values.set("beta", Value::Number(1.0));
+        assert_eq!(chosen_scheduler("{ kind = \"ecf\", beta = 1 }"), Ok(ecf));
+        let mut drepas = path_manager("drepas");
+        drepas.values.set("period", Value::Time(Duration::from_secs(2)));
+        assert_eq!(chosen_path_manager("{ kind = \"drepas\", period = \"2s\" }"), Ok(drepas));
+        let mut backup = path_manager("backup");
+        backup.values.set("regular", Value::Path(1));
+        assert_eq!(chosen_path_manager("{ kind = \"backup\", regular = \"wifi\" }"), Ok(backup));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_scheduler_is_explained() {
+        let problems = [
+            (
+                "3",
+                ": found integer `3`, expected a name such as \"min_rtt\", or a table with a kind",
+            ),
+            (
+                "{ kind = \"blst\", rule = \"paper\" }",
+                ".kind: unknown scheduler \"blst\"; did you mean \"blest\"? (valid: min_rtt, round_robin, redundant, blest, ecf)",
+            ),
+            ("{ kind = \"ecf\", betta = 0.5 }", ".betta: unknown key; did you mean \"beta\"?"),
+            ("{ kind = 3 }", ".kind: found integer `3`, expected a name"),
+            ("{ beta = 0.5 }", ".kind: missing; this key is required"),
+            ("{ kind = \"blest\", beta = 0.5 }", ".beta: belongs to kind = \"ecf\"; leave it out"),
+            (
+                "{ kind = \"blest\", step = 0.01 }",
+                ".step: belongs to kind = \"blest\" and rule = \"paper\"; leave it out",
+            ),
+            (
+                "{ kind = \"blest\", rule = \"papr\" }",
+                ".rule: unknown name \"papr\"; did you mean \"paper\"? (valid: linux, paper)",
+            ),
+            ("{ kind = \"round_robin\", num_segments = 0 }", ".num_segments: 0: must be 1 or more"),
+            (
+                "{ kind = \"round_robin\", num_segments = 1.5 }",
+                ".num_segments: found floating point `1.5`, expected a whole number",
+            ),
+            (
+                "{ kind = \"round_robin\", cwnd_limited = 1 }",
+                ".cwnd_limited: found integer `1`, expected true or false",
+            ),
+            ("{ kind = \"ecf\", beta = -0.5 }", ".beta: -0.5: must be between 0 and 10"),
+            (
+                "{ kind = \"ecf\", beta = \"1\" }",
+                ".beta: found string \"1\", expected a number such as 1.5",
+            ),
+        ];
+        for (written, problem) in problems {
+            let expected = format!("full.toml: connection[0].scheduler{problem}");
+            assert_eq!(chosen_scheduler(written), Err(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_path_manager_is_explained() {
+        let problems = [
+            ("{ kind = \"ndiffports\", subflows = 33 }", "subflows: 33: must be between 1 and 32"),
+            (
+                "{ kind = \"backup\", subflows = 2 }",
+                "subflows: belongs to kind = \"ndiffports\"; leave it out",
+            ),
+            (
+                "{ kind = \"backup\", regular = \"lte\" }",
+                "regular: unknown path of the connection \"lte\" (valid: 3g, wifi)",
+            ),
+            ("{ kind = \"drepas\", period = \"0s\" }", "period: \"0s\": must be longer than zero"),
+            (
+                "{ kind = \"drepas\", period = 2 }",
+                "period: \"2\" has no unit; write a duration such as \"20ms\"",
+            ),
+        ];
+        for (written, problem) in problems {
+            let expected = format!("full.toml: connection[0].path_manager.{problem}");
+            assert_eq!(chosen_path_manager(written), Err(expected));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The remedies of a connection: a table of those that are switched on.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use super::chosen::{Sort, Used, named, parameter_schema, parameters, written_parameters};
+use super::error::Problem;
+use super::policies::{Remedies, Remedy};
+
+/// What the file holds: by the names of the remedies, true or false, the value of the first
+/// parameter, or a table of parameters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct RemediesTable(Table);
+
+impl RemediesTable {
+    /// The remedies that the table at `key` switches on, in the order in which they are asked.
+    pub(super) fn resolve(self, key: &str, used: Used<'_>) -> Result<Vec<Remedy>, Problem> {
+        let mut all = Vec::new();
+        for (name, value) in self.0 {
+            let key = format!("{key}.{name}");
+            let entry = named::<Remedies>(&key, &name)?;
+            let written = match value {
+                toml::Value::Boolean(false) => continue,
+                toml::Value::Boolean(true) => Table::new(),
+                toml::Value::Table(table) => table,
+                value => match entry.parameters.first() {
+                    Some(first) => Table::from_iter([(first.name.to_owned(), value)]),
+                    None => {
+                        let problem = format!("{value}: it has no parameters; write true or false");
+                        return Err(Problem::new(key, problem));
+                    }
+                },
+            };
+            all.push(parameters::<Remedies>(entry, &key, written, used)?);
+        }
+        let place = |remedy: &Remedy| {
+            Remedies::ALL.iter().position(|entry| entry.name == remedy.entry.name)
+        };
+        all.sort_by_key(place);
+        Ok(all)
+    }
+
+    /// The table that describes `remedies`, with every default spelled out.
+    pub(super) fn spelled_out(remedies: &[Remedy], used: Used<'_>) -> Self {
+        let written = remedies.iter().map(|remedy| {
+            let parameters = written_parameters(remedy, used);
+            let value = if parameters.is_empty() {
+                toml::Value::Boolean(true)
+            } else {
+                toml::Value::Table(parameters)
+            };
+            (remedy.entry.name.to_owned(), value)
+        });
+        RemediesTable(written.collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl JsonSchema for RemediesTable {
+    fn schema_name() -> Cow<'static, str> {
+        "Remedies".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        let mut properties = serde_json::Map::new();
+        for entry in Remedies::ALL {
+            let each: serde_json::Map<String, serde_json::Value> = entry
+                .parameters
+                .iter()
+                .map(|p| (p.name.to_owned(), parameter_schema(p, entry.name).into()))
+                .collect();
+            let mut forms = vec![serde_json::json!({ "type": "boolean" })];
+            if let Some(first) = entry.parameters.first() {
+                forms.push(parameter_schema(first, entry.name).into());
+                forms.push(serde_json::json!({
+                    "type": "object", "properties": each, "additionalProperties": false,
+                }));
+            }
+            let schema = serde_json::json!({ "description": entry.summary, "anyOf": forms });
+            properties.insert(entry.name.to_owned(), schema);
+        }
+        json_schema!({
+            "type": "object", "properties": properties, "additionalProperties": false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::tests::{SMALLEST, read};
+    use crate::scenario::{Remedy, Scenario};
+    use anabranch_proto::policy::Value;
+    use anabranch_wire::Duration;
+
+    fn remedies(written: &str) -> Result<Vec<Remedy>, String> {
+        let keys = format!("[[connection]]\nremedies = {{ {written} }}");
+        let text = SMALLEST.replacen("[[connection]]", &keys, 1);
+        let scenario = Scenario::from_toml(&text, "small.toml").map_err(|e| e.to_string())?;
+        assert_eq!(read(&scenario.to_toml()), scenario, "{}", scenario.to_toml());
+        Ok(scenario.connections[0].remedies.clone())
+    }
+
+    fn names(remedies: &[Remedy]) -> Vec<&str> {
+        remedies.iter().map(|remedy| remedy.entry.name).collect()
+    }
+
+    #[test]
+    fn they_are_asked_in_one_order_however_they_are_written() {
+        let all = remedies(
+            "opportunistic_retransmission = true, mpt_bm = {}, cwnd_cap = false, penalisation = true",
+        );
+        assert_eq!(
+            names(&all.unwrap()),
+            ["penalisation", "opportunistic_retransmission", "mpt_bm"]
+        );
+        assert_eq!(remedies("cwnd_cap = false"), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_value_alone_is_that_of_the_first_parameter() {
+        let value = |written: &str, name| remedies(written).unwrap()[0].values.get(name);
+        assert_eq!(value("penalisation = \"nsdi12\"", "form"), Value::Choice("nsdi12"));
+        assert_eq!(value("penalisation = true", "form"), Value::Choice("conext13"));
+        assert_eq!(value("cwnd_cap = 3", "cap_factor"), Value::Number(3.0));
+        assert_eq!(value("mpt_bm = 3", "theta"), Value::Time(Duration::from_millis(50)));
+        assert_eq!(value("mpt_bm = { theta = \"0s\" }", "theta"), Value::Time(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_wrong_with_them_is_explained() {
+        let problems = [
+            (
+                "mtp_bm = true",
+                "mtp_bm: unknown remedy \"mtp_bm\"; did you mean \"mpt_bm\"? (valid: penalisation, opportunistic_retransmission, buffer_autotuning, cwnd_cap, mpt_bm)",
+            ),
+            (
+                "buffer_autotuning = 3",
+                "buffer_autotuning: 3: it has no parameters; write true or false",
+            ),
+            (
+                "penalisation = \"nsdi\"",
+                "penalisation.form: unknown name \"nsdi\"; did you mean \"nsdi12\"? (valid: nsdi12, conext13)",
+            ),
+            ("cwnd_cap = 0", "cwnd_cap.cap_factor: 0: must be between 1 and 1000"),
+            ("mpt_bm = { lambda = 0.9 }", "mpt_bm.lambda: 0.9: must be between 1 and 1000"),
+            (
+                "mpt_bm = { theta = 60 }",
+                "mpt_bm.theta: \"60\" has no unit; write a duration such as \"20ms\"",
+            ),
+        ];
+        for (written, problem) in problems {
+            let expected = format!("small.toml: connection[0].remedies.{problem}");
+            assert_eq!(remedies(written), Err(expected));
+        }
+    }
+}
