@@ -18,6 +18,7 @@ mod error;
 mod event;
 mod keys;
 pub mod path_manager;
+pub mod policy;
 mod reassembly;
 pub mod remedy;
 mod rtt;

@@ -5,6 +5,8 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
     Window, coupled,
 };
+use super::{Make, Making};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// BALIA for one subflow: between OLIA's friendliness and LIA's responsiveness.
@@ -42,6 +44,20 @@ pub(super) fn increase(
 pub(super) fn decrease(a: f64) -> f64 {
     1.0 - a.min(MAX_DECREASE) / 2.0
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::CongestionControlEntry = Entry {
+    name: "balia",
+    summary: "Balanced linked adaptation: between friendliness and responsiveness; coupled.",
+    source: "Peng et al., IEEE/ACM ToN 2016",
+    parameters: &[],
+    make: Making {
+        coupled: true,
+        make: Make::WithHyStart(|start, hystart| {
+            Box::new(if hystart { Balia::with_hystart(start) } else { Balia::new(start) })
+        }),
+    },
+};
 
 impl Balia {
     /// In slow start, with the initial window.

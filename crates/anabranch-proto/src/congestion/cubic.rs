@@ -5,6 +5,8 @@ use anabranch_wire::Instant;
 use super::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
 };
+use super::{Make, Making};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// RFC 9438 §4.6: multiplicative decrease factor.
@@ -46,6 +48,20 @@ pub(super) fn w_cubic(t: f64, k: f64, w_max: f64) -> f64 {
 pub(super) fn alpha_cubic() -> f64 {
     3.0 * (1.0 - BETA) / (1.0 + BETA)
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::CongestionControlEntry = Entry {
+    name: "cubic",
+    summary: "Growth by a cubic function of the time since the last loss; uncoupled.",
+    source: "RFC 9438",
+    parameters: &[],
+    make: Making {
+        coupled: false,
+        make: Make::WithHyStart(|start, hystart| {
+            Box::new(if hystart { Cubic::new(start) } else { Cubic::without_hystart(start) })
+        }),
+    },
+};
 
 impl Cubic {
     /// In slow start, with the initial window and HyStart++.

@@ -5,6 +5,8 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
     Window, coupled, new_reno,
 };
+use super::{Make, Making};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// LIA for one subflow.
@@ -32,6 +34,20 @@ pub(super) fn increase(acked: u64, mss: u32, cwnd: u64, cwnd_total: f64, alpha: 
     let coupled = alpha * acked as f64 * f64::from(mss) / cwnd_total;
     coupled.min(new_reno::increase(acked, mss, cwnd))
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::CongestionControlEntry = Entry {
+    name: "lia",
+    summary: "Linked increases: no more than one TCP flow on a shared bottleneck; coupled.",
+    source: "RFC 6356; Wischik et al., NSDI 2011",
+    parameters: &[],
+    make: Making {
+        coupled: true,
+        make: Make::WithHyStart(|start, hystart| {
+            Box::new(if hystart { Lia::with_hystart(start) } else { Lia::new(start) })
+        }),
+    },
+};
 
 impl Lia {
     /// In slow start, with the initial window.

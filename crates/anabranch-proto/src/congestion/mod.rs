@@ -29,7 +29,33 @@ use std::net::IpAddr;
 
 use anabranch_wire::{Duration, Instant};
 
+use crate::policy::Entry;
 use crate::view::SubflowView;
+
+/// A congestion control that can be chosen by name.
+pub type CongestionControlEntry = Entry<Making>;
+
+/// All congestion controls.
+pub const ALL: &[CongestionControlEntry] =
+    &[new_reno::ENTRY, cubic::ENTRY, lia::ENTRY, olia::ENTRY, balia::ENTRY, wvegas::ENTRY];
+
+/// How a congestion control is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Making {
+    /// Does it look at the other subflows?
+    pub coupled: bool,
+    /// Makes one.
+    pub make: Make,
+}
+
+/// Makes a congestion control for a subflow.
+#[derive(Clone, Copy, Debug)]
+pub enum Make {
+    /// One that ends slow start by a rule of its own.
+    Plain(fn(&Start) -> Box<dyn CongestionControl>),
+    /// One whose slow start HyStart++ (RFC 9406) can end, if the second argument says so.
+    WithHyStart(fn(&Start, bool) -> Box<dyn CongestionControl>),
+}
 
 /// What a new subflow starts with.
 #[derive(Clone, Copy, Debug)]

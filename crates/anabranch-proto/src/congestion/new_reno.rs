@@ -3,6 +3,8 @@
 use super::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
 };
+use super::{Make, Making};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// NewReno for one subflow, knowing nothing of the others.
@@ -20,6 +22,20 @@ pub(super) const DECREASE: f64 = 0.5;
 pub(super) fn increase(acked: u64, mss: u32, cwnd: u64) -> f64 {
     acked as f64 * f64::from(mss) / cwnd as f64
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::CongestionControlEntry = Entry {
+    name: "new_reno",
+    summary: "Additive increase, multiplicative decrease; uncoupled.",
+    source: "RFC 5681 and RFC 6582",
+    parameters: &[],
+    make: Making {
+        coupled: false,
+        make: Make::WithHyStart(|start, hystart| {
+            Box::new(if hystart { NewReno::with_hystart(start) } else { NewReno::new(start) })
+        }),
+    },
+};
 
 impl NewReno {
     /// In slow start, with the initial window.

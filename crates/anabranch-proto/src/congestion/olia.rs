@@ -5,6 +5,8 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
     Window, coupled, new_reno,
 };
+use super::{Make, Making};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// OLIA for one subflow.
@@ -93,6 +95,20 @@ pub(super) fn increase(
     let gain = coupled::fair_gain(own, subflows.clone()) + alpha(own, subflows) / own.cwnd;
     acked as f64 * f64::from(mss) * gain
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::CongestionControlEntry = Entry {
+    name: "olia",
+    summary: "Opportunistic linked increases: Pareto-optimal load balancing; coupled.",
+    source: "Khalili et al., CoNEXT 2012",
+    parameters: &[],
+    make: Making {
+        coupled: true,
+        make: Make::WithHyStart(|start, hystart| {
+            Box::new(if hystart { Olia::with_hystart(start) } else { Olia::new(start) })
+        }),
+    },
+};
 
 impl Olia {
     /// In slow start, with the initial window.

@@ -7,6 +7,8 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, Start, Window,
     coupled, new_reno,
 };
+use super::{Make, Making};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// wVegas for one subflow.
@@ -86,6 +88,15 @@ pub(super) fn step(diff: f64, alpha: f64) -> f64 {
 pub(super) fn drained(rtt: f64, base: f64) -> f64 {
     base / (2.0 * rtt)
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::CongestionControlEntry = Entry {
+    name: "wvegas",
+    summary: "Weighted Vegas: shifts load by queueing delay instead of loss; coupled.",
+    source: "Cao et al., ICNP 2012",
+    parameters: &[],
+    make: Making { coupled: true, make: Make::Plain(|start| Box::new(WVegas::new(start))) },
+};
 
 impl WVegas {
     /// In slow start, with the initial window.

@@ -5,6 +5,7 @@ use anabranch_wire::Instant;
 
 use super::upkeep::of_family;
 use super::{PathAction, PathEvent, PathManager, Upkeep};
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowView;
 
 /// Opens a subflow from each address, all but one as backups: both hosts send on them only when
@@ -20,6 +21,22 @@ pub struct Backup {
     regular_address_id: Option<u8>,
     demoted: bool,
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::PathManagerEntry = Entry {
+    name: "backup",
+    summary: "A subflow over every path, all but one as backups.",
+    source: "Paasch et al., CellNet 2012 (backup mode)",
+    parameters: &[Parameter {
+        name: "regular",
+        meaning: "the path that is no backup",
+        kind: Kind::Path,
+        default: Value::Path(0),
+        origin: "the path that the connection is opened over",
+        only_with: None,
+    }],
+    make: |values| Box::new(Backup::new(values.path("regular"))),
+};
 
 impl Backup {
     /// The address at index `regular` of the connection's carries the data.

@@ -5,6 +5,7 @@
 use anabranch_wire::{Duration, Instant};
 
 use super::{FullMesh, PathAction, PathEvent, PathManager};
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowId, SubflowView, Usability};
 
 /// Parameters of [`DRePaS`].
@@ -49,18 +50,51 @@ struct Score {
     in_flight: u64,
 }
 
+/// How it is chosen by name.
+pub(super) const ENTRY: super::PathManagerEntry = Entry {
+    name: "drepas",
+    summary: "Paths much slower than the best carry nothing but probes.",
+    source: "Ferlin et al., Globecom 2014",
+    parameters: &[
+        Parameter {
+            name: "threshold",
+            meaning: "throughput relative to the best subflow from which on a subflow is used",
+            kind: Kind::Number { least: 0.0, most: 1.0 },
+            default: Value::Number(0.1),
+            origin: "ours",
+            only_with: None,
+        },
+        Parameter {
+            name: "period",
+            meaning: "shortest time between two scores; twice the longest round-trip time if that is more",
+            kind: Kind::Time { zero: false },
+            default: Value::Time(Duration::from_secs(1)),
+            origin: "ours",
+            only_with: None,
+        },
+        Parameter {
+            name: "hysteresis",
+            meaning: "scores in a row that change what a subflow is used for",
+            kind: Kind::Count { least: 1, most: u32::MAX },
+            default: Value::Count(2),
+            origin: "ours",
+            only_with: None,
+        },
+    ],
+    make: |values| {
+        Box::new(DRePaS::new(DRePaSConfig {
+            threshold: values.number("threshold"),
+            period: values.time("period"),
+            hysteresis: values.count("hysteresis"),
+        }))
+    },
+};
+
 /// A burst of probes: ten packets of 1 KiB, as in the paper.
 const PROBE_SEGMENTS: u32 = 10;
 const PROBE_OCTETS: u32 = 1024;
 /// Looks at what is in flight for each score (ours).
 const SAMPLES: u32 = 10;
-
-impl Default for DRePaSConfig {
-    /// The paper states none of these: they are ours.
-    fn default() -> Self {
-        DRePaSConfig { threshold: 0.1, period: Duration::from_secs(1), hysteresis: 2 }
-    }
-}
 
 impl DRePaS {
     /// A manager with these parameters.
@@ -202,7 +236,8 @@ mod tests {
     use crate::view::tests::view;
 
     fn manager() -> DRePaS {
-        let mut manager = DRePaS::new(DRePaSConfig::default());
+        let period = Duration::from_secs(1);
+        let mut manager = DRePaS::new(DRePaSConfig { threshold: 0.1, period, hysteresis: 2 });
         established(&mut manager, false, &[local(0)]);
         manager
     }

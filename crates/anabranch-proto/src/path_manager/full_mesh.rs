@@ -5,12 +5,22 @@ use anabranch_wire::Instant;
 
 use super::upkeep::of_family;
 use super::{PathAction, PathEvent, PathManager, Upkeep};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// Opens all pairs from the initiator's side, and opens a pair again when its subflow ended,
 /// after a pause that doubles with each failure in a row, from 1 s to 60 s.
 #[derive(Clone, Debug, Default)]
 pub struct FullMesh(Upkeep);
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::PathManagerEntry = Entry {
+    name: "full_mesh",
+    summary: "A subflow over every path.",
+    source: "the fullmesh of Multipath TCP for Linux",
+    parameters: &[],
+    make: |_| Box::new(FullMesh::default()),
+};
 
 impl PathManager for FullMesh {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {

@@ -3,11 +3,21 @@
 use anabranch_wire::Instant;
 
 use super::{PathAction, PathEvent, PathManager};
+use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// Never opens a subflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitialOnly;
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::PathManagerEntry = Entry {
+    name: "initial_only",
+    summary: "No subflow besides the first.",
+    source: "ours",
+    parameters: &[],
+    make: |_| Box::new(InitialOnly),
+};
 
 impl PathManager for InitialOnly {
     fn handle_event(&mut self, _now: Instant, _event: &PathEvent<'_>, _subflows: &[SubflowView]) {}

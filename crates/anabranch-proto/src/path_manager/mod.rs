@@ -23,7 +23,21 @@ use std::net::IpAddr;
 
 use anabranch_wire::{Endpoint, Instant};
 
+use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowView};
+
+/// A path manager that can be chosen by name.
+pub type PathManagerEntry = Entry<fn(&Values) -> Box<dyn PathManager>>;
+
+/// All path managers, the default first.
+pub const ALL: &[PathManagerEntry] = &[
+    full_mesh::ENTRY,
+    initial_only::ENTRY,
+    ndiffports::ENTRY,
+    backup::ENTRY,
+    single_path::ENTRY,
+    drepas::ENTRY,
+];
 
 /// An address of this host, with its identifier within the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 use anabranch_wire::Instant;
 
 use super::{PathAction, PathEvent, PathManager, Upkeep};
-use crate::view::SubflowView;
+use crate::policy::{Entry, Kind, Parameter, Value};
+use crate::view::{SubflowSet, SubflowView};
 
 /// Has the initiator keep `subflows` subflows from the address that the connection was opened
 /// from; replaced as by [`super::FullMesh`].
@@ -13,6 +14,22 @@ pub struct NDiffPorts {
     subflows: u32,
     upkeep: Upkeep,
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::PathManagerEntry = Entry {
+    name: "ndiffports",
+    summary: "Several subflows over the first path, told apart by their ports.",
+    source: "Raiciu et al., SIGCOMM 2011; the ndiffports of Multipath TCP for Linux",
+    parameters: &[Parameter {
+        name: "subflows",
+        meaning: "how many, the first included",
+        kind: Kind::Count { least: 1, most: SubflowSet::CAPACITY as u32 },
+        default: Value::Count(2),
+        origin: "Multipath TCP for Linux",
+        only_with: None,
+    }],
+    make: |values| Box::new(NDiffPorts::new(values.count("subflows"))),
+};
 
 impl NDiffPorts {
     /// `subflows` in all, the first included.

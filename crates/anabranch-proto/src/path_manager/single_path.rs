@@ -7,6 +7,7 @@ use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::upkeep::of_family;
 use super::{LocalAddress, PathAction, PathEvent, PathManager};
+use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView};
 
 /// Keeps one subflow. When its interface goes down, or its retransmission timer expires for the
@@ -26,6 +27,15 @@ pub struct SinglePath {
     retry_at: Option<Instant>,
     actions: VecDeque<PathAction>,
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::PathManagerEntry = Entry {
+    name: "single_path",
+    summary: "One subflow at a time, moved to another path when it fails.",
+    source: "Paasch et al., CellNet 2012 (single-path mode)",
+    parameters: &[],
+    make: |_| Box::new(SinglePath::default()),
+};
 
 /// Expiries of the retransmission timer after which a subflow has failed (ours): one may be due
 /// to a queue that filled quickly.

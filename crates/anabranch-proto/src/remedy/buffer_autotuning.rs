@@ -4,6 +4,7 @@
 use anabranch_wire::{Duration, Instant};
 
 use super::{BufferContext, BufferSide, Remedy};
+use crate::policy::Entry;
 use crate::view::{SubflowView, Usability};
 
 /// Buffers that start small and grow to `2 · Σ x_i · RTT_max`: x_i is the rate of a subflow,
@@ -18,6 +19,15 @@ pub struct BufferAutotuning {
     send: Measurement,
     receive: Measurement,
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::RemedyEntry = Entry {
+    name: "buffer_autotuning",
+    summary: "M3: buffers start small and grow to what the paths need.",
+    source: "Raiciu et al., NSDI 2012, §4.2; Barré et al., 2011",
+    parameters: &[],
+    make: |_| Box::new(BufferAutotuning::default()),
+};
 
 /// What a buffer starts with, in octets. Ours: more than four initial windows (RFC 6928).
 const INITIAL: u64 = 64 << 10;

@@ -2,6 +2,7 @@
 //! NSDI 2012 §4.2.
 
 use super::Remedy;
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowSet, SubflowView};
 
 /// Caps what a subflow has in flight once its RTT is some multiple of the smallest.
@@ -20,6 +21,22 @@ pub struct CwndCap {
     /// Limits by slot, with the generation they belong to.
     held: [Option<(u32, u64)>; SubflowSet::CAPACITY],
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::RemedyEntry = Entry {
+    name: "cwnd_cap",
+    summary: "M4: a subflow that has filled a queue gets no more in flight.",
+    source: "Raiciu et al., NSDI 2012, §4.2",
+    parameters: &[Parameter {
+        name: "cap_factor",
+        meaning: "multiple of the smallest smoothed round-trip time that counts as a filled queue",
+        kind: Kind::Number { least: 1.0, most: 1000.0 },
+        default: Value::Number(2.0),
+        origin: "the paper, about",
+        only_with: None,
+    }],
+    make: |values| Box::new(CwndCap::new(values.number("cap_factor"))),
+};
 
 impl CwndCap {
     /// Hold what is in flight at `cap_factor` × the smallest smoothed RTT; the paper's is about 2.

@@ -20,7 +20,21 @@ use core::fmt::Debug;
 use anabranch_wire::Instant;
 
 use crate::congestion::ExternalReduction;
+use crate::policy::{Entry, Values};
 use crate::view::{SubflowSet, SubflowView};
+
+/// A remedy that can be switched on by name.
+pub type RemedyEntry = Entry<fn(&Values) -> Box<dyn Remedy>>;
+
+/// All remedies, in the order in which they are asked: a subflow is penalised before its data
+/// goes out on another.
+pub const ALL: &[RemedyEntry] = &[
+    penalisation::ENTRY,
+    opportunistic_retransmission::ENTRY,
+    buffer_autotuning::ENTRY,
+    cwnd_cap::ENTRY,
+    mpt_bm::ENTRY,
+];
 
 /// The situation: a subflow could send, and may not.
 #[derive(Clone, Copy, Debug)]

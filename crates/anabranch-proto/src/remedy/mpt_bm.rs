@@ -4,6 +4,7 @@
 use anabranch_wire::Duration;
 
 use super::Remedy;
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowView;
 
 /// Bufferbloat mitigation.
@@ -26,6 +27,32 @@ pub struct MptBm {
     lambda: f64,
     theta: Duration,
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::RemedyEntry = Entry {
+    name: "mpt_bm",
+    summary: "Bufferbloat mitigation: what a subflow may have in flight shrinks as its round-trip time grows.",
+    source: "Ferlin et al., IWQoS 2014",
+    parameters: &[
+        Parameter {
+            name: "lambda",
+            meaning: "multiple of its minimum to which the smoothed round-trip time may grow",
+            kind: Kind::Number { least: 1.0, most: 1000.0 },
+            default: Value::Number(1.5),
+            origin: "the smaller of the two that the paper tries",
+            only_with: None,
+        },
+        Parameter {
+            name: "theta",
+            meaning: "subflows whose smallest smoothed round-trip time is below are left alone",
+            kind: Kind::Time { zero: true },
+            default: Value::Time(Duration::from_millis(50)),
+            origin: "ours",
+            only_with: None,
+        },
+    ],
+    make: |values| Box::new(MptBm::new(values.number("lambda"), values.time("theta"))),
+};
 
 /// Octets that may be in flight, for round-trip times in seconds and a window in octets.
 pub(super) fn limit(lambda: f64, min_srtt: f64, srtt: f64, cwnd: u64) -> u64 {

@@ -2,6 +2,7 @@
 //! what the slow one has not delivered. Raiciu et al., NSDI 2012 §4.2.
 
 use super::{Remedy, RemedyActions, RemedyContext};
+use crate::policy::Entry;
 use crate::view::{SubflowView, Usability};
 
 /// Opportunistic retransmission as the Linux implementation of the paper's authors did it.
@@ -13,6 +14,15 @@ pub struct OpportunisticRetransmission;
 const RTT_RATIO: u64 = 4;
 /// A window of at most this many segments counts as tiny.
 const TINY_WINDOW_SEGMENTS: u64 = 4;
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::RemedyEntry = Entry {
+    name: "opportunistic_retransmission",
+    summary: "M1: sends the data that holds up the receive window again on a subflow that has room.",
+    source: "Raiciu et al., NSDI 2012, §4.2; mptcp_sched.c of Multipath TCP for Linux",
+    parameters: &[],
+    make: |_| Box::new(OpportunisticRetransmission),
+};
 
 impl OpportunisticRetransmission {
     fn decide(context: &RemedyContext<'_>) -> RemedyActions {

@@ -5,6 +5,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::{Remedy, RemedyActions, RemedyContext};
 use crate::congestion::ExternalReduction;
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{Phase, SubflowSet, SubflowView, Usability};
 
 /// Which of the two published rules.
@@ -24,6 +25,27 @@ pub struct Penalisation {
     form: PenalisationForm,
     last: [Option<Instant>; SubflowSet::CAPACITY],
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::RemedyEntry = Entry {
+    name: "penalisation",
+    summary: "M2: halves the congestion window of the subflow that holds up the receive window.",
+    source: "Raiciu et al., NSDI 2012, §4.2; Paasch et al., CoNEXT 2013",
+    parameters: &[Parameter {
+        name: "form",
+        meaning: "as published first, or as corrected later",
+        kind: Kind::Choice(&["nsdi12", "conext13"]),
+        default: Value::Choice("conext13"),
+        origin: "the later one",
+        only_with: None,
+    }],
+    make: |values| {
+        Box::new(Penalisation::new(match values.choice("form") {
+            "nsdi12" => PenalisationForm::Nsdi12,
+            _ => PenalisationForm::Conext13,
+        }))
+    },
+};
 
 impl Penalisation {
     /// Nobody penalised yet.

@@ -4,6 +4,7 @@
 use anabranch_wire::{Duration, Instant};
 
 use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowSet, SubflowView};
 
 /// Blocking estimation.
@@ -44,6 +45,37 @@ pub enum BlestRule {
     /// 1.3.
     Linux,
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::SchedulerEntry = Entry {
+    name: "blest",
+    summary: "Leaves the slow subflow alone when using it would block the fast one.",
+    source: "Ferlin et al., IFIP Networking 2016; mptcp_blest.c of Multipath TCP for Linux",
+    parameters: &[
+        Parameter {
+            name: "rule",
+            meaning: "how it estimates: as the authors' implementation for Linux, or as the paper",
+            kind: Kind::Choice(&["linux", "paper"]),
+            default: Value::Choice("linux"),
+            origin: "ours",
+            only_with: None,
+        },
+        Parameter {
+            name: "step",
+            meaning: "step of the correction delta",
+            kind: Kind::Number { least: 0.0, most: 1.0 },
+            default: Value::Number(0.01),
+            origin: "the middle of what the paper tries",
+            only_with: Some(("rule", "paper")),
+        },
+    ],
+    make: |values| {
+        Box::new(Blest::new(match values.choice("rule") {
+            "paper" => BlestRule::Paper { step: values.number("step") },
+            _ => BlestRule::Linux,
+        }))
+    },
+};
 
 /// Ferlin et al. §III: delta to begin with.
 const DELTA: f64 = 1.0;

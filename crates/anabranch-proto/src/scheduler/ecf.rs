@@ -2,6 +2,7 @@
 //! slow one now? Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
 
 use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowView;
 
 /// Earliest completion first.
@@ -24,6 +25,22 @@ pub struct Ecf {
 
 /// Lim et al. §4: hysteresis.
 const BETA: f64 = 0.25;
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::SchedulerEntry = Entry {
+    name: "ecf",
+    summary: "Leaves the slow subflow alone when waiting for the fast one is quicker.",
+    source: "Lim et al., CoNEXT 2017; mptcp_ecf.c of Multipath TCP for Linux",
+    parameters: &[Parameter {
+        name: "beta",
+        meaning: "hysteresis: goes on waiting within this part of the slow round-trip time",
+        kind: Kind::Number { least: 0.0, most: 10.0 },
+        default: Value::Number(BETA),
+        origin: "the paper, §4",
+        only_with: None,
+    }],
+    make: |values| Box::new(Ecf::new(values.number("beta"))),
+};
 
 /// What the rules look at, windows and `unsent` in octets, times in seconds.
 #[derive(Clone, Copy, Debug)]

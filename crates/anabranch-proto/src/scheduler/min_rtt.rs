@@ -2,6 +2,7 @@
 //! Raiciu et al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
 
 use super::{Decision, ScheduleContext, Scheduler};
+use crate::policy::Entry;
 use crate::view::{SubflowView, Usability};
 
 /// Lowest round-trip time first.
@@ -11,6 +12,15 @@ use crate::view::{SubflowView, Usability};
 /// scheduler waits for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRtt;
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::SchedulerEntry = Entry {
+    name: "min_rtt",
+    summary: "The usable subflow with the lowest smoothed round-trip time.",
+    source: "Raiciu et al., NSDI 2012; the default of Multipath TCP for Linux",
+    parameters: &[],
+    make: |_| Box::new(MinRtt),
+};
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {

@@ -17,7 +17,15 @@ use core::fmt::Debug;
 
 use anabranch_wire::Instant;
 
+use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
+
+/// A scheduler that can be chosen by name.
+pub type SchedulerEntry = Entry<fn(&Values) -> Box<dyn Scheduler>>;
+
+/// All schedulers, the default first.
+pub const ALL: &[SchedulerEntry] =
+    &[min_rtt::ENTRY, round_robin::ENTRY, redundant::ENTRY, blest::ENTRY, ecf::ENTRY];
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! `redundant` scheduler of Multipath TCP for Linux.
 
 use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::policy::Entry;
 use crate::view::SubflowSet;
 
 /// Sends all new data on all subflows; backups take part only when no regular one is usable.
@@ -12,6 +13,15 @@ use crate::view::SubflowSet;
 /// without room; here, as in the later one, they wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant;
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::SchedulerEntry = Entry {
+    name: "redundant",
+    summary: "Everything on every subflow.",
+    source: "mptcp_redundant.c of Multipath TCP for Linux",
+    parameters: &[],
+    make: |_| Box::new(Redundant),
+};
 
 impl Scheduler for Redundant {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {

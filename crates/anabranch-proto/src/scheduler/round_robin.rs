@@ -2,6 +2,7 @@
 //! Linux (`mptcp_rr.c`).
 
 use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowId;
 
 /// Takes turns: `num_segments` segments on a subflow, then the next.
@@ -13,6 +14,34 @@ pub struct RoundRobin {
     turn: u8,
     sent: u32,
 }
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::SchedulerEntry = Entry {
+    name: "round_robin",
+    summary: "The subflows take turns.",
+    source: "Paasch et al., CSWS 2014; mptcp_rr.c of Multipath TCP for Linux",
+    parameters: &[
+        Parameter {
+            name: "num_segments",
+            meaning: "segments in a row on one subflow",
+            kind: Kind::Count { least: 1, most: u32::MAX },
+            default: Value::Count(1),
+            origin: "mptcp_rr.c",
+            only_with: None,
+        },
+        Parameter {
+            name: "cwnd_limited",
+            meaning: "pass over subflows with a full congestion window, rather than wait for them",
+            kind: Kind::Flag,
+            default: Value::Flag(true),
+            origin: "mptcp_rr.c",
+            only_with: None,
+        },
+    ],
+    make: |values| {
+        Box::new(RoundRobin::new(values.count("num_segments"), values.flag("cwnd_limited")))
+    },
+};
 
 impl RoundRobin {
     /// `num_segments` (at least one) in a row. With `cwnd_limited`, a subflow whose congestion
