@@ -34,7 +34,7 @@ def scenario(scheduler: str | type[Scheduler]) -> anabranch.Scenario:
             anabranch.Connection(
                 scheduler=scheduler,
                 receive_buffer="200KiB",
-                opportunistic_retransmission=True,
+                remedies={"opportunistic_retransmission": True},
                 workload=anabranch.Bulk(),
             ),
         ),

@@ -19,6 +19,7 @@ __all__ = [
     "Wait",
     "__version__",
     "json_schema",
+    "policies",
     "run",
     "validate",
     "with_own",
@@ -39,6 +40,7 @@ def with_own(
     path_manager: str | None = None,
 ) -> str: ...
 def json_schema() -> str: ...
+def policies() -> list[dict[str, Any]]: ...
 def run(
     toml: str,
     file: str,

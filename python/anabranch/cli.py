@@ -104,6 +104,17 @@ def list_entries() -> None:
     console.stdout().print(table)
 
 
+@app.command()
+def policies() -> None:
+    """List schedulers, remedies, congestion controls and path managers, with their parameters."""
+    from anabranch import console
+
+    screen = console.stdout()
+    for table in console.policy_tables(_core.policies()):
+        screen.print(table)
+    screen.print("A policy of your own: docs/policies/your-own.md")
+
+
 @app.command(epilog="Example: anabranch reproduce nsdi12-fig7 --full --out results/full")
 def reproduce(
     entry: Annotated[str, typer.Argument(metavar="ID", help="See: anabranch list")],

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -141,3 +144,25 @@ def _subflows_table(run: Run) -> Table:
 
 def _escaped(text: str) -> str:
     return text.replace("[", "\\[")
+
+
+def policy_tables(policies: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """A table of the policies of each sort: what they do, what can be set, where they are from."""
+    for sort, each in itertools.groupby(policies, key=lambda policy: str(policy["sort"])):
+        table = Table(
+            sort.replace("_", " "), "what it does", "parameters, with their defaults", "source",
+            box=box.SIMPLE_HEAD, pad_edge=False,
+        )  # fmt: skip
+        table.columns[0].no_wrap = True
+        for policy in each:
+            parameters = "\n".join(_parameter(parameter) for parameter in policy["parameters"])
+            table.add_row(policy["name"], policy["summary"], parameters or "–", policy["source"])
+        yield table
+
+
+def _parameter(parameter: Mapping[str, Any]) -> str:
+    only = "" if parameter["only_with"] is None else f"; with {parameter['only_with']}"
+    return (
+        f"{parameter['name']} = {parameter['default']} ({parameter['origin']}): "
+        f"{parameter['meaning']}; {parameter['values']}{only}"
+    )

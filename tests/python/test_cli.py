@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import gallery
+from anabranch import _core, gallery
 from anabranch.claims import Claim, Condition
 from anabranch.cli import run_command
 from anabranch.plan import Tier
@@ -178,6 +178,23 @@ def test_list_names_all_entries(capsys: Captured) -> None:
     assert run_command(["list"]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in gallery.names())
+
+
+def test_policies_lists_all_with_their_parameters(capsys: Captured) -> None:
+    assert run_command(["policies"]) == 0
+    out = capsys.readouterr().out
+    for policy in _core.policies():
+        assert policy["name"] in out
+        assert all(f"{each['name']} = {each['default']}" in out for each in policy["parameters"])
+
+
+def test_every_policy_has_a_page() -> None:
+    pages = Path(__file__).parents[2] / "docs" / "policies"
+    for policy in _core.policies():
+        page = (pages / f"{policy['name']}.md").read_text(encoding="utf-8")
+        assert policy["source"].split(",")[0].split(";")[0] in page
+        for parameter in policy["parameters"]:
+            assert f"`{parameter['name']}`" in page, f"{policy['name']}: {parameter['name']}"
 
 
 def test_schema_is_json(capsys: Captured) -> None:

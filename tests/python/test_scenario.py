@@ -33,7 +33,8 @@ def table(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, SharedBottleneckDetection],
+    "kind",
+    [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, SharedBottleneckDetection],
 )
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)

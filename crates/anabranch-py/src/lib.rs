@@ -1,5 +1,6 @@
 //! The Python module `anabranch._core`: a scenario in, columns out.
 
+mod listing;
 mod policy;
 
 use std::fs::File;
@@ -153,6 +154,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(with_own, module)?)?;
     module.add_function(wrap_pyfunction!(json_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     policy::register(module)
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ STYLES = {
     MPTCP_M12_NSDI: Style(SKY, (0, (1, 1)), "x"),
 }
 
-_REMEDIES = {
+_REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M1: {"opportunistic_retransmission": True},
     MPTCP_M12: {"opportunistic_retransmission": True, "penalisation": "conext13"},
     MPTCP_M12_NSDI: {"opportunistic_retransmission": True, "penalisation": "nsdi12"},
