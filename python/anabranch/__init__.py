@@ -20,6 +20,7 @@ from anabranch.scenario import (
     Reverse,
     Scenario,
     Scheduler,
+    Trace,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Scheduler",
+    "Trace",
     "__version__",
     "run",
     "run_many",

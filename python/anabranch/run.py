@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -64,7 +65,7 @@ class Run:
     subflow_samples: pl.DataFrame
     connection_samples: pl.DataFrame
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """The normalised scenario as plain values."""
         return tomllib.loads(self.toml)
@@ -108,7 +109,8 @@ class Progress:
 def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | None = None) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
 
-    Writes a capture of all links to the file `pcap` when it is given.
+    Writes a capture of all links to the file `pcap` when it is given. Trace files are looked for
+    beside the TOML file, those of an object in the working directory.
 
     Raises:
         ScenarioError: if the scenario is wrong.
@@ -116,7 +118,7 @@ def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | 
         IntegrityError: if the run stopped before its end.
     """
     if isinstance(scenario, Scenario):
-        return run_toml(scenario.to_toml(), scenario.name, seed, pcap)
+        return run_toml(scenario.to_toml(), scenario.name, seed, pcap, folder=os.curdir)
     return run_toml(read_scenario(scenario), os.fspath(scenario), seed, pcap)
 
 
@@ -136,12 +138,17 @@ def read_scenario(file: str | os.PathLike[str]) -> str:
         raise InputError(f"{file}: not UTF-8 text; name a TOML file") from error
 
 
-def run_toml(toml: str, file: str, seed: int, pcap: str | None = None) -> Run:
-    """Run the scenario with the text `toml`; messages call it `file`."""
-    normalised = _core.validate(toml, file)
+def run_toml(
+    toml: str, file: str, seed: int, pcap: str | None = None, folder: str | None = None
+) -> Run:
+    """Run the scenario with the text `toml`; messages call it `file`.
+
+    Trace files are looked for in `folder`, or in that of `file`.
+    """
+    normalised = _core.validate(toml, file, folder)
     started = time.perf_counter()
     try:
-        result = _core.run(toml, file, seed, pcap)
+        result = _core.run(normalised, file, seed, pcap)
     except OSError as error:
         reason = re.sub(r" \(os error \d+\)$", "", str(error)).lower()
         raise InputError(f"--pcap {reason}; name a file that can be written") from error

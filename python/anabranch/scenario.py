@@ -27,13 +27,23 @@ def _key(name: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trace:
+    """A packet-delivery trace, as :class:`Path` takes one in place of the name of a file."""
+
+    milliseconds: str
+    """Times of the delivery opportunities, such as ``"0 3 7*2"``; the last is the period."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reverse:
     """The direction from client to server of a path.
 
-    Rate, delay and limit default to those of the forward direction, jitter and loss to zero.
+    Rate or trace, delay and limit default to those of the forward direction, jitter and loss to
+    zero.
     """
 
     rate: str | None = None
+    trace: str | Trace | None = None
     delay: str | None = None
     limit: str | None = None
     jitter: str | None = None
@@ -83,11 +93,13 @@ class Path:
     """A path between client and server; its own fields describe the direction to the client."""
 
     name: str
-    rate: str
     delay: str
     """One-way propagation delay."""
     limit: str
     """Of the queue: packets, octets, milliseconds or ``"infinite"``."""
+    rate: str | None = None
+    trace: str | Trace | None = None
+    """Instead of `rate`: the name of a file in Mahimahi's format, or the trace itself."""
     jitter: str | None = None
     """The delay varies uniformly by ± this much, forward only."""
     jitter_model: str | None = None

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import pathlib
 import tomllib
 from typing import Any
 
@@ -21,6 +22,7 @@ from anabranch.scenario import (
     Reverse,
     Scenario,
     Scheduler,
+    Trace,
     toml_keys,
 )
 from conftest import THREE_G, WIFI, scenario
@@ -33,7 +35,7 @@ def table(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, Scheduler]
+    "kind", [Scenario, Path, Trace, BurstLoss, Queue, Reverse, Change, Connection, Scheduler]
 )
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)
@@ -115,6 +117,26 @@ def test_every_field_reaches_the_core_unchanged() -> None:
     contained(written, normalised)
 
 
+def test_a_trace_is_a_file_or_its_content(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lte.trace").write_text("2\n2\n5\n")
+    monkeypatch.chdir(tmp_path)
+
+    def over(trace: str | Trace) -> Scenario:
+        path = Path(name="lte", trace=trace, delay="20ms", limit="100ms")
+        connection = Connection(workload=Bulk())
+        return Scenario(name="a/b", duration="1s", paths=(path,), connections=(connection,))
+
+    from_file = anabranch.run(over("lte.trace"))
+    assert from_file.settings["path"][0]["trace"] == {"milliseconds": "2*2 5"}
+    inline = anabranch.run(over(Trace(milliseconds="2 5")))
+    assert anabranch.run(over(Trace(milliseconds="2*2 5"))).digest == from_file.digest
+    assert inline.digest != from_file.digest
+    with pytest.raises(anabranch.ScenarioError, match=r"path\[0\]\.trace: .*gone\.trace"):
+        anabranch.run(over("gone.trace"))
+
+
 def test_what_is_left_out_is_not_written() -> None:
     assert WIFI.reverse is None
     text = Scenario(
@@ -122,7 +144,7 @@ def test_what_is_left_out_is_not_written() -> None:
     ).to_toml()
     assert text == (
         'name = "a"\nduration = "1s"\n\n'
-        '[[path]]\nname = "wifi"\nrate = "8Mbit/s"\ndelay = "10ms"\nlimit = "54packets"\n\n'
+        '[[path]]\nname = "wifi"\ndelay = "10ms"\nlimit = "54packets"\nrate = "8Mbit/s"\n\n'
         '[[connection]]\n\n[connection.workload]\nkind = "bulk"\n'
     )
 

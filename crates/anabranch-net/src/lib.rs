@@ -8,16 +8,19 @@
 mod impairment;
 mod link;
 mod node;
+mod opportunities;
 mod propagation;
 mod queue;
 pub mod rng;
 mod schedule;
 mod serialiser;
 mod slab;
+mod trace;
 pub mod units;
 
 pub use impairment::{GilbertElliottConfig, JitterModel};
-pub use link::{Link, LinkConfig, LinkStats};
+pub use link::{Capacity, Link, LinkConfig, LinkStats};
 pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};
+pub use trace::{Moment, OPPORTUNITY_OCTETS, Trace, TraceError};

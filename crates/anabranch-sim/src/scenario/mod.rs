@@ -20,13 +20,16 @@ mod names;
 mod resolve;
 mod scheduler;
 mod table;
+mod trace;
 mod write;
 mod written;
 
+use std::path::Path as FilePath;
+
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
-    Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
-    StateChange,
+    Capacity, Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig,
+    ScheduledChange, StateChange,
 };
 use anabranch_wire::{Duration, Instant};
 
@@ -82,10 +85,10 @@ pub struct Path {
 }
 
 /// A path in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathDirection {
-    /// Rate of the link.
-    pub rate: Rate,
+    /// Rate of the link, or the trace that it follows.
+    pub capacity: Capacity,
     /// One-way propagation delay.
     pub delay: Duration,
     /// How much may wait in the link's queue.
@@ -187,21 +190,35 @@ pub enum Workload {
 }
 
 impl Scenario {
-    /// The scenario that `text` describes in TOML. `file` is what error messages call it.
+    /// The scenario that `text` describes in TOML. `file` is what error messages call it; the
+    /// traces that it names are looked for in the folder of `file`.
     ///
     /// # Errors
     /// If `text` is not TOML, or a key is missing, unknown, or has a value that it cannot have.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let folder = FilePath::new(file).parent().unwrap_or(FilePath::new(""));
+        Scenario::from_toml_beside(text, file, folder)
+    }
+
+    /// As [`from_toml`](Scenario::from_toml), with traces looked for in `folder`.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Scenario::from_toml).
+    pub fn from_toml_beside(
+        text: &str,
+        file: &str,
+        folder: &FilePath,
+    ) -> Result<Self, ScenarioError> {
         let document = toml::Deserializer::parse(text)
             .map_err(|error| ScenarioError::syntax(file, text, &error))?;
         let table: ScenarioTable = serde_path_to_error::deserialize(document).map_err(|error| {
             error::describe(error.path(), error.inner().message()).in_file(file)
         })?;
-        resolve::scenario(table).map_err(|problem| problem.in_file(file))
+        resolve::scenario(table, folder).map_err(|problem| problem.in_file(file))
     }
 
-    /// The scenario in TOML, normalised: every default is spelled out, and quantities are in
-    /// their canonical form. [`from_toml`](Scenario::from_toml) reads it back as the same value.
+    /// The scenario in TOML, normalised: every default is spelled out, quantities are in their
+    /// canonical form, and traces are part of it. [`from_toml`](Scenario::from_toml) reads it back as the same value.
     ///
     /// # Panics
     /// If a connection's path is not an index into the paths, or a count is above 2⁶³ − 1, the
@@ -220,16 +237,16 @@ impl Scenario {
 impl Path {
     /// The link from server to client, with its changes counted from the epoch.
     pub fn forward_link(&self) -> LinkConfig {
-        self.link(self.forward, AppliesTo::Forward)
+        self.link(&self.forward, AppliesTo::Forward)
     }
 
     /// The link from client to server, with its changes counted from the epoch.
     pub fn reverse_link(&self) -> LinkConfig {
-        self.link(self.reverse, AppliesTo::Reverse)
+        self.link(&self.reverse, AppliesTo::Reverse)
     }
 
-    fn link(&self, direction: PathDirection, this: AppliesTo) -> LinkConfig {
-        let PathDirection { rate, delay, limit, jitter, loss } = direction;
+    fn link(&self, direction: &PathDirection, this: AppliesTo) -> LinkConfig {
+        let PathDirection { capacity, delay, limit, jitter, loss } = direction.clone();
         let changes = self.changes.iter();
         let changes = changes
             .filter(|change| change.applies_to == AppliesTo::Both || change.applies_to == this);
@@ -244,7 +261,7 @@ impl Path {
             burst_loss,
             discipline: self.discipline,
             changes: changes.collect(),
-            ..LinkConfig::new(rate, delay, limit)
+            ..LinkConfig::new(capacity, delay, limit)
         }
     }
 }

@@ -1,18 +1,21 @@
 //! From what is written to what is meant: defaults filled in, names looked up, limits checked.
 
+use std::path::Path as FilePath;
+
 use anabranch_net::units::{Octets, format_duration};
 use anabranch_net::{
-    CoDelConfig, Discipline, GilbertElliottConfig, LinkChange, RedConfig, StateChange,
+    Capacity, CoDelConfig, Discipline, GilbertElliottConfig, LinkChange, RedConfig, StateChange,
 };
 use anabranch_wire::Duration;
 
 use super::error::{Problem, unknown_name};
 use super::factor::Factor;
-use super::names::{CongestionControlName, Protocol, QueueKind, WorkloadKind};
+use super::names::{AppliesTo, CongestionControlName, Protocol, QueueKind, WorkloadKind};
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
     WorkloadTable,
 };
+use super::trace;
 use super::{Connection, MptBm, Path, PathChange, PathDirection, Scenario, Workload};
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
@@ -20,16 +23,17 @@ const MIN_MTU: u64 = 576;
 /// Largest MTU: the total length field of IPv4. RFC 791 §3.1.
 const MAX_MTU: u64 = 65_535;
 
-/// The scenario that `table` describes.
-pub(super) fn scenario(table: ScenarioTable) -> Result<Scenario, Problem> {
+/// The scenario that `table` describes. The traces that it names are in `folder`.
+pub(super) fn scenario(table: ScenarioTable, folder: &FilePath) -> Result<Scenario, Problem> {
     let duration = table.duration.0;
     require_name("name", &table.name)?;
     require_some("duration", duration)?;
     require_some("sample_interval", table.sample_interval.0)?;
     require_before_end("warm_up", table.warm_up.0, duration)?;
     let names: Vec<String> = table.paths.iter().map(|path| path.name.clone()).collect();
-    let paths =
-        each("path", table.paths, |key, index, path| resolve_path(key, path, &names[..index]))?;
+    let paths = each("path", table.paths, |key, index, path| {
+        resolve_path(key, path, &names[..index], folder)
+    })?;
     require_unique("path", names.iter())?;
     let connections = each("connection", table.connections, |key, index, connection| {
         resolve_connection(key, index, connection, &paths, duration)
@@ -47,29 +51,46 @@ pub(super) fn scenario(table: ScenarioTable) -> Result<Scenario, Problem> {
 }
 
 /// `before` are the names of the paths listed before this one.
-fn resolve_path(key: &str, table: PathTable, before: &[String]) -> Result<Path, Problem> {
+fn resolve_path(
+    key: &str,
+    table: PathTable,
+    before: &[String],
+    folder: &FilePath,
+) -> Result<Path, Problem> {
     require_name(&format!("{key}.name"), &table.name)?;
     let mtu = table.mtu.0.as_u64();
     if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
         let problem = format!("\"{mtu}B\": an MTU lies between {MIN_MTU}B and {MAX_MTU}B");
         return Err(Problem::new(format!("{key}.mtu"), problem));
     }
+    let capacity = trace::resolve(key, table.rate, table.trace, folder)?.ok_or_else(|| {
+        let problem = "missing; write a rate such as \"8Mbit/s\", or a trace";
+        Problem::new(format!("{key}.rate"), problem)
+    })?;
+    let (reverse_key, reverse) = (format!("{key}.reverse"), table.reverse);
+    let reverse_capacity = trace::resolve(&reverse_key, reverse.rate, reverse.trace, folder)?;
     let forward = PathDirection {
-        rate: table.rate.0,
+        capacity,
         delay: table.delay.0,
         limit: table.limit.0,
         jitter: table.jitter.0,
         loss: table.loss.0,
     };
     let reverse = PathDirection {
-        rate: table.reverse.rate.map_or(forward.rate, |rate| rate.0),
-        delay: table.reverse.delay.map_or(forward.delay, |delay| delay.0),
-        limit: table.reverse.limit.map_or(forward.limit, |limit| limit.0),
-        jitter: table.reverse.jitter.0,
-        loss: table.reverse.loss.0,
+        capacity: reverse_capacity.unwrap_or_else(|| forward.capacity.clone()),
+        delay: reverse.delay.map_or(forward.delay, |delay| delay.0),
+        limit: reverse.limit.map_or(forward.limit, |limit| limit.0),
+        jitter: reverse.jitter.0,
+        loss: reverse.loss.0,
     };
     let changes = table.changes.into_iter().enumerate();
-    let changes = changes.map(|(n, change)| resolve_change(&format!("{key}.change[{n}]"), change));
+    let changes = changes.map(|(n, change)| {
+        let key = format!("{key}.change[{n}]");
+        let change = resolve_change(&key, change)?;
+        require_rate(&key, &change, &forward, &reverse)?;
+        Ok(change)
+    });
+    let changes = changes.collect::<Result<_, _>>()?;
     Ok(Path {
         name: table.name,
         forward,
@@ -79,8 +100,33 @@ fn resolve_path(key: &str, table: PathTable, before: &[String]) -> Result<Path, 
         burst_loss: table.burst_loss.map(burst_loss),
         discipline: resolve_queue(&format!("{key}.queue"), table.queue)?,
         via: table.via.map(|name| resolve_via(key, &name, before)).transpose()?,
-        changes: changes.collect::<Result<_, _>>()?,
+        changes,
     })
+}
+
+/// A trace has no rate that could change.
+fn require_rate(
+    key: &str,
+    change: &PathChange,
+    forward: &PathDirection,
+    reverse: &PathDirection,
+) -> Result<(), Problem> {
+    let follows_trace = |direction: &PathDirection, other| {
+        change.change.rate.is_some()
+            && change.applies_to != other
+            && matches!(direction.capacity, Capacity::Trace(_))
+    };
+    let (name, other) = if follows_trace(forward, AppliesTo::Reverse) {
+        ("forward", "reverse")
+    } else if follows_trace(reverse, AppliesTo::Forward) {
+        ("reverse", "forward")
+    } else {
+        return Ok(());
+    };
+    let problem = format!(
+        "the {name} direction follows a trace; leave the rate out, or write applies_to = {other:?}"
+    );
+    Err(Problem::new(format!("{key}.rate"), problem))
 }
 
 fn burst_loss(table: BurstLossTable) -> GilbertElliottConfig {

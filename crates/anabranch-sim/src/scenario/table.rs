@@ -15,6 +15,7 @@ use super::names::{
     Profile, Protocol, QueueKind, StateName, WorkloadKind,
 };
 use super::scheduler::SchedulerValue;
+use super::trace::TraceValue;
 use super::written::Written;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -51,11 +52,19 @@ pub(super) struct ScenarioTable {
 pub(super) struct PathTable {
     /// Name of the path; no two are the same.
     pub(super) name: String,
-    /// Rate of the link.
-    pub(super) rate: Written<Rate>,
+    /// Rate of the link; either this or `trace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Rate>")]
+    pub(super) rate: Option<Written<Rate>>,
+    /// When the link delivers, instead of `rate`: the name of a Mahimahi packet-delivery trace,
+    /// relative to the scenario's folder, or its content. Each opportunity delivers 1504 octets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TraceValue")]
+    pub(super) trace: Option<TraceValue>,
     /// One-way propagation delay.
     pub(super) delay: Written<Duration>,
-    /// How much may wait in the link's queue, the packet in transmission not counted.
+    /// How much may wait in the link's queue, the packet in transmission not counted. A limit in
+    /// time counts at the link's rate, or at the mean rate of its trace.
     pub(super) limit: Written<QueueLimit>,
     /// The delay varies uniformly by ± this much, forward only.
     #[serde(default)]
@@ -142,10 +151,14 @@ pub(super) struct QueueTable {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename = "Reverse")]
 pub(super) struct ReverseTable {
-    /// Rate of the link; by default the forward one.
+    /// Rate of the link; by default the forward rate or trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Rate>")]
     pub(super) rate: Option<Written<Rate>>,
+    /// When the link delivers, instead of `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TraceValue")]
+    pub(super) trace: Option<TraceValue>,
     /// One-way propagation delay; by default the forward one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Duration>")]

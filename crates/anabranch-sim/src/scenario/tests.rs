@@ -116,7 +116,7 @@ fn rate(text: &str) -> Rate {
 #[test]
 fn what_is_left_out_has_the_documented_defaults() {
     let direction = PathDirection {
-        rate: rate("8Mbit/s"),
+        capacity: rate("8Mbit/s").into(),
         delay: Duration::from_millis(10),
         limit: QueueLimit::Packets(54),
         jitter: Duration::ZERO,
@@ -124,7 +124,7 @@ fn what_is_left_out_has_the_documented_defaults() {
     };
     let path = Path {
         name: "wifi".to_owned(),
-        forward: direction,
+        forward: direction.clone(),
         reverse: direction,
         jitter_model: JitterModel::Fifo,
         mtu: 1_500,
@@ -174,20 +174,20 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(scenario.sample_interval, Duration::from_millis(50));
     let [wifi, third_generation] = &scenario.paths[..] else { panic!("two paths") };
     let forward = PathDirection {
-        rate: rate("8Mbit/s"),
+        capacity: rate("8Mbit/s").into(),
         delay: Duration::from_millis(10),
         limit: QueueLimit::Time(Duration::from_millis(80)),
         jitter: Duration::from_millis(2),
         loss: "0.5%".parse().unwrap(),
     };
     let reverse = PathDirection {
-        rate: rate("1Mbit/s"),
+        capacity: rate("1Mbit/s").into(),
         delay: Duration::from_millis(12),
         limit: QueueLimit::Infinite,
         jitter: Duration::from_millis(1),
         loss: "1%".parse().unwrap(),
     };
-    assert_eq!((wifi.forward, wifi.reverse), (forward, reverse));
+    assert_eq!((&wifi.forward, &wifi.reverse), (&forward, &reverse));
     assert_eq!((wifi.jitter_model, wifi.mtu), (JitterModel::Reordering, 1_400));
     assert_eq!(third_generation.reverse, third_generation.forward);
     let main = Connection {
@@ -236,7 +236,8 @@ fn changes_go_to_the_links_that_they_apply_to() {
         state: Some(StateChange::Up),
     };
     assert_eq!(forward.changes[1].change, change);
-    assert_eq!((forward.rate, reverse.rate), (rate("8Mbit/s"), rate("1Mbit/s")));
+    assert_eq!(forward.capacity, rate("8Mbit/s").into());
+    assert_eq!(reverse.capacity, rate("1Mbit/s").into());
     assert_eq!(reverse.limit, QueueLimit::Infinite);
     assert_eq!(reverse.jitter_model, JitterModel::Reordering);
 }
@@ -363,7 +364,7 @@ fn unknown_keys() {
     );
     assert_eq!(
         error("[path.reverse]", "[path.reverse]\nmtu = \"1500B\""),
-        "wifi.toml: path[0].reverse.mtu: unknown key (valid: rate, delay, limit, jitter, loss)"
+        "wifi.toml: path[0].reverse.mtu: unknown key (valid: rate, trace, delay, limit, jitter, loss)"
     );
     assert_eq!(
         error("count = 100", "counts = 100"),
@@ -779,7 +780,7 @@ fn the_schema_knows_what_is_required_and_what_is_allowed() {
     assert_eq!(strings(&schema["required"]), ["name", "duration", "path", "connection"]);
     assert_eq!(schema["properties"]["path"]["minItems"], 1);
     let definitions = &schema["$defs"];
-    assert_eq!(strings(&definitions["Path"]["required"]), ["name", "rate", "delay", "limit"]);
+    assert_eq!(strings(&definitions["Path"]["required"]), ["name", "delay", "limit"]);
     assert_eq!(strings(&definitions["Connection"]["required"]), ["workload"]);
     assert_eq!(definitions["Reverse"]["required"], serde_json::Value::Null);
     assert_eq!(definitions["Path"]["additionalProperties"], false);

@@ -9,6 +9,7 @@ use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
     ScenarioTable, WorkloadTable,
 };
+use super::trace;
 use super::written::Written;
 use super::{Connection, Path, PathChange, Scenario, Workload};
 
@@ -29,9 +30,12 @@ pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
 }
 
 fn path_table(path: &Path, paths: &[Path]) -> PathTable {
+    let (rate, trace) = trace::write(&path.forward.capacity);
+    let (reverse_rate, reverse_trace) = trace::write(&path.reverse.capacity);
     PathTable {
         name: path.name.clone(),
-        rate: Written(path.forward.rate),
+        rate,
+        trace,
         delay: Written(path.forward.delay),
         limit: Written(path.forward.limit),
         jitter: Written(path.forward.jitter),
@@ -42,7 +46,8 @@ fn path_table(path: &Path, paths: &[Path]) -> PathTable {
         queue: queue_table(path.discipline),
         via: path.via.map(|index| paths[index].name.clone()),
         reverse: ReverseTable {
-            rate: Some(Written(path.reverse.rate)),
+            rate: reverse_rate,
+            trace: reverse_trace,
             delay: Some(Written(path.reverse.delay)),
             limit: Some(Written(path.reverse.limit)),
             jitter: Written(path.reverse.jitter),
