@@ -44,8 +44,9 @@ class Run:
 
     The tables are polars frames; times are integers in nanoseconds of virtual time, sizes are
     octets. `subflows` counts at the sender but for `octets_received`; `links` has two rows for
-    each path, direction 0 from server to client; `blocks` holds delivered blocks only; the two
-    tables of samples have a row for each subflow or connection in every sample interval.
+    each path, direction 0 from server to client; `blocks` holds delivered blocks only, and bursts
+    and rounds of requests and responses are blocks too; the two tables of samples have a row for
+    each subflow or connection in every sample interval.
     """
 
     toml: str

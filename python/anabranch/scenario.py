@@ -116,6 +116,25 @@ class Path:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """Something that is drawn anew each time, where a plain value would be constant.
+
+    ``"uniform"`` from `min` to `max`, ``"exponential"`` with a `mean`, ``"pareto"`` with a `mean`
+    and a `shape` (the exponent of its tail, above 1), or ``"lognormal"`` with a `median` and a
+    `sigma` (the standard deviation of the natural logarithm). Sizes and durations are strings with
+    a unit, counts are integers.
+    """
+
+    kind: str
+    min: str | int | None = None
+    max: str | int | None = None
+    mean: str | int | None = None
+    shape: float | None = None
+    median: str | int | None = None
+    sigma: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bulk:
     """Data as fast as the connection takes it, without end or `size` octets."""
 
@@ -154,6 +173,43 @@ class Cbr:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnOff:
+    """Bursts, each written at once and timed, an `interval` from start to start.
+
+    A burst is due whether or not the one before was delivered, but waits until the stack has
+    accepted that whole.
+    """
+
+    burst_size: str | Distribution
+    interval: str | Distribution
+    count: int | None = None
+
+    kind = "on_off"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestResponse:
+    """Requests, each of which brings a number of responses: a closed loop over one connection.
+
+    The receiver of a connection's data asks, its sender responds. A round is timed from the first
+    octet of the request to the last one of the responses; a think time later the next one begins.
+    """
+
+    request_size: str | Distribution
+    response_size: str | Distribution
+    responses: int | Distribution | None = None
+    """How many to each request."""
+    think_time: str | Distribution | None = None
+    count: int | None = None
+
+    kind = "request_response"
+
+
+Workload = Bulk | Blocks | Cbr | OnOff | RequestResponse
+"""What a connection sends."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scheduler:
     """A scheduler with parameters; one without is written as its name alone."""
 
@@ -178,7 +234,7 @@ class Connection:
     octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
     """
 
-    workload: Bulk | Blocks | Cbr
+    workload: Workload
     name: str | None = None
     paths: tuple[str, ...] | None = None
     protocol: str | None = None
@@ -230,7 +286,7 @@ def toml_keys(kind: type) -> dict[str, str]:
 
 def _table(value: Any) -> TomlTable:
     """The dataclass instance `value` as a TOML table, without fields that were left out."""
-    table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks)) else {}
+    table: TomlTable = {"kind": value.kind} if isinstance(value, Workload) else {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
         if item != field.default:

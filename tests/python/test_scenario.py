@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anabranch
-from anabranch import _core
+from anabranch import _core, metrics
 from anabranch.scenario import (
     Blocks,
     Bulk,
@@ -17,12 +17,16 @@ from anabranch.scenario import (
     Cbr,
     Change,
     Connection,
+    Distribution,
+    OnOff,
     Path,
     Queue,
+    RequestResponse,
     Reverse,
     Scenario,
     Scheduler,
     Trace,
+    Workload,
     toml_keys,
 )
 from conftest import THREE_G, WIFI, scenario
@@ -49,8 +53,57 @@ def test_fields_are_those_of_the_schema(kind: type) -> None:
 
 
 def test_workloads_together_have_the_fields_of_the_schema() -> None:
-    fields = {"kind", *toml_keys(Bulk), *toml_keys(Blocks), *toml_keys(Cbr)}
+    kinds = (Bulk, Blocks, Cbr, OnOff, RequestResponse)
+    fields = {"kind"}.union(*(toml_keys(kind) for kind in kinds))
     assert fields == set(table("Workload")["properties"])
+    assert {kind.kind for kind in kinds} == {
+        each["const"] for each in SCHEMA["$defs"]["WorkloadKind"]["oneOf"]
+    }
+
+
+def test_distributions_have_the_fields_of_the_schema() -> None:
+    for kind in ("DistributionOfSize", "DistributionOfDuration"):
+        assert set(toml_keys(Distribution)) == set(table(kind)["properties"])
+
+
+@pytest.mark.parametrize(
+    ("workload", "octets"),
+    [
+        (Cbr(rate="1Mbit/s", block_size="1kB", count=3), [1_000] * 3),
+        (OnOff(burst_size="20kB", interval="200ms", count=2), [20_000] * 2),
+        (
+            OnOff(
+                burst_size=Distribution(kind="uniform", min="5kB", max="5kB"),
+                interval=Distribution(kind="exponential", mean="50ms"),
+                count=3,
+            ),
+            [5_000] * 3,
+        ),
+        (
+            RequestResponse(
+                request_size="300B",
+                responses=Distribution(kind="uniform", min=4, max=4),
+                response_size=Distribution(kind="lognormal", median="2kB", sigma=0),
+                think_time="10ms",
+                count=2,
+            ),
+            [8_000] * 2,
+        ),
+    ],
+)
+def test_blocks_bursts_and_rounds_are_measured(workload: Workload, octets: list[int]) -> None:
+    made = anabranch.run(
+        Scenario(
+            name="workload",
+            duration="5s",
+            paths=(WIFI,),
+            connections=(Connection(workload=workload),),
+        )
+    )
+    assert made.blocks["octets"].to_list() == octets
+    row = metrics.connection_row(made)
+    assert (row["block_count"], row["completed"]) == (len(octets), True)
+    assert metrics.block_rows(made)["octets"].to_list() == octets
 
 
 def full() -> Scenario:

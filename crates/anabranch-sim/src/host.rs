@@ -12,11 +12,10 @@ use anabranch_wire::{Endpoint as Address, Instant, Piece};
 
 use std::sync::Arc;
 
-use crate::scenario::{
-    self, CongestionControlName, Direction, PathManagerName, Scheduler, Workload,
-};
+use crate::application::Application;
+use crate::scenario::{self, CongestionControlName, Direction, PathManagerName, Scheduler};
 use crate::topology::{self, Side};
-use crate::workload::{Blocks, Bulk, Cbr, Sender, Sink, Socket};
+use crate::workload::{Sender, Sink, Socket};
 
 /// One end of a scenario's connection.
 pub(crate) struct App {
@@ -59,14 +58,20 @@ impl Socket for EngineSocket<'_> {
 }
 
 impl Host {
-    pub(crate) fn new(side: Side, scenario: &scenario::Scenario, secret: [u8; 32]) -> Self {
+    /// One side of `scenario` in the run of `seed`.
+    pub(crate) fn new(
+        side: Side,
+        scenario: &scenario::Scenario,
+        secret: [u8; 32],
+        seed: u64,
+    ) -> Self {
         let addresses = match side {
             Side::Client => (0..scenario.paths.len()).map(topology::client_address).collect(),
             Side::Server => vec![topology::SERVER],
         };
         let mut endpoint = Endpoint::new(addresses, secret);
         let apps: Vec<App> =
-            scenario.connections.iter().map(|c| App::new(side, scenario, c)).collect();
+            scenario.connections.iter().map(|c| App::new(side, scenario, c, seed)).collect();
         if side == Side::Server {
             for (index, app) in apps.iter().enumerate() {
                 endpoint.listen(topology::port_of(index), app.config.clone());
@@ -160,6 +165,10 @@ impl Host {
         while let Some(payload) = self.endpoint.recv(id) {
             app.sink.on_data(now, &payload);
         }
+        if let Some(sender) = &mut app.sender {
+            let socket = &mut EngineSocket { endpoint: &mut self.endpoint, id };
+            sender.on_received(now, app.sink.received(), socket);
+        }
         if self.endpoint.is_at_end(id) {
             self.endpoint.close(id);
         }
@@ -167,31 +176,21 @@ impl Host {
 }
 
 impl App {
-    fn new(side: Side, scenario: &scenario::Scenario, connection: &scenario::Connection) -> Self {
+    fn new(
+        side: Side,
+        scenario: &scenario::Scenario,
+        connection: &scenario::Connection,
+        seed: u64,
+    ) -> Self {
         let sends = match connection.direction {
             Direction::Download => side == Side::Server,
             Direction::Upload => side == Side::Client,
         };
-        let sender: Option<Box<dyn Sender>> = match &connection.workload {
-            _ if !sends => None,
-            Workload::Bulk { size } => Some(Box::new(Bulk::new(size.map(|size| size.as_u64())))),
-            Workload::Blocks { block_size, count } => {
-                Some(Box::new(Blocks::new(block_size.as_u64(), *count)))
-            }
-            Workload::Cbr { rate, block_size, count } => {
-                Some(Box::new(Cbr::new(*rate, block_size.as_u64(), *count)))
-            }
-        };
-        let block_size = match &connection.workload {
-            Workload::Blocks { block_size, .. } | Workload::Cbr { block_size, .. } if !sends => {
-                Some(block_size.as_u64())
-            }
-            _ => None,
-        };
+        let application = Application::new(connection, sends, seed);
         App {
             id: None,
-            sender,
-            sink: Sink::new(block_size),
+            sender: application.sender,
+            sink: Sink::new(application.received_blocks),
             closed: false,
             failed: false,
             past_subflows: Vec::new(),

@@ -95,7 +95,7 @@ const FIRST_LINK: usize = 2;
 
 impl<'s, 'c> Simulation<'s, 'c> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
-        let host = |side, name| Host::new(side, scenario, secret(seed, name));
+        let host = |side, name| Host::new(side, scenario, secret(seed, name), seed);
         let links: Vec<Link> = scenario
             .paths
             .iter()

@@ -14,6 +14,7 @@
 //! as well, between its own link and the server. The other remains a path of its own, which a
 //! competing connection may use.
 
+mod distribution;
 mod error;
 mod factor;
 mod names;
@@ -21,6 +22,7 @@ mod resolve;
 mod scheduler;
 mod table;
 mod trace;
+mod workload;
 mod write;
 mod written;
 
@@ -41,6 +43,8 @@ pub use names::{
 use names::{JitterModelName, StateName};
 pub use scheduler::{BlestRule, Scheduler};
 use table::ScenarioTable;
+
+pub use crate::workload::Distribution;
 
 /// An experiment: paths between a client and a server, and the connections over them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,6 +189,30 @@ pub enum Workload {
         /// Size of a block, above zero.
         block_size: Octets,
         /// How many, above zero; `None` is without end.
+        count: Option<u64>,
+    },
+    /// Bursts that are written at once, whose delays are measured.
+    OnOff {
+        /// Size of each burst, above zero.
+        burst_size: Distribution<Octets>,
+        /// Time from the start of each burst to the start of the next, which waits until the stack
+        /// has accepted the one before.
+        interval: Distribution<Duration>,
+        /// How many, above zero; `None` is without end.
+        count: Option<u64>,
+    },
+    /// Requests from the receiver of the data, and responses: rounds whose times are measured,
+    /// from the first octet of the request to the last of the responses.
+    RequestResponse {
+        /// Size of each request, above zero.
+        request_size: Distribution<Octets>,
+        /// How many responses each request brings, above zero.
+        responses: Distribution<u64>,
+        /// Size of each response, above zero.
+        response_size: Distribution<Octets>,
+        /// Time from the end of each round to the next request.
+        think_time: Distribution<Duration>,
+        /// How many rounds, above zero; `None` is without end.
         count: Option<u64>,
     },
 }

@@ -10,13 +10,12 @@ use anabranch_wire::Duration;
 
 use super::error::{Problem, unknown_name};
 use super::factor::Factor;
-use super::names::{AppliesTo, CongestionControlName, Protocol, QueueKind, WorkloadKind};
+use super::names::{AppliesTo, CongestionControlName, Protocol, QueueKind};
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
-    WorkloadTable,
 };
 use super::trace;
-use super::{Connection, MptBm, Path, PathChange, PathDirection, Scenario, Workload};
+use super::{Connection, MptBm, Path, PathChange, PathDirection, Scenario};
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
 const MIN_MTU: u64 = 576;
@@ -252,7 +251,7 @@ fn resolve_connection(
         profile: table.profile,
         nagle: table.nagle,
         hystart,
-        workload: resolve_workload(&format!("{key}.workload"), table.workload)?,
+        workload: table.workload.resolve(&format!("{key}.workload"))?,
     })
 }
 
@@ -297,42 +296,6 @@ fn resolve_paths(
         indices.push(index);
     }
     Ok(indices)
-}
-
-fn resolve_workload(key: &str, table: WorkloadTable) -> Result<Workload, Problem> {
-    let foreign = |name: &str, kind: &str, other: &str| {
-        let problem =
-            format!("a {kind} workload has no {name}; leave it out or write kind = {other:?}");
-        Err(Problem::new(format!("{key}.{name}"), problem))
-    };
-    let given = [
-        ("size", table.size.is_some(), WorkloadKind::Bulk),
-        ("block_size", table.block_size.is_some(), WorkloadKind::Blocks),
-        ("count", table.count.is_some(), WorkloadKind::Blocks),
-        ("rate", table.rate.is_some(), WorkloadKind::Cbr),
-    ];
-    for (name, is_given, owner) in given {
-        let in_blocks = owner == WorkloadKind::Blocks && table.kind == WorkloadKind::Cbr;
-        if is_given && owner != table.kind && !in_blocks {
-            return foreign(name, table.kind.name(), owner.name());
-        }
-    }
-    let block_size = table.block_size.map_or(Octets::new(8 << 10), |size| size.0);
-    require_octets(&format!("{key}.block_size"), block_size)?;
-    let count = table.count.map(|count| count.get());
-    match (table.kind, table.rate) {
-        (WorkloadKind::Bulk, _) => {
-            let size = table.size.map(|size| size.0);
-            size.map_or(Ok(()), |size| require_octets(&format!("{key}.size"), size))?;
-            Ok(Workload::Bulk { size })
-        }
-        (WorkloadKind::Blocks, _) => Ok(Workload::Blocks { block_size, count }),
-        (WorkloadKind::Cbr, Some(rate)) => Ok(Workload::Cbr { rate: rate.0, block_size, count }),
-        (WorkloadKind::Cbr, None) => {
-            let problem = "missing; a cbr workload needs a rate such as \"500kbit/s\"";
-            Err(Problem::new(format!("{key}.rate"), problem))
-        }
-    }
 }
 
 /// Resolve the elements of the array of tables `name`, of which there must be one at least.
@@ -391,7 +354,7 @@ fn require_one(key: &str, factor: Option<Factor>) -> Result<(), Problem> {
     }
 }
 
-fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {
+pub(super) fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {
     if octets == Octets::default() {
         return Err(Problem::new(key, "\"0B\": must be at least one octet"));
     }

@@ -113,6 +113,21 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
     })
 }
 
+fn distributions<T: Clone + core::fmt::Debug>(
+    amounts: impl Fn(u64) -> T + Clone,
+) -> impl Strategy<Value = Distribution<T>> {
+    let factors = (1_001u32..5_000).prop_map(Factor::from_thousandths);
+    (0..5, 1u64..1_000_000, 0u64..1_000_000, factors).prop_map(
+        move |(kind, amount, more, factor)| match kind {
+            0 => Distribution::Constant(amounts(amount)),
+            1 => Distribution::Uniform { min: amounts(amount), max: amounts(amount + more) },
+            2 => Distribution::Exponential { mean: amounts(amount) },
+            3 => Distribution::Pareto { mean: amounts(amount), shape: factor },
+            _ => Distribution::Lognormal { median: amounts(amount), sigma: factor },
+        },
+    )
+}
+
 fn workloads() -> impl Strategy<Value = Workload> {
     prop_oneof![
         prop::option::of(sizes()).prop_map(|size| Workload::Bulk { size }),
@@ -120,6 +135,32 @@ fn workloads() -> impl Strategy<Value = Workload> {
             .prop_map(|(block_size, count)| Workload::Blocks { block_size, count }),
         (rates(), sizes(), prop::option::of(1u64..1_000_000))
             .prop_map(|(rate, block_size, count)| Workload::Cbr { rate, block_size, count }),
+        (
+            distributions(Octets::new),
+            distributions(Duration::from_nanos),
+            prop::option::of(1u64..1_000_000)
+        )
+            .prop_map(|(burst_size, interval, count)| Workload::OnOff {
+                burst_size,
+                interval,
+                count
+            }),
+        (
+            distributions(Octets::new),
+            distributions(|count| count.div_ceil(8)),
+            distributions(Octets::new),
+            distributions(Duration::from_nanos),
+            prop::option::of(1u64..1_000_000)
+        )
+            .prop_map(|(request_size, responses, response_size, think_time, count)| {
+                Workload::RequestResponse {
+                    request_size,
+                    responses,
+                    response_size,
+                    think_time,
+                    count,
+                }
+            }),
     ]
 }
 

@@ -2,8 +2,6 @@
 //!
 //! The comments here are the descriptions in the JSON Schema.
 
-use core::num::NonZeroU64;
-
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
@@ -12,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::factor::Factor;
 use super::names::{
     AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
-    Profile, Protocol, QueueKind, StateName, WorkloadKind,
+    Profile, Protocol, QueueKind, StateName,
 };
 use super::scheduler::SchedulerValue;
 use super::trace::TraceValue;
+use super::workload::WorkloadTable;
 use super::written::Written;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -288,30 +287,6 @@ pub(super) struct MptBmTable {
     /// Leave subflows alone whose smallest smoothed RTT is below this; by default 50ms.
     #[serde(default = "default_theta")]
     pub(super) theta: Written<Duration>,
-}
-
-/// What a connection sends.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename = "Workload")]
-pub(super) struct WorkloadTable {
-    /// Kind of workload.
-    pub(super) kind: WorkloadKind,
-    /// `bulk` only: how much is sent; by default without end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    pub(super) size: Option<Written<Octets>>,
-    /// `cbr` only: the rate at which blocks are due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Rate>")]
-    pub(super) rate: Option<Written<Rate>>,
-    /// `blocks` and `cbr` only: size of a block, by default 8KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    pub(super) block_size: Option<Written<Octets>>,
-    /// `blocks` and `cbr` only: how many blocks are sent; by default without end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "NonZeroU64")]
-    pub(super) count: Option<NonZeroU64>,
 }
 
 /// The smaller of the values that Ferlin et al. try, 1.5 and 3.

@@ -412,7 +412,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"blocks\"", "\"block\""),
-        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks, cbr)"#
+        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks, cbr, on_off, request_response)"#
     );
     assert_eq!(
         error("\"upload\"", "\"up\""),
@@ -784,6 +784,7 @@ fn the_schema_knows_what_is_required_and_what_is_allowed() {
     assert_eq!(strings(&definitions["Connection"]["required"]), ["workload"]);
     assert_eq!(definitions["Reverse"]["required"], serde_json::Value::Null);
     assert_eq!(definitions["Path"]["additionalProperties"], false);
+    assert_eq!(strings(&definitions["DistributionOfSize"]["required"]), ["kind"]);
     assert_eq!(definitions["Path"]["properties"]["mtu"]["default"], "1500B");
     assert_eq!(definitions["Rate"]["type"], "string");
     assert_eq!(definitions["Workload"]["properties"]["count"]["minimum"], 1);

@@ -1,17 +1,15 @@
 //! From what is meant back to what is written, with every default spelled out.
 
-use core::num::NonZeroU64;
-
 use anabranch_net::{Discipline, GilbertElliottConfig};
 
-use super::names::{QueueKind, WorkloadKind};
+use super::names::QueueKind;
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
-    ScenarioTable, WorkloadTable,
+    ScenarioTable,
 };
 use super::trace;
 use super::written::Written;
-use super::{Connection, Path, PathChange, Scenario, Workload};
+use super::{Connection, Path, PathChange, Scenario};
 
 /// The table that describes `scenario` in full.
 pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
@@ -121,32 +119,6 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         profile: connection.profile,
         nagle: connection.nagle,
         hystart: Some(connection.hystart),
-        workload: workload_table(connection.workload),
-    }
-}
-
-fn workload_table(workload: Workload) -> WorkloadTable {
-    match workload {
-        Workload::Bulk { size } => WorkloadTable {
-            kind: WorkloadKind::Bulk,
-            size: size.map(Written),
-            rate: None,
-            block_size: None,
-            count: None,
-        },
-        Workload::Blocks { block_size, count } => WorkloadTable {
-            kind: WorkloadKind::Blocks,
-            size: None,
-            rate: None,
-            block_size: Some(Written(block_size)),
-            count: count.and_then(NonZeroU64::new),
-        },
-        Workload::Cbr { rate, block_size, count } => WorkloadTable {
-            kind: WorkloadKind::Cbr,
-            size: None,
-            rate: Some(Written(rate)),
-            block_size: Some(Written(block_size)),
-            count: count.and_then(NonZeroU64::new),
-        },
+        workload: connection.workload.into(),
     }
 }
