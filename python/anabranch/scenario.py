@@ -256,6 +256,26 @@ class Connection:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CrossTraffic:
+    """UDP traffic on a path, beside the connections: real packets that nobody answers.
+
+    TCP cross-traffic is a connection with ``protocol="tcp"`` and, say, an :class:`OnOff` workload.
+    """
+
+    path: str
+    rate: str
+    """While on, counted in IP packets."""
+    name: str | None = None
+    direction: str | None = None
+    """``"download"``, from server to client, or ``"upload"``."""
+    packet_size: str | None = None
+    """Of each IP packet, its 28 octets of headers included."""
+    on: str | Distribution | None = None
+    """Length of each on period; with `off`."""
+    off: str | Distribution | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """An experiment: paths between a client and a server, and the connections over them."""
 
@@ -268,6 +288,7 @@ class Scenario:
     warm_up: str | None = None
     """Time at the beginning that metrics leave out."""
     sample_interval: str | None = None
+    cross_traffic: tuple[CrossTraffic, ...] = ()
 
     def to_toml(self) -> str:
         """The scenario as the text of a TOML file."""

@@ -17,6 +17,7 @@ from anabranch.scenario import (
     Cbr,
     Change,
     Connection,
+    CrossTraffic,
     Distribution,
     OnOff,
     Path,
@@ -39,7 +40,8 @@ def table(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", [Scenario, Path, Trace, BurstLoss, Queue, Reverse, Change, Connection, Scheduler]
+    "kind",
+    [Scenario, CrossTraffic, Path, Trace, BurstLoss, Queue, Reverse, Change, Connection, Scheduler],
 )
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)
@@ -188,6 +190,22 @@ def test_a_trace_is_a_file_or_its_content(
     assert inline.digest != from_file.digest
     with pytest.raises(anabranch.ScenarioError, match=r"path\[0\]\.trace: .*gone\.trace"):
         anabranch.run(over("gone.trace"))
+
+
+def test_cross_traffic_takes_its_share_of_a_path() -> None:
+    others = CrossTraffic(
+        path="wifi",
+        rate="4Mbit/s",
+        packet_size="1kB",
+        on=Distribution(kind="exponential", mean="200ms"),
+        off="200ms",
+    )
+    alone = scenario("10s", workload=Bulk())
+    beside = dataclasses.replace(alone, cross_traffic=(others,))
+    quiet, loaded = anabranch.run(alone), anabranch.run(beside)
+    assert loaded.settings["cross_traffic"][0]["name"] == "cross-traffic-1"
+    assert loaded.digest != quiet.digest
+    assert metrics.goodput_mbps(loaded.connections) < metrics.goodput_mbps(quiet.connections)
 
 
 def test_what_is_left_out_is_not_written() -> None:

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_wire::{Duration, Instant, Segment};
+use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
 use crate::impairment::{GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss};
 use crate::node::Node;
@@ -84,7 +84,7 @@ pub struct LinkStats {
 /// link is woken. A driver wakes it once per delivery.
 #[derive(Debug)]
 pub struct Link {
-    segments: Slab,
+    packets: Slab,
     queue: Queue,
     serialiser: Serialiser,
     transmission: Option<Transmission>,
@@ -156,7 +156,7 @@ impl Link {
             Capacity::Trace(trace) => Some(Box::new(Opportunities::new(trace))),
         };
         Link {
-            segments: Slab::default(),
+            packets: Slab::default(),
             queue: Queue::new(config.discipline, config.limit, rate, seed),
             serialiser: Serialiser::new(rate),
             transmission: None,
@@ -210,7 +210,7 @@ impl Link {
 
     /// Packets inside the link: waiting, in transmission, or propagating and not yet collected.
     pub fn packets_inside(&self) -> u64 {
-        self.segments.len() as u64
+        self.packets.len() as u64
     }
 
     /// Present rate; of a link that follows a trace, its mean rate.
@@ -255,23 +255,21 @@ impl Link {
     /// waits for; never if there is none.
     #[inline]
     fn departure(&self) -> Instant {
-        match self.transmission {
-            Some(_) => self.serialiser.free_at(),
-            None => self.next_opportunity(),
+        match (&self.transmission, &self.opportunities) {
+            (Some(_), _) => self.serialiser.free_at(),
+            (None, None) => Instant::FAR_FUTURE,
+            (None, Some(opportunities)) => self.next_used(opportunities),
         }
     }
 
-    /// The next opportunity that something waits for; never if there is none.
-    #[inline]
-    fn next_opportunity(&self) -> Instant {
-        match &self.opportunities {
-            Some(opportunities)
-                if !self.serialiser.is_suspended()
-                    && (opportunities.under_way().is_some() || self.queue.packets() > 0) =>
-            {
-                opportunities.next_at()
-            }
-            _ => Instant::FAR_FUTURE,
+    /// The next of these opportunities that something waits for; never if nothing does.
+    #[cold] // Only as seen from a link with a rate, which is not to pay for this one.
+    fn next_used(&self, opportunities: &Opportunities) -> Instant {
+        let waiting = opportunities.under_way().is_some() || self.queue.packets() > 0;
+        if waiting && !self.serialiser.is_suspended() {
+            opportunities.next_at()
+        } else {
+            Instant::FAR_FUTURE
         }
     }
 
@@ -283,10 +281,8 @@ impl Link {
     /// The packet in transmission leaves at `now`, and the next one follows; or what waits is sent
     /// with the opportunities of `now`.
     fn depart(&mut self, now: Instant) {
-        if let Some(mut opportunities) = self.opportunities.take() {
-            self.use_opportunities(now, &mut opportunities);
-            self.opportunities = Some(opportunities);
-            return;
+        if self.opportunities.is_some() {
+            return self.use_opportunities(now);
         }
         if let Some(Transmission { packet, delivery }) = self.transmission.take() {
             self.propagation.push(packet, delivery);
@@ -295,7 +291,15 @@ impl Link {
     }
 
     /// Send as many octets as the next opportunities carry; they are wasted where nothing waits.
-    fn use_opportunities(&mut self, now: Instant, opportunities: &mut Opportunities) {
+    #[cold] // As above.
+    fn use_opportunities(&mut self, now: Instant) {
+        let Some(mut opportunities) = self.opportunities.take() else { return };
+        self.fill(now, &mut opportunities);
+        self.opportunities = Some(opportunities);
+    }
+
+    /// Send what waits with the next opportunities.
+    fn fill(&mut self, now: Instant, opportunities: &mut Opportunities) {
         let mut octets = opportunities.take();
         while octets > 0 {
             let next = opportunities.under_way().or_else(|| {
@@ -323,10 +327,11 @@ impl Link {
     }
 
     /// The next packet to send; those that the discipline drops instead are counted.
+    #[inline]
     fn dequeue(&mut self, now: Instant) -> Option<Packet> {
-        let Link { segments, queue, stats, .. } = self;
+        let Link { packets, queue, stats, .. } = self;
         queue.dequeue(now, |dropped| {
-            segments.remove(dropped.slot);
+            packets.remove(dropped.slot);
             stats.dropped_by_queue += 1;
             stats.octets_dropped += u64::from(dropped.octets);
         })
@@ -346,30 +351,32 @@ impl Link {
 
     /// Send the arriving packet or let it wait; drop it if it can do neither.
     #[inline]
-    fn accept(&mut self, now: Instant, segment: Segment, octets: u32) {
+    fn accept(&mut self, now: Instant, packet: IpPacket, octets: u32) {
         let number = self.stats.packets_in - 1;
-        let packet = Packet { number, slot: self.segments.insert(segment), octets };
-        if let Some(opportunities) = &mut self.opportunities {
-            opportunities.skip(now);
-        }
-        if self.is_ready() {
+        let packet = Packet { number, slot: self.packets.insert(packet), octets };
+        if self.is_ready(now) {
             self.transmit(now, packet);
         } else if self.queue.enqueue(now, packet) {
             self.stats.queue_packets_max = self.stats.queue_packets_max.max(self.queue_packets());
             self.stats.queue_octets_max = self.stats.queue_octets_max.max(self.queue_octets());
         } else {
-            self.segments.remove(packet.slot);
+            self.packets.remove(packet.slot);
             self.stats.dropped_by_queue += 1;
             self.stats.octets_dropped += u64::from(octets);
         }
     }
 
-    /// Would an arriving packet be sent at once?
+    /// Would a packet that arrives at `now` be sent at once?
     #[inline]
-    fn is_ready(&self) -> bool {
-        self.transmission.is_none()
-            && self.opportunities.is_none()
-            && !self.serialiser.is_suspended()
+    fn is_ready(&mut self, now: Instant) -> bool {
+        match &mut self.opportunities {
+            None => self.transmission.is_none() && !self.serialiser.is_suspended(),
+            Some(opportunities) => {
+                // What has passed is of no use to it.
+                opportunities.skip(now);
+                false
+            }
+        }
     }
 
     /// Is packet `number`, the one that arrives, lost at random?
@@ -419,9 +426,9 @@ impl Link {
 
     /// Drop all packets inside, except those that have been delivered and wait to be collected.
     fn lose_everything(&mut self, now: Instant) {
-        let Link { segments, queue, propagation, opportunities, stats, .. } = self;
+        let Link { packets, queue, propagation, opportunities, stats, .. } = self;
         let mut lose = |packet: Packet| {
-            segments.remove(packet.slot);
+            packets.remove(packet.slot);
             stats.dropped_down += 1;
             stats.octets_dropped += u64::from(packet.octets);
         };
@@ -438,17 +445,20 @@ impl Link {
     /// A packet that waits may be the next to arrive: one that overtakes the packet in transmission,
     /// or one that the next opportunity sends. The earliest time at which it could, if there is
     /// such a packet.
+    #[inline]
     fn earliest_from_queue(&self) -> Option<Instant> {
-        let next = self.next_opportunity() != Instant::FAR_FUTURE;
-        let overtaking = self.propagation.reorders() && self.queue.packets() > 0;
-        (next || overtaking).then(|| self.departure() + self.jitter.shortest(self.delay))
+        let may = match &self.opportunities {
+            None => self.propagation.reorders() && self.queue.packets() > 0,
+            Some(_) => self.departure() != Instant::FAR_FUTURE,
+        };
+        may.then(|| self.departure() + self.jitter.shortest(self.delay))
     }
 }
 
 impl Node for Link {
-    fn handle_segment(&mut self, now: Instant, segment: Segment) {
+    fn handle_packet(&mut self, now: Instant, packet: IpPacket) {
         self.catch_up(now);
-        let octets = segment.wire_len() as u32;
+        let octets = packet.wire_len() as u32;
         self.stats.packets_in += 1;
         self.stats.octets_in += u64::from(octets);
         if self.down {
@@ -456,7 +466,7 @@ impl Node for Link {
         } else if self.is_lost(self.stats.packets_in - 1) {
             self.stats.dropped_by_loss += 1;
         } else {
-            return self.accept(now, segment, octets);
+            return self.accept(now, packet, octets);
         }
         self.stats.octets_dropped += u64::from(octets);
     }
@@ -465,12 +475,12 @@ impl Node for Link {
         self.catch_up(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<IpPacket> {
         self.catch_up(now);
         let packet = self.propagation.pop(now)?;
         self.stats.packets_delivered += 1;
         self.stats.octets_delivered += u64::from(packet.octets);
-        Some(self.segments.remove(packet.slot))
+        Some(self.packets.remove(packet.slot))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -4,6 +4,7 @@
 //! (version, scenario, seed): the digest in [`Outcome`] proves it.
 
 mod application;
+mod cross_traffic;
 mod digest;
 mod event_queue;
 mod host;

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use anabranch_net::rng::stream_seed;
 use anabranch_net::{Link, Node};
 use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
-use anabranch_wire::{EmitError, Instant, ParseError, Segment};
+use anabranch_wire::{EmitError, Instant, Packet, ParseError};
 use thiserror::Error;
 
+use crate::cross_traffic::CrossTraffic;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
 use crate::host::Host;
@@ -20,7 +21,7 @@ use crate::topology::{Hop, Routes, Side};
 pub struct Options<'a> {
     /// Where to write a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
-    /// Turn every segment into octets and back before it enters a link: slower, and proof that
+    /// Turn every packet into octets and back before it enters a link: slower, and proof that
     /// nothing travels that could not be sent.
     pub round_trip: bool,
 }
@@ -46,11 +47,11 @@ pub enum RunError {
     /// The capture could not be written.
     #[error("cannot write the capture: {0}")]
     Capture(#[from] io::Error),
-    /// A segment could not be turned into octets.
-    #[error("a segment cannot be sent: {0}")]
+    /// A packet could not be turned into octets.
+    #[error("a packet cannot be sent: {0}")]
     Emit(#[from] EmitError),
-    /// A segment's octets could not be read back.
-    #[error("a segment's octets cannot be read back: {0}")]
+    /// A packet's octets could not be read back.
+    #[error("a packet's octets cannot be read back: {0}")]
     Parse(#[from] ParseError),
 }
 
@@ -72,7 +73,8 @@ struct Simulation<'s, 'c> {
     /// Two for each path: forward, reverse.
     links: Vec<Link>,
     routes: Routes,
-    /// Nodes 0 and 1 are the hosts, the links follow.
+    cross_traffic: Vec<CrossTraffic>,
+    /// Nodes 0 and 1 are the hosts, the links follow, then the sources of cross-traffic.
     queue: EventQueue,
     recorder: Recorder<'s>,
     next_sample: Instant,
@@ -108,12 +110,16 @@ impl<'s, 'c> Simulation<'s, 'c> {
                 ]
             })
             .collect();
+        let cross_traffic: Vec<CrossTraffic> = (scenario.cross_traffic.iter().enumerate())
+            .map(|(index, traffic)| CrossTraffic::new(index, traffic, seed))
+            .collect();
         Ok(Simulation {
             scenario,
             now: Instant::ZERO,
             hosts: [host(Side::Client, "client"), host(Side::Server, "server")],
-            queue: EventQueue::new(FIRST_LINK + links.len()),
+            queue: EventQueue::new(FIRST_LINK + links.len() + cross_traffic.len()),
             links,
+            cross_traffic,
             routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
             recorder: Recorder::new(scenario),
             next_sample: Instant::ZERO,
@@ -128,7 +134,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
     fn run(&mut self) -> Result<(), RunError> {
         let end = Instant::ZERO + self.scenario.duration;
-        for node in 0..FIRST_LINK + self.links.len() {
+        for node in 0..FIRST_LINK + self.links.len() + self.cross_traffic.len() {
             self.plan(node);
         }
         loop {
@@ -141,6 +147,8 @@ impl<'s, 'c> Simulation<'s, 'c> {
             if node < FIRST_LINK {
                 self.hosts[node].handle_timeout(self.now);
                 self.serve_host(node)?;
+            } else if let Some(source) = node.checked_sub(FIRST_LINK + self.links.len()) {
+                self.serve_cross_traffic(source)?;
             } else {
                 self.serve_link(node - FIRST_LINK)?;
             }
@@ -168,21 +176,23 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn serve_link(&mut self, number: usize) -> Result<(), RunError> {
         let sender = if number.is_multiple_of(2) { Side::Server } else { Side::Client };
         self.links[number].handle_timeout(self.now);
-        while let Some(segment) = self.links[number].poll_transmit(self.now) {
-            let path = self.routes.path(sender, &segment).expect("it had a path when it was sent");
+        while let Some(packet) = self.links[number].poll_transmit(self.now) {
+            let path = self.routes.path(sender, &packet).expect("it had a path when it was sent");
             match self.routes.next(number, path) {
-                Hop::Link(next) => self.enter(next, segment),
-                Hop::Host(receiver) => self.arrive(receiver, path, segment)?,
+                Hop::Link(next) => self.enter(next, packet),
+                Hop::Host(receiver) => self.arrive(receiver, path, packet)?,
             }
         }
         self.plan(FIRST_LINK + number);
         Ok(())
     }
 
-    fn arrive(&mut self, receiver: Side, path: usize, segment: Segment) -> Result<(), RunError> {
+    fn arrive(&mut self, receiver: Side, path: usize, packet: Packet) -> Result<(), RunError> {
         if let Some(capture) = &mut self.capture {
-            capture.write(self.now, path, receiver, Capture::Inbound, &segment)?;
+            capture.write(self.now, path, receiver, Capture::Inbound, &packet)?;
         }
+        // Nobody listens for cross-traffic.
+        let Packet::Tcp(segment) = packet else { return Ok(()) };
         self.data_segments_delivered += u64::from(!segment.payload.is_empty());
         self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
         self.serve_host(receiver as usize)
@@ -195,7 +205,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             let mut idle = !self.hosts[number].handle_events(self.now);
             while let Some(segment) = self.hosts[number].endpoint.poll_transmit(self.now) {
                 idle = false;
-                self.send(side, segment)?;
+                self.send(side, segment.into())?;
             }
             if idle {
                 break;
@@ -205,34 +215,49 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
-    fn send(&mut self, side: Side, segment: Segment) -> Result<(), RunError> {
+    /// Send the datagrams that are due.
+    #[inline(never)]
+    fn serve_cross_traffic(&mut self, source: usize) -> Result<(), RunError> {
+        let side = self.cross_traffic[source].side;
+        while let Some(datagram) = self.cross_traffic[source].udp.poll_transmit(self.now) {
+            self.send(side, datagram.into())?;
+        }
+        self.plan(FIRST_LINK + self.links.len() + source);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn send(&mut self, side: Side, packet: Packet) -> Result<(), RunError> {
         // An address without a path has no route; a host would drop the packet too.
-        let Some(path) = self.routes.path(side, &segment) else {
+        let Some(path) = self.routes.path(side, &packet) else {
             return Ok(());
         };
-        self.segments += 1;
+        self.segments += u64::from(matches!(packet, Packet::Tcp(_)));
         if let Some(capture) = &mut self.capture {
-            capture.write(self.now, path, side, Capture::Outbound, &segment)?;
+            capture.write(self.now, path, side, Capture::Outbound, &packet)?;
         }
         let first = self.routes.first(side, path);
         if self.round_trip {
-            self.enter(first, there_and_back(&segment)?);
+            self.enter(first, there_and_back(&packet)?);
         } else {
-            self.enter(first, segment);
+            self.enter(first, packet);
         }
         Ok(())
     }
 
-    fn enter(&mut self, link: usize, segment: Segment) {
-        self.digest.fold(self.now, link, &segment);
-        self.links[link].handle_segment(self.now, segment);
+    fn enter(&mut self, link: usize, packet: Packet) {
+        self.digest.fold(self.now, link, &packet);
+        self.links[link].handle_packet(self.now, packet);
         self.plan(FIRST_LINK + link);
     }
 
     fn plan(&mut self, node: usize) {
         let at = match node {
             0 | 1 => self.hosts[node].poll_timeout(),
-            _ => self.links[node - FIRST_LINK].poll_timeout(),
+            _ if node < FIRST_LINK + self.links.len() => {
+                self.links[node - FIRST_LINK].poll_timeout()
+            }
+            _ => self.cross_traffic[node - FIRST_LINK - self.links.len()].udp.poll_timeout(),
         };
         self.queue.set(node, at);
     }
@@ -257,10 +282,10 @@ fn secret(seed: u64, name: &str) -> [u8; 32] {
     secret
 }
 
-fn there_and_back(segment: &Segment) -> Result<Segment, RunError> {
-    let mut octets = Vec::with_capacity(segment.wire_len());
-    segment.emit(&mut octets)?;
-    Ok(Segment::parse(&octets)?)
+fn there_and_back(packet: &Packet) -> Result<Packet, RunError> {
+    let mut octets = Vec::with_capacity(packet.wire_len());
+    packet.emit(&mut octets)?;
+    Ok(Packet::parse(&octets)?)
 }
 
 impl<'a> CaptureFile<'a> {
@@ -283,10 +308,10 @@ impl<'a> CaptureFile<'a> {
         path: usize,
         side: Side,
         direction: Capture,
-        segment: &Segment,
+        packet: &Packet,
     ) -> Result<(), RunError> {
         self.octets.clear();
-        segment.emit(&mut self.octets)?;
+        packet.emit(&mut self.octets)?;
         let interface = self.interfaces[path][side as usize];
         self.writer.write_packet(interface, now, direction, &self.octets, None)?;
         Ok(())

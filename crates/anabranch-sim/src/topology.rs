@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_wire::Segment;
+use anabranch_wire::Packet;
 
 /// The server's address.
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -55,7 +55,7 @@ pub(crate) enum Hop {
     Host(Side),
 }
 
-/// Which links a segment crosses. A path has two, forward with an even number and reverse with
+/// Which links a packet crosses. A path has two, forward with an even number and reverse with
 /// the odd one after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
@@ -68,16 +68,16 @@ impl Routes {
         Routes { via }
     }
 
-    /// The path of a segment from `side`; `None` if no path has its address.
-    pub(crate) fn path(&self, side: Side, segment: &Segment) -> Option<usize> {
+    /// The path of a packet from `side`; `None` if no path has its address.
+    pub(crate) fn path(&self, side: Side, packet: &Packet) -> Option<usize> {
         let client = match side {
-            Side::Client => segment.source.address,
-            Side::Server => segment.destination.address,
+            Side::Client => packet.source(),
+            Side::Server => packet.destination(),
         };
         path_of(client).filter(|path| *path < self.via.len())
     }
 
-    /// The first link of a segment from `side` on `path`.
+    /// The first link of a packet from `side` on `path`.
     pub(crate) fn first(&self, side: Side, path: usize) -> usize {
         match side {
             Side::Client => 2 * path + 1,
@@ -85,7 +85,7 @@ impl Routes {
         }
     }
 
-    /// Where a segment on `path` goes after `link`.
+    /// Where a packet on `path` goes after `link`.
     pub(crate) fn next(&self, link: usize, path: usize) -> Hop {
         let here = link / 2;
         if !link.is_multiple_of(2) {

@@ -14,6 +14,7 @@
 //! as well, between its own link and the server. The other remains a path of its own, which a
 //! competing connection may use.
 
+mod cross_traffic;
 mod distribution;
 mod error;
 mod factor;
@@ -63,6 +64,8 @@ pub struct Scenario {
     pub paths: Vec<Path>,
     /// The connections, at least one, with distinct names.
     pub connections: Vec<Connection>,
+    /// UDP traffic beside the connections, with distinct names.
+    pub cross_traffic: Vec<CrossTraffic>,
 }
 
 /// A path between client and server.
@@ -156,6 +159,33 @@ pub struct Connection {
     pub hystart: bool,
     /// What is sent.
     pub workload: Workload,
+}
+
+/// UDP traffic that shares a path with the connections and takes no part in them. Its packets are
+/// real: they wait in queues, count in the tables of links, and are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrossTraffic {
+    /// Name of the source.
+    pub name: String,
+    /// The path that the packets take, as an index into [`Scenario::paths`].
+    pub path: usize,
+    /// Which way they go.
+    pub direction: Direction,
+    /// Rate while on, counted in IP packets.
+    pub rate: Rate,
+    /// Octets of each IP packet, headers included: from 28 to the path's MTU.
+    pub packet_size: u16,
+    /// When it is on; `None` is always.
+    pub periods: Option<Periods>,
+}
+
+/// Lengths of periods that take turns, all above zero; the first is an on period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periods {
+    /// Of on periods.
+    pub on: Distribution<Duration>,
+    /// Of off periods.
+    pub off: Distribution<Duration>,
 }
 
 /// Parameters of MPT-BM, bufferbloat mitigation.

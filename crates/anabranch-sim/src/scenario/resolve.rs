@@ -38,6 +38,13 @@ pub(super) fn scenario(table: ScenarioTable, folder: &FilePath) -> Result<Scenar
         resolve_connection(key, index, connection, &paths, duration)
     })?;
     require_unique("connection", connections.iter().map(|connection| &connection.name))?;
+    let cross_traffic = table
+        .cross_traffic
+        .into_iter()
+        .enumerate()
+        .map(|(n, traffic)| traffic.resolve(&format!("cross_traffic[{n}]"), n, &paths));
+    let cross_traffic = cross_traffic.collect::<Result<Vec<_>, _>>()?;
+    require_unique("cross_traffic", cross_traffic.iter().map(|traffic| &traffic.name))?;
     Ok(Scenario {
         name: table.name,
         description: table.description,
@@ -46,6 +53,7 @@ pub(super) fn scenario(table: ScenarioTable, folder: &FilePath) -> Result<Scenar
         sample_interval: table.sample_interval.0,
         paths,
         connections,
+        cross_traffic,
     })
 }
 
@@ -311,7 +319,7 @@ fn each<T, U>(
     tables.map(|(n, table)| resolve(&format!("{name}[{n}]"), n, table)).collect()
 }
 
-fn require_name(key: &str, name: &str) -> Result<(), Problem> {
+pub(super) fn require_name(key: &str, name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
         return Err(Problem::new(key, format!("{name:?}: a name needs at least one letter")));
     }

@@ -7,6 +7,7 @@ use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cross_traffic::CrossTrafficTable;
 use super::factor::Factor;
 use super::names::{
     AppliesTo, CongestionControlName, Direction, JitterModelName, PathManagerName, Penalisation,
@@ -42,6 +43,9 @@ pub(super) struct ScenarioTable {
     #[serde(rename = "connection")]
     #[schemars(length(min = 1))]
     pub(super) connections: Vec<ConnectionTable>,
+    /// UDP traffic beside the connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) cross_traffic: Vec<CrossTrafficTable>,
 }
 
 /// A path. Its own keys describe the forward direction, which is always from server to client;

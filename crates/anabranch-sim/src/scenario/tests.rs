@@ -162,6 +162,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         sample_interval: Duration::from_millis(100),
         paths: vec![path],
         connections: vec![connection],
+        cross_traffic: vec![],
     };
     assert_eq!(read(SMALLEST), expected);
 }

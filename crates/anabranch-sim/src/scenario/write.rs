@@ -2,6 +2,7 @@
 
 use anabranch_net::{Discipline, GilbertElliottConfig};
 
+use super::cross_traffic::CrossTrafficTable;
 use super::names::QueueKind;
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, MptBmTable, PathTable, QueueTable, ReverseTable,
@@ -23,6 +24,9 @@ pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
         paths: scenario.paths.iter().map(|path| path_table(path, &scenario.paths)).collect(),
         connections: connections
             .map(|connection| connection_table(connection, &scenario.paths))
+            .collect(),
+        cross_traffic: (scenario.cross_traffic.iter())
+            .map(|traffic| CrossTrafficTable::new(traffic, &scenario.paths))
             .collect(),
     }
 }

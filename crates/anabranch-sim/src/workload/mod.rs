@@ -8,6 +8,7 @@ mod on_off;
 mod request_response;
 mod sink;
 mod sizes;
+mod udp_on_off;
 
 pub use blocks::Blocks;
 pub use bulk::Bulk;
@@ -17,6 +18,7 @@ pub use on_off::OnOff;
 pub use request_response::{Exchange, Requester, Responder};
 pub use sink::Sink;
 pub use sizes::{MAX_RESPONSES, Sizes};
+pub use udp_on_off::UdpOnOff;
 
 use anabranch_wire::{Instant, Piece};
 
