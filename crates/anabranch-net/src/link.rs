@@ -327,7 +327,7 @@ impl Link {
     }
 
     /// The next packet to send; those that the discipline drops instead are counted.
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Option<Packet> {
         let Link { packets, queue, stats, .. } = self;
         queue.dequeue(now, |dropped| {

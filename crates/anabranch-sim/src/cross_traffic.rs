@@ -7,9 +7,11 @@ use crate::scenario::{self, Direction};
 use crate::topology::{self, Side};
 use crate::workload::{Sampler, UdpOnOff};
 
-/// A source and the host that it is on.
+/// A source, and the host that it is on.
 pub(crate) struct CrossTraffic {
     pub(crate) side: Side,
+    /// The path that its packets take.
+    pub(crate) path: usize,
     pub(crate) udp: UdpOnOff,
 }
 
@@ -34,6 +36,6 @@ impl CrossTraffic {
         let source = Endpoint::new(from, FIRST_PORT.wrapping_add(index as u16));
         let destination = Endpoint::new(to, DISCARD_PORT);
         let udp = UdpOnOff::new(source, destination, traffic.rate, traffic.packet_size, periods);
-        CrossTraffic { side, udp }
+        CrossTraffic { side, path: traffic.path, udp }
     }
 }

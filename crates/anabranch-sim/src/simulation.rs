@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anabranch_net::rng::stream_seed;
 use anabranch_net::{Link, Node};
 use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
-use anabranch_wire::{EmitError, Instant, Packet, ParseError};
+use anabranch_wire::{EmitError, Instant, Packet, ParseError, Segment};
 use thiserror::Error;
 
 use crate::cross_traffic::CrossTraffic;
@@ -177,25 +177,40 @@ impl<'s, 'c> Simulation<'s, 'c> {
         let sender = if number.is_multiple_of(2) { Side::Server } else { Side::Client };
         self.links[number].handle_timeout(self.now);
         while let Some(packet) = self.links[number].poll_transmit(self.now) {
-            let path = self.routes.path(sender, &packet).expect("it had a path when it was sent");
-            match self.routes.next(number, path) {
-                Hop::Link(next) => self.enter(next, packet),
-                Hop::Host(receiver) => self.arrive(receiver, path, packet)?,
+            let ends = (packet.source(), packet.destination());
+            let path = self.routes.path(sender, ends).expect("it had a path when it was sent");
+            match (self.routes.next(number, path), packet) {
+                (Hop::Link(next), packet) => self.enter(next, packet),
+                (Hop::Host(receiver), Packet::Tcp(segment)) => {
+                    self.arrive(receiver, path, segment)?;
+                }
+                (Hop::Host(receiver), packet @ Packet::Udp(_)) => {
+                    self.discard(receiver, path, &packet)?;
+                }
             }
         }
         self.plan(FIRST_LINK + number);
         Ok(())
     }
 
-    fn arrive(&mut self, receiver: Side, path: usize, packet: Packet) -> Result<(), RunError> {
+    fn arrive(&mut self, receiver: Side, path: usize, segment: Segment) -> Result<(), RunError> {
         if let Some(capture) = &mut self.capture {
-            capture.write(self.now, path, receiver, Capture::Inbound, &packet)?;
+            let emit = |out: &mut Vec<u8>| segment.emit(out);
+            capture.write(self.now, path, receiver, Capture::Inbound, emit)?;
         }
-        // Nobody listens for cross-traffic.
-        let Packet::Tcp(segment) = packet else { return Ok(()) };
         self.data_segments_delivered += u64::from(!segment.payload.is_empty());
         self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
         self.serve_host(receiver as usize)
+    }
+
+    /// Nobody listens for cross-traffic.
+    #[cold]
+    fn discard(&mut self, receiver: Side, path: usize, packet: &Packet) -> Result<(), RunError> {
+        if let Some(capture) = &mut self.capture {
+            let emit = |out: &mut Vec<u8>| packet.emit(out);
+            capture.write(self.now, path, receiver, Capture::Inbound, emit)?;
+        }
+        Ok(())
     }
 
     /// Let the applications act, and send what the host has to send.
@@ -205,7 +220,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             let mut idle = !self.hosts[number].handle_events(self.now);
             while let Some(segment) = self.hosts[number].endpoint.poll_transmit(self.now) {
                 idle = false;
-                self.send(side, segment.into())?;
+                self.send(side, segment)?;
             }
             if idle {
                 break;
@@ -215,38 +230,55 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
+    fn send(&mut self, side: Side, segment: Segment) -> Result<(), RunError> {
+        let ends = (segment.source.address, segment.destination.address);
+        // An address without a path has no route; a host would drop the packet too.
+        let Some(path) = self.routes.path(side, ends) else {
+            return Ok(());
+        };
+        self.segments += 1;
+        if let Some(capture) = &mut self.capture {
+            let emit = |out: &mut Vec<u8>| segment.emit(out);
+            capture.write(self.now, path, side, Capture::Outbound, emit)?;
+        }
+        let first = self.routes.first(side, path);
+        if self.round_trip {
+            let packet = there_and_back(&segment.into())?;
+            self.enter(first, packet);
+            return Ok(());
+        }
+        self.digest.fold_segment(self.now, first, &segment);
+        self.links[first].handle_packet(self.now, segment.into());
+        self.plan(FIRST_LINK + first);
+        Ok(())
+    }
+
     /// Send the datagrams that are due.
-    #[inline(never)]
+    #[cold]
     fn serve_cross_traffic(&mut self, source: usize) -> Result<(), RunError> {
-        let side = self.cross_traffic[source].side;
         while let Some(datagram) = self.cross_traffic[source].udp.poll_transmit(self.now) {
-            self.send(side, datagram.into())?;
+            self.send_datagram(source, datagram.into())?;
         }
         self.plan(FIRST_LINK + self.links.len() + source);
         Ok(())
     }
 
-    #[inline(always)]
-    fn send(&mut self, side: Side, packet: Packet) -> Result<(), RunError> {
-        // An address without a path has no route; a host would drop the packet too.
-        let Some(path) = self.routes.path(side, &packet) else {
-            return Ok(());
-        };
-        self.segments += u64::from(matches!(packet, Packet::Tcp(_)));
+    fn send_datagram(&mut self, source: usize, packet: Packet) -> Result<(), RunError> {
+        let CrossTraffic { side, path, .. } = self.cross_traffic[source];
         if let Some(capture) = &mut self.capture {
-            capture.write(self.now, path, side, Capture::Outbound, &packet)?;
+            let emit = |out: &mut Vec<u8>| packet.emit(out);
+            capture.write(self.now, path, side, Capture::Outbound, emit)?;
         }
         let first = self.routes.first(side, path);
-        if self.round_trip {
-            self.enter(first, there_and_back(&packet)?);
-        } else {
-            self.enter(first, packet);
-        }
+        self.enter(first, if self.round_trip { there_and_back(&packet)? } else { packet });
         Ok(())
     }
 
     fn enter(&mut self, link: usize, packet: Packet) {
-        self.digest.fold(self.now, link, &packet);
+        match &packet {
+            Packet::Tcp(segment) => self.digest.fold_segment(self.now, link, segment),
+            Packet::Udp(datagram) => self.digest.fold_datagram(self.now, link, datagram),
+        }
         self.links[link].handle_packet(self.now, packet);
         self.plan(FIRST_LINK + link);
     }
@@ -308,10 +340,10 @@ impl<'a> CaptureFile<'a> {
         path: usize,
         side: Side,
         direction: Capture,
-        packet: &Packet,
+        emit: impl FnOnce(&mut Vec<u8>) -> Result<(), EmitError>,
     ) -> Result<(), RunError> {
         self.octets.clear();
-        packet.emit(&mut self.octets)?;
+        emit(&mut self.octets)?;
         let interface = self.interfaces[path][side as usize];
         self.writer.write_packet(interface, now, direction, &self.octets, None)?;
         Ok(())

@@ -6,8 +6,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_wire::Packet;
-
 /// The server's address.
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
@@ -68,11 +66,12 @@ impl Routes {
         Routes { via }
     }
 
-    /// The path of a packet from `side`; `None` if no path has its address.
-    pub(crate) fn path(&self, side: Side, packet: &Packet) -> Option<usize> {
+    /// The path of a packet from `side` with these addresses, source and destination; `None` if no
+    /// path has them.
+    pub(crate) fn path(&self, side: Side, ends: (IpAddr, IpAddr)) -> Option<usize> {
         let client = match side {
-            Side::Client => packet.source(),
-            Side::Server => packet.destination(),
+            Side::Client => ends.0,
+            Side::Server => ends.1,
         };
         path_of(client).filter(|path| *path < self.via.len())
     }
