@@ -456,6 +456,7 @@ impl Link {
 }
 
 impl Node for Link {
+    #[inline]
     fn handle_packet(&mut self, now: Instant, packet: IpPacket) {
         self.catch_up(now);
         let octets = packet.wire_len() as u32;

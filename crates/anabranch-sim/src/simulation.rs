@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anabranch_net::rng::stream_seed;
 use anabranch_net::{Link, Node};
 use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
-use anabranch_wire::{EmitError, Instant, Packet, ParseError, Segment};
+use anabranch_wire::{Datagram, EmitError, Instant, Packet, ParseError, Segment};
 use thiserror::Error;
 
 use crate::cross_traffic::CrossTraffic;
@@ -179,14 +179,12 @@ impl<'s, 'c> Simulation<'s, 'c> {
         while let Some(packet) = self.links[number].poll_transmit(self.now) {
             let ends = (packet.source(), packet.destination());
             let path = self.routes.path(sender, ends).expect("it had a path when it was sent");
-            match (self.routes.next(number, path), packet) {
-                (Hop::Link(next), packet) => self.enter(next, packet),
-                (Hop::Host(receiver), Packet::Tcp(segment)) => {
-                    self.arrive(receiver, path, segment)?;
-                }
-                (Hop::Host(receiver), packet @ Packet::Udp(_)) => {
-                    self.discard(receiver, path, &packet)?;
-                }
+            match self.routes.next(number, path) {
+                Hop::Link(next) => self.enter(next, packet),
+                Hop::Host(receiver) => match packet {
+                    Packet::Tcp(segment) => self.arrive(receiver, path, segment)?,
+                    Packet::Udp(datagram) => self.discard(receiver, path, &datagram)?,
+                },
             }
         }
         self.plan(FIRST_LINK + number);
@@ -205,9 +203,9 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
     /// Nobody listens for cross-traffic.
     #[cold]
-    fn discard(&mut self, receiver: Side, path: usize, packet: &Packet) -> Result<(), RunError> {
+    fn discard(&mut self, receiver: Side, path: usize, unread: &Datagram) -> Result<(), RunError> {
         if let Some(capture) = &mut self.capture {
-            let emit = |out: &mut Vec<u8>| packet.emit(out);
+            let emit = |out: &mut Vec<u8>| unread.emit(out);
             capture.write(self.now, path, receiver, Capture::Inbound, emit)?;
         }
         Ok(())
@@ -274,6 +272,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
+    #[cold] // Only as seen from the segments of hosts, most of which cross one link.
     fn enter(&mut self, link: usize, packet: Packet) {
         match &packet {
             Packet::Tcp(segment) => self.digest.fold_segment(self.now, link, segment),
