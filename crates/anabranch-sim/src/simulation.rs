@@ -177,8 +177,11 @@ impl<'s, 'c> Simulation<'s, 'c> {
         let sender = if number.is_multiple_of(2) { Side::Server } else { Side::Client };
         self.links[number].handle_timeout(self.now);
         while let Some(packet) = self.links[number].poll_transmit(self.now) {
-            let ends = (packet.source(), packet.destination());
-            let path = self.routes.path(sender, ends).expect("it had a path when it was sent");
+            let client = match sender {
+                Side::Client => packet.source(),
+                Side::Server => packet.destination(),
+            };
+            let path = self.routes.path(client).expect("it had a path when it was sent");
             match self.routes.next(number, path) {
                 Hop::Link(next) => self.enter(next, packet),
                 Hop::Host(receiver) => match packet {
@@ -229,9 +232,12 @@ impl<'s, 'c> Simulation<'s, 'c> {
     }
 
     fn send(&mut self, side: Side, segment: Segment) -> Result<(), RunError> {
-        let ends = (segment.source.address, segment.destination.address);
+        let client = match side {
+            Side::Client => segment.source.address,
+            Side::Server => segment.destination.address,
+        };
         // An address without a path has no route; a host would drop the packet too.
-        let Some(path) = self.routes.path(side, ends) else {
+        let Some(path) = self.routes.path(client) else {
             return Ok(());
         };
         self.segments += 1;

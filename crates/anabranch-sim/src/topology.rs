@@ -66,13 +66,8 @@ impl Routes {
         Routes { via }
     }
 
-    /// The path of a packet from `side` with these addresses, source and destination; `None` if no
-    /// path has them.
-    pub(crate) fn path(&self, side: Side, ends: (IpAddr, IpAddr)) -> Option<usize> {
-        let client = match side {
-            Side::Client => ends.0,
-            Side::Server => ends.1,
-        };
+    /// The path of a packet from or to this client address; `None` if no path has it.
+    pub(crate) fn path(&self, client: IpAddr) -> Option<usize> {
         path_of(client).filter(|path| *path < self.via.len())
     }
 
