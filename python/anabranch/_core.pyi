@@ -1,5 +1,6 @@
 """The engine and the emulated network, compiled."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from random import Random
@@ -30,7 +31,7 @@ __version__: str
 class ScenarioError(ValueError):
     """What is wrong with a scenario: one line with file, key, value and what would be right."""
 
-def validate(toml: str, file: str) -> str: ...
+def validate(toml: str, file: str, folder: str | os.PathLike[str] | None = None) -> str: ...
 def with_own(
     toml: str,
     file: str,

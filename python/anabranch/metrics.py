@@ -2,8 +2,9 @@
 
 Goodput counts octets that the application received in order. The delay of a block lasts from
 the moment at which the stack accepted its last octet until its last octet was delivered in
-order. Both leave out the warm-up; a block belongs to the time at which it was accepted, and a
-block that is still under way at the end of the run has no delay.
+order; that of a round of a request and its responses from the first octet of the request. Both
+leave out the warm-up; a block belongs to the time at which it was accepted, and a block that is
+still under way at the end of the run has no delay.
 """
 
 from __future__ import annotations
@@ -158,12 +159,13 @@ def link_rows(run: Run) -> pl.DataFrame:
 
 
 def block_rows(run: Run) -> pl.DataFrame:
-    """The run's measured blocks: when each was accepted, and its delay."""
+    """The run's measured blocks: their sizes, when each was accepted, and its delay."""
     return run.blocks.filter(
         (pl.col("accepted_ns") >= run.warm_up_ns)
         & (pl.col("delivered_ns") >= pl.col("accepted_ns"))
     ).select(
         connection_name=_names(pl.col("connection"), run.connection_names),
+        octets=pl.col("octets"),
         accepted_ms=(pl.col("accepted_ns") / 1e6).cast(pl.Float32),
         delay_ms=((pl.col("delivered_ns") - pl.col("accepted_ns")) / 1e6).cast(pl.Float32),
     )

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -48,8 +49,9 @@ class Run:
 
     The tables are polars frames; times are integers in nanoseconds of virtual time, sizes are
     octets. `subflows` counts at the sender but for `octets_received`; `links` has two rows for
-    each path, direction 0 from server to client; `blocks` holds delivered blocks only; the two
-    tables of samples have a row for each subflow or connection in every sample interval.
+    each path, direction 0 from server to client; `blocks` holds delivered blocks only, and bursts
+    and rounds of requests and responses are blocks too; the two tables of samples have a row for
+    each subflow or connection in every sample interval.
     """
 
     toml: str
@@ -71,7 +73,7 @@ class Run:
     own_policies: tuple[OwnPolicy, ...] = ()
     """The user's own policies that took part: with any, `toml` alone does not repeat the run."""
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """The normalised scenario as plain values."""
         return tomllib.loads(self.toml)
@@ -115,7 +117,8 @@ class Progress:
 def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | None = None) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
 
-    Writes a capture of all links to the file `pcap` when it is given.
+    Writes a capture of all links to the file `pcap` when it is given. Trace files are looked for
+    beside the TOML file, those of an object in the working directory.
 
     Raises:
         ScenarioError: if the scenario is wrong.
@@ -125,7 +128,7 @@ def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | 
     """
     if isinstance(scenario, Scenario):
         made_by = own.factories(scenario) if own.has_own(scenario) else None
-        return run_toml(scenario.to_toml(), scenario.name, seed, pcap, made_by)
+        return run_toml(scenario.to_toml(), scenario.name, seed, pcap, made_by, os.curdir)
     return run_toml(read_scenario(scenario), os.fspath(scenario), seed, pcap)
 
 
@@ -151,15 +154,17 @@ def run_toml(
     seed: int,
     pcap: str | None = None,
     made_by: own.MadeBy | None = None,
+    folder: str | None = None,
 ) -> Run:
     """Run the scenario with the text `toml`; messages call it `file`.
 
-    `made_by` holds what makes the user's own policies, for each connection.
+    `made_by` holds what makes the user's own policies, for each connection. Trace files are
+    looked for in `folder`, or in that of `file`.
     """
-    normalised = _core.validate(toml, file)
+    normalised = _core.validate(toml, file, folder)
     started = time.perf_counter()
     try:
-        result = _core.run(toml, file, seed, pcap, made_by)
+        result = _core.run(normalised, file, seed, pcap, made_by)
     except OSError as error:
         reason = re.sub(r" \(os error \d+\)$", "", str(error)).lower()
         raise InputError(f"--pcap {reason}; name a file that can be written") from error

@@ -29,13 +29,23 @@ def _key(name: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trace:
+    """A packet-delivery trace, as :class:`Path` takes one in place of the name of a file."""
+
+    milliseconds: str
+    """Times of the delivery opportunities, such as ``"0 3 7*2"``; the last is the period."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reverse:
     """The direction from client to server of a path.
 
-    Rate, delay and limit default to those of the forward direction, jitter and loss to zero.
+    Rate or trace, delay and limit default to those of the forward direction, jitter and loss to
+    zero.
     """
 
     rate: str | None = None
+    trace: str | Trace | None = None
     delay: str | None = None
     limit: str | None = None
     jitter: str | None = None
@@ -87,11 +97,13 @@ class Path:
     """A path between client and server; its own fields describe the direction to the client."""
 
     name: str
-    rate: str
     delay: str
     """One-way propagation delay."""
     limit: str
     """Of the queue: packets, octets, milliseconds or ``"infinite"``."""
+    rate: str | None = None
+    trace: str | Trace | None = None
+    """Instead of `rate`: the name of a file in Mahimahi's format, or the trace itself."""
     jitter: str | None = None
     """The delay varies uniformly by ± this much, forward only."""
     jitter_model: str | None = None
@@ -105,6 +117,25 @@ class Path:
     """A path listed before, whose link this path's packets cross too: a shared bottleneck."""
     reverse: Reverse | None = None
     changes: tuple[Change, ...] = dataclasses.field(default=(), metadata={"key": "change"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """Something that is drawn anew each time, where a plain value would be constant.
+
+    ``"uniform"`` from `min` to `max`, ``"exponential"`` with a `mean`, ``"pareto"`` with a `mean`
+    and a `shape` (the exponent of its tail, above 1), or ``"lognormal"`` with a `median` and a
+    `sigma` (the standard deviation of the natural logarithm). Sizes and durations are strings with
+    a unit, counts are integers.
+    """
+
+    kind: str
+    min: str | int | None = None
+    max: str | int | None = None
+    mean: str | int | None = None
+    shape: float | None = None
+    median: str | int | None = None
+    sigma: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +177,43 @@ class Cbr:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnOff:
+    """Bursts, each written at once and timed, an `interval` from start to start.
+
+    A burst is due whether or not the one before was delivered, but waits until the stack has
+    accepted that whole.
+    """
+
+    burst_size: str | Distribution
+    interval: str | Distribution
+    count: int | None = None
+
+    kind = "on_off"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestResponse:
+    """Requests, each of which brings a number of responses: a closed loop over one connection.
+
+    The receiver of a connection's data asks, its sender responds. A round is timed from the first
+    octet of the request to the last one of the responses; a think time later the next one begins.
+    """
+
+    request_size: str | Distribution
+    response_size: str | Distribution
+    responses: int | Distribution | None = None
+    """How many to each request."""
+    think_time: str | Distribution | None = None
+    count: int | None = None
+
+    kind = "request_response"
+
+
+Workload = Bulk | Blocks | Cbr | OnOff | RequestResponse
+"""What a connection sends."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Connection:
     """A connection that the client opens over the first of `paths`.
 
@@ -159,7 +227,7 @@ class Connection:
     lists all names and parameters.
     """
 
-    workload: Bulk | Blocks | Cbr
+    workload: Workload
     name: str | None = None
     paths: tuple[str, ...] | None = None
     protocol: str | None = None
@@ -180,6 +248,26 @@ class Connection:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CrossTraffic:
+    """UDP traffic on a path, beside the connections: real packets that nobody answers.
+
+    TCP cross-traffic is a connection with ``protocol="tcp"`` and, say, an :class:`OnOff` workload.
+    """
+
+    path: str
+    rate: str
+    """While on, counted in IP packets."""
+    name: str | None = None
+    direction: str | None = None
+    """``"download"``, from server to client, or ``"upload"``."""
+    packet_size: str | None = None
+    """Of each IP packet, its 28 octets of headers included."""
+    on: str | Distribution | None = None
+    """Length of each on period; with `off`."""
+    off: str | Distribution | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """An experiment: paths between a client and a server, and the connections over them."""
 
@@ -192,6 +280,7 @@ class Scenario:
     warm_up: str | None = None
     """Time at the beginning that metrics leave out."""
     sample_interval: str | None = None
+    cross_traffic: tuple[CrossTraffic, ...] = ()
 
     def to_toml(self) -> str:
         """The scenario as the text of a TOML file."""
@@ -214,7 +303,7 @@ _WRITTEN = (str, dict)
 
 def _table(value: Any) -> TomlTable:
     """The dataclass instance `value` as a TOML table, without fields that were left out."""
-    table: TomlTable = {"kind": value.kind} if isinstance(value, (Bulk, Blocks, Cbr)) else {}
+    table: TomlTable = {"kind": value.kind} if isinstance(value, Workload) else {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
         if item != field.default:

@@ -59,4 +59,4 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.toml")), ids=lambda f: f.name)
 def test_examples_are_valid(file: Path) -> None:
-    _core.validate(file.read_text(encoding="utf-8"), file.name)
+    _core.validate(file.read_text(encoding="utf-8"), str(file))

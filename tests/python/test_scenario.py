@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import pathlib
 import tomllib
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anabranch
-from anabranch import _core
+from anabranch import _core, metrics
 from anabranch.scenario import (
     Blocks,
     Bulk,
@@ -16,11 +17,17 @@ from anabranch.scenario import (
     Cbr,
     Change,
     Connection,
+    CrossTraffic,
+    Distribution,
+    OnOff,
     Path,
     Queue,
+    RequestResponse,
     Reverse,
     Scenario,
     SharedBottleneckDetection,
+    Trace,
+    Workload,
     toml_keys,
 )
 from conftest import THREE_G, WIFI, scenario
@@ -34,7 +41,18 @@ def table(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "kind",
-    [Scenario, Path, BurstLoss, Queue, Reverse, Change, Connection, SharedBottleneckDetection],
+    [
+        Scenario,
+        CrossTraffic,
+        Path,
+        Trace,
+        BurstLoss,
+        Queue,
+        Reverse,
+        Change,
+        Connection,
+        SharedBottleneckDetection,
+    ],
 )
 def test_fields_are_those_of_the_schema(kind: type) -> None:
     expected = table(kind.__name__)
@@ -48,8 +66,57 @@ def test_fields_are_those_of_the_schema(kind: type) -> None:
 
 
 def test_workloads_together_have_the_fields_of_the_schema() -> None:
-    fields = {"kind", *toml_keys(Bulk), *toml_keys(Blocks), *toml_keys(Cbr)}
+    kinds = (Bulk, Blocks, Cbr, OnOff, RequestResponse)
+    fields = {"kind"}.union(*(toml_keys(kind) for kind in kinds))
     assert fields == set(table("Workload")["properties"])
+    assert {kind.kind for kind in kinds} == {
+        each["const"] for each in SCHEMA["$defs"]["WorkloadKind"]["oneOf"]
+    }
+
+
+def test_distributions_have_the_fields_of_the_schema() -> None:
+    for kind in ("DistributionOfSize", "DistributionOfDuration"):
+        assert set(toml_keys(Distribution)) == set(table(kind)["properties"])
+
+
+@pytest.mark.parametrize(
+    ("workload", "octets"),
+    [
+        (Cbr(rate="1Mbit/s", block_size="1kB", count=3), [1_000] * 3),
+        (OnOff(burst_size="20kB", interval="200ms", count=2), [20_000] * 2),
+        (
+            OnOff(
+                burst_size=Distribution(kind="uniform", min="5kB", max="5kB"),
+                interval=Distribution(kind="exponential", mean="50ms"),
+                count=3,
+            ),
+            [5_000] * 3,
+        ),
+        (
+            RequestResponse(
+                request_size="300B",
+                responses=Distribution(kind="uniform", min=4, max=4),
+                response_size=Distribution(kind="lognormal", median="2kB", sigma=0),
+                think_time="10ms",
+                count=2,
+            ),
+            [8_000] * 2,
+        ),
+    ],
+)
+def test_blocks_bursts_and_rounds_are_measured(workload: Workload, octets: list[int]) -> None:
+    made = anabranch.run(
+        Scenario(
+            name="workload",
+            duration="5s",
+            paths=(WIFI,),
+            connections=(Connection(workload=workload),),
+        )
+    )
+    assert made.blocks["octets"].to_list() == octets
+    row = metrics.connection_row(made)
+    assert (row["block_count"], row["completed"]) == (len(octets), True)
+    assert metrics.block_rows(made)["octets"].to_list() == octets
 
 
 def full() -> Scenario:
@@ -115,6 +182,42 @@ def test_every_field_reaches_the_core_unchanged() -> None:
     contained(written, normalised)
 
 
+def test_a_trace_is_a_file_or_its_content(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lte.trace").write_text("2\n2\n5\n")
+    monkeypatch.chdir(tmp_path)
+
+    def over(trace: str | Trace) -> Scenario:
+        path = Path(name="lte", trace=trace, delay="20ms", limit="100ms")
+        connection = Connection(workload=Bulk())
+        return Scenario(name="a/b", duration="1s", paths=(path,), connections=(connection,))
+
+    from_file = anabranch.run(over("lte.trace"))
+    assert from_file.settings["path"][0]["trace"] == {"milliseconds": "2*2 5"}
+    inline = anabranch.run(over(Trace(milliseconds="2 5")))
+    assert anabranch.run(over(Trace(milliseconds="2*2 5"))).digest == from_file.digest
+    assert inline.digest != from_file.digest
+    with pytest.raises(anabranch.ScenarioError, match=r"path\[0\]\.trace: .*gone\.trace"):
+        anabranch.run(over("gone.trace"))
+
+
+def test_cross_traffic_takes_its_share_of_a_path() -> None:
+    others = CrossTraffic(
+        path="wifi",
+        rate="4Mbit/s",
+        packet_size="1kB",
+        on=Distribution(kind="exponential", mean="200ms"),
+        off="200ms",
+    )
+    alone = scenario("10s", workload=Bulk())
+    beside = dataclasses.replace(alone, cross_traffic=(others,))
+    quiet, loaded = anabranch.run(alone), anabranch.run(beside)
+    assert loaded.settings["cross_traffic"][0]["name"] == "cross-traffic-1"
+    assert loaded.digest != quiet.digest
+    assert metrics.goodput_mbps(loaded.connections) < metrics.goodput_mbps(quiet.connections)
+
+
 def test_what_is_left_out_is_not_written() -> None:
     assert WIFI.reverse is None
     text = Scenario(
@@ -122,7 +225,7 @@ def test_what_is_left_out_is_not_written() -> None:
     ).to_toml()
     assert text == (
         'name = "a"\nduration = "1s"\n\n'
-        '[[path]]\nname = "wifi"\nrate = "8Mbit/s"\ndelay = "10ms"\nlimit = "54packets"\n\n'
+        '[[path]]\nname = "wifi"\ndelay = "10ms"\nlimit = "54packets"\nrate = "8Mbit/s"\n\n'
         '[[connection]]\n\n[connection.workload]\nkind = "bulk"\n'
     )
 

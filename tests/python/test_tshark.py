@@ -29,6 +29,11 @@ rate = "2Mbit/s"
 delay = "75ms"
 limit = "334packets"
 
+[[cross_traffic]]
+path = "3g"
+rate = "100kbit/s"
+packet_size = "1kB"
+
 [[connection]]
 send_buffer = "100KiB"
 receive_buffer = "100KiB"
@@ -36,8 +41,9 @@ remedies = { opportunistic_retransmission = true, penalisation = "conext13" }
 workload = { kind = "bulk", size = "1MB" }
 """
 
-CHECKS = ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE"]
-BAD = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0"
+CHECKS = ["tcp.check_checksum:TRUE", "udp.check_checksum:TRUE", "ip.check_checksum:TRUE"]
+WRONG = " || ".join(f"{layer}.checksum.status == 0" for layer in ("tcp", "udp", "ip"))
+BAD = f"_ws.malformed || {WRONG}"
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +79,13 @@ def test_no_packet_is_malformed_and_no_checksum_wrong(capture: Path) -> None:
 def test_every_packet_is_seen_leaving_and_arriving_on_named_interfaces(capture: Path) -> None:
     names = set(tshark(capture, "-T", "fields", "-e", "frame.interface_name"))
     assert names == {"client-wifi", "server-wifi", "client-3g", "server-3g"}
+
+
+def test_cross_traffic_is_udp(capture: Path) -> None:
+    # 100 kbit/s in packets of 1000 octets, for 20 s, leaving the server and reaching the client.
+    lines = tshark(capture, "-Y", "udp", "-T", "fields", "-e", "ip.len", "-e", "udp.dstport")
+    assert set(lines) == {"1000\t9"}
+    assert 2 * 250 - 4 <= len(lines) <= 2 * 250
 
 
 @pytest.mark.parametrize(

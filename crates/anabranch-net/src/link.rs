@@ -1,21 +1,25 @@
 //! A link in one direction: a queue, a transmitter, and the way to the other end.
 
-use anabranch_wire::{Duration, Instant, Segment};
+use std::sync::Arc;
+
+use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
 use crate::impairment::{GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss};
 use crate::node::Node;
+use crate::opportunities::{Opportunities, UnderWay};
 use crate::propagation::Propagation;
 use crate::queue::{Discipline, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::Serialiser;
 use crate::slab::Slab;
+use crate::trace::Trace;
 use crate::units::{Octets, Probability, QueueLimit, Rate};
 
 /// What a link is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// Rate of the transmitter.
-    pub rate: Rate,
+    /// When the transmitter sends.
+    pub capacity: Capacity,
     /// One-way propagation delay, from the last bit sent to the packet's delivery.
     pub delay: Duration,
     /// How much may wait for the transmitter.
@@ -33,6 +37,17 @@ pub struct LinkConfig {
     pub burst_loss: Option<GilbertElliottConfig>,
     /// Changes during the run.
     pub changes: Vec<ScheduledChange>,
+}
+
+/// When a link's transmitter sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// Always, at this rate.
+    Rate(Rate),
+    /// At the opportunities of a trace, which begins with the epoch and repeats. A packet leaves
+    /// with the opportunity that sends its last octet; one that arrives at the time of an
+    /// opportunity has missed it.
+    Trace(Arc<Trace>),
 }
 
 /// What a link has done so far. At any time, packets in = delivered + dropped in the three ways
@@ -69,10 +84,12 @@ pub struct LinkStats {
 /// link is woken. A driver wakes it once per delivery.
 #[derive(Debug)]
 pub struct Link {
-    segments: Slab,
+    packets: Slab,
     queue: Queue,
     serialiser: Serialiser,
     transmission: Option<Transmission>,
+    /// Instead of the serialiser, on a link that follows a trace.
+    opportunities: Option<Box<Opportunities>>,
     propagation: Propagation,
     delay: Duration,
     jitter: Jitter,
@@ -92,9 +109,9 @@ struct Transmission {
 
 impl LinkConfig {
     /// A link without impairments or changes.
-    pub fn new(rate: Rate, delay: Duration, limit: QueueLimit) -> Self {
+    pub fn new(capacity: impl Into<Capacity>, delay: Duration, limit: QueueLimit) -> Self {
         LinkConfig {
-            rate,
+            capacity: capacity.into(),
             delay,
             limit,
             discipline: Discipline::default(),
@@ -107,15 +124,43 @@ impl LinkConfig {
     }
 }
 
+impl Capacity {
+    /// The rate, or the mean rate of the trace.
+    pub fn mean_rate(&self) -> Rate {
+        match self {
+            Capacity::Rate(rate) => *rate,
+            Capacity::Trace(trace) => trace.mean_rate(),
+        }
+    }
+}
+
+impl From<Rate> for Capacity {
+    fn from(rate: Rate) -> Self {
+        Capacity::Rate(rate)
+    }
+}
+
+impl From<Arc<Trace>> for Capacity {
+    fn from(trace: Arc<Trace>) -> Self {
+        Capacity::Trace(trace)
+    }
+}
+
 impl Link {
     /// An idle link that is up. Its random draws come from `seed`, which should be the link's
     /// own: [`stream_seed`](crate::rng::stream_seed) of the run's seed and the link's name.
     pub fn new(config: LinkConfig, seed: u64) -> Self {
+        let rate = config.capacity.mean_rate();
+        let opportunities = match config.capacity {
+            Capacity::Rate(_) => None,
+            Capacity::Trace(trace) => Some(Box::new(Opportunities::new(trace))),
+        };
         Link {
-            segments: Slab::default(),
-            queue: Queue::new(config.discipline, config.limit, config.rate, seed),
-            serialiser: Serialiser::new(config.rate),
+            packets: Slab::default(),
+            queue: Queue::new(config.discipline, config.limit, rate, seed),
+            serialiser: Serialiser::new(rate),
             transmission: None,
+            opportunities,
             propagation: Propagation::new(config.jitter_model),
             delay: config.delay,
             jitter: Jitter::new(config.jitter, seed),
@@ -153,19 +198,22 @@ impl Link {
     /// present rate; a suspension is not counted.
     pub fn queueing_delay(&self, now: Instant) -> Duration {
         let rate = self.serialiser.rate();
-        let in_transmission = match self.transmission {
-            Some(_) => self.serialiser.work_left(now) / rate.as_bits_per_second(),
-            None => 0,
+        let in_transmission = match (self.transmission, self.under_way()) {
+            (Some(_), _) => {
+                Duration::from_nanos(self.serialiser.work_left(now) / rate.as_bits_per_second())
+            }
+            (None, Some(under_way)) => rate.time_for(Octets::new(under_way.octets_left)),
+            (None, None) => Duration::ZERO,
         };
-        Duration::from_nanos(in_transmission) + rate.time_for(Octets::new(self.queue.octets()))
+        in_transmission + rate.time_for(Octets::new(self.queue.octets()))
     }
 
     /// Packets inside the link: waiting, in transmission, or propagating and not yet collected.
     pub fn packets_inside(&self) -> u64 {
-        self.segments.len() as u64
+        self.packets.len() as u64
     }
 
-    /// Present rate.
+    /// Present rate; of a link that follows a trace, its mean rate.
     pub fn rate(&self) -> Rate {
         self.serialiser.rate()
     }
@@ -203,33 +251,90 @@ impl Link {
         }
     }
 
-    /// When the packet in transmission will have left; never if there is none.
+    /// When the packet in transmission will have left, or the next opportunity is that something
+    /// waits for; never if there is none.
     #[inline]
     fn departure(&self) -> Instant {
-        match self.transmission {
-            Some(_) => self.serialiser.free_at(),
-            None => Instant::FAR_FUTURE,
+        match (&self.transmission, &self.opportunities) {
+            (Some(_), _) => self.serialiser.free_at(),
+            (None, None) => Instant::FAR_FUTURE,
+            (None, Some(opportunities)) => self.next_used(opportunities),
         }
     }
 
-    /// The packet in transmission leaves at `now`, and the next one follows.
+    /// The next of these opportunities that something waits for; never if nothing does.
+    #[cold] // Only as seen from a link with a rate, which is not to pay for this one.
+    fn next_used(&self, opportunities: &Opportunities) -> Instant {
+        let waiting = opportunities.under_way().is_some() || self.queue.packets() > 0;
+        if waiting && !self.serialiser.is_suspended() {
+            opportunities.next_at()
+        } else {
+            Instant::FAR_FUTURE
+        }
+    }
+
+    /// The packet of which opportunities have sent a part.
+    fn under_way(&self) -> Option<UnderWay> {
+        self.opportunities.as_ref().and_then(|opportunities| opportunities.under_way())
+    }
+
+    /// The packet in transmission leaves at `now`, and the next one follows; or what waits is sent
+    /// with the opportunities of `now`.
     fn depart(&mut self, now: Instant) {
+        if self.opportunities.is_some() {
+            return self.use_opportunities(now);
+        }
         if let Some(Transmission { packet, delivery }) = self.transmission.take() {
             self.propagation.push(packet, delivery);
         }
         self.transmit_next(now);
     }
 
+    /// Send as many octets as the next opportunities carry; they are wasted where nothing waits.
+    #[cold] // As above.
+    fn use_opportunities(&mut self, now: Instant) {
+        let Some(mut opportunities) = self.opportunities.take() else { return };
+        self.fill(now, &mut opportunities);
+        self.opportunities = Some(opportunities);
+    }
+
+    /// Send what waits with the next opportunities.
+    fn fill(&mut self, now: Instant, opportunities: &mut Opportunities) {
+        let mut octets = opportunities.take();
+        while octets > 0 {
+            let next = opportunities.under_way().or_else(|| {
+                let packet = self.dequeue(now)?;
+                Some(UnderWay { packet, octets_left: u64::from(packet.octets) })
+            });
+            let Some(UnderWay { packet, octets_left }) = next else { return };
+            let sent = octets.min(octets_left);
+            octets -= sent;
+            let octets_left = octets_left - sent;
+            if octets_left > 0 {
+                opportunities.set_under_way(Some(UnderWay { packet, octets_left }));
+            } else {
+                opportunities.set_under_way(None);
+                let delay = self.jitter.delay_of(packet.number, self.delay);
+                self.propagation.push(packet, self.propagation.admissible(now + delay));
+            }
+        }
+    }
+
     fn transmit_next(&mut self, now: Instant) {
-        let Link { segments, queue, stats, .. } = self;
-        let packet = queue.dequeue(now, |dropped| {
-            segments.remove(dropped.slot);
-            stats.dropped_by_queue += 1;
-            stats.octets_dropped += u64::from(dropped.octets);
-        });
-        if let Some(packet) = packet {
+        if let Some(packet) = self.dequeue(now) {
             self.transmit(now, packet);
         }
+    }
+
+    /// The next packet to send; those that the discipline drops instead are counted.
+    #[inline(always)]
+    fn dequeue(&mut self, now: Instant) -> Option<Packet> {
+        let Link { packets, queue, stats, .. } = self;
+        queue.dequeue(now, |dropped| {
+            packets.remove(dropped.slot);
+            stats.dropped_by_queue += 1;
+            stats.octets_dropped += u64::from(dropped.octets);
+        })
     }
 
     #[inline]
@@ -246,18 +351,31 @@ impl Link {
 
     /// Send the arriving packet or let it wait; drop it if it can do neither.
     #[inline]
-    fn accept(&mut self, now: Instant, segment: Segment, octets: u32) {
+    fn accept(&mut self, now: Instant, packet: IpPacket, octets: u32) {
         let number = self.stats.packets_in - 1;
-        let packet = Packet { number, slot: self.segments.insert(segment), octets };
-        if self.transmission.is_none() && !self.serialiser.is_suspended() {
+        let packet = Packet { number, slot: self.packets.insert(packet), octets };
+        if self.is_ready(now) {
             self.transmit(now, packet);
         } else if self.queue.enqueue(now, packet) {
             self.stats.queue_packets_max = self.stats.queue_packets_max.max(self.queue_packets());
             self.stats.queue_octets_max = self.stats.queue_octets_max.max(self.queue_octets());
         } else {
-            self.segments.remove(packet.slot);
+            self.packets.remove(packet.slot);
             self.stats.dropped_by_queue += 1;
             self.stats.octets_dropped += u64::from(octets);
+        }
+    }
+
+    /// Would a packet that arrives at `now` be sent at once?
+    #[inline]
+    fn is_ready(&mut self, now: Instant) -> bool {
+        match &mut self.opportunities {
+            None => self.transmission.is_none() && !self.serialiser.is_suspended(),
+            Some(opportunities) => {
+                // What has passed is of no use to it.
+                opportunities.skip(now);
+                false
+            }
         }
     }
 
@@ -268,7 +386,7 @@ impl Link {
     }
 
     fn apply(&mut self, now: Instant, change: LinkChange) {
-        if let Some(rate) = change.rate {
+        if let Some(rate) = change.rate.filter(|_| self.opportunities.is_none()) {
             self.serialiser.set_rate(now, rate);
             self.queue.set_rate(rate);
         }
@@ -297,8 +415,10 @@ impl Link {
             StateChange::Suspend => self.serialiser.suspend(now),
             StateChange::Resume => {
                 self.serialiser.resume(now);
-                if self.transmission.is_none() {
-                    self.transmit_next(now);
+                match &mut self.opportunities {
+                    Some(opportunities) => opportunities.skip(now),
+                    None if self.transmission.is_none() => self.transmit_next(now),
+                    None => {}
                 }
             }
         }
@@ -306,30 +426,40 @@ impl Link {
 
     /// Drop all packets inside, except those that have been delivered and wait to be collected.
     fn lose_everything(&mut self, now: Instant) {
-        let Link { segments, queue, propagation, stats, .. } = self;
+        let Link { packets, queue, propagation, opportunities, stats, .. } = self;
         let mut lose = |packet: Packet| {
-            segments.remove(packet.slot);
+            packets.remove(packet.slot);
             stats.dropped_down += 1;
             stats.octets_dropped += u64::from(packet.octets);
         };
         self.transmission.take().into_iter().for_each(|transmission| lose(transmission.packet));
+        if let Some(opportunities) = opportunities {
+            opportunities.under_way().into_iter().for_each(|under_way| lose(under_way.packet));
+            opportunities.set_under_way(None);
+        }
         queue.clear(now, &mut lose);
         propagation.clear(now, lose);
         self.serialiser.clear(now);
     }
 
-    /// A later packet than the one in transmission may be the first to arrive: the earliest time
-    /// at which it could, if there is such a packet.
-    fn earliest_overtaking(&self) -> Option<Instant> {
-        let may = self.propagation.reorders() && self.queue.packets() > 0;
+    /// A packet that waits may be the next to arrive: one that overtakes the packet in transmission,
+    /// or one that the next opportunity sends. The earliest time at which it could, if there is
+    /// such a packet.
+    #[inline]
+    fn earliest_from_queue(&self) -> Option<Instant> {
+        let may = match &self.opportunities {
+            None => self.propagation.reorders() && self.queue.packets() > 0,
+            Some(_) => self.departure() != Instant::FAR_FUTURE,
+        };
         may.then(|| self.departure() + self.jitter.shortest(self.delay))
     }
 }
 
 impl Node for Link {
-    fn handle_segment(&mut self, now: Instant, segment: Segment) {
+    #[inline]
+    fn handle_packet(&mut self, now: Instant, packet: IpPacket) {
         self.catch_up(now);
-        let octets = segment.wire_len() as u32;
+        let octets = packet.wire_len() as u32;
         self.stats.packets_in += 1;
         self.stats.octets_in += u64::from(octets);
         if self.down {
@@ -337,7 +467,7 @@ impl Node for Link {
         } else if self.is_lost(self.stats.packets_in - 1) {
             self.stats.dropped_by_loss += 1;
         } else {
-            return self.accept(now, segment, octets);
+            return self.accept(now, packet, octets);
         }
         self.stats.octets_dropped += u64::from(octets);
     }
@@ -346,19 +476,19 @@ impl Node for Link {
         self.catch_up(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<IpPacket> {
         self.catch_up(now);
         let packet = self.propagation.pop(now)?;
         self.stats.packets_delivered += 1;
         self.stats.octets_delivered += u64::from(packet.octets);
-        Some(self.segments.remove(packet.slot))
+        Some(self.packets.remove(packet.slot))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let deliveries = [
             self.propagation.next_delivery(),
             self.transmission.map(|transmission| transmission.delivery),
-            self.earliest_overtaking(),
+            self.earliest_from_queue(),
         ];
         let next = deliveries.into_iter().flatten().fold(self.schedule.next_at(), Instant::min);
         (next != Instant::FAR_FUTURE).then_some(next)

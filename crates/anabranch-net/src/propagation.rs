@@ -52,6 +52,7 @@ impl Propagation {
     }
 
     /// Let `packet` travel until `delivery`, an [`admissible`](Propagation::admissible) time.
+    #[inline(always)]
     pub(crate) fn push(&mut self, packet: Packet, delivery: Instant) {
         let Packet { number, slot, octets } = packet;
         let in_flight = InFlight { delivery, number, slot, octets };

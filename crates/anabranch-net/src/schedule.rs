@@ -7,7 +7,8 @@ use crate::units::{Probability, Rate};
 /// What changes on a link; `None` leaves a property as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkChange {
-    /// New rate. The packet in transmission sends its remaining bits at it.
+    /// New rate. The packet in transmission sends its remaining bits at it. A link that follows a
+    /// trace goes on following it.
     pub rate: Option<Rate>,
     /// New delay, for packets that leave the transmitter from now on.
     pub delay: Option<Duration>,

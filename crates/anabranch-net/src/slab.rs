@@ -1,36 +1,36 @@
-//! Where the segments inside a link lie while small handles to them move through it.
+//! Where the packets inside a link lie while small handles to them move through it.
 
-use anabranch_wire::Segment;
+use anabranch_wire::Packet;
 
-/// Segments in numbered slots. A segment is moved once in and once out, however many stages of
+/// Packets in numbered slots. A packet is moved once in and once out, however many stages of
 /// the link it passes in between, and a freed slot is used again before memory is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Slab {
-    slots: Vec<Option<Segment>>,
+    slots: Vec<Option<Packet>>,
     free: Vec<u32>,
 }
 
 impl Slab {
-    /// Keep `segment`; returns its slot.
-    pub(crate) fn insert(&mut self, segment: Segment) -> u32 {
+    /// Keep `packet`; returns its slot.
+    pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
         if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = Some(segment);
+            self.slots[slot as usize] = Some(packet);
             return slot;
         }
-        self.slots.push(Some(segment));
+        self.slots.push(Some(packet));
         (self.slots.len() - 1) as u32
     }
 
-    /// Give up the segment in `slot`.
+    /// Give up the packet in `slot`.
     ///
     /// # Panics
     /// If the slot is empty: a handle is used once.
-    pub(crate) fn remove(&mut self, slot: u32) -> Segment {
+    pub(crate) fn remove(&mut self, slot: u32) -> Packet {
         self.free.push(slot);
         self.slots[slot as usize].take().expect("a handle names a slot that is in use")
     }
 
-    /// Segments kept.
+    /// Packets kept.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -5,6 +5,7 @@ mod policy;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_sim::scenario::{self, OwnNames, Scenario};
@@ -26,9 +27,15 @@ fn invalid(error: scenario::ScenarioError) -> PyErr {
 }
 
 /// The scenario `toml` with every default filled in, as TOML; `file` is its name in messages.
+/// Traces are looked for in `folder`, or in that of `file`.
 #[pyfunction]
-fn validate(toml: &str, file: &str) -> PyResult<String> {
-    Ok(Scenario::from_toml(toml, file).map_err(invalid)?.to_toml())
+#[pyo3(signature = (toml, file, folder=None))]
+fn validate(toml: &str, file: &str, folder: Option<PathBuf>) -> PyResult<String> {
+    let scenario = match folder {
+        Some(folder) => Scenario::from_toml_beside(toml, file, &folder),
+        None => Scenario::from_toml(toml, file),
+    };
+    Ok(scenario.map_err(invalid)?.to_toml())
 }
 
 /// The same with the names of the user's own policies in it: at the connections that name one

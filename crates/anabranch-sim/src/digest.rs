@@ -1,14 +1,14 @@
 //! A fingerprint of everything that entered a link.
 
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Instant, Segment};
+use anabranch_wire::{Datagram, Instant, Segment};
 
-/// Folds (time, link, header, data sequence number, length) of each segment into 64 bits.
+/// Folds (time, link, header, data sequence number, length) of each packet into 64 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    pub(crate) fn fold(&mut self, now: Instant, link: usize, segment: &Segment) {
+    pub(crate) fn fold_segment(&mut self, now: Instant, link: usize, segment: &Segment) {
         let header = &segment.header;
         let (ack, map) = segment.options.dss.map_or((0, 0), |dss| {
             (dss.data_ack.map_or(0, number), dss.mapping.map_or(0, |map| number(map.data_seq)))
@@ -19,6 +19,14 @@ impl Digest {
             | u64::from(header.window) << 24
             | segment.payload.len() as u64;
         for word in [now.as_nanos(), sequence, rest, ack, map] {
+            self.mix(word);
+        }
+    }
+
+    pub(crate) fn fold_datagram(&mut self, now: Instant, link: usize, datagram: &Datagram) {
+        let ports = u64::from(datagram.source.port) << 16 | u64::from(datagram.destination.port);
+        let rest = (link as u64) << 48 | datagram.payload.len() as u64;
+        for word in [now.as_nanos(), ports, rest] {
             self.mix(word);
         }
     }

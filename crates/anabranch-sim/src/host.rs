@@ -11,10 +11,11 @@ use anabranch_wire::{Endpoint as Address, Instant, Piece};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::application::Application;
 use crate::own_policies::{OwnPolicies, Owner};
-use crate::scenario::{self, CongestionControl, Direction, Policy, Workload};
+use crate::scenario::{self, CongestionControl, Direction, Policy};
 use crate::topology::{self, Side};
-use crate::workload::{Blocks, Bulk, Cbr, Sender, Sink, Socket};
+use crate::workload::{Sender, Sink, Socket};
 
 /// One end of a scenario's connection.
 pub(crate) struct App {
@@ -59,6 +60,7 @@ impl Socket for EngineSocket<'_> {
 }
 
 impl Host {
+    /// One side of `scenario` in the run of `seed`.
     pub(crate) fn new(
         side: Side,
         scenario: &scenario::Scenario,
@@ -174,6 +176,10 @@ impl Host {
         while let Some(payload) = self.endpoint.recv(id) {
             app.sink.on_data(now, &payload);
         }
+        if let Some(sender) = &mut app.sender {
+            let socket = &mut EngineSocket { endpoint: &mut self.endpoint, id };
+            sender.on_received(now, app.sink.received(), socket);
+        }
         if self.endpoint.is_at_end(id) {
             self.endpoint.close(id);
         }
@@ -192,26 +198,11 @@ impl App {
             Direction::Download => side == Side::Server,
             Direction::Upload => side == Side::Client,
         };
-        let sender: Option<Box<dyn Sender>> = match &connection.workload {
-            _ if !sends => None,
-            Workload::Bulk { size } => Some(Box::new(Bulk::new(size.map(|size| size.as_u64())))),
-            Workload::Blocks { block_size, count } => {
-                Some(Box::new(Blocks::new(block_size.as_u64(), *count)))
-            }
-            Workload::Cbr { rate, block_size, count } => {
-                Some(Box::new(Cbr::new(*rate, block_size.as_u64(), *count)))
-            }
-        };
-        let block_size = match &connection.workload {
-            Workload::Blocks { block_size, .. } | Workload::Cbr { block_size, .. } if !sends => {
-                Some(block_size.as_u64())
-            }
-            _ => None,
-        };
+        let application = Application::new(connection, sends, owner.seed);
         App {
             id: None,
-            sender,
-            sink: Sink::new(block_size),
+            sender: application.sender,
+            sink: Sink::new(application.received_blocks),
             closed: false,
             failed: false,
             past_subflows: Vec::new(),

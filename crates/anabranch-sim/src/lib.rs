@@ -3,6 +3,8 @@
 //! [`run`] executes a [`scenario::Scenario`] with a seed. The outcome is a pure function of
 //! (version, scenario, seed): the digest in [`Outcome`] proves it.
 
+mod application;
+mod cross_traffic;
 mod digest;
 mod event_queue;
 mod host;

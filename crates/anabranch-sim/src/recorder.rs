@@ -268,7 +268,7 @@ impl<'a> Recorder<'a> {
                 stats.map_or(0, |stats| stats.bad_decisions),
                 stats.map_or(0, |stats| stats.send_buffer),
                 receiving.map_or(0, |stats| stats.receive_buffer),
-                receiver.sink.corrupt(),
+                receiver.sink.corrupt() + sender.sink.corrupt(),
             ]);
         }
         table.finish()
@@ -327,16 +327,21 @@ impl<'a> Recorder<'a> {
             &[
                 ("connection", Index),
                 ("block", Count),
+                ("octets", Count),
                 ("accepted_ns", Count),
                 ("delivered_ns", Count),
             ],
         );
         for index in 0..self.scenario.connections.len() {
             let (sender, receiver) = self.ends(hosts, index);
-            let accepted = sender.sender.as_ref().map_or(&[][..], |s| s.blocks_accepted());
+            // Blocks count from their sender's writing or from their receiver's asking.
+            let starts = [sender, receiver].into_iter().filter_map(|app| app.sender.as_ref());
+            let starts = starts.flat_map(|workload| workload.blocks_accepted());
             let delivered = receiver.sink.blocks_delivered();
-            for (block, (accepted, delivered)) in accepted.iter().zip(delivered).enumerate() {
-                table.push([index as u64, block as u64, accepted.as_nanos(), delivered.as_nanos()]);
+            for (block, (accepted, delivered)) in starts.zip(delivered).enumerate() {
+                let octets = receiver.sink.block_size(block as u64);
+                let (accepted, delivered) = (accepted.as_nanos(), delivered.as_nanos());
+                table.push([index as u64, block as u64, octets, accepted, delivered]);
             }
         }
         table.finish()

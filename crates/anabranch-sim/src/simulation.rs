@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use anabranch_net::rng::stream_seed;
 use anabranch_net::{Link, Node};
 use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
-use anabranch_wire::{EmitError, Instant, ParseError, Segment};
+use anabranch_wire::{Datagram, EmitError, Instant, Packet, ParseError, Segment};
 use thiserror::Error;
 
+use crate::cross_traffic::CrossTraffic;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
 use crate::host::Host;
@@ -21,7 +22,7 @@ use crate::topology::{Hop, Routes, Side};
 pub struct Options<'a> {
     /// Where to write a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
-    /// Turn every segment into octets and back before it enters a link: slower, and proof that
+    /// Turn every packet into octets and back before it enters a link: slower, and proof that
     /// nothing travels that could not be sent.
     pub round_trip: bool,
     /// The policies of the user's own, those of connection number *n* at index *n*; connections
@@ -52,11 +53,11 @@ pub enum RunError {
     /// The capture could not be written.
     #[error("cannot write the capture: {0}")]
     Capture(#[from] io::Error),
-    /// A segment could not be turned into octets.
-    #[error("a segment cannot be sent: {0}")]
+    /// A packet could not be turned into octets.
+    #[error("a packet cannot be sent: {0}")]
     Emit(#[from] EmitError),
-    /// A segment's octets could not be read back.
-    #[error("a segment's octets cannot be read back: {0}")]
+    /// A packet's octets could not be read back.
+    #[error("a packet's octets cannot be read back: {0}")]
     Parse(#[from] ParseError),
     /// The scenario and the policies of the user's own do not belong together.
     #[error(transparent)]
@@ -85,7 +86,8 @@ struct Simulation<'s, 'c> {
     /// Two for each path: forward, reverse.
     links: Vec<Link>,
     routes: Routes,
-    /// Nodes 0 and 1 are the hosts, the links follow.
+    cross_traffic: Vec<CrossTraffic>,
+    /// Nodes 0 and 1 are the hosts, the links follow, then the sources of cross-traffic.
     queue: EventQueue,
     recorder: Recorder<'s>,
     next_sample: Instant,
@@ -123,12 +125,16 @@ impl<'s, 'c> Simulation<'s, 'c> {
                 ]
             })
             .collect();
+        let cross_traffic: Vec<CrossTraffic> = (scenario.cross_traffic.iter().enumerate())
+            .map(|(index, traffic)| CrossTraffic::new(index, traffic, seed))
+            .collect();
         Ok(Simulation {
             scenario,
             now: Instant::ZERO,
             hosts: [host(Side::Client), host(Side::Server)],
-            queue: EventQueue::new(FIRST_LINK + links.len()),
+            queue: EventQueue::new(FIRST_LINK + links.len() + cross_traffic.len()),
             links,
+            cross_traffic,
             routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
             recorder: Recorder::new(scenario),
             next_sample: Instant::ZERO,
@@ -144,7 +150,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
     fn run(&mut self) -> Result<(), RunError> {
         let end = Instant::ZERO + self.scenario.duration;
-        for node in 0..FIRST_LINK + self.links.len() {
+        for node in 0..FIRST_LINK + self.links.len() + self.cross_traffic.len() {
             self.plan(node);
         }
         loop {
@@ -160,6 +166,8 @@ impl<'s, 'c> Simulation<'s, 'c> {
             if node < FIRST_LINK {
                 self.hosts[node].handle_timeout(self.now);
                 self.serve_host(node)?;
+            } else if let Some(source) = node.checked_sub(FIRST_LINK + self.links.len()) {
+                self.serve_cross_traffic(source)?;
             } else {
                 self.serve_link(node - FIRST_LINK)?;
             }
@@ -187,11 +195,18 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn serve_link(&mut self, number: usize) -> Result<(), RunError> {
         let sender = if number.is_multiple_of(2) { Side::Server } else { Side::Client };
         self.links[number].handle_timeout(self.now);
-        while let Some(segment) = self.links[number].poll_transmit(self.now) {
-            let path = self.routes.path(sender, &segment).expect("it had a path when it was sent");
+        while let Some(packet) = self.links[number].poll_transmit(self.now) {
+            let client = match sender {
+                Side::Client => packet.source(),
+                Side::Server => packet.destination(),
+            };
+            let path = self.routes.path(client).expect("it had a path when it was sent");
             match self.routes.next(number, path) {
-                Hop::Link(next) => self.enter(next, segment),
-                Hop::Host(receiver) => self.arrive(receiver, path, segment)?,
+                Hop::Link(next) => self.enter(next, packet),
+                Hop::Host(receiver) => match packet {
+                    Packet::Tcp(segment) => self.arrive(receiver, path, segment)?,
+                    Packet::Udp(datagram) => self.discard(receiver, path, &datagram)?,
+                },
             }
         }
         self.plan(FIRST_LINK + number);
@@ -200,11 +215,22 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
     fn arrive(&mut self, receiver: Side, path: usize, segment: Segment) -> Result<(), RunError> {
         if let Some(capture) = &mut self.capture {
-            capture.write(self.now, path, receiver, Capture::Inbound, &segment)?;
+            let emit = |out: &mut Vec<u8>| segment.emit(out);
+            capture.write(self.now, path, receiver, Capture::Inbound, emit)?;
         }
         self.data_segments_delivered += u64::from(!segment.payload.is_empty());
         self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
         self.serve_host(receiver as usize)
+    }
+
+    /// Nobody listens for cross-traffic.
+    #[cold]
+    fn discard(&mut self, receiver: Side, path: usize, unread: &Datagram) -> Result<(), RunError> {
+        if let Some(capture) = &mut self.capture {
+            let emit = |out: &mut Vec<u8>| unread.emit(out);
+            capture.write(self.now, path, receiver, Capture::Inbound, emit)?;
+        }
+        Ok(())
     }
 
     /// Let the applications act, and send what the host has to send.
@@ -225,33 +251,69 @@ impl<'s, 'c> Simulation<'s, 'c> {
     }
 
     fn send(&mut self, side: Side, segment: Segment) -> Result<(), RunError> {
+        let client = match side {
+            Side::Client => segment.source.address,
+            Side::Server => segment.destination.address,
+        };
         // An address without a path has no route; a host would drop the packet too.
-        let Some(path) = self.routes.path(side, &segment) else {
+        let Some(path) = self.routes.path(client) else {
             return Ok(());
         };
         self.segments += 1;
         if let Some(capture) = &mut self.capture {
-            capture.write(self.now, path, side, Capture::Outbound, &segment)?;
+            let emit = |out: &mut Vec<u8>| segment.emit(out);
+            capture.write(self.now, path, side, Capture::Outbound, emit)?;
         }
         let first = self.routes.first(side, path);
         if self.round_trip {
-            self.enter(first, there_and_back(&segment)?);
-        } else {
-            self.enter(first, segment);
+            let packet = there_and_back(&segment.into())?;
+            self.enter(first, packet);
+            return Ok(());
         }
+        self.digest.fold_segment(self.now, first, &segment);
+        self.links[first].handle_packet(self.now, segment.into());
+        self.plan(FIRST_LINK + first);
         Ok(())
     }
 
-    fn enter(&mut self, link: usize, segment: Segment) {
-        self.digest.fold(self.now, link, &segment);
-        self.links[link].handle_segment(self.now, segment);
+    /// Send the datagrams that are due.
+    #[cold]
+    fn serve_cross_traffic(&mut self, source: usize) -> Result<(), RunError> {
+        while let Some(datagram) = self.cross_traffic[source].udp.poll_transmit(self.now) {
+            self.send_datagram(source, datagram.into())?;
+        }
+        self.plan(FIRST_LINK + self.links.len() + source);
+        Ok(())
+    }
+
+    fn send_datagram(&mut self, source: usize, packet: Packet) -> Result<(), RunError> {
+        let CrossTraffic { side, path, .. } = self.cross_traffic[source];
+        if let Some(capture) = &mut self.capture {
+            let emit = |out: &mut Vec<u8>| packet.emit(out);
+            capture.write(self.now, path, side, Capture::Outbound, emit)?;
+        }
+        let first = self.routes.first(side, path);
+        self.enter(first, if self.round_trip { there_and_back(&packet)? } else { packet });
+        Ok(())
+    }
+
+    #[cold] // Only as seen from the segments of hosts, most of which cross one link.
+    fn enter(&mut self, link: usize, packet: Packet) {
+        match &packet {
+            Packet::Tcp(segment) => self.digest.fold_segment(self.now, link, segment),
+            Packet::Udp(datagram) => self.digest.fold_datagram(self.now, link, datagram),
+        }
+        self.links[link].handle_packet(self.now, packet);
         self.plan(FIRST_LINK + link);
     }
 
     fn plan(&mut self, node: usize) {
         let at = match node {
             0 | 1 => self.hosts[node].poll_timeout(),
-            _ => self.links[node - FIRST_LINK].poll_timeout(),
+            _ if node < FIRST_LINK + self.links.len() => {
+                self.links[node - FIRST_LINK].poll_timeout()
+            }
+            _ => self.cross_traffic[node - FIRST_LINK - self.links.len()].udp.poll_timeout(),
         };
         self.queue.set(node, at);
     }
@@ -267,10 +329,10 @@ impl<'s, 'c> Simulation<'s, 'c> {
     }
 }
 
-fn there_and_back(segment: &Segment) -> Result<Segment, RunError> {
-    let mut octets = Vec::with_capacity(segment.wire_len());
-    segment.emit(&mut octets)?;
-    Ok(Segment::parse(&octets)?)
+fn there_and_back(packet: &Packet) -> Result<Packet, RunError> {
+    let mut octets = Vec::with_capacity(packet.wire_len());
+    packet.emit(&mut octets)?;
+    Ok(Packet::parse(&octets)?)
 }
 
 impl<'a> CaptureFile<'a> {
@@ -293,10 +355,10 @@ impl<'a> CaptureFile<'a> {
         path: usize,
         side: Side,
         direction: Capture,
-        segment: &Segment,
+        emit: impl FnOnce(&mut Vec<u8>) -> Result<(), EmitError>,
     ) -> Result<(), RunError> {
         self.octets.clear();
-        segment.emit(&mut self.octets)?;
+        emit(&mut self.octets)?;
         let interface = self.interfaces[path][side as usize];
         self.writer.write_packet(interface, now, direction, &self.octets, None)?;
         Ok(())

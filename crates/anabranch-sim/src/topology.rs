@@ -7,8 +7,6 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_wire::Segment;
-
 /// The server's address.
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
@@ -67,7 +65,7 @@ pub(crate) enum Hop {
     Host(Side),
 }
 
-/// Which links a segment crosses. A path has two, forward with an even number and reverse with
+/// Which links a packet crosses. A path has two, forward with an even number and reverse with
 /// the odd one after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
@@ -80,16 +78,12 @@ impl Routes {
         Routes { via }
     }
 
-    /// The path of a segment from `side`; `None` if no path has its address.
-    pub(crate) fn path(&self, side: Side, segment: &Segment) -> Option<usize> {
-        let client = match side {
-            Side::Client => segment.source.address,
-            Side::Server => segment.destination.address,
-        };
+    /// The path of a packet from or to this client address; `None` if no path has it.
+    pub(crate) fn path(&self, client: IpAddr) -> Option<usize> {
         path_of(client).filter(|path| *path < self.via.len())
     }
 
-    /// The first link of a segment from `side` on `path`.
+    /// The first link of a packet from `side` on `path`.
     pub(crate) fn first(&self, side: Side, path: usize) -> usize {
         match side {
             Side::Client => 2 * path + 1,
@@ -97,7 +91,7 @@ impl Routes {
         }
     }
 
-    /// Where a segment on `path` goes after `link`.
+    /// Where a packet on `path` goes after `link`.
     pub(crate) fn next(&self, link: usize, path: usize) -> Hop {
         let here = link / 2;
         if !link.is_multiple_of(2) {

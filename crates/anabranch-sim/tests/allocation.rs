@@ -43,6 +43,27 @@ fn assert_second_half_allocates_nothing(paths: &[&str], connection: &str) {
     assert_eq!(whole - half, 0, "{segments} segments on {} paths, {connection}", paths.len());
 }
 
+/// A path that follows a trace, and cross-traffic beside a connection.
+fn assert_traces_and_cross_traffic_allocate_nothing() {
+    let scenario = |duration: &str| {
+        let path = "delay = \"10ms\"\nlimit = \"100packets\"\n";
+        let toml = format!(
+            "name = \"beside\"\nduration = \"{duration}\"\nsample_interval = \"1000s\"\n\
+             [[path]]\nname = \"a\"\ntrace = {{ milliseconds = \"1*4 3*9 5\" }}\n{path}\
+             [[path]]\nname = \"b\"\nrate = \"50Mbit/s\"\n{path}\
+             [[connection]]\nworkload = {{ kind = \"bulk\" }}\n\
+             [[cross_traffic]]\npath = \"b\"\nrate = \"20Mbit/s\"\npacket_size = \"500B\"\n\
+             on = {{ kind = \"exponential\", mean = \"300ms\" }}\noff = \"200ms\"\n"
+        );
+        Scenario::from_toml(&toml, "beside.toml").expect("a valid scenario")
+    };
+    let (half, _) = allocations(&scenario("20s"));
+    let (whole, _) = allocations(&scenario("40s"));
+    assert_eq!(whole - half, 0, "with a trace and cross-traffic");
+}
+
+// One test alone: allocations of another thread would count.
+
 #[test]
 fn the_second_half_of_a_bulk_run_allocates_nothing() {
     for paths in [&["a"][..], &["a", "b"]] {
@@ -59,4 +80,5 @@ fn the_second_half_of_a_bulk_run_allocates_nothing() {
         let connection = format!("congestion_control = \"{control}\"\n");
         assert_second_half_allocates_nothing(&["a", "b"], &connection);
     }
+    assert_traces_and_cross_traffic_allocate_nothing();
 }

@@ -34,6 +34,16 @@ impl Checksum {
     /// The sum of the pseudo-header that TCP over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1)
     /// prepends to a segment of `tcp_octets` octets, header and options included.
     pub fn of_tcp_pseudo_header(source: IpAddr, destination: IpAddr, tcp_octets: usize) -> Self {
+        Checksum::of_pseudo_header(source, destination, PROTOCOL_TCP, tcp_octets)
+    }
+
+    /// The same for `octets` octets of any protocol's header and payload.
+    pub(crate) fn of_pseudo_header(
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+        octets: usize,
+    ) -> Self {
         let mut checksum = Checksum::new();
         for address in [source, destination] {
             match address {
@@ -42,8 +52,8 @@ impl Checksum {
             }
         }
         // The 16-bit length of IPv4 and the 32-bit length of IPv6 add the same to the sum.
-        checksum.add_words(tcp_octets as u64);
-        checksum.add_words(u64::from(PROTOCOL_TCP));
+        checksum.add_words(octets as u64);
+        checksum.add_words(u64::from(protocol));
         checksum
     }
 

@@ -54,11 +54,21 @@ pub enum ParseError {
         /// The next header value.
         found: u8,
     },
-    /// A payload other than TCP.
-    #[error("IP protocol is {found}, expected 6 (TCP)")]
+    /// Another transport protocol than the one to be parsed.
+    #[error("IP protocol is {found}, expected {expected}")]
     Protocol {
         /// The protocol (IPv4) or next header (IPv6) value.
         found: u8,
+        /// Number and name of what is parsed.
+        expected: &'static str,
+    },
+    /// A UDP length that contradicts the octets there are.
+    #[error("UDP length is {found} octets, {available} are there")]
+    UdpLength {
+        /// Octets, as the length field says.
+        found: usize,
+        /// Octets of the datagram that are there.
+        available: usize,
     },
     /// A TCP data offset below the 20 octets of the fixed header.
     #[error("TCP data offset is {found} octets, expected at least 20")]

@@ -1,4 +1,4 @@
-//! IPv4 and IPv6 headers around a TCP segment. RFC 791, RFC 8200.
+//! IPv4 and IPv6 headers around a TCP segment or a UDP datagram. RFC 791, RFC 8200.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,8 +13,10 @@ pub const IPV6_HEADER_OCTETS: usize = 40;
 
 /// Protocol number of TCP, in IPv4 and IPv6 alike. RFC 9293 §3.1.
 pub(crate) const PROTOCOL_TCP: u8 = 6;
+/// Protocol number of UDP, in IPv4 and IPv6 alike. RFC 768.
+pub(crate) const PROTOCOL_UDP: u8 = 17;
 
-/// Octets of the IP header that this crate emits before a segment to or from `address`.
+/// Octets of the IP header that this crate emits before a segment or datagram to or from `address`.
 pub const fn ip_header_octets(address: IpAddr) -> usize {
     match address {
         IpAddr::V4(_) => IPV4_HEADER_OCTETS,
@@ -22,14 +24,26 @@ pub const fn ip_header_octets(address: IpAddr) -> usize {
     }
 }
 
-/// A parsed IP packet that carries TCP.
+/// A parsed IP packet.
 pub(crate) struct IpPacket<'a> {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
     /// ECN field, 2 bits.
     pub(crate) ecn: u8,
-    /// TCP header and payload, without what may follow the packet in its buffer.
-    pub(crate) tcp: &'a [u8],
+    /// Protocol that follows the IP header and its extensions.
+    pub(crate) protocol: u8,
+    /// Header and payload of that protocol, without what may follow the packet in its buffer.
+    pub(crate) transport: &'a [u8],
+}
+
+impl IpPacket<'_> {
+    /// Refuse a packet of another protocol than `protocol`, which the error calls `expected`.
+    pub(crate) fn require(&self, protocol: u8, expected: &'static str) -> Result<(), ParseError> {
+        if self.protocol == protocol {
+            return Ok(());
+        }
+        Err(ParseError::Protocol { found: self.protocol, expected })
+    }
 }
 
 /// Parse the IP header of a packet; octets beyond the length that it states are ignored.
@@ -62,26 +76,27 @@ impl Addresses {
         }
     }
 
-    /// Append the header of a packet with `tcp_octets` octets of TCP header and payload.
+    /// Append the header of a packet with `octets` octets of header and payload of `protocol`.
     pub(crate) fn emit(
         self,
+        protocol: u8,
         ecn: u8,
-        tcp_octets: usize,
+        octets: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         match self {
             Addresses::V4 { source, destination } => {
                 // RFC 791 §3.1: total length counts the header.
-                let total = length_field(tcp_octets, IPV4_HEADER_OCTETS, IPV4_HEADER_OCTETS)?;
-                out.extend(v4_header(source, destination, ecn, total));
+                let total = length_field(octets, IPV4_HEADER_OCTETS, IPV4_HEADER_OCTETS)?;
+                out.extend(v4_header(source, destination, protocol, ecn, total));
             }
             Addresses::V6 { source, destination } => {
                 // RFC 8200 §3: payload length does not count the header.
-                let payload = length_field(tcp_octets, IPV6_HEADER_OCTETS, 0)?;
+                let payload = length_field(octets, IPV6_HEADER_OCTETS, 0)?;
                 // RFC 8200 §3: version, traffic class (ECN in its low bits), flow label 0.
                 out.extend((6 << 28 | u32::from(ecn & 0b11) << 20).to_be_bytes());
                 out.extend(payload.to_be_bytes());
-                out.extend([PROTOCOL_TCP, HOP_LIMIT]);
+                out.extend([protocol, HOP_LIMIT]);
                 out.extend(source.octets());
                 out.extend(destination.octets());
             }
@@ -91,9 +106,9 @@ impl Addresses {
 }
 
 /// The length field of a header that counts `counted` of its own `header` octets.
-fn length_field(tcp_octets: usize, header: usize, counted: usize) -> Result<u16, EmitError> {
-    u16::try_from(tcp_octets + counted).map_err(|_| EmitError::PacketTooLong {
-        octets: tcp_octets + header,
+fn length_field(octets: usize, header: usize, counted: usize) -> Result<u16, EmitError> {
+    u16::try_from(octets + counted).map_err(|_| EmitError::PacketTooLong {
+        octets: octets + header,
         limit: usize::from(u16::MAX) + header - counted,
     })
 }
@@ -101,6 +116,7 @@ fn length_field(tcp_octets: usize, header: usize, counted: usize) -> Result<u16,
 fn v4_header(
     source: Ipv4Addr,
     destination: Ipv4Addr,
+    protocol: u8,
     ecn: u8,
     total: u16,
 ) -> [u8; IPV4_HEADER_OCTETS] {
@@ -112,7 +128,7 @@ fn v4_header(
     // RFC 6864 §4.1: the identification of a packet that is never fragmented has no meaning.
     header[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
     header[8] = HOP_LIMIT;
-    header[9] = PROTOCOL_TCP;
+    header[9] = protocol;
     header[12..16].copy_from_slice(&source.octets());
     header[16..20].copy_from_slice(&destination.octets());
     let mut checksum = Checksum::new();
@@ -136,14 +152,12 @@ fn parse_v4(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
     if fragment & FRAGMENT_MASK != 0 {
         return Err(ParseError::Fragment { version: 4 });
     }
-    if protocol != PROTOCOL_TCP {
-        return Err(ParseError::Protocol { found: protocol });
-    }
     Ok(IpPacket {
         source: source.into(),
         destination: destination.into(),
         ecn: tos & 0b11,
-        tcp: &octets[header..total],
+        protocol,
+        transport: &octets[header..total],
     })
 }
 
@@ -180,20 +194,21 @@ fn parse_v6(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
         needed: IPV6_HEADER_OCTETS + payload,
         available: octets.len(),
     })?;
+    let (protocol, transport) = skip_options(next_header, rest)?;
     Ok(IpPacket {
         source: source.into(),
         destination: destination.into(),
         ecn: (version_class_label >> 20) as u8 & 0b11,
-        tcp: skip_options(next_header, rest)?,
+        protocol,
+        transport,
     })
 }
 
-/// Skip hop-by-hop and destination options; what follows must be TCP.
-fn skip_options(next_header: u8, octets: &[u8]) -> Result<&[u8], ParseError> {
+/// Skip hop-by-hop and destination options; returns the protocol that follows, and its octets.
+fn skip_options(next_header: u8, octets: &[u8]) -> Result<(u8, &[u8]), ParseError> {
     let (mut next_header, mut rest) = (next_header, octets);
     loop {
         match next_header {
-            PROTOCOL_TCP => return Ok(rest),
             HOP_BY_HOP | DESTINATION_OPTIONS => {
                 let [next, length] = Reader::new("IPv6 extension header", rest).array()?;
                 // RFC 8200 §4.3: length in units of 8 octets, the first 8 not counted.
@@ -209,7 +224,7 @@ fn skip_options(next_header: u8, octets: &[u8]) -> Result<&[u8], ParseError> {
             found @ (ROUTING | ESP | AUTHENTICATION) => {
                 return Err(ParseError::ExtensionHeader { found });
             }
-            found => return Err(ParseError::Protocol { found }),
+            protocol => return Ok((protocol, rest)),
         }
     }
 }
@@ -277,7 +292,7 @@ mod tests {
         assert_eq!(packet.source, IpAddr::from([10, 0, 0, 1]));
         assert_eq!(packet.destination, IpAddr::from([10, 0, 0, 2]));
         assert_eq!(packet.ecn, 2);
-        assert_eq!(packet.tcp, [0xde, 0xad, 0xbe, 0xef]);
+        assert_eq!((packet.protocol, packet.transport), (6, &[0xde, 0xad, 0xbe, 0xef][..]));
     }
 
     #[test]
@@ -290,7 +305,6 @@ mod tests {
         assert_eq!(error_with(3, 31), truncated);
         assert_eq!(error_with(6, 0x20), ParseError::Fragment { version: 4 });
         assert_eq!(error_with(7, 0x01), ParseError::Fragment { version: 4 });
-        assert_eq!(error_with(9, 17), ParseError::Protocol { found: 17 });
         let mut packet = v4_with_options();
         packet[11] ^= 1;
         assert_eq!(error_of(&packet), ParseError::Ipv4Checksum);
@@ -313,7 +327,7 @@ mod tests {
         chain.extend(*b"tcp!");
         let octets = v6(0, &chain);
         let packet = parse(&octets).unwrap();
-        assert_eq!(packet.tcp, b"tcp!");
+        assert_eq!((packet.protocol, packet.transport), (6, &b"tcp!"[..]));
         assert_eq!(packet.ecn, 3);
     }
 
@@ -321,7 +335,6 @@ mod tests {
     fn other_v6_headers_are_refused_with_the_reason() {
         assert_eq!(error_of(&v6(44, &[6; 8])), ParseError::Fragment { version: 6 });
         assert_eq!(error_of(&v6(43, &[6; 8])), ParseError::ExtensionHeader { found: 43 });
-        assert_eq!(error_of(&v6(17, &[0; 8])), ParseError::Protocol { found: 17 });
         let overrun =
             ParseError::Truncated { what: "IPv6 extension header", needed: 56, available: 8 };
         assert_eq!(error_of(&v6(0, &[6; 8])), overrun);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use crate::ip::{self, Addresses};
+use crate::ip::{self, Addresses, PROTOCOL_TCP};
 use crate::tcp::{self, CHECKSUM_AT, HEADER_OCTETS};
 use crate::{Checksum, EmitError, ParseError, Payload, TcpHeader, TcpOptions, ip_header_octets};
 
@@ -14,7 +14,7 @@ use crate::{Checksum, EmitError, ParseError, Payload, TcpHeader, TcpOptions, ip_
 pub struct Endpoint {
     /// IPv4 or IPv6 address.
     pub address: IpAddr,
-    /// TCP port.
+    /// TCP or UDP port.
     pub port: u16,
 }
 
@@ -90,10 +90,12 @@ impl Segment {
     /// checksum, or contradictory lengths or options that cannot be told apart.
     pub fn parse(octets: &[u8]) -> Result<Segment, ParseError> {
         let packet = ip::parse(octets)?;
-        let raw = tcp::parse(packet.tcp)?;
+        packet.require(PROTOCOL_TCP, "6 (TCP)")?;
+        let tcp = packet.transport;
+        let raw = tcp::parse(tcp)?;
         let mut checksum =
-            Checksum::of_tcp_pseudo_header(packet.source, packet.destination, packet.tcp.len());
-        checksum.add(packet.tcp);
+            Checksum::of_tcp_pseudo_header(packet.source, packet.destination, tcp.len());
+        checksum.add(tcp);
         Ok(Segment {
             source: Endpoint::new(packet.source, raw.source_port),
             destination: Endpoint::new(packet.destination, raw.destination_port),
@@ -114,7 +116,12 @@ impl Segment {
     /// As [`Segment::emit`], but `out` may be left with part of the packet in case of error.
     fn emit_unwound(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let (source, destination) = (self.source, self.destination);
-        Addresses::new(source.address, destination.address)?.emit(self.ecn, self.tcp_len(), out)?;
+        Addresses::new(source.address, destination.address)?.emit(
+            PROTOCOL_TCP,
+            self.ecn,
+            self.tcp_len(),
+            out,
+        )?;
         let tcp_at = out.len();
         let option_octets = self.options.octets_len();
         self.header.emit(source.port, destination.port, option_octets, out);

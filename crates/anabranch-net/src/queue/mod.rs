@@ -80,7 +80,7 @@ impl Queue {
     }
 
     /// The next packet to transmit at `now`; packets dropped on the way go to `drop`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dequeue(&mut self, now: Instant, drop: impl FnMut(Packet)) -> Option<Packet> {
         match self {
             Queue::DropTail(tail) => tail.dequeue(),

@@ -18,8 +18,8 @@ pub enum QueueLimit {
     Packets(u64),
     /// So many octets; a packet that does not fit as a whole is dropped. Written `100kB`.
     Octets(Octets),
-    /// The octets that the link sends in this time at its present rate, but at least one
-    /// full-size packet of 1500 octets. Written `80ms`.
+    /// The octets that the link sends in this time at its present rate (the mean rate of its trace,
+    /// where it follows one), but at least one full-size packet of 1500 octets. Written `80ms`.
     Time(Duration),
     /// No limit. Written `infinite`.
     Infinite,

@@ -1,6 +1,7 @@
 //! Links against numbers derived by hand.
 
 use crate::support::{Driver, at};
+use anabranch_net::units::Rate;
 use anabranch_net::{
     JitterModel, Link, LinkChange, LinkConfig, Node, ScheduledChange, StateChange,
 };
@@ -8,7 +9,7 @@ use anabranch_wire::{Duration, Instant};
 
 /// 8 Mbit/s: one octet per microsecond.
 fn config(delay: u64, limit: &str) -> LinkConfig {
-    let rate = "8Mbit/s".parse().unwrap();
+    let rate: Rate = "8Mbit/s".parse().unwrap();
     LinkConfig::new(rate, Duration::from_millis(delay), limit.parse().unwrap())
 }
 
@@ -95,7 +96,7 @@ fn the_queueing_delay_counts_what_is_left_of_the_packet_in_transmission() {
 
 #[test]
 fn a_million_packets_at_a_crooked_rate_arrive_without_drift() {
-    let rate = "7Mbit/s".parse().unwrap();
+    let rate: Rate = "7Mbit/s".parse().unwrap();
     let limit = "infinite".parse().unwrap();
     let mut driver = driver(LinkConfig::new(rate, Duration::ZERO, limit));
     // One packet per 2 ms on average is above the rate: the link never idles.

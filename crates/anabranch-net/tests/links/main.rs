@@ -3,3 +3,4 @@
 mod derived;
 mod properties;
 mod support;
+mod trace;

@@ -1,10 +1,13 @@
 //! Properties of links under random configurations and arrivals.
 
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
 use crate::support::Driver;
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
-    CoDelConfig, Discipline, GilbertElliottConfig, JitterModel, Link, LinkChange, LinkConfig, Node,
-    RedConfig, ScheduledChange, StateChange,
+    Capacity, CoDelConfig, Discipline, GilbertElliottConfig, JitterModel, Link, LinkChange,
+    LinkConfig, Moment, Node, RedConfig, ScheduledChange, StateChange, Trace,
 };
 use anabranch_wire::{Duration, Instant};
 use proptest::option::weighted;
@@ -15,6 +18,21 @@ type Arrival = (u64, u32);
 
 fn rates() -> impl Strategy<Value = Rate> {
     (100_000u64..1_000_000_000).prop_map(Rate::from_bits_per_second)
+}
+
+fn traces() -> impl Strategy<Value = Arc<Trace>> {
+    prop::collection::vec((1u64..9, 1u64..4), 1..6).prop_map(|steps| {
+        let mut millis = 0;
+        let moments = steps.into_iter().map(|(step, opportunities)| {
+            millis += step;
+            Moment { millis, opportunities: NonZeroU64::new(opportunities).unwrap() }
+        });
+        Arc::new(Trace::new(moments.collect()).unwrap())
+    })
+}
+
+fn capacities() -> impl Strategy<Value = Capacity> {
+    prop_oneof![2 => rates().prop_map(Capacity::Rate), 1 => traces().prop_map(Capacity::Trace)]
 }
 
 fn durations(max_micros: u64) -> impl Strategy<Value = Duration> {
@@ -80,12 +98,17 @@ fn burst_losses() -> impl Strategy<Value = GilbertElliottConfig> {
 
 fn configs() -> impl Strategy<Value = LinkConfig> {
     let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
-    let plain = (rates(), durations(20_000), limits(), durations(20_000), models, probabilities());
+    let plain =
+        (capacities(), durations(20_000), limits(), durations(20_000), models, probabilities());
     let more = (disciplines(), weighted(0.3, burst_losses()));
     (plain, more, prop::collection::vec(changes(), 0..6)).prop_map(
-        |((rate, delay, limit, jitter, jitter_model, loss), (discipline, burst_loss), changes)| {
+        |(
+            (capacity, delay, limit, jitter, jitter_model, loss),
+            (discipline, burst_loss),
+            changes,
+        )| {
             LinkConfig {
-                rate,
+                capacity,
                 delay,
                 limit,
                 discipline,
@@ -122,8 +145,8 @@ fn assert_conserved(link: &Link) {
 
 /// The outcome of a fifo link without jitter, loss and changes, worked out packet by packet on
 /// exact fractions: what is delivered when, and nothing else.
-fn expected(config: &LinkConfig, arrivals: &[Arrival]) -> Vec<(Instant, u32)> {
-    let rate = u128::from(config.rate.as_bits_per_second());
+fn expected(link_rate: Rate, config: &LinkConfig, arrivals: &[Arrival]) -> Vec<(Instant, u32)> {
+    let rate = u128::from(link_rate.as_bits_per_second());
     let (mut now, mut delivered) = (0u128, Vec::new());
     // Start and end of each transmission in nanoseconds times the rate, and its octets.
     let mut sent: Vec<(u128, u128, u64)> = Vec::new();
@@ -138,7 +161,7 @@ fn expected(config: &LinkConfig, arrivals: &[Arrival]) -> Vec<(Instant, u32)> {
             QueueLimit::Packets(limit) => packets < limit,
             QueueLimit::Infinite => true,
             limit => {
-                let limit = limit.equivalents(config.rate).unwrap().octets.as_u64();
+                let limit = limit.equivalents(link_rate).unwrap().octets.as_u64();
                 waiting_octets + u64::from(octets) <= limit
             }
         };
@@ -188,13 +211,13 @@ proptest! {
 
     #[test]
     fn a_plain_link_does_what_exact_arithmetic_says(
-        config in configs(), arrivals in arrivals(), seed: u64,
+        rate in rates(), config in configs(), arrivals in arrivals(), seed: u64,
     ) {
-        let config = LinkConfig::new(config.rate, config.delay, config.limit);
+        let config = LinkConfig::new(rate, config.delay, config.limit);
         let mut driver = Driver::new(Link::new(config.clone(), seed));
         offer_all(&mut driver, &arrivals, |_| ());
         driver.run_out();
-        prop_assert_eq!(driver.delivered, expected(&config, &arrivals));
+        prop_assert_eq!(driver.delivered, expected(rate, &config, &arrivals));
     }
 
     #[test]

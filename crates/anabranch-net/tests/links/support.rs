@@ -3,15 +3,17 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_net::{Link, Node};
-use anabranch_wire::{Endpoint, Flags, Instant, Piece, Segment, SeqNumber, TcpHeader, TcpOptions};
+use anabranch_wire::{
+    Endpoint, Flags, Instant, Packet, Piece, Segment, SeqNumber, TcpHeader, TcpOptions,
+};
 
 /// Octets of an IPv4 and a TCP header without options.
 pub(crate) const HEADERS: u32 = 40;
 
 /// A packet of `octets` octets that carries `number` as its sequence number.
-pub(crate) fn packet(number: u32, octets: u32) -> Segment {
+pub(crate) fn packet(number: u32, octets: u32) -> Packet {
     let endpoint = Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-    Segment {
+    let segment = Segment {
         source: endpoint,
         destination: endpoint,
         header: TcpHeader { seq: SeqNumber(number), flags: Flags::ACK, ..Default::default() },
@@ -19,7 +21,8 @@ pub(crate) fn packet(number: u32, octets: u32) -> Segment {
         payload: Piece::pattern(0, octets - HEADERS).into(),
         ecn: 0,
         checksum_ok: true,
-    }
+    };
+    segment.into()
 }
 
 /// `micros` microseconds after the epoch.
@@ -41,7 +44,7 @@ impl Driver {
     /// Serve all wake-ups until `now`, then hand packet `number` to the link.
     pub(crate) fn offer(&mut self, now: Instant, number: u32, octets: u32) {
         self.run_until(now);
-        self.link.handle_segment(now, packet(number, octets));
+        self.link.handle_packet(now, packet(number, octets));
         self.collect(now);
     }
 
@@ -65,7 +68,8 @@ impl Driver {
     }
 
     fn collect(&mut self, now: Instant) {
-        while let Some(segment) = self.link.poll_transmit(now) {
+        while let Some(packet) = self.link.poll_transmit(now) {
+            let Packet::Tcp(segment) = packet else { panic!("only segments were offered") };
             self.delivered.push((now, segment.header.seq.0));
         }
     }

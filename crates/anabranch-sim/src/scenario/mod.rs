@@ -16,31 +16,41 @@
 
 mod chosen;
 mod congestion_control;
+mod cross_traffic;
+mod distribution;
 mod error;
+mod factor;
 mod names;
 mod policies;
 mod policy;
 mod remedies;
 mod resolve;
 mod table;
+mod trace;
+mod workload;
 mod write;
 mod written;
 
+use std::path::Path as FilePath;
+
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
-    Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
-    StateChange,
+    Capacity, Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig,
+    ScheduledChange, StateChange,
 };
 use anabranch_wire::{Duration, Instant};
 
 pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
 pub use error::ScenarioError;
+pub use factor::Factor;
 pub use names::{AppliesTo, Direction, Profile, Protocol};
 use names::{JitterModelName, StateName};
 pub use policies::{PathManager, Remedy, Scheduler};
 pub use policy::{OwnNames, Policy};
 use table::ScenarioTable;
+
+pub use crate::workload::Distribution;
 
 /// An experiment: paths between a client and a server, and the connections over them.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +69,8 @@ pub struct Scenario {
     pub paths: Vec<Path>,
     /// The connections, at least one, with distinct names.
     pub connections: Vec<Connection>,
+    /// UDP traffic beside the connections, with distinct names.
+    pub cross_traffic: Vec<CrossTraffic>,
 }
 
 /// A path between client and server.
@@ -85,10 +97,10 @@ pub struct Path {
 }
 
 /// A path in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathDirection {
-    /// Rate of the link.
-    pub rate: Rate,
+    /// Rate of the link, or the trace that it follows.
+    pub capacity: Capacity,
     /// One-way propagation delay.
     pub delay: Duration,
     /// How much may wait in the link's queue.
@@ -151,6 +163,33 @@ pub struct Connection {
     pub workload: Workload,
 }
 
+/// UDP traffic that shares a path with the connections and takes no part in them. Its packets are
+/// real: they wait in queues, count in the tables of links, and are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrossTraffic {
+    /// Name of the source.
+    pub name: String,
+    /// The path that the packets take, as an index into [`Scenario::paths`].
+    pub path: usize,
+    /// Which way they go.
+    pub direction: Direction,
+    /// Rate while on, counted in IP packets.
+    pub rate: Rate,
+    /// Octets of each IP packet, headers included: from 28 to the path's MTU.
+    pub packet_size: u16,
+    /// When it is on; `None` is always.
+    pub periods: Option<Periods>,
+}
+
+/// Lengths of periods that take turns, all above zero; the first is an on period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periods {
+    /// Of on periods.
+    pub on: Distribution<Duration>,
+    /// Of off periods.
+    pub off: Distribution<Duration>,
+}
+
 /// Parameters of shared-bottleneck detection. RFC 8382.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBottleneckDetection {
@@ -182,24 +221,62 @@ pub enum Workload {
         /// How many, above zero; `None` is without end.
         count: Option<u64>,
     },
+    /// Bursts that are written at once, whose delays are measured.
+    OnOff {
+        /// Size of each burst, above zero.
+        burst_size: Distribution<Octets>,
+        /// Time from the start of each burst to the start of the next, which waits until the stack
+        /// has accepted the one before.
+        interval: Distribution<Duration>,
+        /// How many, above zero; `None` is without end.
+        count: Option<u64>,
+    },
+    /// Requests from the receiver of the data, and responses: rounds whose times are measured,
+    /// from the first octet of the request to the last of the responses.
+    RequestResponse {
+        /// Size of each request, above zero.
+        request_size: Distribution<Octets>,
+        /// How many responses each request brings, above zero.
+        responses: Distribution<u64>,
+        /// Size of each response, above zero.
+        response_size: Distribution<Octets>,
+        /// Time from the end of each round to the next request.
+        think_time: Distribution<Duration>,
+        /// How many rounds, above zero; `None` is without end.
+        count: Option<u64>,
+    },
 }
 
 impl Scenario {
-    /// The scenario that `text` describes in TOML. `file` is what error messages call it.
+    /// The scenario that `text` describes in TOML. `file` is what error messages call it; the
+    /// traces that it names are looked for in the folder of `file`.
     ///
     /// # Errors
     /// If `text` is not TOML, or a key is missing, unknown, or has a value that it cannot have.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let folder = FilePath::new(file).parent().unwrap_or(FilePath::new(""));
+        Scenario::from_toml_beside(text, file, folder)
+    }
+
+    /// As [`from_toml`](Scenario::from_toml), with traces looked for in `folder`.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Scenario::from_toml).
+    pub fn from_toml_beside(
+        text: &str,
+        file: &str,
+        folder: &FilePath,
+    ) -> Result<Self, ScenarioError> {
         let document = toml::Deserializer::parse(text)
             .map_err(|error| ScenarioError::syntax(file, text, &error))?;
         let table: ScenarioTable = serde_path_to_error::deserialize(document).map_err(|error| {
             error::describe(error.path(), error.inner().message()).in_file(file)
         })?;
-        resolve::scenario(table).map_err(|problem| problem.in_file(file))
+        resolve::scenario(table, folder).map_err(|problem| problem.in_file(file))
     }
 
-    /// The scenario in TOML, normalised: every default is spelled out, and quantities are in
-    /// their canonical form. [`from_toml`](Scenario::from_toml) reads it back as the same value.
+    /// The scenario in TOML, normalised: every default is spelled out, quantities are in their
+    /// canonical form, and traces are part of it. [`from_toml`](Scenario::from_toml) reads it back as the same value.
     ///
     /// # Panics
     /// If a connection's path is not an index into the paths, or a count is above 2⁶³ − 1, the
@@ -218,16 +295,16 @@ impl Scenario {
 impl Path {
     /// The link from server to client, with its changes counted from the epoch.
     pub fn forward_link(&self) -> LinkConfig {
-        self.link(self.forward, AppliesTo::Forward)
+        self.link(&self.forward, AppliesTo::Forward)
     }
 
     /// The link from client to server, with its changes counted from the epoch.
     pub fn reverse_link(&self) -> LinkConfig {
-        self.link(self.reverse, AppliesTo::Reverse)
+        self.link(&self.reverse, AppliesTo::Reverse)
     }
 
-    fn link(&self, direction: PathDirection, this: AppliesTo) -> LinkConfig {
-        let PathDirection { rate, delay, limit, jitter, loss } = direction;
+    fn link(&self, direction: &PathDirection, this: AppliesTo) -> LinkConfig {
+        let PathDirection { capacity, delay, limit, jitter, loss } = direction.clone();
         let changes = self.changes.iter();
         let changes = changes
             .filter(|change| change.applies_to == AppliesTo::Both || change.applies_to == this);
@@ -242,7 +319,7 @@ impl Path {
             burst_loss,
             discipline: self.discipline,
             changes: changes.collect(),
-            ..LinkConfig::new(rate, delay, limit)
+            ..LinkConfig::new(capacity, delay, limit)
         }
     }
 }

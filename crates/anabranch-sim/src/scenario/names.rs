@@ -97,6 +97,11 @@ pub(super) enum WorkloadKind {
     Blocks,
     /// Blocks of equal size at a constant rate, whose delays are measured.
     Cbr,
+    /// Bursts with a time between them, whose delays are measured.
+    OnOff,
+    /// Requests from the receiver of the data and the responses that they bring: a closed loop,
+    /// whose rounds are measured.
+    RequestResponse,
 }
 
 impl WorkloadKind {
@@ -106,6 +111,8 @@ impl WorkloadKind {
             WorkloadKind::Bulk => "bulk",
             WorkloadKind::Blocks => "blocks",
             WorkloadKind::Cbr => "cbr",
+            WorkloadKind::OnOff => "on_off",
+            WorkloadKind::RequestResponse => "request_response",
         }
     }
 }

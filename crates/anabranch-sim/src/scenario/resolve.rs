@@ -1,22 +1,24 @@
 //! From what is written to what is meant: defaults filled in, names looked up, limits checked.
 
+use std::path::Path as FilePath;
+
 use anabranch_net::units::{Octets, format_duration};
 use anabranch_net::{
-    CoDelConfig, Discipline, GilbertElliottConfig, LinkChange, RedConfig, StateChange,
+    Capacity, CoDelConfig, Discipline, GilbertElliottConfig, LinkChange, RedConfig, StateChange,
 };
 use anabranch_wire::Duration;
 
 use super::chosen::Used;
 use super::congestion_control::CongestionControlValue;
 use super::error::{Problem, unknown_name};
-use super::names::{Protocol, QueueKind, WorkloadKind};
+use super::names::{AppliesTo, Protocol, QueueKind};
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
-    WorkloadTable,
 };
+use super::trace;
 use super::{
     CongestionControl, Connection, Path, PathChange, PathDirection, Policy, Scenario,
-    SharedBottleneckDetection, Workload,
+    SharedBottleneckDetection,
 };
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
@@ -24,21 +26,29 @@ const MIN_MTU: u64 = 576;
 /// Largest MTU: the total length field of IPv4. RFC 791 §3.1.
 const MAX_MTU: u64 = 65_535;
 
-/// The scenario that `table` describes.
-pub(super) fn scenario(table: ScenarioTable) -> Result<Scenario, Problem> {
+/// The scenario that `table` describes. The traces that it names are in `folder`.
+pub(super) fn scenario(table: ScenarioTable, folder: &FilePath) -> Result<Scenario, Problem> {
     let duration = table.duration.0;
     require_name("name", &table.name)?;
     require_some("duration", duration)?;
     require_some("sample_interval", table.sample_interval.0)?;
     require_before_end("warm_up", table.warm_up.0, duration)?;
     let names: Vec<String> = table.paths.iter().map(|path| path.name.clone()).collect();
-    let paths =
-        each("path", table.paths, |key, index, path| resolve_path(key, path, &names[..index]))?;
+    let paths = each("path", table.paths, |key, index, path| {
+        resolve_path(key, path, &names[..index], folder)
+    })?;
     require_unique("path", names.iter())?;
     let connections = each("connection", table.connections, |key, index, connection| {
         resolve_connection(key, index, connection, &paths, duration)
     })?;
     require_unique("connection", connections.iter().map(|connection| &connection.name))?;
+    let cross_traffic = table
+        .cross_traffic
+        .into_iter()
+        .enumerate()
+        .map(|(n, traffic)| traffic.resolve(&format!("cross_traffic[{n}]"), n, &paths));
+    let cross_traffic = cross_traffic.collect::<Result<Vec<_>, _>>()?;
+    require_unique("cross_traffic", cross_traffic.iter().map(|traffic| &traffic.name))?;
     Ok(Scenario {
         name: table.name,
         description: table.description,
@@ -47,33 +57,51 @@ pub(super) fn scenario(table: ScenarioTable) -> Result<Scenario, Problem> {
         sample_interval: table.sample_interval.0,
         paths,
         connections,
+        cross_traffic,
     })
 }
 
 /// `before` are the names of the paths listed before this one.
-fn resolve_path(key: &str, table: PathTable, before: &[String]) -> Result<Path, Problem> {
+fn resolve_path(
+    key: &str,
+    table: PathTable,
+    before: &[String],
+    folder: &FilePath,
+) -> Result<Path, Problem> {
     require_name(&format!("{key}.name"), &table.name)?;
     let mtu = table.mtu.0.as_u64();
     if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
         let problem = format!("\"{mtu}B\": an MTU lies between {MIN_MTU}B and {MAX_MTU}B");
         return Err(Problem::new(format!("{key}.mtu"), problem));
     }
+    let capacity = trace::resolve(key, table.rate, table.trace, folder)?.ok_or_else(|| {
+        let problem = "missing; write a rate such as \"8Mbit/s\", or a trace";
+        Problem::new(format!("{key}.rate"), problem)
+    })?;
+    let (reverse_key, reverse) = (format!("{key}.reverse"), table.reverse);
+    let reverse_capacity = trace::resolve(&reverse_key, reverse.rate, reverse.trace, folder)?;
     let forward = PathDirection {
-        rate: table.rate.0,
+        capacity,
         delay: table.delay.0,
         limit: table.limit.0,
         jitter: table.jitter.0,
         loss: table.loss.0,
     };
     let reverse = PathDirection {
-        rate: table.reverse.rate.map_or(forward.rate, |rate| rate.0),
-        delay: table.reverse.delay.map_or(forward.delay, |delay| delay.0),
-        limit: table.reverse.limit.map_or(forward.limit, |limit| limit.0),
-        jitter: table.reverse.jitter.0,
-        loss: table.reverse.loss.0,
+        capacity: reverse_capacity.unwrap_or_else(|| forward.capacity.clone()),
+        delay: reverse.delay.map_or(forward.delay, |delay| delay.0),
+        limit: reverse.limit.map_or(forward.limit, |limit| limit.0),
+        jitter: reverse.jitter.0,
+        loss: reverse.loss.0,
     };
     let changes = table.changes.into_iter().enumerate();
-    let changes = changes.map(|(n, change)| resolve_change(&format!("{key}.change[{n}]"), change));
+    let changes = changes.map(|(n, change)| {
+        let key = format!("{key}.change[{n}]");
+        let change = resolve_change(&key, change)?;
+        require_rate(&key, &change, &forward, &reverse)?;
+        Ok(change)
+    });
+    let changes = changes.collect::<Result<_, _>>()?;
     Ok(Path {
         name: table.name,
         forward,
@@ -83,8 +111,33 @@ fn resolve_path(key: &str, table: PathTable, before: &[String]) -> Result<Path, 
         burst_loss: table.burst_loss.map(burst_loss),
         discipline: resolve_queue(&format!("{key}.queue"), table.queue)?,
         via: table.via.map(|name| resolve_via(key, &name, before)).transpose()?,
-        changes: changes.collect::<Result<_, _>>()?,
+        changes,
     })
+}
+
+/// A trace has no rate that could change.
+fn require_rate(
+    key: &str,
+    change: &PathChange,
+    forward: &PathDirection,
+    reverse: &PathDirection,
+) -> Result<(), Problem> {
+    let follows_trace = |direction: &PathDirection, other| {
+        change.change.rate.is_some()
+            && change.applies_to != other
+            && matches!(direction.capacity, Capacity::Trace(_))
+    };
+    let (name, other) = if follows_trace(forward, AppliesTo::Reverse) {
+        ("forward", "reverse")
+    } else if follows_trace(reverse, AppliesTo::Forward) {
+        ("reverse", "forward")
+    } else {
+        return Ok(());
+    };
+    let problem = format!(
+        "the {name} direction follows a trace; leave the rate out, or write applies_to = {other:?}"
+    );
+    Err(Problem::new(format!("{key}.rate"), problem))
 }
 
 fn burst_loss(table: BurstLossTable) -> GilbertElliottConfig {
@@ -222,7 +275,7 @@ fn resolve_connection(
         profile: table.profile,
         nagle: table.nagle,
         hystart,
-        workload: resolve_workload(&format!("{key}.workload"), table.workload)?,
+        workload: table.workload.resolve(&format!("{key}.workload"))?,
         paths: indices,
     })
 }
@@ -285,42 +338,6 @@ fn resolve_paths(
     Ok(indices)
 }
 
-fn resolve_workload(key: &str, table: WorkloadTable) -> Result<Workload, Problem> {
-    let foreign = |name: &str, kind: &str, other: &str| {
-        let problem =
-            format!("a {kind} workload has no {name}; leave it out or write kind = {other:?}");
-        Err(Problem::new(format!("{key}.{name}"), problem))
-    };
-    let given = [
-        ("size", table.size.is_some(), WorkloadKind::Bulk),
-        ("block_size", table.block_size.is_some(), WorkloadKind::Blocks),
-        ("count", table.count.is_some(), WorkloadKind::Blocks),
-        ("rate", table.rate.is_some(), WorkloadKind::Cbr),
-    ];
-    for (name, is_given, owner) in given {
-        let in_blocks = owner == WorkloadKind::Blocks && table.kind == WorkloadKind::Cbr;
-        if is_given && owner != table.kind && !in_blocks {
-            return foreign(name, table.kind.name(), owner.name());
-        }
-    }
-    let block_size = table.block_size.map_or(Octets::new(8 << 10), |size| size.0);
-    require_octets(&format!("{key}.block_size"), block_size)?;
-    let count = table.count.map(|count| count.get());
-    match (table.kind, table.rate) {
-        (WorkloadKind::Bulk, _) => {
-            let size = table.size.map(|size| size.0);
-            size.map_or(Ok(()), |size| require_octets(&format!("{key}.size"), size))?;
-            Ok(Workload::Bulk { size })
-        }
-        (WorkloadKind::Blocks, _) => Ok(Workload::Blocks { block_size, count }),
-        (WorkloadKind::Cbr, Some(rate)) => Ok(Workload::Cbr { rate: rate.0, block_size, count }),
-        (WorkloadKind::Cbr, None) => {
-            let problem = "missing; a cbr workload needs a rate such as \"500kbit/s\"";
-            Err(Problem::new(format!("{key}.rate"), problem))
-        }
-    }
-}
-
 /// Resolve the elements of the array of tables `name`, of which there must be one at least.
 fn each<T, U>(
     name: &str,
@@ -334,7 +351,7 @@ fn each<T, U>(
     tables.map(|(n, table)| resolve(&format!("{name}[{n}]"), n, table)).collect()
 }
 
-fn require_name(key: &str, name: &str) -> Result<(), Problem> {
+pub(super) fn require_name(key: &str, name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
         return Err(Problem::new(key, format!("{name:?}: a name needs at least one letter")));
     }
@@ -369,7 +386,7 @@ fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(
     Err(Problem::new(key, problem))
 }
 
-fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {
+pub(super) fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {
     if octets == Octets::default() {
         return Err(Problem::new(key, "\"0B\": must be at least one octet"));
     }

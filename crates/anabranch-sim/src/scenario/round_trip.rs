@@ -1,6 +1,9 @@
 //! Whatever a scenario holds, its normalised form reads back as the same.
 
-use anabranch_net::{CoDelConfig, RedConfig};
+use core::num::NonZeroU64;
+use std::sync::Arc;
+
+use anabranch_net::{CoDelConfig, Moment, RedConfig, Trace};
 use proptest::prelude::*;
 
 use super::tests::{FULL, read};
@@ -22,6 +25,19 @@ fn probabilities() -> impl Strategy<Value = Probability> {
     (0u32..=1_000_000_000).prop_map(Probability::from_parts_per_billion)
 }
 
+fn capacities() -> impl Strategy<Value = Capacity> {
+    let steps = prop::collection::vec((1u64..1_000, 1u64..4), 1..20);
+    let traces = steps.prop_map(|steps| {
+        let mut millis = 0;
+        let moments = steps.into_iter().map(|(step, opportunities)| {
+            millis += step;
+            Moment { millis, opportunities: NonZeroU64::new(opportunities).unwrap() }
+        });
+        Arc::new(Trace::new(moments.collect()).unwrap())
+    });
+    prop_oneof![rates().prop_map(Capacity::Rate), traces.prop_map(Capacity::Trace)]
+}
+
 fn directions() -> impl Strategy<Value = PathDirection> {
     let limits = prop_oneof![
         (1u64..1_000).prop_map(QueueLimit::Packets),
@@ -29,8 +45,14 @@ fn directions() -> impl Strategy<Value = PathDirection> {
         (1u64..1_000_000_000).prop_map(|nanos| QueueLimit::Time(Duration::from_nanos(nanos))),
         Just(QueueLimit::Infinite),
     ];
-    (rates(), durations(), limits, durations(), probabilities()).prop_map(
-        |(rate, delay, limit, jitter, loss)| PathDirection { rate, delay, limit, jitter, loss },
+    (capacities(), durations(), limits, durations(), probabilities()).prop_map(
+        |(capacity, delay, limit, jitter, loss)| PathDirection {
+            capacity,
+            delay,
+            limit,
+            jitter,
+            loss,
+        },
     )
 }
 
@@ -71,6 +93,11 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                     loss_in_bad: Probability::ONE,
                     loss_in_good: Probability::ZERO,
                 });
+                let constant =
+                    |direction: &PathDirection| matches!(direction.capacity, Capacity::Rate(_));
+                // What follows a trace has no rate that could change.
+                let changes =
+                    if constant(&forward) && constant(&reverse) { changes } else { vec![] };
                 Path {
                     name,
                     forward,
@@ -87,6 +114,21 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
     })
 }
 
+fn distributions<T: Clone + core::fmt::Debug>(
+    amounts: impl Fn(u64) -> T + Clone,
+) -> impl Strategy<Value = Distribution<T>> {
+    let factors = (1_001u32..5_000).prop_map(Factor::from_thousandths);
+    (0..5, 1u64..1_000_000, 0u64..1_000_000, factors).prop_map(
+        move |(kind, amount, more, factor)| match kind {
+            0 => Distribution::Constant(amounts(amount)),
+            1 => Distribution::Uniform { min: amounts(amount), max: amounts(amount + more) },
+            2 => Distribution::Exponential { mean: amounts(amount) },
+            3 => Distribution::Pareto { mean: amounts(amount), shape: factor },
+            _ => Distribution::Lognormal { median: amounts(amount), sigma: factor },
+        },
+    )
+}
+
 fn workloads() -> impl Strategy<Value = Workload> {
     prop_oneof![
         prop::option::of(sizes()).prop_map(|size| Workload::Bulk { size }),
@@ -94,6 +136,32 @@ fn workloads() -> impl Strategy<Value = Workload> {
             .prop_map(|(block_size, count)| Workload::Blocks { block_size, count }),
         (rates(), sizes(), prop::option::of(1u64..1_000_000))
             .prop_map(|(rate, block_size, count)| Workload::Cbr { rate, block_size, count }),
+        (
+            distributions(Octets::new),
+            distributions(Duration::from_nanos),
+            prop::option::of(1u64..1_000_000)
+        )
+            .prop_map(|(burst_size, interval, count)| Workload::OnOff {
+                burst_size,
+                interval,
+                count
+            }),
+        (
+            distributions(Octets::new),
+            distributions(|count| count.div_ceil(8)),
+            distributions(Octets::new),
+            distributions(Duration::from_nanos),
+            prop::option::of(1u64..1_000_000)
+        )
+            .prop_map(|(request_size, responses, response_size, think_time, count)| {
+                Workload::RequestResponse {
+                    request_size,
+                    responses,
+                    response_size,
+                    think_time,
+                    count,
+                }
+            }),
     ]
 }
 

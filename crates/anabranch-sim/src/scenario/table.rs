@@ -2,8 +2,6 @@
 //!
 //! The comments here are the descriptions in the JSON Schema.
 
-use core::num::NonZeroU64;
-
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
@@ -11,12 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
+use super::cross_traffic::CrossTrafficTable;
 use super::names::{
-    AppliesTo, Direction, JitterModelName, Profile, Protocol, QueueKind, StateName, WorkloadKind,
+    AppliesTo, Direction, JitterModelName, Profile, Protocol, QueueKind, StateName,
 };
 use super::policies::{PathManagers, Schedulers};
 use super::policy::Policy;
 use super::remedies::RemediesTable;
+use super::trace::TraceValue;
+use super::workload::WorkloadTable;
 use super::written::Written;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -44,6 +45,9 @@ pub(super) struct ScenarioTable {
     #[serde(rename = "connection")]
     #[schemars(length(min = 1))]
     pub(super) connections: Vec<ConnectionTable>,
+    /// UDP traffic beside the connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) cross_traffic: Vec<CrossTrafficTable>,
 }
 
 /// A path. Its own keys describe the forward direction, which is always from server to client;
@@ -53,11 +57,19 @@ pub(super) struct ScenarioTable {
 pub(super) struct PathTable {
     /// Name of the path; no two are the same.
     pub(super) name: String,
-    /// Rate of the link.
-    pub(super) rate: Written<Rate>,
+    /// Rate of the link; either this or `trace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Rate>")]
+    pub(super) rate: Option<Written<Rate>>,
+    /// When the link delivers, instead of `rate`: the name of a Mahimahi packet-delivery trace,
+    /// relative to the scenario's folder, or its content. Each opportunity delivers 1504 octets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TraceValue")]
+    pub(super) trace: Option<TraceValue>,
     /// One-way propagation delay.
     pub(super) delay: Written<Duration>,
-    /// How much may wait in the link's queue, the packet in transmission not counted.
+    /// How much may wait in the link's queue, the packet in transmission not counted. A limit in
+    /// time counts at the link's rate, or at the mean rate of its trace.
     pub(super) limit: Written<QueueLimit>,
     /// The delay varies uniformly by ± this much, forward only.
     #[serde(default)]
@@ -144,10 +156,14 @@ pub(super) struct QueueTable {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename = "Reverse")]
 pub(super) struct ReverseTable {
-    /// Rate of the link; by default the forward one.
+    /// Rate of the link; by default the forward rate or trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Rate>")]
     pub(super) rate: Option<Written<Rate>>,
+    /// When the link delivers, instead of `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TraceValue")]
+    pub(super) trace: Option<TraceValue>,
     /// One-way propagation delay; by default the forward one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Duration>")]
@@ -269,30 +285,6 @@ pub(super) struct SharedBottleneckDetectionTable {
     /// Losses above this rate show a bottleneck whatever the delays are (p_l); by default 5%.
     #[serde(default = "default_loss_threshold")]
     pub(super) loss_threshold: Written<Probability>,
-}
-
-/// What a connection sends.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename = "Workload")]
-pub(super) struct WorkloadTable {
-    /// Kind of workload.
-    pub(super) kind: WorkloadKind,
-    /// `bulk` only: how much is sent; by default without end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    pub(super) size: Option<Written<Octets>>,
-    /// `cbr` only: the rate at which blocks are due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Rate>")]
-    pub(super) rate: Option<Written<Rate>>,
-    /// `blocks` and `cbr` only: size of a block, by default 8KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    pub(super) block_size: Option<Written<Octets>>,
-    /// `blocks` and `cbr` only: how many blocks are sent; by default without end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "NonZeroU64")]
-    pub(super) count: Option<NonZeroU64>,
 }
 
 /// Implementations of RFC 8382 have 5% or 10%.

@@ -115,7 +115,7 @@ fn rate(text: &str) -> Rate {
 #[test]
 fn what_is_left_out_has_the_documented_defaults() {
     let direction = PathDirection {
-        rate: rate("8Mbit/s"),
+        capacity: rate("8Mbit/s").into(),
         delay: Duration::from_millis(10),
         limit: QueueLimit::Packets(54),
         jitter: Duration::ZERO,
@@ -123,7 +123,7 @@ fn what_is_left_out_has_the_documented_defaults() {
     };
     let path = Path {
         name: "wifi".to_owned(),
-        forward: direction,
+        forward: direction.clone(),
         reverse: direction,
         jitter_model: JitterModel::Fifo,
         mtu: 1_500,
@@ -158,6 +158,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         sample_interval: Duration::from_millis(100),
         paths: vec![path],
         connections: vec![connection],
+        cross_traffic: vec![],
     };
     assert_eq!(read(SMALLEST), expected);
 }
@@ -170,20 +171,20 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(scenario.sample_interval, Duration::from_millis(50));
     let [wifi, third_generation] = &scenario.paths[..] else { panic!("two paths") };
     let forward = PathDirection {
-        rate: rate("8Mbit/s"),
+        capacity: rate("8Mbit/s").into(),
         delay: Duration::from_millis(10),
         limit: QueueLimit::Time(Duration::from_millis(80)),
         jitter: Duration::from_millis(2),
         loss: "0.5%".parse().unwrap(),
     };
     let reverse = PathDirection {
-        rate: rate("1Mbit/s"),
+        capacity: rate("1Mbit/s").into(),
         delay: Duration::from_millis(12),
         limit: QueueLimit::Infinite,
         jitter: Duration::from_millis(1),
         loss: "1%".parse().unwrap(),
     };
-    assert_eq!((wifi.forward, wifi.reverse), (forward, reverse));
+    assert_eq!((&wifi.forward, &wifi.reverse), (&forward, &reverse));
     assert_eq!((wifi.jitter_model, wifi.mtu), (JitterModel::Reordering, 1_400));
     assert_eq!(third_generation.reverse, third_generation.forward);
     let mut penalisation = default_of::<Remedies>("penalisation");
@@ -229,7 +230,8 @@ fn changes_go_to_the_links_that_they_apply_to() {
         state: Some(StateChange::Up),
     };
     assert_eq!(forward.changes[1].change, change);
-    assert_eq!((forward.rate, reverse.rate), (rate("8Mbit/s"), rate("1Mbit/s")));
+    assert_eq!(forward.capacity, rate("8Mbit/s").into());
+    assert_eq!(reverse.capacity, rate("1Mbit/s").into());
     assert_eq!(reverse.limit, QueueLimit::Infinite);
     assert_eq!(reverse.jitter_model, JitterModel::Reordering);
 }
@@ -357,7 +359,7 @@ fn unknown_keys() {
     );
     assert_eq!(
         error("[path.reverse]", "[path.reverse]\nmtu = \"1500B\""),
-        "wifi.toml: path[0].reverse.mtu: unknown key (valid: rate, delay, limit, jitter, loss)"
+        "wifi.toml: path[0].reverse.mtu: unknown key (valid: rate, trace, delay, limit, jitter, loss)"
     );
     assert_eq!(
         error("count = 100", "counts = 100"),
@@ -401,7 +403,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"blocks\"", "\"block\""),
-        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks, cbr)"#
+        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks, cbr, on_off, request_response)"#
     );
     assert_eq!(
         error("\"upload\"", "\"up\""),
@@ -668,10 +670,11 @@ fn the_schema_knows_what_is_required_and_what_is_allowed() {
     assert_eq!(strings(&schema["required"]), ["name", "duration", "path", "connection"]);
     assert_eq!(schema["properties"]["path"]["minItems"], 1);
     let definitions = &schema["$defs"];
-    assert_eq!(strings(&definitions["Path"]["required"]), ["name", "rate", "delay", "limit"]);
+    assert_eq!(strings(&definitions["Path"]["required"]), ["name", "delay", "limit"]);
     assert_eq!(strings(&definitions["Connection"]["required"]), ["workload"]);
     assert_eq!(definitions["Reverse"]["required"], serde_json::Value::Null);
     assert_eq!(definitions["Path"]["additionalProperties"], false);
+    assert_eq!(strings(&definitions["DistributionOfSize"]["required"]), ["kind"]);
     assert_eq!(definitions["Path"]["properties"]["mtu"]["default"], "1500B");
     assert_eq!(definitions["Rate"]["type"], "string");
     assert_eq!(definitions["Workload"]["properties"]["count"]["minimum"], 1);

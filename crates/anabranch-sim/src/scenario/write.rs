@@ -1,19 +1,19 @@
 //! From what is meant back to what is written, with every default spelled out.
 
-use core::num::NonZeroU64;
-
 use anabranch_net::{Discipline, GilbertElliottConfig};
 
 use super::chosen::{Choice, Used};
 use super::congestion_control::CongestionControlValue;
-use super::names::{QueueKind, WorkloadKind};
+use super::cross_traffic::CrossTrafficTable;
+use super::names::QueueKind;
 use super::remedies::RemediesTable;
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ReverseTable,
-    ScenarioTable, SharedBottleneckDetectionTable, WorkloadTable,
+    ScenarioTable, SharedBottleneckDetectionTable,
 };
+use super::trace;
 use super::written::Written;
-use super::{Connection, Path, PathChange, Scenario, Workload};
+use super::{Connection, Path, PathChange, Scenario};
 
 /// The table that describes `scenario` in full.
 pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
@@ -28,13 +28,19 @@ pub(super) fn table(scenario: &Scenario) -> ScenarioTable {
         connections: connections
             .map(|connection| connection_table(connection, &scenario.paths))
             .collect(),
+        cross_traffic: (scenario.cross_traffic.iter())
+            .map(|traffic| CrossTrafficTable::new(traffic, &scenario.paths))
+            .collect(),
     }
 }
 
 fn path_table(path: &Path, paths: &[Path]) -> PathTable {
+    let (rate, trace) = trace::write(&path.forward.capacity);
+    let (reverse_rate, reverse_trace) = trace::write(&path.reverse.capacity);
     PathTable {
         name: path.name.clone(),
-        rate: Written(path.forward.rate),
+        rate,
+        trace,
         delay: Written(path.forward.delay),
         limit: Written(path.forward.limit),
         jitter: Written(path.forward.jitter),
@@ -45,7 +51,8 @@ fn path_table(path: &Path, paths: &[Path]) -> PathTable {
         queue: queue_table(path.discipline),
         via: path.via.map(|index| paths[index].name.clone()),
         reverse: ReverseTable {
-            rate: Some(Written(path.reverse.rate)),
+            rate: reverse_rate,
+            trace: reverse_trace,
             delay: Some(Written(path.reverse.delay)),
             limit: Some(Written(path.reverse.limit)),
             jitter: Written(path.reverse.jitter),
@@ -119,32 +126,6 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         profile: connection.profile,
         nagle: connection.nagle,
         hystart: Some(connection.hystart),
-        workload: workload_table(connection.workload),
-    }
-}
-
-fn workload_table(workload: Workload) -> WorkloadTable {
-    match workload {
-        Workload::Bulk { size } => WorkloadTable {
-            kind: WorkloadKind::Bulk,
-            size: size.map(Written),
-            rate: None,
-            block_size: None,
-            count: None,
-        },
-        Workload::Blocks { block_size, count } => WorkloadTable {
-            kind: WorkloadKind::Blocks,
-            size: None,
-            rate: None,
-            block_size: Some(Written(block_size)),
-            count: count.and_then(NonZeroU64::new),
-        },
-        Workload::Cbr { rate, block_size, count } => WorkloadTable {
-            kind: WorkloadKind::Cbr,
-            size: None,
-            rate: Some(Written(rate)),
-            block_size: Some(Written(block_size)),
-            count: count.and_then(NonZeroU64::new),
-        },
+        workload: connection.workload.into(),
     }
 }

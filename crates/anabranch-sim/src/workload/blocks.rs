@@ -48,8 +48,4 @@ impl Sender for Blocks {
     fn blocks_accepted(&self) -> &[Instant] {
         &self.accepted
     }
-
-    fn block_size(&self) -> Option<u64> {
-        Some(self.block_size)
-    }
 }

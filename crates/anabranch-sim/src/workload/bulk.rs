@@ -45,8 +45,4 @@ impl Sender for Bulk {
     fn blocks_accepted(&self) -> &[Instant] {
         &[]
     }
-
-    fn block_size(&self) -> Option<u64> {
-        None
-    }
 }

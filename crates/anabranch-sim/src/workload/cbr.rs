@@ -79,51 +79,25 @@ impl Sender for Cbr {
     fn blocks_accepted(&self) -> &[Instant] {
         &self.accepted
     }
-
-    fn block_size(&self) -> Option<u64> {
-        Some(self.block_size)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A socket with this much room.
-    struct Room(usize);
-
-    impl Socket for Room {
-        fn write(&mut self, piece: Piece) -> usize {
-            let accepted = piece.len().min(self.0);
-            self.0 -= accepted;
-            accepted
-        }
-
-        fn room(&self) -> u64 {
-            self.0 as u64
-        }
-
-        fn finish(&mut self) {
-            self.0 = 0;
-        }
-    }
-
-    fn ms(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
+    use crate::workload::testing::{Room, ms};
 
     #[test]
     fn blocks_are_due_at_exact_multiples_and_wait_for_room() {
         // 1000 octets at 80 kbit/s: one each 100 ms.
         let mut cbr = Cbr::new("80kbit/s".parse().expect("a rate"), 1_000, Some(4));
-        let mut socket = Room(2_500);
+        let mut socket = Room::new(2_500);
         cbr.on_writable(ms(7), &mut socket);
         assert_eq!(cbr.poll_timeout(), Some(ms(107)));
         cbr.on_writable(ms(107), &mut socket);
         // The third finds half of the room it needs.
         cbr.on_writable(ms(207), &mut socket);
         assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107)]);
-        socket.0 = 10_000;
+        socket.room = 10_000;
         cbr.on_writable(ms(250), &mut socket);
         assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107), ms(250)]);
         assert_eq!(cbr.poll_timeout(), Some(ms(307)));

@@ -3,12 +3,22 @@
 mod blocks;
 mod bulk;
 mod cbr;
+mod distribution;
+mod on_off;
+mod request_response;
 mod sink;
+mod sizes;
+mod udp_on_off;
 
 pub use blocks::Blocks;
 pub use bulk::Bulk;
 pub use cbr::Cbr;
+pub use distribution::{Amount, Distribution, MAX_DRAW, Sampler};
+pub use on_off::OnOff;
+pub use request_response::{Exchange, Requester, Responder};
 pub use sink::Sink;
+pub use sizes::{MAX_RESPONSES, Sizes};
+pub use udp_on_off::UdpOnOff;
 
 use anabranch_wire::{Instant, Piece};
 
@@ -27,14 +37,58 @@ pub trait Socket {
 pub trait Sender: Send {
     /// The connection is open, or the send buffer has room again.
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket);
+    /// By `now` the application has read `received` octets in all from its peer.
+    fn on_received(&mut self, _now: Instant, _received: u64, _socket: &mut dyn Socket) {}
     /// When to call [`Sender::on_writable`] although nothing happened.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Times at which the stack had accepted the last octet of each block, for workloads that
-    /// send blocks.
+    /// Times from which the delay of each block counts, for workloads that send or ask for
+    /// blocks: when the stack had accepted its last octet, or when it was asked for.
     fn blocks_accepted(&self) -> &[Instant];
-    /// Octets in a block, for workloads that send blocks.
-    fn block_size(&self) -> Option<u64>;
 }
 
 /// Longest single write in octets.
 const LONGEST_WRITE: u64 = 1 << 24;
+
+#[cfg(test)]
+mod testing {
+    //! What the tests of the workloads share.
+
+    use anabranch_wire::{Duration, Instant, Piece};
+
+    use super::Socket;
+
+    /// A socket with this much room.
+    pub(super) struct Room {
+        pub(super) room: usize,
+        pub(super) written: usize,
+        pub(super) finished: bool,
+    }
+
+    impl Room {
+        pub(super) fn new(room: usize) -> Self {
+            Room { room, written: 0, finished: false }
+        }
+    }
+
+    impl Socket for Room {
+        fn write(&mut self, piece: Piece) -> usize {
+            let accepted = piece.len().min(self.room);
+            self.room -= accepted;
+            assert!(piece.slice(0, accepted).matches_pattern(self.written as u64));
+            self.written += accepted;
+            accepted
+        }
+
+        fn room(&self) -> u64 {
+            self.room as u64
+        }
+
+        fn finish(&mut self) {
+            self.finished = true;
+        }
+    }
+
+    pub(super) fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+}

@@ -2,19 +2,23 @@
 
 use anabranch_wire::{Instant, Payload};
 
+use super::Sizes;
+
 /// Reads the test pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Sink {
     received: u64,
     corrupt: u64,
-    block_size: Option<u64>,
+    sizes: Option<Sizes>,
+    /// Where the present block ends; unused without sizes.
+    block_end: u64,
     blocks: Vec<Instant>,
 }
 
 impl Sink {
-    /// A reader that notes the time at which each block of `block_size` octets is whole.
-    pub fn new(block_size: Option<u64>) -> Self {
-        Sink { block_size, ..Sink::default() }
+    /// A reader that notes the time at which each block of these sizes is whole.
+    pub fn new(sizes: Option<Sizes>) -> Self {
+        Sink { sizes, block_end: sizes.map_or(0, |sizes| sizes.of(0)), ..Sink::default() }
     }
 
     /// `payload` continues the stream at `now`.
@@ -23,9 +27,10 @@ impl Sink {
             self.corrupt += payload.len() as u64;
         }
         self.received += payload.len() as u64;
-        if let Some(size) = self.block_size {
-            while (self.blocks.len() as u64 + 1) * size <= self.received {
+        if let Some(sizes) = self.sizes {
+            while self.block_end <= self.received {
                 self.blocks.push(now);
+                self.block_end += sizes.of(self.blocks.len() as u64);
             }
         }
     }
@@ -38,6 +43,11 @@ impl Sink {
     /// Octets in pieces that were not what had been sent.
     pub fn corrupt(&self) -> u64 {
         self.corrupt
+    }
+
+    /// Octets of block number `block`; 0 where there are no blocks.
+    pub fn block_size(&self, block: u64) -> u64 {
+        self.sizes.map_or(0, |sizes| sizes.of(block))
     }
 
     /// When each block was whole.
@@ -53,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_block_is_delivered_with_its_last_octet_and_displaced_data_is_noticed() {
-        let mut sink = Sink::new(Some(1000));
+        let mut sink = Sink::new(Some(Sizes::Fixed(1000)));
         sink.on_data(Instant::from_nanos(1), &Payload::from(Piece::pattern(0, 999)));
         assert!(sink.blocks_delivered().is_empty());
         sink.on_data(Instant::from_nanos(2), &Payload::from(Piece::pattern(999, 1001)));

@@ -1,0 +1,131 @@
+//! Putting packets on a link whenever a trace says so.
+
+use std::sync::Arc;
+
+use anabranch_wire::Instant;
+
+use crate::queue::Packet;
+use crate::trace::{OPPORTUNITY_OCTETS, Trace};
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// The opportunities of a trace, one moment after the other and period after period, and the
+/// packet of which an opportunity has sent a part.
+///
+/// Opportunities pass whether or not anything waits for them. While nothing does, the position in
+/// the trace stands still, and [`skip`](Opportunities::skip) finds it again: an idle link costs
+/// nothing.
+#[derive(Debug)]
+pub(crate) struct Opportunities {
+    trace: Arc<Trace>,
+    /// Start of the present period.
+    start_millis: u64,
+    /// The next moment in the period.
+    next: usize,
+    under_way: Option<UnderWay>,
+}
+
+/// A packet that has left the queue and not yet the transmitter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnderWay {
+    pub(crate) packet: Packet,
+    /// Octets still to be sent.
+    pub(crate) octets_left: u64,
+}
+
+impl Opportunities {
+    /// The trace from its beginning, at the epoch.
+    pub(crate) fn new(trace: Arc<Trace>) -> Self {
+        Opportunities { trace, start_millis: 0, next: 0, under_way: None }
+    }
+
+    /// When the next opportunities are.
+    pub(crate) fn next_at(&self) -> Instant {
+        let millis = self.start_millis + self.trace.moments()[self.next].millis;
+        Instant::from_nanos(millis * NANOS_PER_MILLI)
+    }
+
+    /// Take the next moment: the octets that its opportunities carry together.
+    pub(crate) fn take(&mut self) -> u64 {
+        let moment = self.trace.moments()[self.next];
+        self.next += 1;
+        if self.next == self.trace.moments().len() {
+            self.next = 0;
+            self.start_millis += self.trace.period_millis();
+        }
+        moment.opportunities.get().saturating_mul(OPPORTUNITY_OCTETS)
+    }
+
+    /// Let all opportunities until `now` pass unused.
+    #[cold] // Only as seen from a link with a rate, which is not to pay for this one.
+    pub(crate) fn skip(&mut self, now: Instant) {
+        if self.next_at() > now {
+            return;
+        }
+        let (millis, period) = (now.as_millis(), self.trace.period_millis());
+        let within = millis % period;
+        self.start_millis = millis - within;
+        // The last moment is at the period's end, so one is always left.
+        self.next = self.trace.moments().partition_point(|moment| moment.millis <= within);
+    }
+
+    /// The packet of which a part is sent.
+    pub(crate) fn under_way(&self) -> Option<UnderWay> {
+        self.under_way
+    }
+
+    /// From now on `under_way` is the packet of which a part is sent.
+    pub(crate) fn set_under_way(&mut self, under_way: Option<UnderWay>) {
+        self.under_way = under_way;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opportunities(trace: &str) -> Opportunities {
+        Opportunities::new(Arc::new(Trace::parse(trace).unwrap()))
+    }
+
+    fn ms(millis: u64) -> Instant {
+        Instant::from_nanos(millis * NANOS_PER_MILLI)
+    }
+
+    #[test]
+    fn the_trace_repeats_with_its_last_time_as_the_period() {
+        let mut opportunities = opportunities("0\n3\n3\n5\n");
+        let taken: Vec<_> =
+            (0..7).map(|_| (opportunities.next_at(), opportunities.take())).collect();
+        let one = OPPORTUNITY_OCTETS;
+        let expected = [
+            (ms(0), one),
+            (ms(3), 2 * one),
+            (ms(5), one),
+            (ms(5), one),
+            (ms(8), 2 * one),
+            (ms(10), one),
+            (ms(10), one),
+        ];
+        assert_eq!(taken, expected);
+    }
+
+    #[test]
+    fn skipping_finds_what_taking_one_by_one_finds() {
+        for trace in ["0\n3\n3\n5\n", "1\n", "2\n7\n"] {
+            for nanos in (0..40).flat_map(|half| [half * 500_000, half * 500_000 + 1]) {
+                let now = Instant::from_nanos(nanos);
+                let (mut skipped, mut walked) = (opportunities(trace), opportunities(trace));
+                skipped.skip(now);
+                while walked.next_at() <= now {
+                    walked.take();
+                }
+                assert_eq!(
+                    (skipped.next_at(), skipped.take(), skipped.next_at()),
+                    (walked.next_at(), walked.take(), walked.next_at()),
+                    "{trace:?} at {now:?}"
+                );
+            }
+        }
+    }
+}

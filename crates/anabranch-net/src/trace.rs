@@ -1,0 +1,191 @@
+//! Packet-delivery traces in Mahimahi's format: when a link may deliver, as recorded or made up.
+//!
+//! A file has one line for each delivery opportunity: its time in whole milliseconds, never below
+//! the line before. An opportunity carries [`OPPORTUNITY_OCTETS`] octets. The trace repeats; its
+//! last time is its period. (`mm-link(1)`, and the comments of its traces' README.)
+
+use core::fmt;
+use core::num::NonZeroU64;
+
+use crate::units::Rate;
+
+/// Octets that one opportunity delivers: Mahimahi's `PACKET_SIZE`, an Ethernet MTU and the four
+/// octets that a TUN device may put before a packet. (Its manual says 1500.)
+pub const OPPORTUNITY_OCTETS: u64 = 1_504;
+
+/// Latest time in a trace: as long as the longest duration that can be configured, 10⁹ s.
+const MAX_MILLIS: u64 = 1_000_000_000_000;
+
+/// A packet-delivery trace: at least one opportunity, the last of them after time zero.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Trace {
+    moments: Vec<Moment>,
+    opportunities: u64,
+}
+
+/// A time in a trace, and how many opportunities it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// From the start of the trace.
+    pub millis: u64,
+    /// Opportunities at this time.
+    pub opportunities: NonZeroU64,
+}
+
+/// Why a text is not a trace. Displays as one line with the line number and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TraceError(String);
+
+impl Trace {
+    /// The trace with these moments.
+    ///
+    /// # Errors
+    /// If there are none, their times do not increase, or there is nothing after time zero.
+    pub fn new(moments: Vec<Moment>) -> Result<Self, TraceError> {
+        let pairs = moments.iter().zip(moments.iter().skip(1));
+        if let Some((last, next)) = pairs.into_iter().find(|(a, b)| a.millis >= b.millis) {
+            let (last, next) = (last.millis, next.millis);
+            return Err(TraceError(format!(
+                "{next} follows {last}; the times of a trace increase"
+            )));
+        }
+        match moments.last() {
+            None => Err(TraceError("empty; a trace has at least one line".to_owned())),
+            Some(Moment { millis: 0, .. }) => {
+                let problem = "all times are 0; a trace ends after 0, since its last time is the \
+                               period at which it repeats";
+                Err(TraceError(problem.to_owned()))
+            }
+            Some(Moment { millis, .. }) if *millis > MAX_MILLIS => {
+                Err(TraceError(format!("{millis}: a trace lasts at most {MAX_MILLIS} ms")))
+            }
+            Some(_) => {
+                let count =
+                    |sum: u64, moment: &Moment| sum.saturating_add(moment.opportunities.get());
+                let opportunities = moments.iter().fold(0, count);
+                Ok(Trace { moments, opportunities })
+            }
+        }
+    }
+
+    /// The trace in the file `text`.
+    ///
+    /// # Errors
+    /// If a line is not a whole number or below the one before, or [`Trace::new`] refuses.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let mut moments: Vec<Moment> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let at_line = |problem: String| TraceError(format!("line {}: {problem}", index + 1));
+            let millis = whole_number(line).ok_or_else(|| {
+                at_line(format!("{line:?} is not a whole number of milliseconds"))
+            })?;
+            match moments.last_mut() {
+                Some(last) if millis < last.millis => {
+                    let problem = format!("{millis} is below the line before, {}", last.millis);
+                    return Err(at_line(format!("{problem}; times never decrease")));
+                }
+                Some(last) if millis == last.millis => {
+                    last.opportunities = last.opportunities.saturating_add(1);
+                }
+                _ => moments.push(Moment { millis, opportunities: NonZeroU64::MIN }),
+            }
+        }
+        Trace::new(moments)
+    }
+
+    /// The times and their opportunities, in order of time.
+    pub fn moments(&self) -> &[Moment] {
+        &self.moments
+    }
+
+    /// Opportunities in one period.
+    pub fn opportunities(&self) -> u64 {
+        self.opportunities
+    }
+
+    /// Milliseconds after which the trace starts again.
+    pub fn period_millis(&self) -> u64 {
+        self.moments[self.moments.len() - 1].millis
+    }
+
+    /// What the trace delivers on average over a period, rounded down to a bit per second: the
+    /// rate by which a queue limit in time becomes one in octets.
+    pub fn mean_rate(&self) -> Rate {
+        let bits = u128::from(self.opportunities) * u128::from(OPPORTUNITY_OCTETS * 8);
+        let per_second = bits * 1_000 / u128::from(self.period_millis());
+        let within = per_second.clamp(1, u128::from(Rate::MAX.as_bits_per_second()));
+        Rate::from_bits_per_second(within as u64)
+    }
+}
+
+/// The file: a line for each opportunity, each ended by a newline. For a file that is written so,
+/// without needless zeros, these are the octets that [`Trace::parse`] read.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.moments.iter().try_for_each(|moment| {
+            (0..moment.opportunities.get()).try_for_each(|_| writeln!(f, "{}", moment.millis))
+        })
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (opportunities, period) = (self.opportunities, self.period_millis());
+        write!(f, "Trace({opportunities} opportunities in {period} ms)")
+    }
+}
+
+/// Digits and nothing else; signs and spaces are refused.
+fn whole_number(text: &str) -> Option<u64> {
+    text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Trace::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_is_read_and_written_octet_by_octet() {
+        for file in ["1\n", "0\n0\n3\n7\n7\n7\n", "1056\n1143\n1143\n"] {
+            assert_eq!(Trace::parse(file).unwrap().to_string(), file);
+        }
+        // What is not canonical is read too, and written as it should be.
+        assert_eq!(Trace::parse("001\n2").unwrap().to_string(), "1\n2\n");
+    }
+
+    #[test]
+    fn times_are_counted() {
+        let trace = Trace::parse("0\n0\n3\n7\n7\n7\n").unwrap();
+        let moments: Vec<_> =
+            trace.moments().iter().map(|at| (at.millis, at.opportunities.get())).collect();
+        assert_eq!(moments, [(0, 2), (3, 1), (7, 3)]);
+        assert_eq!((trace.opportunities(), trace.period_millis()), (6, 7));
+        // 6 · 1504 · 8 bits in 7 ms.
+        assert_eq!(trace.mean_rate().as_bits_per_second(), 10_313_142);
+        // One opportunity each millisecond: the 12 Mbit/s of the manual, with 1504 octets.
+        assert_eq!(Trace::parse("1\n").unwrap().mean_rate().to_string(), "12.032Mbit/s");
+    }
+
+    #[test]
+    fn what_is_not_a_trace_is_refused_with_line_and_value() {
+        assert_eq!(error("1\n2.5\n"), r#"line 2: "2.5" is not a whole number of milliseconds"#);
+        assert_eq!(error("1\n\n2\n"), r#"line 2: "" is not a whole number of milliseconds"#);
+        assert_eq!(error("-1\n"), r#"line 1: "-1" is not a whole number of milliseconds"#);
+        assert_eq!(error("5\n4\n"), "line 2: 4 is below the line before, 5; times never decrease");
+        assert_eq!(error(""), "empty; a trace has at least one line");
+        assert_eq!(
+            error("0\n0\n"),
+            "all times are 0; a trace ends after 0, since its last time is the period at which \
+             it repeats"
+        );
+        assert_eq!(
+            error("1000000000001\n"),
+            "1000000000001: a trace lasts at most 1000000000000 ms"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! From a scenario's cross-traffic to a source of datagrams on one of the hosts.
+
+use anabranch_net::rng::stream_seed;
+use anabranch_wire::Endpoint;
+
+use crate::scenario::{self, Direction};
+use crate::topology::{self, Side};
+use crate::workload::{Sampler, UdpOnOff};
+
+/// A source, and the host that it is on.
+pub(crate) struct CrossTraffic {
+    pub(crate) side: Side,
+    /// The path that its packets take.
+    pub(crate) path: usize,
+    pub(crate) udp: UdpOnOff,
+}
+
+/// Where datagrams go. RFC 863: what arrives at the discard port is thrown away.
+const DISCARD_PORT: u16 = 9;
+
+/// The first source's port; the others follow.
+const FIRST_PORT: u16 = 40_001;
+
+impl CrossTraffic {
+    /// Source number `index` of a scenario in the run of `seed`.
+    pub(crate) fn new(index: usize, traffic: &scenario::CrossTraffic, seed: u64) -> Self {
+        let (client, server) = (topology::client_address(traffic.path), topology::SERVER);
+        let (side, from, to) = match traffic.direction {
+            Direction::Download => (Side::Server, server, client),
+            Direction::Upload => (Side::Client, client, server),
+        };
+        let stream = |name| stream_seed(seed, &format!("cross_traffic/{}/{name}", traffic.name));
+        let periods = traffic.periods.map(|periods| {
+            [Sampler::new(periods.on, stream("on")), Sampler::new(periods.off, stream("off"))]
+        });
+        let source = Endpoint::new(from, FIRST_PORT.wrapping_add(index as u16));
+        let destination = Endpoint::new(to, DISCARD_PORT);
+        let udp = UdpOnOff::new(source, destination, traffic.rate, traffic.packet_size, periods);
+        CrossTraffic { side, path: traffic.path, udp }
+    }
+}

@@ -1,0 +1,320 @@
+//! A quantity that is constant or drawn: as it stands, or a table with a kind and parameters.
+
+use core::marker::PhantomData;
+use core::num::NonZeroU64;
+use std::borrow::Cow;
+
+use anabranch_net::units::Octets;
+use anabranch_wire::Duration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{I64Deserializer, MapAccessDeserializer, StrDeserializer};
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::error::Problem;
+use super::factor::Factor;
+use super::written::{Quantity, Written};
+use crate::workload::{Amount, Distribution};
+
+/// A quantity that can be drawn, as the file holds it.
+pub(super) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
+    /// What it means.
+    type Value: Amount;
+    /// Name of its distributions in the JSON Schema.
+    const NAME: &'static str;
+    /// What it is, with an example.
+    const DESCRIPTION: &'static str;
+
+    fn value(self) -> Self::Value;
+    /// `None` if the value has no form in the file.
+    fn written(value: Self::Value) -> Option<Self>;
+    /// As an error message quotes it.
+    fn quoted(self) -> String;
+}
+
+impl Drawn for Written<Octets> {
+    type Value = Octets;
+    const NAME: &'static str = "SizeDistribution";
+    const DESCRIPTION: &'static str = Octets::DESCRIPTION;
+
+    fn value(self) -> Octets {
+        self.0
+    }
+
+    fn written(value: Octets) -> Option<Self> {
+        Some(Written(value))
+    }
+
+    fn quoted(self) -> String {
+        format!("{:?}", self.0.write())
+    }
+}
+
+impl Drawn for Written<Duration> {
+    type Value = Duration;
+    const NAME: &'static str = "DurationDistribution";
+    const DESCRIPTION: &'static str = Duration::DESCRIPTION;
+
+    fn value(self) -> Duration {
+        self.0
+    }
+
+    fn written(value: Duration) -> Option<Self> {
+        Some(Written(value))
+    }
+
+    fn quoted(self) -> String {
+        format!("{:?}", self.0.write())
+    }
+}
+
+impl Drawn for NonZeroU64 {
+    type Value = u64;
+    const NAME: &'static str = "CountDistribution";
+    const DESCRIPTION: &'static str = "a whole number above zero";
+
+    fn value(self) -> u64 {
+        self.get()
+    }
+
+    fn written(value: u64) -> Option<Self> {
+        NonZeroU64::new(value)
+    }
+
+    fn quoted(self) -> String {
+        self.to_string()
+    }
+}
+
+/// How a quantity is distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DistributionKind {
+    /// Any value from `min` to `max`, each as likely.
+    Uniform,
+    /// Exponential with this `mean`.
+    Exponential,
+    /// Pareto with this `mean` and `shape`, the exponent of its tail.
+    Pareto,
+    /// Lognormal with this `median` and `sigma`, the standard deviation of the natural logarithm.
+    Lognormal,
+}
+
+/// A table with the keys of all kinds; those of other kinds are refused. A draw is rounded to a
+/// whole number of octets, nanoseconds or pieces.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, bound = "T: Drawn")]
+#[schemars(rename = "DistributionOf{T}")]
+pub(super) struct DistributionTable<T: Drawn> {
+    /// Kind of distribution.
+    kind: DistributionKind,
+    /// `uniform` only: smallest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "T")]
+    min: Option<T>,
+    /// `uniform` only: largest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "T")]
+    max: Option<T>,
+    /// `exponential` and `pareto` only: mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "T")]
+    mean: Option<T>,
+    /// `pareto` only: exponent of the tail, above 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Factor")]
+    shape: Option<Factor>,
+    /// `lognormal` only: median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "T")]
+    median: Option<T>,
+    /// `lognormal` only: standard deviation of the natural logarithm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Factor")]
+    sigma: Option<Factor>,
+}
+
+/// What the file holds: the quantity itself, or a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum DistributionValue<T: Drawn> {
+    Constant(T),
+    Table(DistributionTable<T>),
+}
+
+impl<T: Drawn> DistributionValue<T> {
+    /// The distribution that the value at `key` describes. Constants, means and medians are above
+    /// zero, and so is the smallest value of a range, unless `zero` is allowed.
+    pub(super) fn resolve(self, key: &str, zero: bool) -> Result<Distribution<T::Value>, Problem> {
+        let require_some = |key: String, value: T, zero: bool| {
+            if !zero && value.value().amount() == 0 {
+                let problem = format!("{}: must be more than zero", value.quoted());
+                return Err(Problem::new(key, problem));
+            }
+            Ok(value.value())
+        };
+        let table = match self {
+            DistributionValue::Constant(value) => {
+                return Ok(Distribution::Constant(require_some(key.to_owned(), value, zero)?));
+            }
+            DistributionValue::Table(table) => table,
+        };
+        table.refuse_foreign_keys(key)?;
+        let missing =
+            |name: &str| Problem::new(format!("{key}.{name}"), "missing; this key is required");
+        let amount = |name: &str, value: Option<T>, zero: bool| {
+            require_some(format!("{key}.{name}"), value.ok_or_else(|| missing(name))?, zero)
+        };
+        let factor = |name: &str, value: Option<Factor>| value.ok_or_else(|| missing(name));
+        Ok(match table.kind {
+            DistributionKind::Uniform => {
+                let min = amount("min", table.min, zero)?;
+                let max = amount("max", table.max, zero)?;
+                table.require_range(key)?;
+                Distribution::Uniform { min, max }
+            }
+            DistributionKind::Exponential => {
+                Distribution::Exponential { mean: amount("mean", table.mean, false)? }
+            }
+            DistributionKind::Pareto => {
+                let mean = amount("mean", table.mean, false)?;
+                let shape = factor("shape", table.shape)?;
+                if shape <= Factor::from_thousandths(1_000) {
+                    let problem = format!("{shape}: must be more than 1, or there is no mean");
+                    return Err(Problem::new(format!("{key}.shape"), problem));
+                }
+                Distribution::Pareto { mean, shape }
+            }
+            DistributionKind::Lognormal => Distribution::Lognormal {
+                median: amount("median", table.median, false)?,
+                sigma: factor("sigma", table.sigma)?,
+            },
+        })
+    }
+}
+
+impl<T: Drawn> DistributionTable<T> {
+    fn new(kind: DistributionKind) -> Self {
+        DistributionTable {
+            kind,
+            min: None,
+            max: None,
+            mean: None,
+            shape: None,
+            median: None,
+            sigma: None,
+        }
+    }
+
+    fn refuse_foreign_keys(&self, key: &str) -> Result<(), Problem> {
+        use DistributionKind::{Exponential, Lognormal, Pareto, Uniform};
+        let checks: [(&str, bool, &[DistributionKind], &str); 6] = [
+            ("min", self.min.is_some(), &[Uniform], "\"uniform\""),
+            ("max", self.max.is_some(), &[Uniform], "\"uniform\""),
+            ("mean", self.mean.is_some(), &[Exponential, Pareto], "\"exponential\" or \"pareto\""),
+            ("shape", self.shape.is_some(), &[Pareto], "\"pareto\""),
+            ("median", self.median.is_some(), &[Lognormal], "\"lognormal\""),
+            ("sigma", self.sigma.is_some(), &[Lognormal], "\"lognormal\""),
+        ];
+        let foreign = checks
+            .into_iter()
+            .find(|(_, written, owners, _)| *written && !owners.contains(&self.kind));
+        match foreign {
+            Some((name, _, _, owner)) => {
+                let problem = format!("belongs to kind = {owner}; leave it out");
+                Err(Problem::new(format!("{key}.{name}"), problem))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn require_range(&self, key: &str) -> Result<(), Problem> {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) if max.value().amount() < min.value().amount() => {
+                let (min, max) = (min.quoted(), max.quoted());
+                let problem = format!("{max}: must not be less than min, {min}");
+                Err(Problem::new(format!("{key}.max"), problem))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<T: Drawn> From<Distribution<T::Value>> for DistributionValue<T> {
+    fn from(distribution: Distribution<T::Value>) -> Self {
+        let table = |kind| DistributionTable::new(kind);
+        DistributionValue::Table(match distribution {
+            Distribution::Constant(value) => {
+                let written = T::written(value).expect("a scenario's constants can be written");
+                return DistributionValue::Constant(written);
+            }
+            Distribution::Uniform { min, max } => DistributionTable {
+                min: T::written(min),
+                max: T::written(max),
+                ..table(DistributionKind::Uniform)
+            },
+            Distribution::Exponential { mean } => {
+                DistributionTable { mean: T::written(mean), ..table(DistributionKind::Exponential) }
+            }
+            Distribution::Pareto { mean, shape } => DistributionTable {
+                mean: T::written(mean),
+                shape: Some(shape),
+                ..table(DistributionKind::Pareto)
+            },
+            Distribution::Lognormal { median, sigma } => DistributionTable {
+                median: T::written(median),
+                sigma: Some(sigma),
+                ..table(DistributionKind::Lognormal)
+            },
+        })
+    }
+}
+
+impl<T: Drawn> Serialize for DistributionValue<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            DistributionValue::Constant(value) => value.serialize(serializer),
+            DistributionValue::Table(table) => table.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Drawn> Deserialize<'de> for DistributionValue<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor(PhantomData))
+    }
+}
+
+struct ValueVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Drawn> Visitor<'de> for ValueVisitor<T> {
+    type Value = DistributionValue<T>;
+
+    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}, or a table with a kind of distribution", T::DESCRIPTION)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<DistributionValue<T>, E> {
+        T::deserialize(StrDeserializer::new(text)).map(DistributionValue::Constant)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<DistributionValue<T>, E> {
+        T::deserialize(I64Deserializer::new(number)).map(DistributionValue::Constant)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DistributionValue<T>, A::Error> {
+        DistributionTable::deserialize(MapAccessDeserializer::new(map))
+            .map(DistributionValue::Table)
+    }
+}
+
+impl<T: Drawn> JsonSchema for DistributionValue<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let constant = generator.subschema_for::<T>();
+        let table = generator.subschema_for::<DistributionTable<T>>();
+        json_schema!({ "anyOf": [constant, table] })
+    }
+}

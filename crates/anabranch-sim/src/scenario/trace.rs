@@ -1,0 +1,264 @@
+//! The trace of a path: a file in Mahimahi's format, or in the scenario itself.
+
+use core::num::NonZeroU64;
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use anabranch_net::units::Rate;
+use anabranch_net::{Capacity, Moment, Trace};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::error::Problem;
+use super::written::Written;
+
+/// What the file holds: the name of a trace file, or its content.
+#[derive(Clone, Debug)]
+pub(super) enum TraceValue {
+    File(String),
+    Content(TraceTable),
+}
+
+/// A trace in the scenario itself: what a file becomes in the normalised form, so that a scenario
+/// that was run can be run again without other files.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Trace")]
+pub(super) struct TraceTable {
+    /// Times of the delivery opportunities in milliseconds, separated by spaces; `7*3` stands for
+    /// three opportunities at 7 ms. The last time is the period at which they repeat.
+    milliseconds: String,
+}
+
+/// The capacity that `rate` or `trace` describes, if either is given. Trace files are looked for
+/// in `folder`.
+pub(super) fn resolve(
+    key: &str,
+    rate: Option<Written<Rate>>,
+    trace: Option<TraceValue>,
+    folder: &FilePath,
+) -> Result<Option<Capacity>, Problem> {
+    match (rate, trace) {
+        (None, None) => Ok(None),
+        (Some(rate), None) => Ok(Some(Capacity::Rate(rate.0))),
+        (None, Some(trace)) => {
+            Ok(Some(Capacity::Trace(Arc::new(read(&format!("{key}.trace"), trace, folder)?))))
+        }
+        (Some(_), Some(_)) => {
+            let problem = "stands beside rate; a link has one of the two, leave the other out";
+            Err(Problem::new(format!("{key}.trace"), problem))
+        }
+    }
+}
+
+/// The keys `rate` and `trace` that describe `capacity`.
+pub(super) fn write(capacity: &Capacity) -> (Option<Written<Rate>>, Option<TraceValue>) {
+    match capacity {
+        Capacity::Rate(rate) => (Some(Written(*rate)), None),
+        Capacity::Trace(trace) => {
+            let milliseconds = content(trace);
+            (None, Some(TraceValue::Content(TraceTable { milliseconds })))
+        }
+    }
+}
+
+fn read(key: &str, value: TraceValue, folder: &FilePath) -> Result<Trace, Problem> {
+    match value {
+        TraceValue::File(name) => {
+            let file = folder.join(&name);
+            let text = fs::read_to_string(&file).map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
+                let problem = format!(
+                    "{:?}: {reason}; name a Mahimahi trace, relative to the scenario's folder",
+                    file.display().to_string()
+                );
+                Problem::new(key, problem)
+            })?;
+            Trace::parse(&text)
+                .map_err(|error| Problem::new(key, format!("{}: {error}", file.display())))
+        }
+        TraceValue::Content(TraceTable { milliseconds }) => {
+            let key = format!("{key}.milliseconds");
+            let moments = milliseconds.split_ascii_whitespace().map(|word| {
+                moment(word).ok_or_else(|| {
+                    let problem = format!("{word:?}: write times such as \"0 3 7*2\"");
+                    Problem::new(key.clone(), problem)
+                })
+            });
+            let moments = moments.collect::<Result<_, _>>()?;
+            Trace::new(moments).map_err(|error| Problem::new(key, error.to_string()))
+        }
+    }
+}
+
+/// `7*3` or `7`.
+fn moment(word: &str) -> Option<Moment> {
+    let (millis, opportunities) = word.split_once('*').unwrap_or((word, "1"));
+    let opportunities = opportunities.parse::<NonZeroU64>().ok()?;
+    Some(Moment { millis: millis.parse().ok()?, opportunities })
+}
+
+fn content(trace: &Trace) -> String {
+    let words = trace.moments().iter().map(|moment| match moment.opportunities.get() {
+        1 => moment.millis.to_string(),
+        several => format!("{}*{several}", moment.millis),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+impl Serialize for TraceValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            TraceValue::File(name) => serializer.serialize_str(name),
+            TraceValue::Content(table) => table.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TraceValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = TraceValue;
+
+    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the name of a file such as \"lte.trace\", or a table with milliseconds")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<TraceValue, E> {
+        Ok(TraceValue::File(name.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TraceValue, A::Error> {
+        TraceTable::deserialize(MapAccessDeserializer::new(map)).map(TraceValue::Content)
+    }
+}
+
+impl JsonSchema for TraceValue {
+    fn schema_name() -> Cow<'static, str> {
+        "TraceValue".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let table = generator.subschema_for::<TraceTable>();
+        json_schema!({ "anyOf": [{ "type": "string" }, table] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::read as scenario_of;
+    use super::super::{Scenario, ScenarioError};
+    use super::*;
+
+    const TRACED: &str = r#"
+name = "traced"
+duration = "1s"
+[[path]]
+name = "lte"
+trace = "up and down.trace"
+delay = "10ms"
+limit = "100ms"
+[path.reverse]
+rate = "1Mbit/s"
+[[connection]]
+workload = { kind = "bulk" }
+"#;
+
+    /// [`TRACED`] with changes, beside a file with this content.
+    fn beside(file: &str, from: &str, to: &str) -> Result<Scenario, ScenarioError> {
+        assert!(TRACED.contains(from), "{from}");
+        let folder = std::env::temp_dir().join(format!("anabranch-trace-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("up and down.trace"), file).unwrap();
+        Scenario::from_toml_beside(&TRACED.replacen(from, to, 1), "lte.toml", &folder)
+    }
+
+    fn error(file: &str, from: &str, to: &str) -> String {
+        let error = beside(file, from, to).unwrap_err().to_string();
+        assert_eq!(error.lines().count(), 1);
+        let folder = std::env::temp_dir().join(format!("anabranch-trace-{}", std::process::id()));
+        error.replace(&folder.display().to_string(), "FOLDER")
+    }
+
+    #[test]
+    fn a_trace_file_enters_the_normalised_form_whole() {
+        let scenario = beside("0\n3\n3\n9\n", "", "").unwrap();
+        let trace = Trace::parse("0\n3\n3\n9\n").unwrap();
+        assert_eq!(scenario.paths[0].forward.capacity, Capacity::Trace(Arc::new(trace)));
+        assert_eq!(
+            scenario.paths[0].reverse.capacity,
+            Capacity::Rate(Rate::from_bits_per_second(1_000_000))
+        );
+        let written = scenario.to_toml();
+        assert!(written.contains("[path.trace]\nmilliseconds = \"0 3*2 9\"\n"), "{written}");
+        assert_eq!(scenario_of(&written), scenario);
+    }
+
+    #[test]
+    fn the_reverse_direction_follows_the_same_trace_unless_it_says_otherwise() {
+        let scenario = beside("1\n", "[path.reverse]\nrate = \"1Mbit/s\"\n", "").unwrap();
+        assert_eq!(scenario.paths[0].reverse.capacity, scenario.paths[0].forward.capacity);
+        let inline = "trace = { milliseconds = \"5\" }";
+        let scenario = beside("1\n", "rate = \"1Mbit/s\"", inline).unwrap();
+        let trace = Trace::parse("5\n").unwrap();
+        assert_eq!(scenario.paths[0].reverse.capacity, Capacity::Trace(Arc::new(trace)));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_trace_is_said_with_file_line_and_value() {
+        assert_eq!(
+            error("1\nx\n", "", ""),
+            "lte.toml: path[0].trace: FOLDER/up and down.trace: line 2: \"x\" is not a whole number of milliseconds"
+        );
+        assert_eq!(
+            error("1\n", "up and down", "missing"),
+            "lte.toml: path[0].trace: \"FOLDER/missing.trace\": no such file or directory; name a Mahimahi trace, relative to the scenario's folder"
+        );
+        assert_eq!(
+            error("1\n", "\"up and down.trace\"", "{ milliseconds = \"1 2x\" }"),
+            "lte.toml: path[0].trace.milliseconds: \"2x\": write times such as \"0 3 7*2\""
+        );
+        assert_eq!(
+            error("1\n", "\"up and down.trace\"", "{ milliseconds = \"4 2\" }"),
+            "lte.toml: path[0].trace.milliseconds: 2 follows 4; the times of a trace increase"
+        );
+        assert_eq!(
+            error("1\n", "\"up and down.trace\"", "3"),
+            "lte.toml: path[0].trace: found integer `3`, expected the name of a file such as \"lte.trace\", or a table with milliseconds"
+        );
+    }
+
+    #[test]
+    fn a_link_has_a_rate_or_a_trace() {
+        assert_eq!(
+            error("1\n", "trace =", "rate = \"1Mbit/s\"\ntrace ="),
+            "lte.toml: path[0].trace: stands beside rate; a link has one of the two, leave the other out"
+        );
+        assert_eq!(
+            error("1\n", "rate = \"1Mbit/s\"", "rate = \"1Mbit/s\"\ntrace = \"a\""),
+            "lte.toml: path[0].reverse.trace: stands beside rate; a link has one of the two, leave the other out"
+        );
+        assert_eq!(
+            error("1\n", "trace = \"up and down.trace\"\n", ""),
+            "lte.toml: path[0].rate: missing; write a rate such as \"8Mbit/s\", or a trace"
+        );
+        let change = |applies_to: &str| {
+            format!("[[path.change]]\nat = \"1s\"\nrate = \"1Mbit/s\"\n{applies_to}[[connection]]")
+        };
+        assert_eq!(
+            error("1\n", "[[connection]]", &change("")),
+            "lte.toml: path[0].change[0].rate: the forward direction follows a trace; leave the rate out, or write applies_to = \"reverse\""
+        );
+        assert!(beside("1\n", "[[connection]]", &change("applies_to = \"reverse\"\n")).is_ok());
+    }
+}

@@ -1,0 +1,155 @@
+//! Bursts that are written at once, with a time between them: video chunks, or the traffic of
+//! others.
+
+use anabranch_wire::{Duration, Instant, Piece};
+
+use super::{LONGEST_WRITE, Sampler, Sender, Sizes, Socket};
+
+/// Writes a burst each time one is due, and remembers when the stack had accepted it whole.
+///
+/// The first burst is due when the connection opens, and each next one an interval after the start
+/// of the one before, whether or not that was delivered. A burst that the stack has not accepted
+/// whole when the next is due delays it; intervals count from the time at which a burst really
+/// starts.
+#[derive(Clone, Debug)]
+pub struct OnOff {
+    sizes: Sizes,
+    intervals: Sampler,
+    count: u64,
+    /// When the next burst is due; `None` before the first.
+    next_at: Option<Instant>,
+    /// Octets of the present burst that the stack has not accepted.
+    left: u64,
+    written: u64,
+    accepted: Vec<Instant>,
+    finished: bool,
+}
+
+impl OnOff {
+    /// `count` bursts of these sizes, `intervals` nanoseconds from start to start; `None` for no
+    /// end.
+    pub fn new(sizes: Sizes, intervals: Sampler, count: Option<u64>) -> Self {
+        OnOff {
+            sizes,
+            intervals,
+            count: count.unwrap_or(u64::MAX),
+            next_at: None,
+            left: 0,
+            written: 0,
+            accepted: Vec::new(),
+            finished: false,
+        }
+    }
+
+    /// Begin the next burst if it is due at `now`.
+    fn begin(&mut self, now: Instant) -> bool {
+        let burst = self.accepted.len() as u64;
+        if burst == self.count || self.next_at.is_some_and(|at| at > now) {
+            return false;
+        }
+        self.left = self.sizes.of(burst);
+        self.next_at = Some(now + Duration::from_nanos(self.intervals.of(burst)));
+        true
+    }
+
+    /// Write what is left of the present burst; true if the stack has accepted all of it.
+    fn write(&mut self, socket: &mut dyn Socket) -> bool {
+        while self.left > 0 {
+            let len = self.left.min(LONGEST_WRITE);
+            let accepted = socket.write(Piece::pattern(self.written, len as u32)) as u64;
+            self.written += accepted;
+            self.left -= accepted;
+            if accepted < len {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Sender for OnOff {
+    fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
+        while self.left > 0 || self.begin(now) {
+            if !self.write(socket) {
+                return;
+            }
+            self.accepted.push(now);
+        }
+        if self.accepted.len() as u64 == self.count && !self.finished {
+            self.finished = true;
+            socket.finish();
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let more = self.left == 0 && (self.accepted.len() as u64) < self.count;
+        self.next_at.filter(|_| more)
+    }
+
+    fn blocks_accepted(&self) -> &[Instant] {
+        &self.accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Distribution;
+    use crate::workload::testing::{Room, ms};
+
+    fn every(millis: u64) -> Sampler {
+        Sampler::new(Distribution::Constant(Duration::from_millis(millis)), 1)
+    }
+
+    #[test]
+    fn bursts_start_an_interval_apart_and_the_last_one_ends_the_stream() {
+        let mut on_off = OnOff::new(Sizes::Fixed(1_000), every(100), Some(3));
+        assert_eq!(on_off.poll_timeout(), None);
+        let mut socket = Room::new(10_000);
+        on_off.on_writable(ms(7), &mut socket);
+        assert_eq!((socket.written, on_off.poll_timeout()), (1_000, Some(ms(107))));
+        // Too early: nothing happens.
+        on_off.on_writable(ms(50), &mut socket);
+        assert_eq!(socket.written, 1_000);
+        on_off.on_writable(ms(107), &mut socket);
+        on_off.on_writable(ms(207), &mut socket);
+        assert_eq!(on_off.blocks_accepted(), [ms(7), ms(107), ms(207)]);
+        assert_eq!((socket.written, socket.finished, on_off.poll_timeout()), (3_000, true, None));
+    }
+
+    #[test]
+    fn a_burst_that_is_not_accepted_delays_the_next() {
+        let mut on_off = OnOff::new(Sizes::Fixed(1_000), every(100), None);
+        let mut socket = Room::new(600);
+        on_off.on_writable(ms(0), &mut socket);
+        // Nothing to wait for but room.
+        assert_eq!((on_off.poll_timeout(), socket.written), (None, 600));
+        socket.room = 1_000;
+        on_off.on_writable(ms(250), &mut socket);
+        // The first is accepted at 250 ms; the second, due at 100 ms, starts then and finds room
+        // for 600 of its octets; the third is due at 350 ms.
+        assert_eq!((on_off.blocks_accepted(), socket.written), (&[ms(250)][..], 1_600));
+        socket.room = 1_000;
+        on_off.on_writable(ms(300), &mut socket);
+        assert_eq!(on_off.blocks_accepted(), [ms(250), ms(300)]);
+        assert_eq!(on_off.poll_timeout(), Some(ms(350)));
+    }
+
+    #[test]
+    fn sizes_and_intervals_may_be_drawn() {
+        let sizes = Sampler::new(Distribution::Uniform { min: 100u64, max: 900 }, 3);
+        let seconds = |s| Duration::from_secs(s);
+        let intervals = Sampler::new(Distribution::Uniform { min: seconds(2), max: seconds(4) }, 4);
+        let mut on_off = OnOff::new(Sizes::Drawn(sizes), intervals, Some(50));
+        let mut socket = Room::new(usize::MAX);
+        on_off.on_writable(ms(0), &mut socket);
+        while let Some(at) = on_off.poll_timeout() {
+            on_off.on_writable(at, &mut socket);
+        }
+        assert_eq!(socket.written as u64, (0..50).map(|n| sizes.of(n)).sum::<u64>());
+        let starts = on_off.blocks_accepted();
+        let gaps = starts.windows(2).map(|pair| pair[1].saturating_since(pair[0]));
+        assert!(gaps.clone().all(|gap| (seconds(2)..=seconds(4)).contains(&gap)));
+        assert!(gaps.collect::<std::collections::BTreeSet<_>>().len() > 40);
+    }
+}

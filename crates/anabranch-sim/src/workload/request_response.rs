@@ -1,0 +1,233 @@
+//! Requests and what they bring: a closed loop between two applications.
+//!
+//! Sizes and numbers are draws by number, so the end that responds knows what to send for each
+//! request from the count of requests alone, and the end that asks knows when it has everything.
+
+use anabranch_wire::{Duration, Instant, Piece};
+
+use super::{LONGEST_WRITE, Sampler, Sender, Sizes, Socket};
+
+/// What the two ends have agreed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    /// Sizes of the requests.
+    pub requests: Sizes,
+    /// Sizes of all responses to each request together.
+    pub responses: Sizes,
+}
+
+/// The end that asks. The first request is due when the connection opens, each next one a think
+/// time after the last octet of the responses to the one before.
+#[derive(Clone, Debug)]
+pub struct Requester {
+    exchange: Exchange,
+    think_times: Sampler,
+    count: u64,
+    phase: Phase,
+    /// Octets that will have come with the responses to all requests so far.
+    expected: u64,
+    written: u64,
+    /// When the first octet of each request was written.
+    started: Vec<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before the first request.
+    Opening,
+    /// Until the next request.
+    Thinking(Instant),
+    /// Octets left to write.
+    Requesting(u64),
+    Waiting,
+    Finished,
+}
+
+impl Requester {
+    /// `count` rounds, with `think_times` nanoseconds between them; `None` for no end.
+    pub fn new(exchange: Exchange, think_times: Sampler, count: Option<u64>) -> Self {
+        Requester {
+            exchange,
+            think_times,
+            count: count.unwrap_or(u64::MAX),
+            phase: Phase::Opening,
+            expected: 0,
+            written: 0,
+            started: Vec::new(),
+        }
+    }
+
+    fn request(&mut self, now: Instant) {
+        let round = self.started.len() as u64;
+        self.phase = Phase::Requesting(self.exchange.requests.of(round));
+        self.expected = self.expected.saturating_add(self.exchange.responses.of(round));
+        self.started.push(now);
+    }
+
+    /// All responses of the present round have come.
+    fn complete(&mut self, now: Instant, socket: &mut dyn Socket) {
+        let rounds = self.started.len() as u64;
+        if rounds == self.count {
+            self.phase = Phase::Finished;
+            return socket.finish();
+        }
+        let think_time = self.think_times.of(rounds - 1);
+        self.phase = Phase::Thinking(now + Duration::from_nanos(think_time));
+        self.on_writable(now, socket);
+    }
+}
+
+impl Sender for Requester {
+    fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
+        match self.phase {
+            Phase::Opening => self.request(now),
+            Phase::Thinking(until) if until <= now => self.request(now),
+            _ => {}
+        }
+        if let Phase::Requesting(left) = self.phase {
+            let accepted = write(socket, self.written, left);
+            self.written += accepted;
+            let left = left - accepted;
+            self.phase = if left == 0 { Phase::Waiting } else { Phase::Requesting(left) };
+        }
+    }
+
+    fn on_received(&mut self, now: Instant, received: u64, socket: &mut dyn Socket) {
+        if self.phase == Phase::Waiting && received >= self.expected {
+            self.complete(now, socket);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Thinking(until) => Some(until),
+            _ => None,
+        }
+    }
+
+    /// The times at which requests began: a round is delivered with its last response.
+    fn blocks_accepted(&self) -> &[Instant] {
+        &self.started
+    }
+}
+
+/// The end that responds: to each request at once when its last octet has come.
+#[derive(Clone, Debug)]
+pub struct Responder {
+    exchange: Exchange,
+    rounds: u64,
+    /// Where the next request ends.
+    request_end: u64,
+    /// Octets of all responses that are due.
+    due: u64,
+    written: u64,
+}
+
+impl Responder {
+    /// The other end of a [`Requester`] with the same `exchange`.
+    pub fn new(exchange: Exchange) -> Self {
+        let request_end = exchange.requests.of(0);
+        Responder { exchange, rounds: 0, request_end, due: 0, written: 0 }
+    }
+}
+
+impl Sender for Responder {
+    fn on_writable(&mut self, _now: Instant, socket: &mut dyn Socket) {
+        self.written += write(socket, self.written, self.due - self.written);
+    }
+
+    fn on_received(&mut self, now: Instant, received: u64, socket: &mut dyn Socket) {
+        while received >= self.request_end {
+            self.due = self.due.saturating_add(self.exchange.responses.of(self.rounds));
+            self.rounds += 1;
+            self.request_end += self.exchange.requests.of(self.rounds);
+        }
+        self.on_writable(now, socket);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn blocks_accepted(&self) -> &[Instant] {
+        &[]
+    }
+}
+
+/// Write up to `len` octets of the pattern from `offset`; returns how many the stack accepted.
+fn write(socket: &mut dyn Socket, offset: u64, len: u64) -> u64 {
+    let mut written = 0;
+    while written < len {
+        let offered = (len - written).min(LONGEST_WRITE);
+        let accepted = socket.write(Piece::pattern(offset + written, offered as u32)) as u64;
+        written += accepted;
+        if accepted < offered {
+            break;
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Distribution;
+    use crate::workload::testing::{Room, ms};
+
+    fn fixed() -> Exchange {
+        let three = Sampler::new(Distribution::Constant(3u64), 1);
+        let size = Sampler::new(Distribution::Constant(500u64), 2);
+        Exchange { requests: Sizes::Fixed(100), responses: Sizes::Responses { count: three, size } }
+    }
+
+    fn think(millis: u64) -> Sampler {
+        Sampler::new(Distribution::Constant(Duration::from_millis(millis)), 3)
+    }
+
+    #[test]
+    fn a_request_follows_the_last_octet_of_the_responses_and_a_think_time() {
+        let mut requester = Requester::new(fixed(), think(50), Some(2));
+        let mut socket = Room::new(1_000);
+        requester.on_writable(ms(1), &mut socket);
+        assert_eq!((socket.written, requester.poll_timeout()), (100, None));
+        requester.on_received(ms(20), 1_499, &mut socket);
+        assert_eq!(requester.poll_timeout(), None);
+        requester.on_received(ms(21), 1_500, &mut socket);
+        assert_eq!(requester.poll_timeout(), Some(ms(71)));
+        requester.on_writable(ms(71), &mut socket);
+        assert_eq!((socket.written, requester.blocks_accepted()), (200, &[ms(1), ms(71)][..]));
+        assert!(!socket.finished);
+        requester.on_received(ms(90), 3_000, &mut socket);
+        assert_eq!((socket.finished, requester.poll_timeout()), (true, None));
+    }
+
+    #[test]
+    fn without_a_think_time_the_next_request_goes_out_at_once() {
+        let mut requester = Requester::new(fixed(), think(0), None);
+        let mut socket = Room::new(150);
+        requester.on_writable(ms(1), &mut socket);
+        requester.on_received(ms(5), 1_500, &mut socket);
+        // There was room for half of it; the rest follows, and counts from its first octet.
+        assert_eq!((socket.written, requester.poll_timeout()), (150, None));
+        socket.room = 1_000;
+        requester.on_writable(ms(6), &mut socket);
+        assert_eq!((socket.written, requester.blocks_accepted()), (200, &[ms(1), ms(5)][..]));
+    }
+
+    #[test]
+    fn responses_are_sent_when_a_request_is_whole_and_as_there_is_room() {
+        let mut responder = Responder::new(fixed());
+        let mut socket = Room::new(2_000);
+        responder.on_writable(ms(0), &mut socket);
+        responder.on_received(ms(1), 99, &mut socket);
+        assert_eq!(socket.written, 0);
+        responder.on_received(ms(2), 100, &mut socket);
+        assert_eq!(socket.written, 1_500);
+        responder.on_received(ms(3), 200, &mut socket);
+        assert_eq!(socket.written, 2_000);
+        socket.room = 5_000;
+        responder.on_writable(ms(4), &mut socket);
+        assert_eq!(socket.written, 3_000);
+        assert!(!socket.finished, "the requester ends the connection");
+    }
+}
