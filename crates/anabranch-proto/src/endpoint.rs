@@ -346,9 +346,12 @@ impl Endpoint {
     /// Open the subflows that the path manager wants; false if it wants none.
     fn open_subflows(&mut self, now: Instant, index: u32) -> bool {
         let Some(connection) = &mut self.slots[index as usize].connection else { return false };
-        let openings = connection.take_openings(now);
-        let any = !openings.is_empty();
-        for opening in openings {
+        connection.wake_path_manager(now);
+        let any = connection.has_openings();
+        if !any {
+            return false;
+        }
+        for opening in connection.take_openings() {
             let port = self.free_port(opening.local.address, opening.remote);
             let Some(connection) = &mut self.slots[index as usize].connection else { return any };
             match port.filter(|_| connection.may_open()) {

@@ -37,6 +37,8 @@ pub(crate) struct Host {
     pub(crate) apps: Vec<App>,
     /// When interfaces go down and come up, latest first.
     address_changes: Vec<(Instant, IpAddr, bool)>,
+    /// When an application or an interface is due.
+    apps_due: Option<Instant>,
 }
 
 /// The engine's socket, for a workload.
@@ -84,20 +86,35 @@ impl Host {
                 endpoint.listen(topology::port_of(index), app.config.clone());
             }
         }
-        Host { endpoint, apps, address_changes: address_changes(side, scenario) }
+        let address_changes = address_changes(side, scenario);
+        let mut host = Host { endpoint, apps, address_changes, apps_due: None };
+        host.plan_apps();
+        host
     }
 
     /// When the host wants to be woken.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.endpoint.poll_timeout().into_iter().chain(self.apps_due).min()
+    }
+
+    /// Applications have acted: when do they, or the interfaces, want to be woken next?
+    fn plan_apps(&mut self) {
         let apps = self.apps.iter().flat_map(|app| {
             [app.start, app.sender.as_ref().and_then(|sender| sender.poll_timeout())]
         });
         let noticed = self.address_changes.last().map(|(at, ..)| *at);
-        apps.chain([self.endpoint.poll_timeout(), noticed]).flatten().min()
+        self.apps_due = apps.chain([noticed]).flatten().min();
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
+        if self.apps_due.is_some_and(|at| at <= now) {
+            self.wake_apps(now);
+            self.plan_apps();
+        }
+    }
+
+    fn wake_apps(&mut self, now: Instant) {
         while let Some((_, address, usable)) = self.address_changes.pop_if(|(at, ..)| *at <= now) {
             self.endpoint.handle_address_change(now, address, usable);
         }
@@ -168,6 +185,7 @@ impl Host {
         let app = &mut self.apps[index];
         if let (Some(sender), Some(id)) = (&mut app.sender, app.id) {
             sender.on_writable(now, &mut EngineSocket { endpoint: &mut self.endpoint, id });
+            self.plan_apps();
         }
     }
 
@@ -179,6 +197,7 @@ impl Host {
         if let Some(sender) = &mut app.sender {
             let socket = &mut EngineSocket { endpoint: &mut self.endpoint, id };
             sender.on_received(now, app.sink.received(), socket);
+            self.plan_apps();
         }
         if self.endpoint.is_at_end(id) {
             self.endpoint.close(id);

@@ -107,7 +107,8 @@ pub(crate) struct Connection {
     remedies: Vec<Box<dyn Remedy>>,
     path_manager: Box<dyn PathManager>,
     path_manager_started: bool,
-    /// When the path manager may be woken again.
+    /// When the path manager wants to be woken, and when it may be again at the earliest.
+    path_manager_due: Instant,
     path_manager_rests_until: Instant,
     /// Subflows that the path manager wants opened.
     opens: VecDeque<Opening>,
@@ -191,6 +192,7 @@ impl Connection {
             remedies,
             path_manager: (config.path_manager)(),
             path_manager_started: false,
+            path_manager_due: Instant::FAR_FUTURE,
             path_manager_rests_until: Instant::ZERO,
             opens: VecDeque::new(),
             probes: Vec::new(),
@@ -330,13 +332,16 @@ impl Connection {
 
     /// Bring the view of the subflow in `slot` up to date.
     fn refresh(&mut self, slot: u8) {
-        let mut view = self.lanes[usize::from(slot)].subflow.view();
-        for remedy in &mut self.remedies {
-            if let Some(limit) = remedy.send_limit(&view) {
-                view.room = view.room.min(limit.saturating_sub(view.bytes_in_flight));
-            }
-        }
-        self.views[usize::from(slot)] = view;
+        let view = &mut self.views[usize::from(slot)];
+        *view = self.lanes[usize::from(slot)].subflow.view();
+        limit_room(&mut self.remedies, view);
+    }
+
+    /// The same after the subflow has sent data.
+    fn refresh_after_sending(&mut self, slot: u8) {
+        let view = &mut self.views[usize::from(slot)];
+        self.lanes[usize::from(slot)].subflow.update_after_sending(view);
+        limit_room(&mut self.remedies, view);
     }
 
     /// RFC 8382: the subflow in `slot` has measured a one-way delay, if it has.
@@ -422,6 +427,15 @@ impl Connection {
         let subflow = &self.lanes[usize::from(slot)].subflow;
         let (id, in_a_row) = (subflow.id, subflow.timeouts_in_a_row());
         self.tell_path_manager(now, &PathEvent::SubflowTimeout { id, in_a_row });
+    }
+}
+
+/// What the remedies let a subflow send.
+fn limit_room(remedies: &mut [Box<dyn Remedy>], view: &mut SubflowView) {
+    for remedy in remedies {
+        if let Some(limit) = remedy.send_limit(view) {
+            view.room = view.room.min(limit.saturating_sub(view.bytes_in_flight));
+        }
     }
 }
 

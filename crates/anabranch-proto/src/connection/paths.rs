@@ -67,8 +67,10 @@ impl Connection {
     }
 
     pub(super) fn path_manager_timeout(&self) -> Instant {
-        let timeout = self.path_manager.poll_timeout().filter(|_| self.manages_paths());
-        timeout.map_or(Instant::FAR_FUTURE, |at| at.max(self.path_manager_rests_until))
+        if self.path_manager_due == Instant::FAR_FUTURE || !self.manages_paths() {
+            return Instant::FAR_FUTURE;
+        }
+        self.path_manager_due
     }
 
     /// Is there anything in view that would bring a subflow?
@@ -77,13 +79,17 @@ impl Connection {
         planned || !self.addresses_down.is_empty()
     }
 
-    /// The subflows that the endpoint is to open.
-    pub(crate) fn take_openings(&mut self, now: Instant) -> VecDeque<Opening> {
+    /// Let the path manager act if its time has come.
+    pub(crate) fn wake_path_manager(&mut self, now: Instant) {
         if self.path_manager_timeout() <= now {
             self.path_manager_rests_until = now + SHORTEST_REST;
             self.path_manager.handle_timeout(now, &self.views);
             self.carry_out_path_actions();
         }
+    }
+
+    /// The subflows that the endpoint is to open.
+    pub(crate) fn take_openings(&mut self) -> VecDeque<Opening> {
         std::mem::take(&mut self.opens)
     }
 
@@ -136,6 +142,9 @@ impl Connection {
                 }
             }
         }
+        let due = self.path_manager.poll_timeout();
+        let due = due.unwrap_or(Instant::FAR_FUTURE);
+        self.path_manager_due = due.max(self.path_manager_rests_until);
     }
 
     fn close_subflow(&mut self, id: SubflowId, reset: bool) {

@@ -300,7 +300,7 @@ impl Connection {
         let segment = subflow.send_data(now, level, payload, cargo, last, &self.views);
         self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
-        self.refresh(slot);
+        self.refresh_after_sending(slot);
         if self.timers.retransmission == Instant::FAR_FUTURE {
             self.arm_retransmission(now);
         }

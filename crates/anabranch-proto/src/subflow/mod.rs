@@ -325,6 +325,14 @@ impl Subflow {
         }
     }
 
+    /// Bring `view` up to date after the subflow has sent: nothing else has changed.
+    pub(crate) fn update_after_sending(&self, view: &mut SubflowView) {
+        view.cwnd = self.congestion_control.cwnd();
+        view.ssthresh = self.congestion_control.ssthresh();
+        view.bytes_in_flight = self.board.bytes_in_flight();
+        view.room = self.room();
+    }
+
     fn usability(&self) -> Usability {
         match self.state {
             State::SynSent | State::SynReceived => Usability::Opening,
