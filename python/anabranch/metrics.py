@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from anabranch.run import Run
+from anabranch.run import Run, nanoseconds
 
 Numbers = npt.NDArray[np.float64]
 
@@ -106,6 +106,23 @@ def delay_summary(delays: Numbers) -> dict[str, float | int | None]:
     }
 
 
+def recovery_ms(run: Run, connection: int = 0) -> float | None:
+    """How long no block was completed when a path went down for the first time, in ms.
+
+    The longest time between two deliveries that includes that moment or begins within a second
+    of it; `None` if no path goes down, or for data without blocks.
+    """
+    changes = [change for path in run.settings["path"] for change in path["change"]]
+    down = [nanoseconds(each["at"]) for each in changes if each.get("state") == "down"]
+    delivered = run.blocks.filter(pl.col("connection") == connection)["delivered_ns"].sort()
+    if not down or delivered.is_empty():
+        return None
+    times = np.append(delivered.to_numpy(), run.virtual_ns)
+    begins, ends = times[:-1], times[1:]
+    concerned = (begins <= min(down) + 1_000_000_000) & (ends >= min(down))
+    return float((ends - begins)[concerned].max(initial=0)) / 1e6
+
+
 def mode_ms(delays: Numbers, bin_ms: float = MODE_BIN_MS) -> float:
     """Middle of the fullest bin of a histogram that starts at zero; of equals, the first."""
     counts = np.bincount((delays / bin_ms).astype(np.int64))
@@ -132,11 +149,15 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         "goodput_mbps": goodput_mbps(run.connections, connection),
         "duplicate_mbps": duplicate_mbps(run.connections, run.subflows, run.virtual_ns, connection),
         "window_limited_share": window_limited_share(run.connections, run.virtual_ns, connection),
-        **{key: row[key] for key in ("octets_written", "octets_delivered", "reinjections")},
+        **{
+            key: row[key]
+            for key in ("octets_written", "octets_delivered", "reinjections", "path_probes")
+        },
         **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},
         "corrupt_octets": row["corrupt_octets"],
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),
+        "recovery_ms": recovery_ms(run, connection),
     }
 
 

@@ -13,6 +13,8 @@ _MODULES = {
     "cs244-bandwidth-ratio": "cs244_bandwidth_ratio",
     "cs244-jitter": "cs244_jitter",
     "nsdi12-fig4": "nsdi12_fig4",
+    "conext13-design": "conext13_design",
+    "ferlin14-drepas": "ferlin14_drepas",
 }
 
 
