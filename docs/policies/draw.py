@@ -52,9 +52,9 @@ def draw(each: common.Picture, out: Path) -> None:
 
 
 def rounded(svg: str) -> str:
-    """The picture with coordinates of two decimal places."""
-    lines = (line.rstrip() for line in re.sub(r"(\.\d\d)\d+", r"\1", svg).splitlines())
-    return "\n".join(lines) + "\n"
+    """The picture with coordinates of two decimal places; its words stay as they are."""
+    svg = re.sub(r"<[a-z][^<>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 
 if __name__ == "__main__":
