@@ -46,9 +46,14 @@ def draw(each: common.Picture, out: Path) -> None:
     file = out / f"{each.name}.svg"
     file.write_text(rounded(svg.getvalue()), encoding="utf-8")
     print(f"{each.name} ({time.perf_counter() - started:.1f} s): {caption.title}")
-    print(f"  {caption.runs}")
+    print(f"  {one_line(caption.runs)}")
     for name, value in caption.numbers.items():
-        print(f"  {name}: {value:.4g}")
+        print(f"  {one_line(name)}: {value:.4g}")
+
+
+def one_line(text: str) -> str:
+    """The text without its line breaks."""
+    return " ".join(text.split())
 
 
 def rounded(svg: str) -> str:

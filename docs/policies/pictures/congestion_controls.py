@@ -104,6 +104,9 @@ def cubic(axes: Sequence[Axes]) -> Caption:
         panel.set(xlabel="time (s)", xlim=(0, 100), ylim=(0, 650))
         panel.legend(loc="upper right")
     axes[0].set_ylabel("congestion window (segments)")
+    for place, core in QUEUES.items():
+        share = _shares(tuple(core.items()), "cubic").mean()
+        numbers[f"share of two subflows against NewReno, {place}, %"] = 100 * float(share)
     return Caption(
         "On long paths CUBIC recovers faster than NewReno from the same losses",
         "2 × 100 Mbit/s, 100 ms RTT, 0.02 % loss; one connection with a different control on each "
@@ -333,7 +336,10 @@ def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
             numbers[f"share, {name}, {where}, %"] = float(shares.mean())
             if at == 1:
                 same = [_found_shared(run) for run in runs]
-                numbers[f"'same bottleneck', {where}, % of intervals"] = 100 * float(np.mean(same))
+                words = f"'same bottleneck', {where}, % of intervals"
+                numbers[words] = 100 * float(np.mean(same))
+                numbers[f"{words}, least"] = 100 * min(same)
+                numbers[f"{words}, most"] = 100 * max(same)
         names_below(axes[place], list(DETECTION))
         axes[place].set(ylim=(20, 80), title=where)
     axes[0].set_ylabel("share of all goodput (%)")

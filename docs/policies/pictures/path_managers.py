@@ -31,6 +31,7 @@ from pictures.common import (
     throughput,
 )
 
+TCP = {"protocol": "tcp"}
 WLAN = dataclasses.replace(WIFI, name="wlan")
 LINKS = "WLAN 8 Mbit/s, 20 ms RTT; LTE 8 Mbit/s, 60 ms RTT; buffers of 512 KiB"
 
@@ -98,6 +99,9 @@ def initial_only(axes: Sequence[Axes]) -> Caption:
         curve(axes[0], delivered(run), colour, name)
         numbers[f"goodput, {name}"] = goodput(run)
         numbers[f"gap, {name}, s"] = _gap_s(run, 20)
+    for name, keys in (("Multipath TCP", {"path_manager": "initial_only"}), ("TCP", TCP)):
+        one = bulk(congestion_control="new_reno", **keys)
+        numbers[f"WLAN alone, {name}, Mbit/s"] = goodput(run_one(scenario([WLAN], [one], 60, 5)))
     axes[0].set(xlabel="time (s)", ylabel="goodput (Mbit/s)", xlim=(0, 60), ylim=(0, 20))
     axes[0].axvspan(20, 40, color=GREY, alpha=0.12, linewidth=0)
     label(axes[0], 30, 18.5, "WLAN is down", GREY, ha="center")
@@ -205,6 +209,8 @@ def drepas(axes: Sequence[Axes]) -> Caption:
     axes[0].set(xlabel="send and receive buffer", ylabel="goodput (Mbit/s)", ylim=(0, 10))
     axes[0].set_title("with 2G: 0.2 Mbit/s, 400 ms RTT")
     axes[0].legend(loc="center right")
+    probed = _run("drepas", (), GPRS).subflows["octets_received"][1]
+    numbers["2G, drepas, 512KiB, Mbit/s on 2G"] = probed * 8e-6 / 60
     _others(axes[1], numbers)
     return Caption(
         "DRePaS makes a hopeless path harmless, but not one that stalls the window",

@@ -245,5 +245,12 @@ def ecf(axes: Sequence[Axes]) -> Caption:
     return Caption(
         f"ECF delivers 4 MiB in {ends['ecf'][-1]:.1f} s, min_rtt in {ends['min_rtt'][-1]:.1f} s",
         "10 Mbit/s, 40 ms RTT and 1 Mbit/s, 100 ms RTT with an endless queue; LIA",
-        {f"s, 4 MiB, {name}": float(values[-1]) for name, values in ends.items()},
+        {f"s, 4 MiB, {name}": float(values[-1]) for name, values in ends.items()}
+        | {f"s, 1 MiB, {name}": float(values[sizes == 1024][0]) for name, values in ends.items()}
+        | {
+            f"bulk, 300 s, Mbit/s, {name}": goodput(
+                run_one(scenario(paths, [bulk(scheduler=name)], 300))
+            )
+            for name in ("min_rtt", "ecf")
+        },
     )
