@@ -38,7 +38,7 @@ $(VENV)/.installed-dev: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
 
 .PHONY: help install dev
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 install: $(VENV)/.installed ## build and install the command at .venv/bin/anabranch
 dev: $(VENV)/.installed-dev
@@ -58,6 +58,10 @@ gallery-full: $(VENV)/.installed ## reproduce every entry with 20 seeds and 100 
 	for entry in $(ENTRIES); do \
 		$(BIN)/anabranch reproduce $$entry --full --out results/$$entry-full || exit; \
 	done
+
+.PHONY: policy-pictures
+policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, from runs
+	$(BIN)/python docs/policies/draw.py
 
 # ---- checks ---------------------------------------------------------------------------------
 

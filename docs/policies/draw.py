@@ -1,0 +1,66 @@
+"""Draws the pictures of the pages about policies, from runs.
+
+python docs/policies/draw.py                  all pictures, into docs/policies/img
+python docs/policies/draw.py blest            one, and the numbers behind it
+python docs/policies/draw.py blest --out DIR  the same elsewhere
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import time
+from pathlib import Path
+
+import matplotlib
+
+from pictures import common, congestion_controls, path_managers, remedies, schedulers
+
+MODULES = (schedulers, remedies, congestion_controls, path_managers)
+"""Importing them registers their pictures."""
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Draw the pictures that the command line names, or all."""
+    parser = argparse.ArgumentParser(description="Draw the pictures of the policy pages.")
+    names = [each.name for each in common.ALL]
+    parser.add_argument("names", nargs="*", choices=[[], *names], metavar="NAME")
+    parser.add_argument("--out", type=Path, default=HERE / "img", help="folder for the pictures")
+    chosen = parser.parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    for each in common.ALL:
+        if not chosen.names or each.name in chosen.names:
+            draw(each, chosen.out)
+
+
+def draw(each: common.Picture, out: Path) -> None:
+    """Draw one picture, and print the numbers behind it."""
+    started = time.perf_counter()
+    with matplotlib.rc_context(common.style()):
+        figure, caption = common.compose(each)
+        svg = io.StringIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    file = out / f"{each.name}.svg"
+    file.write_text(rounded(svg.getvalue()), encoding="utf-8")
+    print(f"{each.name} ({time.perf_counter() - started:.1f} s): {caption.title}")
+    print(f"  {one_line(caption.runs)}")
+    for name, value in caption.numbers.items():
+        print(f"  {one_line(name)}: {value:.4g}")
+
+
+def one_line(text: str) -> str:
+    """The text without its line breaks."""
+    return " ".join(text.split())
+
+
+def rounded(svg: str) -> str:
+    """The picture with coordinates of two decimal places; its words stay as they are."""
+    svg = re.sub(r"<[a-z][^<>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+if __name__ == "__main__":
+    main()

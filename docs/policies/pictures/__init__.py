@@ -1,0 +1,1 @@
+"""The pictures of the pages about policies, drawn from runs."""

@@ -1,0 +1,200 @@
+"""What the pictures share: links, runs, series, and how they look."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from anabranch import Bulk, Connection, Path, Run, Scenario, figures, metrics
+from anabranch.figures import GREY
+from anabranch.run import Job, run_many
+
+Numbers = npt.NDArray[np.float64]
+
+# ---- links of papers and tests --------------------------------------------------------------
+
+WIFI = Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+"""NSDI 2012: 20 ms round trip, 80 ms of queue."""
+THREE_G = Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
+"""NSDI 2012: 150 ms round trip, 2 s of queue."""
+LTE = Path(name="lte", rate="8Mbit/s", delay="30ms", limit="100packets")
+"""The second path of `crates/anabranch-sim/tests/path_managers.rs`."""
+GPRS = Path(name="2g", rate="0.2Mbit/s", delay="200ms", limit="6s")
+"""The same; within DRePaS's profile of 2G."""
+
+# ---- runs -----------------------------------------------------------------------------------
+
+
+def scenario(
+    paths: Sequence[Path],
+    connections: Sequence[Connection],
+    duration_s: float,
+    warm_up_s: float = 0,
+    sample: str = "100ms",
+) -> Scenario:
+    """A scenario whose name does not matter."""
+    return Scenario(
+        name="picture",
+        duration=f"{duration_s:g}s",
+        warm_up=f"{warm_up_s:g}s",
+        sample_interval=sample,
+        paths=tuple(paths),
+        connections=tuple(connections),
+    )
+
+
+def bulk(**keys: Any) -> Connection:
+    """A connection that sends as fast as it may."""
+    return Connection(workload=Bulk(), **keys)
+
+
+def run_each(scenarios: Iterable[Scenario], seeds: Sequence[int] = (1,)) -> list[list[Run]]:
+    """For each scenario the runs of all seeds, made on all cores."""
+    jobs = [Job(each, seed) for each in scenarios for seed in seeds]
+    runs = run_many(jobs, lambda _, run: run)
+    return [runs[start : start + len(seeds)] for start in range(0, len(runs), len(seeds))]
+
+
+def run_one(each: Scenario, seed: int = 1) -> Run:
+    """One run of a scenario."""
+    return run_each([each], [seed])[0][0]
+
+
+# ---- what is measured -----------------------------------------------------------------------
+
+
+def goodput(run: Run, connection: int = 0) -> float:
+    """Mbit/s that the application received after the warm-up."""
+    return metrics.goodput_mbps(run.connections, connection)
+
+
+def series(run: Run, column: str, path: int = 0, connection: int = 0) -> tuple[Numbers, Numbers]:
+    """Times in s, and a column of the samples of the subflow on a path."""
+    rows = run.subflow_samples.filter(
+        (pl.col("path") == path) & (pl.col("connection") == connection)
+    )
+    return _floats(rows["time_ns"]) / 1e9, _floats(rows[column])
+
+
+def throughput(run: Run, path: int, connection: int = 0) -> tuple[Numbers, Numbers]:
+    """Times in s, and Mbit/s of payload that arrived on a path, of all its subflows."""
+    rows = run.subflow_samples.filter(
+        (pl.col("path") == path) & (pl.col("connection") == connection)
+    )
+    grown = rows.with_columns(
+        pl.col("octets_received").cast(pl.Int64).diff().over("subflow").fill_null(0)
+    )
+    times = run.subflow_samples["time_ns"].unique().sort()
+    sums = grown.group_by("time_ns").agg(pl.col("octets_received").sum())
+    all_times = pl.DataFrame({"time_ns": times}).join(sums, on="time_ns", how="left")
+    octets = _floats(all_times.sort("time_ns")["octets_received"].fill_null(0))
+    return _rates(_floats(times) / 1e9, octets)
+
+
+def delivered(run: Run, connection: int = 0) -> tuple[Numbers, Numbers]:
+    """Times in s, and Mbit/s that the application received."""
+    rows = run.connection_samples.filter(pl.col("connection") == connection)
+    octets = np.diff(_floats(rows["octets_delivered"]), prepend=0)
+    return _rates(_floats(rows["time_ns"]) / 1e9, octets)
+
+
+def _rates(seconds: Numbers, octets: Numbers) -> tuple[Numbers, Numbers]:
+    """Mbit/s in whole seconds, at their middles, of octets that arrived until sample times."""
+    edges = np.arange(0, np.ceil(seconds[-1] - 1e-6) + 1)
+    sums, _ = np.histogram(seconds - 1e-6, edges, weights=octets)
+    return edges[:-1] + 0.5, sums * 8e-6
+
+
+def _floats(column: pl.Series) -> Numbers:
+    return column.to_numpy().astype(np.float64)
+
+
+# ---- how it looks ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What a picture says, what was run, and the numbers behind it."""
+
+    title: str
+    runs: str
+    numbers: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+Draw = Callable[[Sequence[Axes]], Caption]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture by the name of its page."""
+
+    name: str
+    columns: int
+    draw: Draw
+
+
+ALL: list[Picture] = []
+"""Every picture, in the order of the modules that define them."""
+
+
+def picture(columns: int = 2) -> Callable[[Draw], Draw]:
+    """Register a function as the picture of the page with its name."""
+
+    def register(draw: Draw) -> Draw:
+        ALL.append(Picture(getattr(draw, "__name__", ""), columns, draw))
+        return draw
+
+    return register
+
+
+def label(axes: Axes, x: float, y: float, text: str, colour: str, **keys: Any) -> None:
+    """A word beside a curve or above a bar, in its colour."""
+    axes.annotate(text, (x, y), color=colour, fontsize=8, annotation_clip=False, **keys)
+
+
+def curve(
+    axes: Axes, xy: tuple[Numbers, Numbers], colour: str, text: str = "", line: Any = "-"
+) -> None:
+    """A curve of at most some hundred points, with its label in the legend."""
+    x, y = xy
+    step = max(1, x.size // 600)
+    axes.plot(x[::step], y[::step], color=colour, linestyle=line, linewidth=1.3, label=text)
+
+
+def names_below(axes: Axes, names: Sequence[str]) -> None:
+    """Names of bars, upright and without a grid of their own."""
+    axes.set_xticks(range(len(names)), names)
+    axes.grid(visible=False, axis="x")
+
+
+def values_above(axes: Axes, values: Sequence[float], form: str = "{:.1f}") -> None:
+    """The value of each bar above it."""
+    for at, value in enumerate(values):
+        label(axes, at, value, form.format(value), "black", ha="center", va="bottom",
+              xytext=(0, 2), textcoords="offset points")  # fmt: skip
+
+
+def compose(each: Picture) -> tuple[Figure, Caption]:
+    """Draw a picture: its panels, the finding above, the runs below."""
+    width = 3.9 * each.columns if each.columns > 1 else 5.6
+    figure = Figure(figsize=(width, 3.3), layout="constrained")
+    panels = list(figure.subplots(1, each.columns, squeeze=False).flat)
+    caption = each.draw(panels)
+    figure.suptitle(caption.title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    figure.supxlabel(caption.runs, x=0.01, ha="left", fontsize=7, color=GREY)
+    return figure, caption
+
+
+@functools.cache
+def style() -> Any:
+    """The style of the reports; text stays text, which keeps the files small."""
+    return figures.RC | {"svg.fonttype": "none", "axes.titlesize": 9, "axes.titleweight": "normal"}

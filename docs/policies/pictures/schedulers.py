@@ -1,0 +1,256 @@
+"""Schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch import Blocks, Bulk, Cbr, Connection, Path, Run, metrics
+from anabranch.figures import BLUE, GREEN, GREY, ORANGE, RED
+from anabranch.scenario import Change
+from pictures.common import (
+    THREE_G,
+    WIFI,
+    Caption,
+    Numbers,
+    bulk,
+    curve,
+    goodput,
+    label,
+    names_below,
+    picture,
+    run_each,
+    run_one,
+    scenario,
+    values_above,
+)
+
+
+@picture()
+def min_rtt(axes: Sequence[Axes]) -> Caption:
+    """How much the slow path carries, and what that costs, as the load grows."""
+    loads = np.arange(0.5, 10, 0.5)
+    shares, delays = {}, {}
+    for name in ("min_rtt", "round_robin"):
+        offered = [
+            Connection(workload=Cbr(rate=f"{load:g}Mbit/s"), scheduler=name) for load in loads
+        ]
+        runs = [run for (run,) in run_each(scenario([WIFI, THREE_G], [c], 60, 5) for c in offered)]
+        shares[name] = np.array([100 * metrics.path_shares(run.subflows).get(1, 0) for run in runs])
+        delays[name] = np.array(
+            [metrics.delays_ms(run.blocks, run.warm_up_ns).mean() for run in runs]
+        )
+    for panel, values in zip(axes, (shares, delays), strict=True):
+        for (name, y), colour in zip(values.items(), (BLUE, ORANGE), strict=True):
+            curve(panel, (loads, y), colour, name)
+        panel.set_xlabel("offered load (Mbit/s)")
+        panel.set_xlim(0)
+    axes[0].set(ylabel="carried by 3G (% of payload)", ylim=(0, 60))
+    axes[1].set(ylabel="mean delay of a block (ms)", yscale="log", ylim=(8, 3000))
+    axes[0].legend(loc="upper right")
+    low = loads == 4
+    return Caption(
+        "min_rtt leaves the slow path empty until the fast one is full",
+        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; blocks of 8 KiB at a constant rate; "
+        "60 s each",
+        {f"{name} at 4 Mbit/s, ms": float(delays[name][low][0]) for name in delays}
+        | {f"{name} at 4 Mbit/s, % on 3G": float(shares[name][low][0]) for name in shares},
+    )
+
+
+NEAR = Path(name="near", rate="50Mbit/s", delay="5ms", limit="200packets")
+FAR = Path(name="far", rate="50Mbit/s", delay="50ms", limit="200packets")
+FAST = Path(name="fast", rate="8Mbit/s", delay="5ms", limit="200packets")
+SLOW = Path(name="slow", rate="2Mbit/s", delay="50ms", limit="200packets")
+STRICT = {"kind": "round_robin", "cwnd_limited": False}
+
+
+@picture()
+def round_robin(axes: Sequence[Axes]) -> Caption:
+    """Shares where windows do not decide, and throughput where they do."""
+    few = [bulk(scheduler=name, send_buffer="15kB") for name in ("min_rtt", "round_robin")]
+    left = [run for (run,) in run_each(scenario([NEAR, FAR], [each], 30) for each in few)]
+    _stacked(axes[0], left, ("near, 10 ms RTT", "far, 100 ms RTT"))
+    names_below(axes[0], ("min_rtt", "round_robin"))
+    axes[0].set_title("send buffer of 15 kB: turns decide")
+    much = [bulk(scheduler=name) for name in ("min_rtt", "round_robin", STRICT)]
+    right = [run for (run,) in run_each(scenario([FAST, SLOW], [each], 30) for each in much)]
+    _stacked(axes[1], right, ("8 Mbit/s", "2 Mbit/s"))
+    names_below(axes[1], ("min_rtt", "round_robin", "round_robin,\ncwnd_limited = false"))
+    axes[1].set_title("bulk: congestion windows decide")
+    shares = [metrics.path_shares(run.subflows).get(1, 0) for run in left]
+    return Caption(
+        "Turns share equally only while windows have room; strict turns go at the slow path's pace",
+        "left: 2 × 50 Mbit/s; right: 8 Mbit/s, 10 ms RTT and 2 Mbit/s, 100 ms RTT; 30 s each",
+        {
+            "far's share, min_rtt": shares[0],
+            "far's share, round_robin": shares[1],
+            "goodput, round_robin": goodput(right[1]),
+            "goodput, strict": goodput(right[2]),
+        },
+    )
+
+
+def _stacked(axes: Axes, runs: Sequence[Run], paths: Sequence[str]) -> None:
+    """Payload throughput of two paths, one on the other, for each run."""
+    for at, run in enumerate(runs):
+        octets = run.subflows.group_by("path").agg(pl.col("octets_received").sum())
+        by_path = dict(octets.iter_rows())
+        below = 0.0
+        for path, (name, colour) in enumerate(zip(paths, (BLUE, RED), strict=True)):
+            rate = by_path.get(path, 0) * 8e3 / run.virtual_ns
+            axes.bar(at, rate, 0.6, bottom=below, color=colour, label=None if at else name)
+            below += rate
+        label(
+            axes, at, below, f"{below:.1f}", "black",
+            ha="center", va="bottom", xytext=(0, 2), textcoords="offset points",
+        )  # fmt: skip
+    axes.set_ylabel("throughput (Mbit/s)")
+    axes.set_ylim(0, 14)
+    axes.legend(loc="upper right")
+
+
+def _two_paths(dead: bool) -> list[Path]:
+    down = (Change(at="5s", state="down"),) if dead else ()
+    return [
+        Path(name="fast", rate="8Mbit/s", delay="10ms", limit="54packets", changes=down),
+        Path(name="slow", rate="8Mbit/s", delay="20ms", limit="54packets"),
+    ]
+
+
+def _blackout(name: str) -> Run:
+    connection = Connection(
+        workload=Blocks(), scheduler=name, send_buffer="40kB", congestion_control="new_reno"
+    )
+    return run_one(scenario(_two_paths(dead=True), [connection], 20))
+
+
+@picture()
+def redundant(axes: Sequence[Axes]) -> Caption:
+    """Delay of blocks around a black hole, and the price."""
+    worst, prices = {}, {}
+    for name, colour in (("min_rtt", GREY), ("redundant", BLUE)):
+        blocks = _blackout(name).blocks
+        at, delay = _delays(blocks)
+        near = (at > 4) & (at < 6.5)
+        axes[0].plot(at[near], delay[near], ".", markersize=4, color=colour, label=name)
+        worst[name] = float(delay[at > 4].max())
+        steady = bulk(scheduler=name, congestion_control="new_reno")
+        prices[name] = goodput(run_one(scenario(_two_paths(dead=False), [steady], 60, 5)))
+    axes[0].set(xlabel="accepted at (s)", ylabel="delay of a block (ms)", ylim=(0, None))
+    axes[0].axvline(5, color=GREY, linewidth=0.8, linestyle=":")
+    label(axes[0], 5.03, worst["min_rtt"] * 0.5, "fast path\nswallows all", GREY)
+    axes[0].legend(loc="upper left")
+    axes[1].bar(range(2), list(prices.values()), 0.6, color=(GREY, BLUE))
+    names_below(axes[1], list(prices))
+    values_above(axes[1], list(prices.values()))
+    axes[1].set(ylabel="goodput, both paths up (Mbit/s)")
+    axes[1].margins(y=0.15)
+    return Caption(
+        f"A black hole delays a block by {worst['redundant']:.0f} ms instead of "
+        f"{worst['min_rtt']:.0f} ms; the price is half the capacity",
+        "2 × 8 Mbit/s, 20 and 40 ms RTT, the first swallows everything from 5 s on; 8 KiB blocks, "
+        "send buffer 40 kB; right: bulk, 4 MiB",
+        {f"worst delay, {name}, ms": value for name, value in worst.items()}
+        | {f"goodput, {name}": value for name, value in prices.items()},
+    )
+
+
+def _delays(blocks: pl.DataFrame) -> tuple[Numbers, Numbers]:
+    accepted = blocks["accepted_ns"].to_numpy().astype(np.float64)
+    delivered = blocks["delivered_ns"].to_numpy().astype(np.float64)
+    return accepted / 1e9, (delivered - accepted) / 1e6
+
+
+WLAN = Path(name="wlan", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%")
+BLOATED = Path(name="3g", rate="5Mbit/s", delay="65ms", limit="3750packets")
+
+
+@picture()
+def blest(axes: Sequence[Axes]) -> Caption:
+    """Reinjections and duration of a bulk transfer, for each seed."""
+    remedies = {"opportunistic_retransmission": True, "penalisation": True}
+    chosen: dict[str, Any] = {
+        "min_rtt": "min_rtt",
+        "blest\nlinux": "blest",
+        "blest paper\nstep 0.01": {"kind": "blest", "rule": "paper"},
+        "blest paper\nstep 0.001": {"kind": "blest", "rule": "paper", "step": 0.001},
+    }
+    transfers = [
+        Connection(
+            workload=Bulk(size="64MiB"), send_buffer="1024KiB", receive_buffer="2048KiB",
+            congestion_control="olia", remedies=remedies, scheduler=each,
+        )
+        for each in chosen.values()
+    ]  # fmt: skip
+    runs = run_each((scenario([WLAN, BLOATED], [c], 150) for c in transfers), range(1, 11))
+    again = [np.array([run.connections["reinjections"][0] for run in each]) for each in runs]
+    took = [np.array([_duration_s(run) for run in each]) for each in runs]
+    for panel, values in zip(axes, (again, took), strict=True):
+        for at, each in enumerate(values):
+            colour = (GREY, BLUE, ORANGE, RED)[at]
+            panel.plot(np.linspace(-0.2, 0.2, each.size) + at, each, ".", color=colour)
+            panel.plot((at - 0.3, at + 0.3), [np.median(each)] * 2, color=colour)
+        names_below(panel, list(chosen))
+        panel.tick_params(axis="x", labelsize=7)
+        panel.set_ylim(0, 1.12 * max(float(each.max()) for each in values))
+    axes[0].set_ylabel("reinjected segments")
+    axes[1].set_ylabel("duration of the transfer (s)")
+    words = [name.replace("\n", ", ") for name in chosen]
+    medians = [float(np.median(each)) for each in again]
+    return Caption(
+        f"BLEST sends {medians[1]:.0f} segments again instead of {medians[0]:.0f}; "
+        "by the paper's own rule hardly fewer",
+        "64 MiB over WLAN 25 Mbit/s, 1 % loss and 3G 5 Mbit/s (Ferlin et al. 2016); OLIA; 10 seeds"
+        " (dots) and median",
+        {f"reinjections, {name}": value for name, value in zip(words, medians, strict=True)}
+        | {f"s, {n}": float(np.median(each)) for n, each in zip(words, took, strict=True)},
+    )
+
+
+def _duration_s(run: Run) -> float:
+    done = run.connection_samples.filter(pl.col("octets_delivered") >= 64 << 20)["time_ns"]
+    return float(done.to_numpy().min()) / 1e9
+
+
+@picture(columns=1)
+def ecf(axes: Sequence[Axes]) -> Caption:
+    """How long transfers take, by their size."""
+    paths = [
+        Path(name="fast", rate="10Mbit/s", delay="20ms", limit="100packets"),
+        Path(name="slow", rate="1Mbit/s", delay="50ms", limit="infinite"),
+    ]
+    sizes = np.arange(256, 4097, 128)
+    kinds: dict[str, tuple[dict[str, Any], str]] = {
+        "min_rtt": ({"scheduler": "min_rtt"}, GREY),
+        "ecf": ({"scheduler": "ecf"}, BLUE),
+        "TCP, fast path": ({"protocol": "tcp", "congestion_control": "new_reno"}, GREEN),
+    }
+    ends = {}
+    for name, (keys, colour) in kinds.items():
+        transfers = [Connection(workload=Blocks(count=int(n) // 8), **keys) for n in sizes]
+        runs = run_each(scenario(paths, [each], 30) for each in transfers)
+        ends[name] = np.array(
+            [float(run.blocks["delivered_ns"].to_numpy().max()) for (run,) in runs]
+        )
+        ends[name] /= 1e9
+        curve(axes[0], (sizes / 1024, ends[name]), colour, name)
+        label(axes[0], 4.03, ends[name][-1], name, colour, va="center")
+    axes[0].set(xlabel="size of the transfer (MiB)", ylabel="time until all is delivered (s)")
+    axes[0].set(xlim=(0, 4), ylim=(0, None))
+    return Caption(
+        f"ECF delivers 4 MiB in {ends['ecf'][-1]:.1f} s, min_rtt in {ends['min_rtt'][-1]:.1f} s",
+        "10 Mbit/s, 40 ms RTT and 1 Mbit/s, 100 ms RTT with an endless queue; LIA",
+        {f"s, 4 MiB, {name}": float(values[-1]) for name, values in ends.items()}
+        | {f"s, 1 MiB, {name}": float(values[sizes == 1024][0]) for name, values in ends.items()}
+        | {
+            f"bulk, 300 s, Mbit/s, {name}": goodput(
+                run_one(scenario(paths, [bulk(scheduler=name)], 300))
+            )
+            for name in ("min_rtt", "ecf")
+        },
+    )

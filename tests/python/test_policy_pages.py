@@ -1,0 +1,46 @@
+"""The pages about policies: what they tell readers to write is right, and nothing is missing."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from anabranch import _core
+
+PAGES = Path(__file__).parents[2] / "docs" / "policies"
+NAMES = sorted(page.stem for page in PAGES.glob("*.md") if page.stem != "your-own")
+PATHS = """
+name = "page"
+duration = "1s"
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+[[path]]
+name = "3g"
+rate = "2Mbit/s"
+delay = "75ms"
+limit = "334packets"
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_page_switches_on_is_a_valid_connection(name: str) -> None:
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len(snippets) == 1
+    _core.validate(PATHS + snippets[0], f"{name}.md")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_and_pictures_of_a_page_exist(name: str) -> None:
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", page)]
+    assert all((PAGES / target).exists() for target in targets if "://" not in target), targets
+    assert name == "README" or f"img/{name}.svg" in targets
+
+
+def test_the_index_names_every_policy() -> None:
+    index = (PAGES / "README.md").read_text(encoding="utf-8")
+    assert all(f"({policy['name']}.md)" in index for policy in _core.policies())
