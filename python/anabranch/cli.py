@@ -119,7 +119,7 @@ def policies() -> None:
 def reproduce(
     entry: Annotated[str, typer.Argument(metavar="ID", help="See: anabranch list")],
     full: Annotated[
-        bool, typer.Option("--full", help="At least 20 seeds and 100 simulated seconds each.")
+        bool, typer.Option("--full", help="At the size of the paper; takes minutes to an hour.")
     ] = False,
     seeds: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Number of seeds, from 1 on.")

@@ -24,6 +24,7 @@ from anabranch.results import Results
 from anabranch.single_run import panels as single_run_panels
 
 FIGURE_COLUMNS = 3
+_MOST_ROWS = 120
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Table:
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    left_out: int = 0
+    """Rows at the end that are only in the data files."""
 
 
 @dataclass(frozen=True)
@@ -86,19 +89,16 @@ class Report:
 
 
 def overview_table(results: Results, overview: Overview) -> Table:
-    """All cells of a sweep with their metrics: medians over seeds and intervals."""
+    """All combinations of factors with their metrics: medians over runs, and intervals."""
     model = overview.coarse_model
     headings = [*overview.factors.values(), *overview.metrics.values(), f"{overview.path} carried"]
     headings += ["coarse model"] if model else []
     rows = []
-    for cell in results.runs["cell"].unique(maintain_order=True):
-        runs = results.runs.filter(pl.col("cell") == cell)
+    for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):
         first = runs.row(0, named=True)
         row = [_text(first[factor]) for factor in overview.factors]
         row += [_estimate(runs, metric) for metric in overview.metrics]
-        row.append(
-            _percent(float(median(results.values(f"share_{overview.path}", cell=cell)).value))
-        )
+        row.append(_percent(float(median(runs[f"share_{overview.path}"].to_numpy()).value)))
         rows.append(tuple(row + ([model(first)] if model else [])))
     return Table(tuple(headings), tuple(rows))
 
@@ -128,7 +128,7 @@ def octets_per_subflow(results: Results) -> Table:
         for row in medians.iter_rows(named=True)
     )
     headings = ("cell", "connection", "path", "share", *columns.values(), *counts.values())
-    return Table(headings, rows)
+    return _shortened(headings, rows)
 
 
 def queues(results: Results) -> Table:
@@ -149,7 +149,11 @@ def queues(results: Results) -> Table:
         (*(str(row[key]) for key in keys), *(f"{row[name]:.0f}" for name in counts))
         for row in medians.iter_rows(named=True)
     )
-    return Table(("cell", "path", "direction", *counts.values()), rows)
+    return _shortened(("cell", "path", "direction", *counts.values()), rows)
+
+
+def _shortened(headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Table:
+    return Table(headings, rows[:_MOST_ROWS], max(0, len(rows) - _MOST_ROWS))
 
 
 def _template() -> jinja2.Template:

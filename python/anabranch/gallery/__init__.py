@@ -14,6 +14,7 @@ _MODULES = {
     "cs244-jitter": "cs244_jitter",
     "nsdi12-fig4": "nsdi12_fig4",
     "conext13-design": "conext13_design",
+    "csws14-schedulers-bulk": "csws14_schedulers_bulk",
     "ferlin14-drepas": "ferlin14_drepas",
 }
 

@@ -214,7 +214,11 @@ ENTRY = Entry(
             "As before.",
             partial(draw_benefits, environment=LOW, styles=STYLES),
         ),
-        Panel("Both environments", "Medians over seeds.", partial(draw_boxes, styles=STYLES)),
+        Panel(
+            "Both environments",
+            "Settings: boxes are quartiles, whiskers 5 and 95 %.",
+            partial(draw_boxes, styles=STYLES),
+        ),
     ),
     overview=Overview(
         factors={"environment": "environment", "curve": "curve"},

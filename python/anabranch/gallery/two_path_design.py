@@ -171,8 +171,8 @@ def draw_benefits(
     axes.set(xlabel="aggregation benefit", ylabel="share of settings, cumulative")
     axes.set_xlim(-1, 1.5)
     axes.set_ylim(0, 1)
-    axes.text(0.02, 0.02, "best path", fontsize=7, color=figures.GREY)
-    axes.text(1.02, 0.02, "sum", fontsize=7, color=figures.GREY)
+    for place, words in ((0, "best path"), (1, "sum")):
+        axes.text(place + 0.02, 0.3, words, fontsize=7, color=figures.GREY, rotation=90)
 
 
 def draw_boxes(results: Results, axes: Axes, styles: Mapping[str, Style]) -> None:
@@ -193,4 +193,4 @@ def draw_boxes(results: Results, axes: Axes, styles: Mapping[str, Style]) -> Non
     axes.set_xlim(-0.5, 1.5)
     axes.axhline(0, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.axhline(1, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_ylabel("aggregation benefit (boxes: quartiles; whiskers: 5–95 %)")
+    axes.set_ylabel("aggregation benefit")
