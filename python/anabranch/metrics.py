@@ -9,7 +9,7 @@ still under way at the end of the run has no delay.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -139,6 +139,42 @@ def expected_delay_ms(send_buffer: int, goodput: float, reverse_delay_ms: float)
     return send_buffer * 8 / (goodput * 1e3) - reverse_delay_ms
 
 
+def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
+    """What follows from the time series: while the application received data.
+
+    `transfer_mbps` counts from the opening of the connection to the last sample interval in which
+    octets arrived; `goodput_cov` is the coefficient of variation (standard deviation over mean)
+    of the goodput of the sample intervals after the warm-up, `out_of_order_mean_octets` the mean
+    of what waited at data level, and `srtt_p95_ms_PATH` the 95th percentile of the smoothed
+    round-trip time.
+    """
+    samples = run.connection_samples.filter(pl.col("connection") == connection).sort("time_ns")
+    times, octets = (samples[name].to_numpy() for name in ("time_ns", "octets_delivered"))
+    grows = np.flatnonzero(np.diff(octets)) + 1
+    paths = {f"srtt_p95_ms_{name}": None for name in run.path_names}
+    names = ("transfer_mbps", "goodput_cov", "out_of_order_mean_octets", *paths)
+    summary: dict[str, float | None] = dict.fromkeys(names)
+    if grows.size == 0:
+        return summary
+    last = grows[-1]
+    start = nanoseconds(run.settings["connection"][connection]["start"])
+    summary["transfer_mbps"] = float(octets[last] * 8e3 / (times[last] - start))
+    first = min(int(np.searchsorted(times, run.warm_up_ns)), last - 1)
+    rates = np.diff(octets[first : last + 1]) / np.diff(times[first : last + 1])
+    summary["goodput_cov"] = float(rates.std() / rates.mean()) if rates.mean() else None
+    waiting = samples["out_of_order_octets"].to_numpy()[first : last + 1]
+    summary["out_of_order_mean_octets"] = float(waiting.mean())
+    subflows = run.subflow_samples.filter(
+        (pl.col("connection") == connection)
+        & (pl.col("srtt_ns") > 0)
+        & pl.col("time_ns").is_between(times[first], times[last])
+    )
+    for path, srtts in subflows.group_by("path"):
+        quantile = float(np.percentile(srtts["srtt_ns"].to_numpy(), 95)) / 1e6
+        summary[f"srtt_p95_ms_{run.path_names[cast('int', path[0])]}"] = quantile
+    return summary
+
+
 def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
     """All metrics of one connection of a run, as a row of a results table."""
     row = _row(run.connections, connection)
@@ -158,6 +194,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),
         "recovery_ms": recovery_ms(run, connection),
+        **series_summary(run, connection),
     }
 
 

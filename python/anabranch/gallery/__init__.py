@@ -15,6 +15,7 @@ _MODULES = {
     "nsdi12-fig4": "nsdi12_fig4",
     "conext13-design": "conext13_design",
     "csws14-schedulers-bulk": "csws14_schedulers_bulk",
+    "ferlin14-bufferbloat": "ferlin14_bufferbloat",
     "ferlin14-drepas": "ferlin14_drepas",
 }
 
