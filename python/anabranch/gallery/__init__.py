@@ -18,6 +18,7 @@ _MODULES = {
     "csws14-schedulers-bulk": "csws14_schedulers_bulk",
     "ferlin14-bufferbloat": "ferlin14_bufferbloat",
     "ferlin14-drepas": "ferlin14_drepas",
+    "networking16-blest": "networking16_blest",
 }
 
 
