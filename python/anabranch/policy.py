@@ -290,6 +290,13 @@ class SetPriority:
 
 
 @dataclass(frozen=True)
+class Remove:
+    """Tell the peer that an address can be used no more, on whatever subflow remains."""
+
+    local_address_id: int
+
+
+@dataclass(frozen=True)
 class Probe:
     """Send copies of the newest data under way on a subflow; nothing depends on them."""
 
@@ -300,7 +307,7 @@ class Probe:
     """Payload octets of each."""
 
 
-PathAction = Open | Close | SetPriority | Probe
+PathAction = Open | Close | SetPriority | Remove | Probe
 """What a path manager wants."""
 
 

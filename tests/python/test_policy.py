@@ -424,7 +424,7 @@ class Halved(Idle):
         ("congestion_control", Fractional, "cwnd is .* \\(float\\); it must be octets"),
         ("congestion_control", Shut, "cwnd = 10: the window holds one segment at least"),
         ("congestion_control", lambda start: 5, "which has no cwnd; a congestion control is"),
-        ("path_manager", Endless, "1000 actions in a row; return None"),
+        ("path_manager", Endless, "256 actions in a row; return None"),
         ("path_manager", Clockless, "poll_timeout\\(\\) returned 0.5 \\(float\\)"),
         (
             "path_manager",

@@ -98,12 +98,16 @@ impl Detector {
         match self.flows.iter_mut().find(|flow| flow.id == id) {
             Some(flow) => flow.add(f64::from(delay)),
             None => {
-                self.flows.retain(|flow| flow.id.slot != id.slot);
                 let mut flow = Flow::new(id);
                 flow.add(f64::from(delay));
                 self.flows.push(flow);
             }
         }
+    }
+
+    /// The subflow is gone.
+    pub(crate) fn forget(&mut self, id: SubflowId) {
+        self.flows.retain(|flow| flow.id != id);
     }
 
     /// Has a base interval ended?

@@ -51,6 +51,10 @@ pub struct Counters {
     pub mp_prio_tx: u64,
     /// MP_PRIO options received.
     pub mp_prio_rx: u64,
+    /// REMOVE_ADDR options received.
+    pub rm_addr: u64,
+    /// REMOVE_ADDR options sent.
+    pub rm_addr_tx: u64,
     /// Scheduler decisions that could not be carried out, or would have halted the connection.
     pub bad_decisions: u64,
 }
@@ -85,6 +89,8 @@ impl Counters {
             path_probes: self.path_probes + other.path_probes,
             mp_prio_tx: self.mp_prio_tx + other.mp_prio_tx,
             mp_prio_rx: self.mp_prio_rx + other.mp_prio_rx,
+            rm_addr: self.rm_addr + other.rm_addr,
+            rm_addr_tx: self.rm_addr_tx + other.rm_addr_tx,
             bad_decisions: self.bad_decisions + other.bad_decisions,
         }
     }

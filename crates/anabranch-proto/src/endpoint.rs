@@ -35,6 +35,8 @@ pub struct ConnectionId {
 /// Calling any of them too often is harmless.
 pub struct Endpoint {
     addresses: Vec<IpAddr>,
+    /// Those whose interfaces are down.
+    addresses_down: Vec<IpAddr>,
     secrets: Secrets,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -69,6 +71,7 @@ impl Endpoint {
     pub fn new(addresses: Vec<IpAddr>, secret: [u8; 32]) -> Self {
         Endpoint {
             addresses,
+            addresses_down: Vec::new(),
             secrets: Secrets::new(secret),
             slots: Vec::new(),
             free: Vec::new(),
@@ -136,6 +139,10 @@ impl Endpoint {
     /// The interface with `address` went down, or came back up: the path managers of all
     /// connections are told. What is sent from the address meanwhile is the driver's affair.
     pub fn handle_address_change(&mut self, now: Instant, address: IpAddr, usable: bool) {
+        self.addresses_down.retain(|other| *other != address);
+        if !usable {
+            self.addresses_down.push(address);
+        }
         for index in 0..self.slots.len() as u32 {
             if let Some(connection) = &mut self.slots[index as usize].connection {
                 connection.handle_address_change(now, address, usable);
@@ -354,7 +361,7 @@ impl Endpoint {
         for opening in connection.take_openings() {
             let port = self.free_port(opening.local.address, opening.remote);
             let Some(connection) = &mut self.slots[index as usize].connection else { return any };
-            match port.filter(|_| connection.may_open()) {
+            match port.filter(|_| connection.can_open(&opening)) {
                 Some(port) => connection.join(now, &opening, port),
                 None => connection.could_not_open(now, &opening),
             }
@@ -385,6 +392,7 @@ impl Endpoint {
             key,
             secrets,
             addresses: self.addresses_from(local, &config),
+            addresses_down: &self.addresses_down,
             config,
         });
         let index = self.free.pop().unwrap_or_else(|| {

@@ -246,7 +246,9 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
         })
     });
     let mut all: Vec<_> = noticed.collect();
-    all.sort_by_key(|(at, ..)| core::cmp::Reverse(*at));
+    // Of changes at the same time, the one that the scenario lists last has the last word.
+    all.sort_by_key(|(at, ..)| *at);
+    all.reverse();
     all
 }
 

@@ -76,7 +76,8 @@ mod drepas {
 
     #[test]
     fn scheduling_stops_within_two_periods() {
-        // Two scores, the first after 1 s, the second after twice the RTT of then: 6 s at most.
+        // Two scores, the first after 1 s, the second after twice the RTT of then; then the queue
+        // of 6 s empties.
         let outcome = run(&scenario(GPRS, "", "path_manager = \"drepas\""), 1);
         let of = |name| column(&outcome, "subflow_samples", name);
         let second = of("time_ns").into_iter().zip(of("path")).zip(of("bytes_in_flight"));

@@ -131,6 +131,9 @@ impl Connection {
         self.refresh(slot);
         self.reinject_outstanding(slot);
         self.send.forget_carrier(slot);
+        if let Some(detector) = &mut self.detector {
+            detector.forget(id);
+        }
         self.events.push_back(Event::SubflowClosed(id));
         let closed = PathEvent::SubflowClosed { id: Some(id), local_address_id, remote };
         self.tell_path_manager(now, &closed);
@@ -149,7 +152,8 @@ impl Connection {
         let finished = end == Some(SubflowEnd::Finished);
         let waits = self.mode == Mode::Mptcp && self.status == Status::Open && !finished;
         if waits && (self.role == Role::Listener || self.expects_subflows()) {
-            self.timers.orphan = now + ORPHAN_TIMEOUT;
+            // From the last time that there was a subflow which worked.
+            self.timers.orphan = self.timers.orphan.min(now + ORPHAN_TIMEOUT);
             return;
         }
         self.fail(match end {

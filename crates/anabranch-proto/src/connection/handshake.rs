@@ -136,7 +136,8 @@ impl Connection {
         lane.subflow.priority.by_peer = backup;
         lane.subflow.handshake_options = option(|control| {
             control.join = Some(MpJoin::SynAck {
-                backup,
+                // What this host wants of the other, which is its own affair.
+                backup: false,
                 address_id: local_id,
                 truncated_hmac: keys::truncated_64(&hmac),
                 nonce,

@@ -1,6 +1,6 @@
 //! Segments that arrive: what they say about the data level.
 
-use anabranch_wire::mptcp::{CapableKeys, Dss, ResetReason};
+use anabranch_wire::mptcp::{CapableKeys, Control, Dss, ResetReason};
 use anabranch_wire::{Flags, Instant, Segment};
 
 use super::handshake::because;
@@ -104,14 +104,24 @@ impl Connection {
             // RFC 8684 §3.1: the first data is mapped from IDSN + 1 at subflow sequence 1.
             self.add_mapping(slot, 1, 1, u64::from(data_len));
         }
-        if let Some(prio) = segment.options.control.as_ref().and_then(|control| control.prio) {
-            // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
-            self.counters.mp_prio_rx += 1;
-            self.lanes[usize::from(slot)].subflow.priority.by_peer = prio.backup;
+        if let Some(control) = &segment.options.control {
+            self.take_path_signals(now, slot, control);
         }
         if self.peer_edge == 1 {
             // The handshake's own windows count from the first octet.
             self.widen(1, slot, segment);
+        }
+    }
+
+    fn take_path_signals(&mut self, now: Instant, slot: u8, control: &Control) {
+        if let Some(prio) = control.prio {
+            // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
+            self.counters.mp_prio_rx += 1;
+            self.lanes[usize::from(slot)].subflow.priority.by_peer = prio.backup;
+        }
+        if let Some(removed) = &control.remove_addr {
+            self.counters.rm_addr += 1;
+            self.doubt_subflows(now, slot, removed.address_ids());
         }
     }
 

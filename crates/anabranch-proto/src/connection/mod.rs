@@ -16,6 +16,7 @@ pub(crate) use paths::Opening;
 pub use stats::{ConnectionStats, SubflowStats};
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
@@ -112,6 +113,8 @@ pub(crate) struct Connection {
     path_manager_rests_until: Instant,
     /// Subflows that the path manager wants opened.
     opens: VecDeque<Opening>,
+    /// Addresses of which the peer is to be told that they are gone.
+    removals: Vec<u8>,
     /// Copies that the path manager wants sent.
     probes: Vec<paths::ProbeBurst>,
     timers: transmit::DataTimers,
@@ -148,16 +151,18 @@ pub(crate) struct Registration {
 }
 
 /// What a new connection needs.
-pub(crate) struct NewConnection {
+pub(crate) struct NewConnection<'a> {
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) role: Role,
     pub(crate) key: u64,
     pub(crate) secrets: Secrets,
     pub(crate) addresses: Vec<LocalAddress>,
+    /// Addresses of the host whose interfaces are down.
+    pub(crate) addresses_down: &'a [IpAddr],
 }
 
 impl Connection {
-    pub(crate) fn new(new: NewConnection) -> Self {
+    pub(crate) fn new(new: NewConnection<'_>) -> Self {
         let config = new.config;
         let receive_scale = window_scale(config.receive_buffer);
         let mut remedies = (config.remedies)();
@@ -179,8 +184,11 @@ impl Connection {
                 remote_idsn: DataSeq(0),
             },
             secrets: new.secrets,
+            addresses_down: (new.addresses.iter())
+                .filter(|own| new.addresses_down.contains(&own.address))
+                .map(|own| own.id)
+                .collect(),
             addresses: new.addresses,
-            addresses_down: Vec::new(),
             lanes: Vec::new(),
             views: Vec::new(),
             send: SendQueue::new(send_buffer),
@@ -195,6 +203,7 @@ impl Connection {
             path_manager_due: Instant::FAR_FUTURE,
             path_manager_rests_until: Instant::ZERO,
             opens: VecDeque::new(),
+            removals: Vec::new(),
             probes: Vec::new(),
             timers: transmit::DataTimers::default(),
             bare_fin_due: false,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use anabranch_wire::mptcp::ResetReason;
+use anabranch_wire::mptcp::{RemoveAddr, ResetReason};
 use anabranch_wire::{Duration, Endpoint, Instant, Segment};
 
 use super::handshake::because;
@@ -11,7 +11,7 @@ use super::transmit::Again;
 use super::{Connection, Mode, Role, Status};
 use crate::path_manager::{LocalAddress, PathAction, PathEvent};
 use crate::subflow::DataLevel;
-use crate::view::{SubflowId, SubflowSet};
+use crate::view::{SubflowId, SubflowSet, Usability};
 
 /// A subflow to be opened.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,10 @@ impl Connection {
             return;
         }
         self.path_manager_started = true;
+        for id in &self.addresses_down {
+            let down = PathEvent::AddressChanged { local_address_id: *id, usable: false };
+            self.path_manager.handle_event(now, &down, &self.views);
+        }
         let event = PathEvent::Established {
             initiator: self.role == Role::Initiator,
             local: &self.addresses,
@@ -104,7 +108,14 @@ impl Connection {
         self.tell_path_manager(now, &event);
     }
 
-    pub(crate) fn may_open(&self) -> bool {
+    /// Can the subflow be opened: has it an address of this host, of the peer's family, and is
+    /// there room for it?
+    pub(crate) fn can_open(&self, opening: &Opening) -> bool {
+        let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
+        family && self.addresses.contains(&opening.local) && self.may_open()
+    }
+
+    pub(super) fn may_open(&self) -> bool {
         let live = self.lanes.iter().filter(|lane| !lane.reaped).count();
         let wanted = self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing();
         wanted && live < self.config.max_subflows
@@ -115,7 +126,9 @@ impl Connection {
         let known = self.addresses.iter().find(|own| own.address == address);
         if let Some(local_address_id) = known.map(|own| own.id) {
             self.addresses_down.retain(|id| *id != local_address_id);
-            if !usable {
+            if usable {
+                self.removals.retain(|id| *id != local_address_id);
+            } else {
                 self.addresses_down.push(local_address_id);
             }
             self.tell_path_manager(now, &PathEvent::AddressChanged { local_address_id, usable });
@@ -136,6 +149,10 @@ impl Connection {
                 PathAction::Close { subflow, reset } => self.close_subflow(subflow, reset),
                 PathAction::SetPriority { subflow, backup, signalled } => {
                     self.set_priority(subflow, backup, signalled);
+                }
+                PathAction::Remove { local_address_id } => {
+                    self.removals.retain(|id| *id != local_address_id);
+                    self.removals.push(local_address_id);
                 }
                 PathAction::Probe { subflow, count, octets } => {
                     self.start_probes(subflow, count, octets);
@@ -161,11 +178,41 @@ impl Connection {
         let Some(lane) = self.lane_mut(id) else { return };
         if signalled {
             lane.subflow.signal_priority(backup);
-            self.counters.mp_prio_tx += 1;
         } else {
             lane.subflow.priority.standby = backup;
         }
         self.refresh(id.slot);
+    }
+
+    /// Tell the peer which addresses are gone, on every subflow that can carry it: the option is
+    /// not acknowledged. RFC 8684 §3.4.2.
+    pub(super) fn signal_removals(&mut self) {
+        let Some(removed) = RemoveAddr::new(&self.removals) else { return };
+        let mut told = false;
+        for (lane, view) in self.lanes.iter_mut().zip(&self.views) {
+            let usable = view.usability == Usability::Usable;
+            if usable && !self.removals.contains(&view.local_address_id) {
+                lane.subflow.signal_removal(removed);
+                told = true;
+            }
+        }
+        if told {
+            self.removals.clear();
+        }
+    }
+
+    /// The peer says that it has lost these addresses: the subflows from them are not to be
+    /// scheduled on until they show that they live.
+    pub(super) fn doubt_subflows(&mut self, now: Instant, told_on: u8, address_ids: &[u8]) {
+        for slot in 0..self.lanes.len() as u8 {
+            let lane = &mut self.lanes[usize::from(slot)];
+            let lost = address_ids.contains(&lane.subflow.remote_address_id);
+            if lost && slot != told_on && !lane.reaped {
+                lane.subflow.doubt(now);
+                self.refresh(slot);
+                self.reinject_outstanding(slot);
+            }
+        }
     }
 
     /// The newest data under way, in order, so that copies that arrive first are of some use.

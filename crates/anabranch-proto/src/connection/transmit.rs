@@ -79,6 +79,9 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
         return Some(segment);
     }
     connection.plan_fin();
+    if !connection.removals.is_empty() {
+        connection.signal_removals();
+    }
     for slot in 0..connection.lanes.len() {
         level.bare_data_fin = connection.bare_fin_for(now, slot);
         let lane = &mut connection.lanes[slot];
@@ -89,6 +92,10 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
         };
         let segment = probe.or_else(|| lane.subflow.poll_acknowledge(now, &level));
         if let Some(segment) = segment {
+            if let Some(control) = &segment.options.control {
+                connection.counters.mp_prio_tx += u64::from(control.prio.is_some());
+                connection.counters.rm_addr_tx += u64::from(control.remove_addr.is_some());
+            }
             if segment.options.dss.is_some_and(|dss| dss.data_fin && dss.mapping.is_some()) {
                 connection.bare_fin_due = false;
             }

@@ -88,7 +88,7 @@ mod tests {
         let views = [view(0, 20), view(1, 20)];
         mesh.handle_event(Instant::ZERO, &address(1, false), &views);
         let reset = PathAction::Close { subflow: id(1), reset: true };
-        assert_eq!(actions(&mut mesh), [reset]);
+        assert_eq!(actions(&mut mesh), [reset, PathAction::Remove { local_address_id: 1 }]);
         mesh.handle_event(Instant::ZERO, &closed(1), &views);
         assert!(actions(&mut mesh).is_empty() && mesh.poll_timeout().is_none());
         mesh.handle_event(Instant::ZERO, &address(1, true), &views);

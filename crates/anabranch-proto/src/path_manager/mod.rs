@@ -78,7 +78,8 @@ pub enum PathEvent<'a> {
         /// Its remote end.
         remote: Endpoint,
     },
-    /// The interface with a local address went down, or came back up.
+    /// The interface with a local address went down, or came back up. Told before
+    /// [`PathEvent::Established`] of those that are down then.
     AddressChanged {
         /// Identifier of the address.
         local_address_id: u8,
@@ -119,8 +120,15 @@ pub enum PathAction {
         /// host sends is concerned.
         signalled: bool,
     },
+    /// Tell the peer that an address can be used no more, on whatever subflow remains.
+    /// RFC 8684 §3.4.2.
+    Remove {
+        /// Identifier of the address.
+        local_address_id: u8,
+    },
     /// Send copies of the newest data under way on a subflow, whatever the scheduler does, as
-    /// its congestion window has room. Nothing depends on them.
+    /// its congestion window has room. Nothing depends on them; meant for a subflow that carries
+    /// no data of its own, whose copies these would be too.
     Probe {
         /// Which.
         subflow: SubflowId,

@@ -8,24 +8,41 @@ use anabranch_wire::{Duration, Endpoint, Instant};
 use super::upkeep::of_family;
 use super::{LocalAddress, PathAction, PathEvent, PathManager};
 use crate::policy::Entry;
-use crate::view::{SubflowId, SubflowView};
+use crate::view::{SubflowId, SubflowView, Usability};
 
 /// Keeps one subflow. When its interface goes down, or its retransmission timer expires for the
 /// second time in a row (ours), it is reset, and once it is gone the next usable address opens
-/// another. A connection that works stays where it is, though an earlier address may be back.
+/// another; one that does not open within three seconds (ours) makes way for the next. A
+/// connection that works stays where it is, though an earlier address may be back.
 ///
 /// A host that only receives cannot tell a silent path from an idle peer, so it moves when its
 /// interface goes down or the peer resets the subflow.
 #[derive(Clone, Debug, Default)]
 pub struct SinglePath {
     addresses: Vec<(LocalAddress, bool)>,
+    /// Identifiers of addresses that went down before the connection was established.
+    down: Vec<u8>,
     remote: Option<Endpoint>,
     /// Index of the address in use or being tried.
     current: usize,
-    /// Attempts since a subflow was last established.
-    attempts: u32,
-    retry_at: Option<Instant>,
+    state: State,
+    /// Addresses tried since a subflow was last established, and rounds of all in vain.
+    attempts: usize,
+    rounds: u32,
     actions: VecDeque<PathAction>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    /// There is a subflow.
+    #[default]
+    Settled,
+    /// One is being opened, until then at most.
+    Trying(Instant),
+    /// All addresses were tried in vain; the next round begins then.
+    Pausing(Instant),
+    /// No address can be used.
+    Waiting,
 }
 
 /// How it is chosen by name.
@@ -40,8 +57,11 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 /// Expiries of the retransmission timer after which a subflow has failed (ours): one may be due
 /// to a queue that filled quickly.
 const FAILED_AFTER: u32 = 2;
-/// Pause once every address was tried in vain (ours).
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long a subflow may take to open (ours): a SYN and its first repetition, RFC 6298 §2.
+const OPENING: Duration = Duration::from_secs(3);
+/// Pause once every address was tried in vain, which doubles with each round (ours).
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl SinglePath {
     fn leave(&mut self, subflow: SubflowId) {
@@ -51,17 +71,21 @@ impl SinglePath {
     /// Open a subflow from the next usable address; after a round in vain, later.
     fn advance(&mut self, now: Instant) {
         let count = self.addresses.len();
-        let next = (1..=count)
-            .map(|step| (self.current + step) % count)
-            .find(|index| self.addresses[*index].1);
-        let Some(next) = next else { return };
-        if self.attempts as usize >= count {
+        let steps = (1..=count).map(|step| (self.current + step) % count);
+        let Some(next) = steps.into_iter().find(|index| self.addresses[*index].1) else {
+            self.state = State::Waiting;
+            return;
+        };
+        if self.attempts >= count {
+            let pause = FIRST_PAUSE * (1 << self.rounds.min(16));
             self.attempts = 0;
-            self.retry_at = Some(now + PAUSE);
+            self.rounds += 1;
+            self.state = State::Pausing(now + pause.min(LONGEST_PAUSE));
             return;
         }
         self.attempts += 1;
         self.current = next;
+        self.state = State::Trying(now + OPENING);
         let Some(remote) = self.remote else { return };
         self.actions.push_back(PathAction::Open {
             local: self.addresses[next].0,
@@ -72,20 +96,37 @@ impl SinglePath {
     }
 
     fn on_address_changed(&mut self, now: Instant, id: u8, usable: bool, views: &[SubflowView]) {
-        let none_usable = self.addresses.iter().all(|(_, usable)| !usable);
-        for (local, state) in &mut self.addresses {
-            if local.id == id {
-                *state = usable;
-            }
+        self.down.retain(|other| *other != id);
+        if !usable {
+            self.down.push(id);
+        }
+        for (_, state) in self.addresses.iter_mut().filter(|(local, _)| local.id == id) {
+            *state = usable;
+        }
+        if self.remote.is_none() {
+            return;
         }
         if !usable {
-            let on_address: Vec<SubflowId> =
-                views.iter().filter(|v| v.local_address_id == id).map(|v| v.id).collect();
-            on_address.into_iter().for_each(|subflow| self.leave(subflow));
-        } else if none_usable {
+            let on_address = views.iter().filter(|view| view.local_address_id == id);
+            let subflows: Vec<SubflowId> = on_address.map(|view| view.id).collect();
+            subflows.into_iter().for_each(|subflow| self.leave(subflow));
+            self.actions.push_back(PathAction::Remove { local_address_id: id });
+        } else if matches!(self.state, State::Waiting | State::Pausing(_)) {
             self.attempts = 0;
             self.advance(now);
         }
+    }
+
+    /// The subflow that is being opened has taken too long.
+    fn give_up_opening(&mut self, now: Instant, subflows: &[SubflowView]) {
+        let opening = subflows.iter().filter(|view| view.usability == Usability::Opening);
+        let opening: Vec<SubflowId> = opening.map(|view| view.id).collect();
+        if opening.is_empty() {
+            return self.advance(now);
+        }
+        // What becomes of it is told, and the next address tried then.
+        self.state = State::Trying(now + OPENING);
+        opening.into_iter().for_each(|subflow| self.leave(subflow));
     }
 }
 
@@ -93,27 +134,37 @@ impl PathManager for SinglePath {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
         match *event {
             PathEvent::Established { initiator: true, local, remote } => {
-                self.addresses = of_family(local, remote).map(|local| (*local, true)).collect();
+                let usable = |id: u8| !self.down.contains(&id);
+                self.addresses =
+                    of_family(local, remote).map(|local| (*local, usable(local.id))).collect();
                 self.remote = Some(remote);
             }
-            PathEvent::SubflowEstablished(_) => self.attempts = 0,
+            PathEvent::SubflowEstablished(_) => {
+                (self.attempts, self.rounds) = (0, 0);
+                self.state = State::Settled;
+            }
             PathEvent::SubflowTimeout { id, in_a_row }
                 if in_a_row >= FAILED_AFTER && self.remote.is_some() =>
             {
                 self.leave(id);
             }
-            PathEvent::SubflowClosed { .. } if self.remote.is_some() => self.advance(now),
-            PathEvent::AddressChanged { local_address_id, usable } if self.remote.is_some() => {
+            PathEvent::SubflowClosed { .. } if self.remote.is_some() => {
+                if matches!(self.state, State::Settled | State::Trying(_)) {
+                    self.advance(now);
+                }
+            }
+            PathEvent::AddressChanged { local_address_id, usable } => {
                 self.on_address_changed(now, local_address_id, usable, subflows);
             }
             _ => {}
         }
     }
 
-    fn handle_timeout(&mut self, now: Instant, _subflows: &[SubflowView]) {
-        if self.retry_at.is_some_and(|at| at <= now) {
-            self.retry_at = None;
-            self.advance(now);
+    fn handle_timeout(&mut self, now: Instant, subflows: &[SubflowView]) {
+        match self.state {
+            State::Trying(until) if until <= now => self.give_up_opening(now, subflows),
+            State::Pausing(until) if until <= now => self.advance(now),
+            _ => {}
         }
     }
 
@@ -122,7 +173,10 @@ impl PathManager for SinglePath {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.retry_at
+        match self.state {
+            State::Trying(until) | State::Pausing(until) => Some(until),
+            State::Settled | State::Waiting => None,
+        }
     }
 }
 
@@ -155,8 +209,10 @@ mod tests {
         let mut manager = manager();
         let now = Instant::ZERO;
         manager.handle_event(now, &address(1, false), &[view(0, 20)]);
+        actions(&mut manager);
         manager.handle_event(now, &address(0, false), &[view(0, 20)]);
-        assert_eq!(actions(&mut manager), [PathAction::Close { subflow: id(0), reset: true }]);
+        let reset = PathAction::Close { subflow: id(0), reset: true };
+        assert_eq!(actions(&mut manager), [reset, PathAction::Remove { local_address_id: 0 }]);
         manager.handle_event(now, &closed(0), &[]);
         assert!(actions(&mut manager).is_empty() && manager.poll_timeout().is_none());
         manager.handle_event(now, &address(1, true), &[]);
@@ -164,20 +220,36 @@ mod tests {
     }
 
     #[test]
-    fn after_a_round_in_vain_there_is_a_pause() {
+    fn after_a_round_in_vain_there_is_a_pause_that_doubles() {
         let mut manager = manager();
         let mut now = Instant::ZERO;
-        for _ in 0..3 {
-            for expected in [1, 0] {
-                manager.handle_event(now, &closed(1 - expected), &[]);
+        manager.handle_event(now, &closed(0), &[]);
+        for pause in [1, 2, 4] {
+            for _ in 0..2 {
                 assert_eq!(opened(&actions(&mut manager)).len(), 1);
+                manager.handle_event(now, &closed(0), &[]);
             }
-            manager.handle_event(now, &closed(0), &[]);
             assert!(actions(&mut manager).is_empty());
-            now = manager.poll_timeout().expect("it will try again");
+            let at = manager.poll_timeout().expect("it will try again");
+            assert_eq!(at, now + Duration::from_secs(pause));
+            now = at;
             manager.handle_timeout(now, &[]);
-            assert_eq!(opened(&actions(&mut manager)).len(), 1);
-            manager.handle_event(now, &PathEvent::SubflowEstablished(id(0)), &[]);
         }
+        manager.handle_event(now, &PathEvent::SubflowEstablished(id(0)), &[]);
+        assert!(manager.poll_timeout().is_none());
+    }
+
+    #[test]
+    fn an_opening_that_takes_too_long_makes_way_for_the_next_address() {
+        let mut manager = manager();
+        manager.handle_event(Instant::ZERO, &closed(0), &[]);
+        assert_eq!(opened(&actions(&mut manager)), [(1, false)]);
+        let opening = SubflowView { usability: Usability::Opening, ..view(1, 20) };
+        let at = manager.poll_timeout().expect("an end of the attempt");
+        assert_eq!(at, Instant::ZERO + OPENING);
+        manager.handle_timeout(at, &[opening]);
+        assert_eq!(actions(&mut manager), [PathAction::Close { subflow: id(1), reset: true }]);
+        manager.handle_event(at, &closed(1), &[]);
+        assert_eq!(opened(&actions(&mut manager)), [(0, false)]);
     }
 }

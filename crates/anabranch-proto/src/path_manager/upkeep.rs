@@ -12,6 +12,8 @@ use crate::view::SubflowView;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Upkeep {
     pairs: Vec<Pair>,
+    /// Identifiers of addresses whose interfaces are down.
+    down: Vec<u8>,
     actions: VecDeque<PathAction>,
 }
 
@@ -50,7 +52,7 @@ impl Upkeep {
             backup,
             wanted,
             existing,
-            address_usable: true,
+            address_usable: !self.down.contains(&local.id),
             failures: 0,
             retry_at: None,
         };
@@ -89,10 +91,13 @@ impl Upkeep {
     }
 
     fn on_address_changed(&mut self, id: u8, usable: bool, subflows: &[SubflowView]) {
+        self.down.retain(|other| *other != id);
         if !usable {
+            self.down.push(id);
             let on_address = subflows.iter().filter(|view| view.local_address_id == id);
             self.actions
                 .extend(on_address.map(|v| PathAction::Close { subflow: v.id, reset: true }));
+            self.actions.push_back(PathAction::Remove { local_address_id: id });
         }
         for index in 0..self.pairs.len() {
             let pair = &mut self.pairs[index];

@@ -166,6 +166,10 @@ impl Subflow {
         let window = u64::from(segment.header.window) << self.peer_window_scale();
         self.largest_window = self.largest_window.max(window);
         let established = self.complete_handshake(now);
+        if std::mem::take(&mut self.doubted) {
+            self.timers.stop(Timer::Doubt);
+        }
+        self.repeat_priority(now, segment);
         self.update_recent_timestamp(now, distance, &segment.options);
         self.process_ack(now, ack, segment, arrived.views);
         // Seventh, the text; eighth, FIN.
@@ -193,6 +197,18 @@ impl Subflow {
             }
         }
         established
+    }
+
+    /// Data that comes on a subflow which the peer was asked to leave alone, two round trips later:
+    /// the MP_PRIO may have been lost, as it is not acknowledged. RFC 8684 §3.3.8.
+    fn repeat_priority(&mut self, now: Instant, segment: &Segment) {
+        let pause = self.rtt.srtt().unwrap_or(Duration::from_secs(1)) * 2;
+        if self.priority.signalled
+            && !segment.payload.is_empty()
+            && now.saturating_since(self.priority_sent) > pause
+        {
+            self.signal_priority(true);
+        }
     }
 
     /// RFC 5961 §3.2: RST counts at exactly RCV.NXT; elsewhere in the window it is challenged.

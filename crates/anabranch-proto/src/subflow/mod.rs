@@ -17,7 +17,7 @@ use timer::Timer;
 
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{Control, MpTcprst};
+use anabranch_wire::mptcp::{Control, MpPrio, MpTcprst, RemoveAddr};
 use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
 
 use crate::config::TcpConfig;
@@ -184,8 +184,12 @@ pub(crate) struct Subflow {
     keep_alive_probes: u32,
     /// A zero-length segment that asks for an acknowledgement is to be sent.
     probe_due: bool,
-    /// An MP_PRIO is to be sent.
-    priority_due: bool,
+    /// Options to be sent on an acknowledgement of their own.
+    signals: Option<Box<Control>>,
+    /// When MP_PRIO was last sent.
+    priority_sent: Instant,
+    /// The peer says that the path is gone, and nothing has come over it since.
+    doubted: bool,
     /// A tail loss probe is to be sent. RFC 8985 §7.3.
     tail_probe_due: bool,
     /// The application's FIN is to be sent after all data.
@@ -286,7 +290,9 @@ impl Subflow {
             timeouts_in_a_row: 0,
             keep_alive_probes: 0,
             probe_due: false,
-            priority_due: false,
+            signals: None,
+            priority_sent: Instant::ZERO,
+            doubted: false,
             tail_probe_due: false,
             fin_wanted: false,
             peer_is_done: false,
@@ -340,7 +346,7 @@ impl Subflow {
             State::Established | State::CloseWait => {
                 if self.purpose == Purpose::Join && !self.confirmed {
                     Usability::Opening
-                } else if self.timeouts_in_a_row > 0 {
+                } else if self.timeouts_in_a_row > 0 || self.doubted {
                     Usability::PotentiallyFailed
                 } else {
                     Usability::Usable
@@ -432,7 +438,21 @@ impl Subflow {
     /// Have the peer treat the subflow as backup, or as a regular one. RFC 8684 §3.3.8.
     pub(crate) fn signal_priority(&mut self, backup: bool) {
         self.priority.signalled = backup;
-        self.priority_due = true;
+        self.signals.get_or_insert_default().prio = Some(MpPrio { backup });
+    }
+
+    /// Tell the peer over this subflow that addresses are gone. RFC 8684 §3.4.2.
+    pub(crate) fn signal_removal(&mut self, removed: RemoveAddr) {
+        self.signals.get_or_insert_default().remove_addr = Some(removed);
+    }
+
+    /// The peer says that the path is gone. RFC 8684 §3.4.2: believed only if nothing answers.
+    pub(crate) fn doubt(&mut self, now: Instant) {
+        if self.is_established() && !self.doubted {
+            self.doubted = true;
+            self.probe_due = true;
+            self.timers.set(Timer::Doubt, now + self.rtt.rto_without_backoff() * 2);
+        }
     }
 
     /// Expiries of the retransmission timer since anything was acknowledged.
@@ -527,6 +547,7 @@ impl Subflow {
                 }
                 Timer::KeepAlive => self.on_keep_alive(now),
                 Timer::UserTimeout => self.give_up(),
+                Timer::Doubt => self.reset(None),
                 Timer::TimeWait => self.close(SubflowEnd::Finished),
             }
         }

@@ -1,7 +1,7 @@
 //! Segments that a subflow sends.
 
 use anabranch_wire::mptcp::{
-    CapableFlags, CapableKeys, Control, Dss, Mapping, MpCapable, MpPrio, VERSION, WideOrNarrow,
+    CapableFlags, CapableKeys, Control, Dss, Mapping, MpCapable, VERSION, WideOrNarrow,
 };
 use anabranch_wire::{
     DataSeq, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber, TcpHeader,
@@ -60,15 +60,15 @@ impl Subflow {
         if self.fin_wanted && !self.fin_sent && self.is_established() {
             return Some(self.send_fin(now, level));
         }
-        let due = self.receiver.ack_is_due() || (self.priority_due && self.confirmed);
-        if !due || matches!(self.state, State::SynSent) {
+        let signals = self.signals.is_some() && self.confirmed;
+        if !(signals || self.receiver.ack_is_due()) || matches!(self.state, State::SynSent) {
             return None;
         }
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
-        if segment.options.control.is_none() && std::mem::take(&mut self.priority_due) {
-            let prio = MpPrio { backup: self.priority.signalled };
-            segment.options.control_mut().prio = Some(prio);
+        if signals && segment.options.control.is_none() {
+            segment.options.control = self.signals.take();
+            self.priority_sent = now;
         }
         self.add_sacks(&mut segment.options, 0);
         self.sent(now);

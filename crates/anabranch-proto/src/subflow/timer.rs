@@ -17,19 +17,22 @@ pub(crate) enum Timer {
     KeepAlive,
     /// When to give up on data that nobody acknowledges. RFC 9293 §3.8.3.
     UserTimeout,
+    /// When a path that the peer has given up has not answered. RFC 8684 §3.4.2.
+    Doubt,
     /// When the port pair may be forgotten. RFC 9293 §3.6.1.
     TimeWait,
 }
 
 /// In the order in which timers with the same deadline fire: a probe comes before the timeout
 /// that it puts off. RFC 8985 §7.2.
-const ALL: [Timer; 7] = [
+const ALL: [Timer; 8] = [
     Timer::TailLossProbe,
     Timer::Retransmission,
     Timer::Reordering,
     Timer::DelayedAck,
     Timer::KeepAlive,
     Timer::UserTimeout,
+    Timer::Doubt,
     Timer::TimeWait,
 ];
 

@@ -28,7 +28,7 @@ pub(super) struct PyPathManager {
 const VERBS: [&str; 4] = ["handle_event", "handle_timeout", "poll_action", "poll_timeout"];
 
 /// More actions in a row than this are a mistake: they have no end.
-const MOST_ACTIONS: usize = 1_000;
+const MOST_ACTIONS: usize = 256;
 
 impl PyPathManager {
     pub(super) fn new(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>) -> Self {
@@ -129,6 +129,8 @@ fn action(object: &Bound<'_, PyAny>) -> PyResult<PathAction> {
             backup: object.getattr("backup")?.extract()?,
             signalled: object.getattr("signalled")?.extract()?,
         }
+    } else if is("Remove")? {
+        PathAction::Remove { local_address_id: object.getattr("local_address_id")?.extract()? }
     } else if is("Probe")? {
         PathAction::Probe {
             subflow: subflow()?,
@@ -137,7 +139,7 @@ fn action(object: &Bound<'_, PyAny>) -> PyResult<PathAction> {
         }
     } else {
         return Err(PyTypeError::new_err(format!(
-            "poll_action() returned {}; return Open, Close, SetPriority, Probe or None",
+            "poll_action() returned {}; return Open, Close, SetPriority, Remove, Probe or None",
             described(object)
         )));
     })

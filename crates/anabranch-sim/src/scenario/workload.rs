@@ -98,7 +98,9 @@ impl WorkloadTable {
             }
             WorkloadKind::Cbr => {
                 let rate = self.rate.ok_or_else(|| self.missing(key, "rate", "500kbit/s"))?.0;
-                Ok(Workload::Cbr { rate, block_size: self.block_size(key)?, count })
+                let block_size = self.block_size(key)?;
+                require_block_rate(key, rate, block_size)?;
+                Ok(Workload::Cbr { rate, block_size, count })
             }
             WorkloadKind::OnOff => {
                 let size = self.burst_size.ok_or_else(|| self.missing(key, "burst_size", "1MB"))?;
@@ -224,6 +226,18 @@ impl From<Workload> for WorkloadTable {
         }
     }
 }
+
+/// Each block is an event: more of them would take for ever.
+fn require_block_rate(key: &str, rate: Rate, block_size: Octets) -> Result<(), Problem> {
+    if rate.as_bits_per_second() / 8 / block_size.as_u64() < MOST_BLOCKS_PER_SECOND {
+        return Ok(());
+    }
+    let size = block_size.to_string();
+    let problem = format!("{size:?}: at {rate} more than a million blocks a second; write more");
+    Err(Problem::new(format!("{key}.block_size"), problem))
+}
+
+const MOST_BLOCKS_PER_SECOND: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

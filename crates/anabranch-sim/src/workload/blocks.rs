@@ -3,7 +3,7 @@
 
 use anabranch_wire::{Instant, Piece};
 
-use super::{Sender, Socket};
+use super::{LONGEST_WRITE, Sender, Socket};
 
 /// Writes blocks and remembers when the stack had accepted the last octet of each.
 #[derive(Clone, Debug)]
@@ -28,12 +28,15 @@ impl Sender for Blocks {
         while self.written < self.end {
             let in_block = self.written % self.block_size;
             let len = self.block_size - in_block;
-            let accepted = socket.write(Piece::pattern(self.written, len as u32)) as u64;
+            let offered = len.min(LONGEST_WRITE);
+            let accepted = socket.write(Piece::pattern(self.written, offered as u32)) as u64;
             self.written += accepted;
-            if accepted < len {
+            if accepted == len {
+                self.accepted.push(now);
+            }
+            if accepted < offered {
                 return;
             }
-            self.accepted.push(now);
         }
         if !self.finished {
             self.finished = true;

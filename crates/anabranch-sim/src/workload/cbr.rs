@@ -4,7 +4,7 @@
 use anabranch_net::units::Rate;
 use anabranch_wire::{Duration, Instant, Piece};
 
-use super::{Sender, Socket};
+use super::{LONGEST_WRITE, Sender, Socket};
 
 /// Writes a block each time one is due, and remembers when the stack had accepted it whole.
 ///
@@ -59,12 +59,15 @@ impl Sender for Cbr {
         }
         while self.written < self.due * self.block_size {
             let len = self.block_size - self.written % self.block_size;
-            let accepted = socket.write(Piece::pattern(self.written, len as u32)) as u64;
+            let offered = len.min(LONGEST_WRITE);
+            let accepted = socket.write(Piece::pattern(self.written, offered as u32)) as u64;
             self.written += accepted;
-            if accepted < len {
+            if accepted == len {
+                self.accepted.push(now);
+            }
+            if accepted < offered {
                 return;
             }
-            self.accepted.push(now);
         }
         if self.due == self.count && !self.finished {
             self.finished = true;

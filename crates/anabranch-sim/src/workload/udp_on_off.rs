@@ -53,7 +53,7 @@ impl UdpOnOff {
             destination,
             period: 0,
             began: Instant::ZERO,
-            on: periods.map_or(u64::MAX, |[on, _]| on.of(0)),
+            on: periods.map_or(u64::MAX, |[on, _]| length(&on, 0)),
             on_before: 0,
             sent: 0,
             next_at: Instant::FAR_FUTURE,
@@ -94,9 +94,10 @@ impl UdpOnOff {
     fn next_period(&mut self) {
         if let Some([on, off]) = &self.periods {
             self.on_before = self.on_before.saturating_add(self.on);
-            self.began += Duration::from_nanos(self.on) + Duration::from_nanos(off.of(self.period));
+            self.began +=
+                Duration::from_nanos(self.on) + Duration::from_nanos(length(off, self.period));
             self.period += 1;
-            self.on = on.of(self.period);
+            self.on = length(on, self.period);
         }
     }
 
@@ -106,6 +107,11 @@ impl UdpOnOff {
         let nanos = bits * 1_000_000_000 / u128::from(self.rate.as_bits_per_second());
         u64::try_from(nanos).unwrap_or(u64::MAX)
     }
+}
+
+/// Nanoseconds of period number `period`; shorter ones than a microsecond would only cost time.
+fn length(sampler: &Sampler, period: u64) -> u64 {
+    sampler.of(period).max(1_000)
 }
 
 #[cfg(test)]
