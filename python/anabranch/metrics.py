@@ -36,6 +36,7 @@ DELAY_METRICS = (
     "delay_max_ms",
     "delay_iqr_ms",
     "delay_mode_ms",
+    "jitter_p95_ms",
 )
 
 
@@ -89,7 +90,8 @@ def delays_ms(blocks: pl.DataFrame, warm_up_ns: int = 0, connection: int = 0) ->
 def delay_summary(delays: Numbers) -> dict[str, float | int | None]:
     """Number, mean, standard deviation, quantiles, interquartile range and mode of delays in ms.
 
-    All values but the number are `None` when there are no delays.
+    The jitter is the difference, without sign, between the delays of two successive blocks. All
+    values but the number are `None` when there are no delays.
     """
     if delays.size == 0:
         return {"block_count": 0} | dict.fromkeys(DELAY_METRICS[1:])
@@ -103,7 +105,12 @@ def delay_summary(delays: Numbers) -> dict[str, float | int | None]:
         "delay_max_ms": float(delays.max()),
         "delay_iqr_ms": quantiles[75] - quantiles[25],
         "delay_mode_ms": mode_ms(delays),
+        "jitter_p95_ms": _quantile(np.abs(np.diff(delays)), 95),
     }
+
+
+def _quantile(values: Numbers, percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if values.size else None
 
 
 def recovery_ms(run: Run, connection: int = 0) -> float | None:

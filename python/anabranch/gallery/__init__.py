@@ -16,6 +16,7 @@ _MODULES = {
     "conext12-olia": "conext12_olia",
     "conext13-design": "conext13_design",
     "csws14-schedulers-bulk": "csws14_schedulers_bulk",
+    "csws14-schedulers-applimited": "csws14_schedulers_applimited",
     "ferlin14-bufferbloat": "ferlin14_bufferbloat",
     "ferlin14-drepas": "ferlin14_drepas",
     "networking16-blest": "networking16_blest",

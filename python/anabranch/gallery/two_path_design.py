@@ -101,17 +101,16 @@ def at(curve: str, environment: str) -> dict[str, Factor]:
     return {"curve": curve, "environment": environment}
 
 
-def medians(results: Results, metric: str, curve: str, environment: str) -> dict[str, float]:
-    """By setting, the median over seeds of a metric of a curve.
+def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float]:
+    """By setting, the median over seeds of a metric of the runs with these factors.
 
     Raises:
         NothingMeasured: if there is none.
     """
-    rows = results.runs.filter(
-        (pl.col("curve") == curve) & (pl.col("environment") == environment)
-    ).drop_nulls(metric)
+    chosen = (pl.col(name) == value for name, value in factors.items())
+    rows = results.runs.filter(*chosen).drop_nulls(metric)
     if rows.is_empty():
-        raise NothingMeasured(f"no {metric} was measured for {curve}, {environment}")
+        raise NothingMeasured(f"no {metric} was measured for {factors}")
     table = rows.group_by("point").agg(pl.col(metric).median()).sort("point")
     return dict(table.iter_rows())
 
@@ -123,8 +122,8 @@ def benefits(results: Results, curve: str, environment: str) -> Sample:
     (G − max C) / (ΣC − max C) if G ≥ max C, else (G − max C) / max C. So −1 is nothing, 0 the
     better path, 1 the sum; more is not cut off. Kaspar, 2012; Paasch et al., CoNEXT 2013.
     """
-    alone = [medians(results, "goodput_mbps", each, environment) for each in BASELINES]
-    together = medians(results, "goodput_mbps", curve, environment)
+    alone = [medians(results, "goodput_mbps", **at(each, environment)) for each in BASELINES]
+    together = medians(results, "goodput_mbps", **at(curve, environment))
     values = [
         benefit(goodput, [each.get(point, 0.0) for each in alone])
         for point, goodput in together.items()
