@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
@@ -165,9 +166,19 @@ def plain_ticks(axes: Axes, levels: Sequence[float]) -> None:
 def plain_log_y(axes: Axes) -> None:
     """A logarithmic y axis whose ticks are written out: 1, 2, 5, 10 and so on."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    _written_out(axes.yaxis)
+
+
+def plain_log_x(axes: Axes) -> None:
+    """A logarithmic x axis whose ticks are written out: 1, 2, 5, 10 and so on."""
+    axes.set_xscale("log")
+    _written_out(axes.xaxis)
+
+
+def _written_out(axis: Axis) -> None:
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def reference_line(axes: Axes, y: float, text: str) -> None:

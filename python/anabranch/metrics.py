@@ -22,6 +22,9 @@ Numbers = npt.NDArray[np.float64]
 MODE_BIN_MS = 20.0
 """Width of the histogram bins behind `mode_ms` and the density plots (CS244'14's choice)."""
 
+_UNKNOWN, _NO_BOTTLENECK = 0, 1
+"""Verdicts in the column `bottleneck` of the samples; larger ones are numbers of groups."""
+
 DELAY_METRICS = (
     "block_count",
     "delay_mean_ms",
@@ -182,6 +185,26 @@ def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
     return summary
 
 
+def one_bottleneck_share(run: Run, connection: int = 0) -> float | None:
+    """Share of the samples after the warm-up in which all subflows were in one group.
+
+    Groups of shared-bottleneck detection, RFC 8382. Only samples in which every subflow had a
+    verdict count; `None` if there are none.
+    """
+    verdicts = (
+        run.subflow_samples.filter(
+            (pl.col("connection") == connection) & (pl.col("time_ns") >= run.warm_up_ns)
+        )
+        .group_by("time_ns")
+        .agg(least=pl.col("bottleneck").min(), most=pl.col("bottleneck").max())
+        .filter(pl.col("least") > _UNKNOWN)
+    )
+    if verdicts.is_empty():
+        return None
+    together = (pl.col("least") == pl.col("most")) & (pl.col("least") > _NO_BOTTLENECK)
+    return float(verdicts.select(together.mean()).item())
+
+
 def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
     """All metrics of one connection of a run, as a row of a results table."""
     row = _row(run.connections, connection)
@@ -202,6 +225,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         **delay_summary(delays),
         "recovery_ms": recovery_ms(run, connection),
         **series_summary(run, connection),
+        "one_bottleneck_share": one_bottleneck_share(run, connection),
     }
 
 

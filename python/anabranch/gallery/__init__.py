@@ -20,6 +20,7 @@ _MODULES = {
     "ferlin14-bufferbloat": "ferlin14_bufferbloat",
     "ferlin14-drepas": "ferlin14_drepas",
     "networking16-blest": "networking16_blest",
+    "rfc8382-sbd": "rfc8382_sbd",
 }
 
 

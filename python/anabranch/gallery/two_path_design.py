@@ -141,14 +141,16 @@ def benefit(goodput: float, alone: Sequence[float]) -> float | None:
 
 
 def both_used(*curves: str) -> Callable[[Results], str | None]:
-    """A precondition: each path carried octets in at least nine of ten runs of the curves.
+    """A precondition: each path carried octets in at least nine of ten runs of `main` with a curve.
 
     In the others one path is so slow or its queue so short that a good scheduler leaves it.
     """
 
     def reason(results: Results) -> str | None:
         for curve in curves:
-            rows = results.runs.filter(pl.col("curve") == curve)
+            rows = results.runs.filter(
+                (pl.col("curve") == curve) & (pl.col("connection") == "main")
+            )
             used = rows.filter((pl.col("share_one") > 0) & (pl.col("share_two") > 0)).height
             if used < 0.9 * rows.height:
                 return f"{curve}: both paths carried octets in only {used} of {rows.height} runs"
