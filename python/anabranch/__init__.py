@@ -7,7 +7,8 @@ line `anabranch` does the same without writing Python.
 
 from anabranch._core import ScenarioError, __version__
 from anabranch.errors import AnabranchError, InputError, IntegrityError, PolicyError
-from anabranch.run import Job, Progress, Run, run, run_many
+from anabranch.executors import Progress
+from anabranch.run import Job, Run, run, run_many
 from anabranch.scenario import (
     Blocks,
     Bulk,

@@ -39,6 +39,10 @@ app = typer.Typer(
 _MAX_SEED = 2**64 - 1
 _INTERRUPTED = 130
 
+_ON: Any = typer.Option(
+    "--on", metavar="dask://HOST:PORT", help="Run on a Dask cluster instead of all local cores."
+)
+
 
 def main() -> None:
     """Run the command line and exit."""
@@ -130,13 +134,14 @@ def reproduce(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
     ] = False,
+    on: Annotated[str | None, _ON] = None,
 ) -> None:
     """Run a published experiment and judge its claims, one by one.
 
     Prints a table of claims, and writes claims.json, report.html, figure.svg, figure.png and all
-    data to a folder.
+    data to a folder. After an interruption the same command makes only the runs that are missing.
     """
-    from anabranch import console, gallery, plan
+    from anabranch import console, gallery, journal, plan
     from anabranch.claims import Verdict
     from anabranch.results import prepare_folder
 
@@ -145,9 +150,12 @@ def reproduce(
     tier = replace(tier, seeds=seeds or tier.seeds)
     folder = out or Path("results") / entry
     prepare_folder(folder)
-    with console.progress(f"{entry}, {tier.seeds} seeds") as advance:
-        results = plan.execute(chosen, tier, advance)
-    results.save(folder)
+    with journal.opened(folder) as finished:
+        console.complain_of_damage(finished.damage)
+        with console.progress(f"{entry}, {tier.seeds} seeds") as advance:
+            results = plan.execute(chosen, tier, finished, on=on, on_progress=advance)
+        results.save(folder)
+        finished.keep_only_used()
     judgements = _write_report(results, folder)
     _print_judgements(results, judgements, folder)
     if strict and any(each.verdict is Verdict.NOT_REPRODUCED for each in judgements):
@@ -239,6 +247,5 @@ def _print_judgements(results: Results, judgements: Sequence[Judgement], folder:
     screen = console.stdout()
     if judgements:
         screen.print(console.claims_table(judgements))
-        about = results.provenance
-        screen.print(f"{len(about['runs'])} runs in {about['wall_s']:.1f} s")
+        screen.print(console.effort(results.provenance))
     screen.print(f"report: {folder / 'report.html'}", soft_wrap=True)

@@ -14,14 +14,13 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Table
 
 from anabranch import metrics
 from anabranch.claims import Judgement, Verdict
 from anabranch.estimates import number
-from anabranch.run import Progress as Step
+from anabranch.executors import Progress as Step
 from anabranch.run import Run
 
 _COLOURS = {
@@ -50,20 +49,30 @@ def progress(label: str) -> Iterator[Callable[[Step], None]]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("runs · {task.fields[rate]} · remaining"),
-        TimeRemainingColumn(),
+        TextColumn("runs · {task.fields[rate]} · {task.fields[remaining]}"),
         console=Console(stderr=True),
         transient=True,
     )
     with bar:
-        task = bar.add_task(label, total=None, rate="–")
+        task = bar.add_task(label, total=None, rate="–", remaining="–")
 
         def advance(step: Step) -> None:
+            if step.found == step.done > 0:
+                bar.console.print(
+                    f"{step.found} of {step.total} runs were finished before", highlight=False
+                )
             elapsed = bar.tasks[task].elapsed or 0.0
             rate = f"{step.virtual_s / elapsed:,.0f}× real time" if elapsed else "–"
-            bar.update(task, completed=step.done, total=step.total, rate=rate)
+            remaining = "–" if step.remaining_s is None else _clock(step.remaining_s)
+            bar.update(task, completed=step.done, total=step.total, rate=rate, remaining=remaining)
 
         yield advance
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02} left"
 
 
 def claims_table(judgements: Sequence[Judgement]) -> Table:
@@ -166,3 +175,16 @@ def _parameter(parameter: Mapping[str, Any]) -> str:
         f"{parameter['name']} = {parameter['default']} ({parameter['origin']}): "
         f"{parameter['meaning']}; {parameter['values']}{only}"
     )
+
+
+def effort(about: Mapping[str, Any]) -> str:
+    """How many runs there are, and how long making them took, from a provenance."""
+    found = about.get("runs_found")  # absent from folders of earlier versions
+    before = f", {found} of them finished before," if found else ""
+    return f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
+
+
+def complain_of_damage(damage: str | None) -> None:
+    """Say on standard error what was wrong with a journal, if anything was."""
+    if damage:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"anabranch: {damage}")

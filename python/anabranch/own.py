@@ -123,13 +123,13 @@ def _class(factory: Factory) -> type:
     return factory if isinstance(factory, type) else type(factory)
 
 
-def require_picklable(scenario: Scenario) -> None:
+def require_picklable(made_by: MadeBy) -> None:
     """Refuse policies that cannot be handed to other processes.
 
     Raises:
-        InputError: if a policy of `scenario` is one.
+        InputError: if what makes one cannot.
     """
-    for each in factories(scenario):
+    for each in made_by:
         for kind, factory in each.items():
             if factory is None:
                 continue

@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
 import shlex
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anabranch import _core
+
+_SOURCES = ("metrics.py", "reduction.py", "run.py")
+"""Files of this package that numbers depend on, beside the compiled core."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What makes runs and reduces them: two equal ones give equal numbers."""
+
+    version: str
+    sources: str
+    """SHA-256 of the Python files that numbers depend on."""
+    platform: str
+    core: str
+    """SHA-256 of the compiled core."""
+
+    def makes_the_same_runs_as(self, other: Build) -> bool:
+        """Are both made of the same sources, as far as can be told between platforms?"""
+        if self.platform != other.platform:
+            return (self.version, self.sources) == (other.version, other.sources)
+        return self == other
+
+    def text(self) -> str:
+        """The build in a few words."""
+        return f"{self.version}, core {self.core[:8]}, sources {self.sources[:8]}"
+
+
+@functools.cache
+def build() -> Build:
+    """The build of the package that is running."""
+    folder = Path(__file__).parent
+    sources = b"".join((folder / name).read_bytes() for name in _SOURCES)
+    return Build(
+        version=_core.__version__,
+        sources=hashlib.sha256(sources).hexdigest(),
+        platform=f"{sys.platform}-{platform.machine()}",
+        core=hashlib.sha256(Path(str(_core.__file__)).read_bytes()).hexdigest(),
+    )
 
 
 def describe_host() -> dict[str, Any]:

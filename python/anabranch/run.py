@@ -6,16 +6,11 @@ the same numbers on every machine.
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import multiprocessing
 import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,8 +19,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import polars as pl
 
-from anabranch import _core, own
+from anabranch import _core, executors, own
 from anabranch.errors import InputError, IntegrityError
+from anabranch.executors import Meter, Progress
 from anabranch.own import OwnPolicy
 from anabranch.scenario import Scenario
 
@@ -41,6 +37,10 @@ _OCTETS = {
     "MiB": 2**20,
     "GiB": 2**30,
 }
+
+_BITS_PER_SECOND = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
+_PACKET_BITS = 12_000
+_TRACE_RATE = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,6 @@ class Job:
     seed: int
     cell: str = ""
     """Name of what the run belongs to, for whoever collects the results."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far many runs have come; handed to whoever displays it."""
-
-    done: int
-    total: int
-    virtual_s: float
-    """Simulated time of all runs that are done."""
 
 
 def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | None = None) -> Run:
@@ -201,6 +191,8 @@ def run_many(
 ) -> list[_T]:
     """Run `jobs` on all cores and return what `reduce` makes of each run, in the order of `jobs`.
 
+    The runs that probably take longest are started first.
+
     The compiled core runs without Python's interpreter lock, so threads suffice, but for policies
     written in Python: those run in processes. Only what `reduce` returns is kept, which bounds the
     memory of a large sweep; `reduce` itself runs in this process.
@@ -210,30 +202,25 @@ def run_many(
         InputError: if a policy of the user's own cannot be handed to a process.
         PolicyError: if one raised an exception.
     """
+    has_own = any(own.has_own(job.scenario) for job in jobs)
+    if has_own:
+        for job in jobs:
+            own.require_picklable(own.factories(job.scenario))
+    costs = [cost(normalised(job.scenario)) for job in jobs]
+    meter = Meter(on_progress, costs)
     results: list[_T | None] = [None] * len(jobs)
-    virtual_ns = 0
-    workers = workers or available_cores()
 
-    with contextlib.ExitStack() as stack:
-        run_job = _run_job
-        if any(own.has_own(job.scenario) for job in jobs):
-            run_job = functools.partial(_run_in_process, _processes(stack, jobs, workers))
+    with executors.opened(own_policies=has_own, workers=workers) as executor:
 
         def work(job: Job) -> tuple[_T, int]:
-            made = run_job(job)
+            made = executor.call(_run_job, job)
             return reduce(job, made), made.virtual_ns
 
-        pool = stack.enter_context(ThreadPoolExecutor(max_workers=workers))
-        indices = {pool.submit(work, job): index for index, job in enumerate(jobs)}
-        try:
-            for done, future in enumerate(_as_completed(indices), start=1):
-                results[indices[future]], of_this_run = future.result()
-                virtual_ns += of_this_run
-                if on_progress is not None:
-                    on_progress(Progress(done, len(jobs), virtual_ns / 1e9))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        def done(index: int, result: tuple[_T, int]) -> None:
+            results[index], virtual_ns = result
+            meter.made(index, virtual_ns)
+
+        executors.call_all(executor, work, jobs, costs, done)
     return cast("list[_T]", results)
 
 
@@ -241,41 +228,28 @@ def _run_job(job: Job) -> Run:
     return run(job.scenario, job.seed)
 
 
-def _processes(
-    stack: contextlib.ExitStack, jobs: Sequence[Job], workers: int
-) -> ProcessPoolExecutor:
-    """Processes for policies that are written in Python, open as long as `stack` is."""
-    for job in jobs:
-        own.require_picklable(job.scenario)
-    # Fresh interpreters: a fork would copy the locks of other threads.
-    fresh = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(max_workers=min(workers, len(jobs)), mp_context=fresh)
-    return stack.enter_context(pool)
+def normalised(scenario: Scenario) -> str:
+    """The scenario as TOML with every default spelled out.
+
+    Raises:
+        ScenarioError: if it is wrong.
+    """
+    return _core.validate(scenario.to_toml(), scenario.name, os.curdir)
 
 
-def _run_in_process(pool: ProcessPoolExecutor, job: Job) -> Run:
-    try:
-        return pool.submit(_run_job, job).result()
-    except BrokenProcessPool as error:
-        raise InputError(
-            "a worker process ended early; every worker imports the script that was started, so "
-            'keep what that does under `if __name__ == "__main__":`'
-        ) from error
+def cost(toml: str) -> float:
+    """An estimate of how long a run takes, from a normalised scenario, in packets sent.
+
+    That is its duration times the sum of its paths' rates.
+    """
+    settings = tomllib.loads(toml)
+    rates = [_rate(path) for path in settings["path"]]
+    return nanoseconds(settings["duration"]) / 1e9 * sum(rates) / _PACKET_BITS
 
 
-def _as_completed(futures: Iterable[Future[_T]]) -> Iterable[Future[_T]]:
-    """The futures as they complete; unlike the library's, wakes up for keyboard interrupts."""
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-        yield from done
-
-
-def available_cores() -> int:
-    """How many processor cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _rate(path: Mapping[str, Any]) -> float:
+    """Rate of a path in bit/s; a usual one for a path that follows a trace."""
+    return _quantity(path["rate"], _BITS_PER_SECOND) if "rate" in path else _TRACE_RATE
 
 
 def nanoseconds(text: str) -> int:
@@ -289,5 +263,5 @@ def octets(text: str) -> int:
 
 
 def _quantity(text: str, units: Mapping[str, int]) -> int:
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    number = text.rstrip("/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     return round(float(number) * units[text[len(number) :].strip()])

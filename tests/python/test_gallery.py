@@ -19,7 +19,7 @@ def test_cells_are_valid_and_told_apart(name: str) -> None:
         assert len({tuple(cell.factors.items()) for cell in cells}) == len(cells)
         for cell in cells:
             assert re.fullmatch(r"[\w().-]+", cell.key), cell.key
-            _core.validate(cell.job(1).scenario.to_toml(), cell.key)
+            _core.validate(cell.scenario.to_toml(), cell.key)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
