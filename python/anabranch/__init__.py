@@ -27,6 +27,7 @@ from anabranch.scenario import (
     SharedBottleneckDetection,
     Trace,
 )
+from anabranch.sweep import sweep
 
 __all__ = [
     "AnabranchError",
@@ -56,4 +57,5 @@ __all__ = [
     "__version__",
     "run",
     "run_many",
+    "sweep",
 ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,59 +17,76 @@ from anabranch.executors import Meter, Progress
 from anabranch.journal import Journal
 from anabranch.provenance import describe_host
 from anabranch.reduction import Reduced, Task, make
-from anabranch.results import TABLES, Results
+from anabranch.results import TABLES, Results, prepare_folder
 from anabranch.run import cost
 
 
 def execute(
     about: dict[str, Any],
     tasks: Sequence[Task],
-    journal: Journal,
+    folder: Path,
     *,
     on: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Results:
-    """Make the runs that the journal does not hold yet, and collect the results of all.
+    """Make the runs that the folder does not hold yet, and write the results of all to it.
 
-    Each run is recorded when it is finished, those that probably take longest are started first,
-    and the results are in the order of `tasks`. `on` is the address of a Dask scheduler, all
-    local cores unless given; `about` goes into the provenance.
+    Each run is recorded in the folder's journal when it is finished, those that probably take
+    longest are started first, and the results are in the order of `tasks`. `on` is the address of
+    a Dask scheduler, all local cores unless given; `about` goes into the provenance.
+
+    Warns if the journal was damaged.
 
     Raises:
-        InputError: if the journal cannot be written, an own policy cannot be handed to a process,
+        InputError: if the folder cannot be written, an own policy cannot be handed to a process,
             or the address cannot be used.
         IntegrityError: if a connection failed or delivered wrong octets.
         PolicyError: if a policy of the user's own raised an exception.
     """
     started = time.perf_counter()
+    prepare_folder(folder)
+    with contextlib.closing(Journal(folder)) as journal:
+        if journal.damage:
+            warnings.warn(journal.damage, RuntimeWarning, stacklevel=2)
+        found, reduced = _make_new(tasks, journal, on, on_progress)
+        effort = {"wall_s": round(time.perf_counter() - started, 2), "runs_found": found}
+        results = collect({**about, **effort}, tasks, reduced)
+        results.save(folder)
+        journal.keep_only_used()
+    return results
+
+
+def _make_new(
+    tasks: Sequence[Task],
+    journal: Journal,
+    on: str | None,
+    on_progress: Callable[[Progress], None] | None,
+) -> tuple[int, list[Reduced]]:
+    """All runs in their order, and how many of them the journal held."""
     keys = [task.key() for task in tasks]
     reduced = {index: run for index, key in enumerate(keys) if (run := journal.find(key))}
+    found = len(reduced)
     new = [index for index in range(len(tasks)) if index not in reduced]
     costs = [cost(tasks[index].toml) for index in new]
-    meter = Meter(on_progress, costs, found=len(reduced))
+    meter = Meter(on_progress, costs, found)
 
-    has_own = any(tasks[index].made_by for index in new)
-    for index in new:
-        own.require_picklable(tasks[index].made_by or [])
+    def done(position: int, run: Reduced) -> None:
+        reduced[new[position]] = run
+        meter.made(position, run.virtual_ns)
+
     if new:
-        with executors.opened(on, own_policies=has_own) as executor:
+        own_policies = [made_by for index in new if (made_by := tasks[index].made_by)]
+        for made_by in own_policies:
+            own.require_picklable(made_by)
+        with executors.opened(on, own_policies=bool(own_policies)) as executor:
 
             def work(index: int) -> Reduced:
                 run = executor.call(make, tasks[index])
-                journal.add(keys[index], run)  # here, so that a run ending after Ctrl-C counts
+                journal.add(keys[index], run)  # in this thread: also when others have failed
                 return run
 
-            def done(position: int, run: Reduced) -> None:
-                reduced[new[position]] = run
-                meter.made(position, run.virtual_ns)
-
             executors.call_all(executor, work, new, costs, done)
-    about = {
-        **about,
-        "wall_s": round(time.perf_counter() - started, 2),
-        "runs_found": len(tasks) - len(new),
-    }
-    return collect(about, tasks, [reduced[index] for index in range(len(tasks))])
+    return found, [reduced[index] for index in range(len(tasks))]
 
 
 def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Reduced]) -> Results:

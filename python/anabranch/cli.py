@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,7 @@ def main() -> None:
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command line with these arguments and return the exit status."""
+    warnings.showwarning = _warn
     try:
         status = app(list(arguments) or ["--help"], prog_name="anabranch", standalone_mode=False)
     except PolicyError as error:
@@ -68,6 +70,10 @@ def run_command(arguments: Sequence[str]) -> int:
     if status == _INTERRUPTED:
         return _complain("interrupted", _INTERRUPTED)
     return status if isinstance(status, int) else 0
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    _complain(str(message), 0)
 
 
 def _complain(message: str, status: int) -> int:
@@ -141,21 +147,15 @@ def reproduce(
     Prints a table of claims, and writes claims.json, report.html, figure.svg, figure.png and all
     data to a folder. After an interruption the same command makes only the runs that are missing.
     """
-    from anabranch import console, gallery, journal, plan
+    from anabranch import console, gallery, plan
     from anabranch.claims import Verdict
-    from anabranch.results import prepare_folder
 
     chosen = gallery.entry(entry)
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
     folder = out or Path("results") / entry
-    prepare_folder(folder)
-    with journal.opened(folder) as finished:
-        console.complain_of_damage(finished.damage)
-        with console.progress(f"{entry}, {tier.seeds} seeds") as advance:
-            results = plan.execute(chosen, tier, finished, on=on, on_progress=advance)
-        results.save(folder)
-        finished.keep_only_used()
+    with console.progress(f"{entry}, {tier.seeds} seeds") as advance:
+        results = plan.execute(chosen, tier, folder, on=on, on_progress=advance)
     judgements = _write_report(results, folder)
     _print_judgements(results, judgements, folder)
     if strict and any(each.verdict is Verdict.NOT_REPRODUCED for each in judgements):
@@ -213,6 +213,33 @@ def run_scenario(
         screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
 
 
+@app.command(
+    "sweep", epilog="Example: anabranch sweep examples/sweep_wifi_3g.toml --out results/sweep"
+)
+def run_sweep(
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN.toml", help="Base scenario, seeds and factors.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.  [default: results/NAME]")
+    ] = None,
+    on: Annotated[str | None, _ON] = None,
+) -> None:
+    """Run a scenario under all combinations of factors, with several seeds each.
+
+    After an interruption the same command makes only the runs that are missing, and so it does
+    when the plan has changed.
+    """
+    from anabranch import console, sweep, sweep_plan
+
+    planned = sweep_plan.read(plan)
+    folder = out or Path("results") / planned.name
+    with console.progress(planned.name) as advance:
+        results = sweep(planned, folder, on=on, on_progress=advance)
+    _write_report(results, folder)
+    _print_sweep(results, folder)
+
+
 @app.command("report", epilog="Example: anabranch report results/nsdi12-fig7")
 def redraw(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of an earlier run.")],
@@ -223,7 +250,10 @@ def redraw(
     results = load(folder)
     prepare_folder(folder)
     judgements = _write_report(results, folder)
-    _print_judgements(results, judgements, folder)
+    if "sweep" in results.provenance:
+        _print_sweep(results, folder)
+    else:
+        _print_judgements(results, judgements, folder)
 
 
 @app.command()
@@ -233,8 +263,11 @@ def schema() -> None:
 
 
 def _write_report(results: Results, folder: Path) -> list[Judgement]:
-    from anabranch import gallery, report
+    from anabranch import gallery, report, sweep_report
 
+    if "sweep" in results.provenance:
+        sweep_report.save(results, folder)
+        return []
     if results.provenance["entry"] is None:
         report.save_single(results, folder)
         return []
@@ -248,4 +281,21 @@ def _print_judgements(results: Results, judgements: Sequence[Judgement], folder:
     if judgements:
         screen.print(console.claims_table(judgements))
         screen.print(console.effort(results.provenance))
+    screen.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+
+
+def _print_sweep(results: Results, folder: Path) -> None:
+    from anabranch import console, sweep_report
+
+    screen = console.stdout()
+    cells = results.runs["cell"].n_unique()
+    if cells <= sweep_report.MAX_CELLS_SHOWN:
+        screen.print(
+            console.table(sweep_report.summary(results), "Medians over seeds [95 % interval]")
+        )
+    else:
+        screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
+    if sweep_report.all_seeds_alike(results):
+        screen.print("every seed gave the same numbers: nothing in the scenario is random")
+    screen.print(console.effort(results.provenance))
     screen.print(f"report: {folder / 'report.html'}", soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -22,6 +22,9 @@ from anabranch.claims import Judgement, Verdict
 from anabranch.estimates import number
 from anabranch.executors import Progress as Step
 from anabranch.run import Run
+
+if TYPE_CHECKING:
+    from anabranch import report
 
 _COLOURS = {
     Verdict.REPRODUCED: "green",
@@ -93,6 +96,17 @@ def claims_table(judgements: Sequence[Judgement]) -> Table:
             f"[{colour}]{judgement.verdict.words}[/{colour}]",
         )
     return table
+
+
+def table(shown: report.Table, title: str) -> Table:
+    """A table of a report, for the console: text to the left, numbers to the right."""
+    drawn = Table(title=title, title_justify="left")
+    for index, heading in enumerate(shown.headings):
+        numeric = all(row[index][:1] in "-+–0123456789" for row in shown.rows)
+        drawn.add_column(heading, justify="right" if numeric else "left")
+    for row in shown.rows:
+        drawn.add_row(*map(_escaped, row))
+    return drawn
 
 
 def run_tables(run: Run) -> list[Table]:
@@ -182,9 +196,3 @@ def effort(about: Mapping[str, Any]) -> str:
     found = about.get("runs_found")  # absent from folders of earlier versions
     before = f", {found} of them finished before," if found else ""
     return f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
-
-
-def complain_of_damage(damage: str | None) -> None:
-    """Say on standard error what was wrong with a journal, if anything was."""
-    if damage:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"anabranch: {damage}")

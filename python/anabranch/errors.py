@@ -1,4 +1,9 @@
-"""What this package raises when its user can do something about it."""
+"""What this package raises when its user can do something about it, and how it says so."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 class AnabranchError(Exception):
@@ -23,3 +28,11 @@ class IntegrityError(AnabranchError):
     """A run broke a promise of the engine, so its numbers must not be believed."""
 
     exit_status = 1
+
+
+def unknown(what: str, name: str, valid: Iterable[str]) -> InputError:
+    """The error for a name that nothing has: names the nearest one that something has."""
+    valid = list(valid)
+    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.4)
+    hint = f'; did you mean "{near[0]}"?' if near else ""
+    return InputError(f'{what} "{name}"{hint} (valid: {", ".join(valid) or "none"})')

@@ -22,7 +22,6 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -48,7 +47,11 @@ class _Place:
 
 
 class Journal:
-    """The finished runs of a results folder; one process at a time may open it."""
+    """The finished runs of a results folder; one process at a time may open it.
+
+    Raises:
+        InputError: if it cannot be opened, or another process has it open.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -150,20 +153,6 @@ class Journal:
             f"{self.path}: {reason}; the runs recorded there are kept: start again with the same "
             "folder once it can be written"
         )
-
-
-@contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Journal]:
-    """The journal of a folder, as long as the context lasts.
-
-    Raises:
-        InputError: if it cannot be opened, or another process has it open.
-    """
-    journal = Journal(folder)
-    try:
-        yield journal
-    finally:
-        journal.close()
 
 
 def _write(file: BinaryIO, octets: bytes) -> int:

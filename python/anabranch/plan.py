@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -15,7 +16,6 @@ from matplotlib.axes import Axes
 from anabranch import batch, own
 from anabranch.claims import Claim
 from anabranch.executors import Progress
-from anabranch.journal import Journal
 from anabranch.provenance import build
 from anabranch.reduction import Task, reduce
 from anabranch.results import Factor, Results
@@ -140,12 +140,12 @@ def start_time(seed: int) -> str:
 def execute(
     entry: Entry,
     tier: Tier,
-    journal: Journal,
+    folder: Path,
     *,
     on: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Results:
-    """Run all cells of an entry with the seeds 1 to `tier.seeds`, as `batch.execute` does.
+    """Run all cells of an entry with the seeds 1 to `tier.seeds` into a folder, by `batch.execute`.
 
     Raises:
         IntegrityError: if a connection failed or delivered wrong octets.
@@ -159,7 +159,7 @@ def execute(
         "warm_up": tier.warm_up,
     }
     tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
-    return batch.execute(about, tasks, journal, on=on, on_progress=on_progress)
+    return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
 
 
 def single(run: Run, name: str, wall_s: float) -> Results:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
@@ -95,12 +96,22 @@ def overview_table(results: Results, overview: Overview) -> Table:
     headings += ["coarse model"] if model else []
     rows = []
     for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):
-        first = runs.row(0, named=True)
-        row = [_text(first[factor]) for factor in overview.factors]
-        row += [_estimate(runs, metric) for metric in overview.metrics]
-        row.append(_percent(float(median(runs[f"share_{overview.path}"].to_numpy()).value)))
-        rows.append(tuple(row + ([model(first)] if model else [])))
+        shares = [f"share_{overview.path}"]
+        row = overview_row(runs, list(overview.factors), list(overview.metrics), shares)
+        rows.append((*row, model(runs.row(0, named=True))) if model else row)
     return Table(tuple(headings), tuple(rows))
+
+
+def overview_row(
+    runs: pl.DataFrame, labels: Sequence[str], metrics: Sequence[str], shares: Sequence[str]
+) -> tuple[str, ...]:
+    """Some runs that belong together: their labels, and medians of metrics and shares."""
+    first = runs.row(0, named=True)
+    return (
+        *(_text(first[label]) for label in labels),
+        *(_estimate(runs, metric) for metric in metrics),
+        *(_percent(float(np.median(runs[share].fill_null(0)))) for share in shares),
+    )
 
 
 def octets_per_subflow(results: Results) -> Table:

@@ -284,12 +284,17 @@ class Scenario:
 
     def to_toml(self) -> str:
         """The scenario as the text of a TOML file."""
-        return "\n".join(_lines(_table(self))).strip() + "\n"
+        return to_toml(_table(self))
 
     def starting_at(self, start: str) -> Scenario:
         """The same scenario with every connection opened at the time `start`."""
         connections = (dataclasses.replace(each, start=start) for each in self.connections)
         return dataclasses.replace(self, connections=tuple(connections))
+
+
+def to_toml(table: TomlTable) -> str:
+    """A scenario that is given as plain values, as the text of a TOML file."""
+    return "\n".join(_lines(table)).strip() + "\n"
 
 
 def toml_keys(kind: type) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 
-from anabranch.errors import InputError
+from anabranch.errors import unknown
 from anabranch.plan import Entry
 
 _MODULES = {
@@ -36,9 +35,7 @@ def entry(name: str) -> Entry:
         InputError: if there is none; names the nearest one.
     """
     if name not in _MODULES:
-        near = difflib.get_close_matches(name, _MODULES, n=1, cutoff=0.4)
-        hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise InputError(f'unknown entry "{name}"{hint} (valid: {", ".join(_MODULES)})')
+        raise unknown("unknown entry", name, _MODULES)
     found = import_module(f"{__name__}.{_MODULES[name]}").ENTRY
     assert isinstance(found, Entry)
     return found
