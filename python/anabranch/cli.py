@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch import _core
-from anabranch.errors import AnabranchError, PolicyError
+from anabranch.errors import AnabranchError, InputError, PolicyError
 
 if TYPE_CHECKING:
     from anabranch.claims import Judgement
@@ -238,6 +238,42 @@ def run_sweep(
         results = sweep(planned, folder, on=on, on_progress=advance)
     _write_report(results, folder)
     _print_sweep(results, folder)
+
+
+@app.command(epilog="Example: anabranch compare results/sweep --by scheduler min_rtt ecf")
+def compare(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR [DIR]", help="Two results, or one with --by.")
+    ],
+    by: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option(metavar="FACTOR A B", help="Compare two levels of a factor."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the comparison as JSON here.")] = None,
+) -> None:
+    """Compare runs with the same seeds, pair by pair: what changes from A to B.
+
+    Prints medians of the paired differences with 95 % bootstrap intervals.
+    """
+    from anabranch import compare as comparing
+    from anabranch import console
+    from anabranch.results import load
+
+    if len(folders) != (2 if by is None else 1):
+        raise InputError("compare: name two folders, or one folder and --by FACTOR A B")
+    loaded = [load(folder) for folder in folders]
+    if by is None:
+        names = (str(folders[0]), str(folders[1]))
+        comparison = comparing.folders(loaded[0], loaded[1], names)
+    else:
+        comparison = comparing.levels(loaded[0], *by)
+    screen = console.stdout()
+    screen.print(f"A: {comparison.a}\nB: {comparison.b}", markup=False)
+    screen.print(console.table(comparison.table(), "Medians of paired differences"))
+    for words in (*comparison.changed, *(f"note: {note}" for note in comparison.notes)):
+        screen.print(words, markup=False, soft_wrap=True)
+    if out is not None:
+        comparison.save(out)
 
 
 @app.command("report", epilog="Example: anabranch report results/nsdi12-fig7")
