@@ -48,13 +48,15 @@ def stdout() -> Console:
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[Step], None]]:
     """A progress bar on standard error, with rate and remaining time."""
+    console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("runs · {task.fields[rate]} · {task.fields[remaining]}"),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     with bar:
         task = bar.add_task(label, total=None, rate="–", remaining="–")

@@ -18,6 +18,8 @@ from anabranch.factors import Factor, Level
 _KEYS = ("kind", "points", "seed", "ranges")
 _KINDS = (*get_args(design.Kind), "grid")
 _RANGE = re.compile(r"([0-9.eE+-]+)\s*([A-Za-z%/]*)")
+_COUNTED = ("packets", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB")
+"""Units of which there are whole numbers only."""
 _DIGITS = 4
 """Significant digits of a coordinate: what a person would write."""
 
@@ -76,7 +78,8 @@ def _factor(key: str, value: object, coordinates: Points, where: str) -> Factor:
     keys = value.get("keys", [key])
     if not isinstance(keys, list) or not keys or not all(isinstance(each, str) for each in keys):
         raise InputError(f"{where}: keys: {keys!r} is not a list of keys of the scenario")
-    numbers = [_rounded(float(x)) for x in Range(low, high, scale).scaled(coordinates)[:, 0]]
+    exact = Range(low, high, scale).scaled(coordinates)[:, 0]
+    numbers = [float(round(x)) if unit in _COUNTED else _rounded(float(x)) for x in exact]
     name = f"{key} ({unit})" if unit else key
     return Factor(name, tuple(keys), tuple(_level(number, unit) for number in numbers), where)
 

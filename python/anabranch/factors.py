@@ -109,7 +109,11 @@ def label(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={label(each)}" for key, each in value.items()) or "none"
+        words = (
+            f"{key}=({label(each)})" if isinstance(each, Mapping) else f"{key}={label(each)}"
+            for key, each in value.items()
+        )
+        return ", ".join(words) or "none"
     return json.dumps(value, ensure_ascii=False)
 
 

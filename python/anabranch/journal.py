@@ -66,7 +66,11 @@ class Journal:
                 f"{self.path} is damaged ({lost:,} octets, perhaps the record that was being "
                 f"written): {len(self._places)} finished runs are intact, what is lost runs again"
             )
-            self._rewrite(list(self._places))
+            self._rewrite(self.keys())
+
+    def keys(self) -> list[str]:
+        """Keys of the finished runs."""
+        return list(self._places)
 
     def find(self, key: str) -> Reduced | None:
         """The run with this key, if it is finished."""
@@ -113,6 +117,7 @@ class Journal:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            file.close()
             raise InputError(
                 f"{path}: another process is writing results to this folder; wait for it or name "
                 "another folder"

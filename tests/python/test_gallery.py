@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import _core, gallery
+from anabranch import _core, gallery, sweep_plan
 from anabranch.errors import InputError
 
 ENTRIES = gallery.names()
@@ -65,4 +65,7 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.toml")), ids=lambda f: f.name)
 def test_examples_are_valid(file: Path) -> None:
-    _core.validate(file.read_text(encoding="utf-8"), str(file))
+    if file.name.startswith("sweep_"):
+        assert sweep_plan.read(file).tasks()
+    else:
+        _core.validate(file.read_text(encoding="utf-8"), str(file))

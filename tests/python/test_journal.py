@@ -1,0 +1,142 @@
+import errno
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from anabranch import _core, journal
+from anabranch.errors import InputError
+from anabranch.journal import FILE, Journal
+from anabranch.provenance import build
+from anabranch.reduction import Reduced, Task, make
+from anabranch.results import TABLES
+from conftest import scenario
+
+
+def task(seed: int, cell: str = "cell") -> Task:
+    toml = _core.validate(scenario("2s").to_toml(), "test")
+    return Task(cell=cell, factors={"n": 1}, toml=toml, file="test", seed=seed, build=build())
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Reduced]:
+    tasks = [task(seed) for seed in (1, 2, 3)]
+    return {each.key(): make(each) for each in tasks}
+
+
+def record(folder: Path, made: dict[str, Reduced]) -> list[int]:
+    """Record the runs; returns where each record ends."""
+    ends = []
+    with closing(Journal(folder)) as kept:
+        for key, run in made.items():
+            kept.add(key, run)
+            ends.append((folder / FILE).stat().st_size)
+    return ends
+
+
+def found(folder: Path, made: dict[str, Reduced]) -> list[bool]:
+    with closing(Journal(folder)) as kept:
+        return [kept.find(key) is not None for key in made]
+
+
+def test_a_recorded_run_reads_back_as_it_was(tmp_path: Path, made: dict[str, Reduced]) -> None:
+    record(tmp_path, made)
+    with closing(Journal(tmp_path)) as kept:
+        assert kept.damage is None
+        for key, run in made.items():
+            again = kept.find(key)
+            assert again is not None
+            assert (again.digest, again.virtual_ns) == (run.digest, run.virtual_ns)
+            for name in TABLES:
+                assert getattr(again, name).equals(getattr(run, name)), name
+                assert getattr(again, name).schema == getattr(run, name).schema, name
+
+
+def test_a_key_depends_on_all_that_the_result_does() -> None:
+    keys = {
+        task(1).key(),
+        task(2).key(),
+        task(1, cell="other").key(),
+        Task(**{**vars(task(1)), "keep_samples": True}).key(),
+        Task(**{**vars(task(1)), "factors": {"n": 2}}).key(),
+        Task(**{**vars(task(1)), "toml": task(1).toml.replace("8Mbit/s", "9Mbit/s")}).key(),
+    }
+    assert len(keys) == 6
+    assert task(1).key() == task(1).key()
+    assert Task(**{**vars(task(1)), "file": "elsewhere"}).key() == task(1).key()
+
+
+def test_truncation_costs_the_last_record_only(tmp_path: Path, made: dict[str, Reduced]) -> None:
+    ends = record(tmp_path, made)
+    for cut in (ends[1] + 1, ends[1] + 30, ends[2] - 1):
+        record(tmp_path, made)
+        with open(tmp_path / FILE, "r+b") as file:
+            file.truncate(cut)
+        with closing(Journal(tmp_path)) as kept:
+            assert kept.damage is not None
+            assert "2 finished runs are intact" in kept.damage
+            assert "\n" not in kept.damage
+        assert found(tmp_path, made) == [True, True, False]
+        (tmp_path / FILE).unlink()
+
+
+@pytest.mark.parametrize("where", ["magic", "length", "body"])
+def test_a_damaged_record_costs_that_run_only(
+    where: str, tmp_path: Path, made: dict[str, Reduced]
+) -> None:
+    ends = record(tmp_path, made)
+    octets = bytearray((tmp_path / FILE).read_bytes())
+    octets[ends[0] + {"magic": 2, "length": 12, "body": 500}[where]] ^= 0x55
+    (tmp_path / FILE).write_bytes(octets)
+    assert found(tmp_path, made) == [True, False, True]
+    with closing(Journal(tmp_path)) as kept:
+        assert kept.damage is None  # it was rewritten
+
+
+def test_a_file_that_is_no_journal_is_explained(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"something else" * 1000)
+    with closing(Journal(tmp_path)) as kept:
+        assert kept.damage is not None
+        assert "0 finished runs are intact" in kept.damage
+
+
+def test_a_full_disk_costs_no_recorded_run(
+    tmp_path: Path, made: dict[str, Reduced], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = list(made)
+    with closing(Journal(tmp_path)) as kept:
+        kept.add(keys[0], made[keys[0]])
+        with monkeypatch.context() as patched:
+
+            def full(file: object, octets: bytes) -> int:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            patched.setattr(journal, "_write", full)
+            with pytest.raises(InputError, match="no space left on device; the runs recorded"):
+                kept.add(keys[1], made[keys[1]])
+            # As a disk that fills up in the middle of a record does.
+            patched.setattr(journal, "_write", lambda file, octets: file.write(octets[:100]))
+            with pytest.raises(InputError, match="no space left"):
+                kept.add(keys[1], made[keys[1]])
+        kept.add(keys[2], made[keys[2]])
+    with closing(Journal(tmp_path)) as kept:
+        assert kept.damage is None
+    assert found(tmp_path, made) == [True, False, True]
+
+
+def test_runs_that_are_not_used_are_dropped(tmp_path: Path, made: dict[str, Reduced]) -> None:
+    record(tmp_path, made)
+    keys = list(made)
+    with closing(Journal(tmp_path)) as kept:
+        kept.find(keys[1])
+        kept.keep_only_used()
+        assert kept.find(keys[1]) is not None
+    assert found(tmp_path, made) == [False, True, False]
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    with (
+        closing(Journal(tmp_path)),
+        pytest.raises(InputError, match="another process is writing results to this folder"),
+    ):
+        Journal(tmp_path)

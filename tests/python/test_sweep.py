@@ -1,0 +1,386 @@
+import dataclasses
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
+import pytest
+
+import anabranch
+from anabranch import Progress, executors, gallery, journal, plan, sweep_plan
+from anabranch.cli import run_command
+from anabranch.errors import InputError
+from anabranch.executors import Meter
+from anabranch.journal import FILE, Journal
+from anabranch.plan import Tier
+from anabranch.results import TABLES, load
+from anabranch.run import cost, normalised
+from conftest import scenario
+from sweeping import PLAN, provenance, tables, write_plan
+
+Captured = pytest.CaptureFixture[str]
+LONG = "400s"
+"""So long that a sweep of twelve runs takes some seconds."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_plan(tmp_path / "plan")
+
+
+def recorded(folder: Path) -> int:
+    """How many intact runs the journal of a folder holds."""
+    with closing(Journal(folder)) as kept:
+        return len(kept.keys())
+
+
+def start(file: Path, out: Path) -> subprocess.Popen[str]:
+    """A sweep in a process of its own, which has recorded some of its runs."""
+    command = [sys.executable, "-m", "anabranch", "sweep", str(file), "--out", str(out)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not (out / FILE).exists() or (out / FILE).stat().st_size < 20_000:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return process
+
+
+# ---- what a sweep writes --------------------------------------------------------------------
+
+
+def test_every_cell_runs_with_every_seed(file: Path, tmp_path: Path) -> None:
+    steps: list[Progress] = []
+    results = anabranch.sweep(file, tmp_path / "out", on_progress=steps.append)
+    runs = results.runs.select("connection.main.scheduler", "path.wifi.rate", "seed").rows()
+    assert runs == [
+        (scheduler, rate, seed)
+        for scheduler in ("min_rtt", "ecf")
+        for rate in ("4Mbit/s", "8Mbit/s")
+        for seed in (1, 2, 3)
+    ]
+    assert list(results.scenarios) == [
+        "min_rtt_4Mbits", "min_rtt_8Mbits", "ecf_4Mbits", "ecf_8Mbits",
+    ]  # fmt: skip
+    assert [step.done for step in steps] == list(range(1, 13))
+    assert steps[-1].remaining_s == 0
+    fast = results.values("goodput_mbps", cell="min_rtt_8Mbits").mean()
+    assert fast > results.values("goodput_mbps", cell="min_rtt_4Mbits").mean()
+
+
+def test_a_cell_is_the_run_of_its_scenario(file: Path, tmp_path: Path) -> None:
+    results = anabranch.sweep(file, tmp_path / "out")
+    alone = anabranch.run(tmp_path / "out" / "scenarios" / "ecf_4Mbits.toml", seed=2)
+    digests = {(run["cell"], run["seed"]): run["digest"] for run in results.provenance["runs"]}
+    assert digests["ecf_4Mbits", 2] == alone.digest
+
+
+def test_tables_are_read_by_others(file: Path, tmp_path: Path) -> None:
+    anabranch.sweep(file, tmp_path / "out")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    for name in TABLES:
+        table = tmp_path / "out" / f"{name}.parquet"
+        counted = duckdb.sql(f"select count(*) from '{table}'").fetchall()
+        assert counted == [(pl.read_parquet(table).height,)]
+
+
+def test_samples_and_blocks_are_kept_on_request(file: Path, tmp_path: Path) -> None:
+    assert anabranch.sweep(file, tmp_path / "out").samples.is_empty()
+    file.write_text(PLAN.replace("seeds", 'keep = ["samples", "blocks"]\nseeds', 1))
+    results = anabranch.sweep(file, tmp_path / "out")
+    assert set(results.samples["seed"]) == {1}
+    assert set(results.blocks["seed"]) == {1, 2, 3}
+
+
+def test_a_design_varies_all_its_factors_together(file: Path, tmp_path: Path) -> None:
+    file.write_text("""
+        scenario = "base.toml"
+        [design]
+        kind = "lhs"
+        points = 6
+        [design.ranges]
+        "path.wifi.rate" = { from = "1Mbit/s", to = "20Mbit/s", scale = "log" }
+        buffers = { from = "50KiB", to = "500KiB", keys = [
+          "connection[0].send_buffer", "connection[0].receive_buffer" ] }
+    """)
+    results = anabranch.sweep(file, tmp_path / "out")
+    rates = results.runs["path.wifi.rate (Mbit/s)"]
+    assert results.runs.height == rates.n_unique() == 6
+    assert rates.is_between(1, 20).all()
+    settings = sweep_plan.read(file).tasks()[0].settings
+    assert settings["connection"][0]["send_buffer"] == settings["connection"][0]["receive_buffer"]
+
+
+def test_a_grid_design_has_all_combinations(file: Path) -> None:
+    file.write_text("""
+        scenario = "base.toml"
+        [design]
+        kind = "grid"
+        points = 3
+        ranges."path[0].delay" = { from = "10ms", to = "30ms" }
+        ranges."path[1].delay" = { from = "0ms", to = "100ms" }
+    """)
+    cells = [tuple(task.factors.values()) for task in sweep_plan.read(file).tasks()]
+    assert cells == [(a, b) for a in (10.0, 20.0, 30.0) for b in (0.0, 50.0, 100.0)]
+
+
+# ---- nothing is lost ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> None:
+    file = write_plan(tmp_path / "plan", duration=LONG)
+    anabranch.sweep(file, tmp_path / "whole")
+
+    process = start(file, tmp_path / "cut")
+    process.send_signal(how)
+    _, err = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert err.endswith("anabranch: interrupted\n")
+    finished = recorded(tmp_path / "cut")
+    assert 0 < finished < 12
+    assert not (tmp_path / "cut" / "runs.parquet").exists()
+
+    steps: list[Progress] = []
+    anabranch.sweep(file, tmp_path / "cut", on_progress=steps.append)
+    assert steps[0].found == steps[0].done == finished
+    assert len(steps) - 1 == 12 - finished
+    assert provenance(tmp_path / "cut")["runs_found"] == finished
+    assert tables(tmp_path / "cut") == tables(tmp_path / "whole")
+    assert provenance(tmp_path / "cut")["runs"] == provenance(tmp_path / "whole")["runs"]
+
+
+def test_the_same_again_runs_nothing(file: Path, tmp_path: Path) -> None:
+    anabranch.sweep(file, tmp_path / "out")
+    before = tables(tmp_path / "out")
+    again = anabranch.sweep(file, tmp_path / "out")
+    assert again.provenance["runs_found"] == 12
+    assert tables(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("[1, 2, 3]", "[2, 3, 4, 5]", 8),
+        ('"8Mbit/s"]', '"8Mbit/s", "9Mbit/s"]', 12),
+        ('["min_rtt", "ecf"]', '["min_rtt", "blest"]', 6),
+    ],
+)
+def test_a_changed_plan_runs_what_is_new(
+    old: str, new: str, found: int, file: Path, tmp_path: Path
+) -> None:
+    anabranch.sweep(file, tmp_path / "out")
+    file.write_text(PLAN.replace(old, new))
+    assert anabranch.sweep(file, tmp_path / "out").provenance["runs_found"] == found
+    anabranch.sweep(file, tmp_path / "afresh")
+    assert tables(tmp_path / "out") == tables(tmp_path / "afresh")
+
+
+def test_a_changed_scenario_runs_anew(file: Path, tmp_path: Path) -> None:
+    anabranch.sweep(file, tmp_path / "out")
+    write_plan(tmp_path / "plan", duration="3s")
+    assert anabranch.sweep(file, tmp_path / "out").provenance["runs_found"] == 0
+
+
+def test_a_full_disk_keeps_what_is_finished(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    write = journal._write
+    written: list[bytes] = []
+
+    def fills_up(handle: BinaryIO, octets: bytes) -> int:
+        if len(written) == 4:
+            raise OSError(28, os.strerror(28))
+        written.append(octets)
+        return write(handle, octets)
+
+    arguments = ["sweep", str(file), "--out", str(tmp_path / "out")]
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "_write", fills_up)
+        assert run_command(arguments) == 2
+    err = capsys.readouterr().err
+    assert "no space left on device" in err
+    assert err.count("anabranch: ") == 1
+    assert recorded(tmp_path / "out") == 4
+    assert run_command(arguments) == 0
+    assert provenance(tmp_path / "out")["runs_found"] == 4
+
+
+@pytest.mark.filterwarnings("default::RuntimeWarning")
+def test_damage_is_said_in_one_line(file: Path, tmp_path: Path, capsys: Captured) -> None:
+    arguments = ["sweep", str(file), "--out", str(tmp_path / "out")]
+    assert run_command(arguments) == 0
+    with open(tmp_path / "out" / FILE, "r+b") as handle:
+        handle.truncate((tmp_path / "out" / FILE).stat().st_size - 10)
+    capsys.readouterr()
+    assert run_command(arguments) == 0
+    captured = capsys.readouterr()
+    (line,) = [each for each in captured.err.splitlines() if "damaged" in each]
+    assert "11 finished runs are intact" in line
+    assert "12 runs, 11 of them finished before" in captured.out
+
+
+def test_reproduce_goes_on_too(tmp_path: Path) -> None:
+    entry = gallery.entry("nsdi12-fig4")
+    some = dataclasses.replace(entry, cells=lambda tier: entry.cells(tier)[:3])
+    plan.execute(some, Tier("tiny", seeds=2, measured_s=2), tmp_path)
+    more = plan.execute(some, Tier("tiny", seeds=3, measured_s=2), tmp_path)
+    assert more.provenance["runs_found"] == 6
+    assert len(more.provenance["runs"]) == 9
+
+
+# ---- order ----------------------------------------------------------------------------------
+
+
+def test_expensive_runs_start_first_and_results_keep_their_order() -> None:
+    begun: list[int] = []
+    results: dict[int, str] = {}
+
+    def work(item: int) -> str:
+        begun.append(item)
+        return f"of {item}"
+
+    with executors.opened(workers=1) as executor:
+        executors.call_all(executor, work, [10, 30, 20], [1, 3, 2], results.__setitem__)
+    assert begun == [30, 20, 10]
+    assert [results[index] for index in range(3)] == ["of 10", "of 30", "of 20"]
+
+
+def test_cost_is_duration_times_rates() -> None:
+    # 10 Mbit/s for 3 s are 2500 packets of 1500 octets.
+    assert cost(normalised(scenario("3s"))) == 2500
+    assert cost(normalised(scenario("30s"))) == 25000
+
+
+def test_remaining_time_follows_the_cost() -> None:
+    steps: list[Progress] = []
+    meter = Meter(steps.append, [3.0, 1.0], found=2)
+    meter.made(0, 10**9)
+    first, second = steps
+    assert (first.done, first.total, first.found, first.remaining_s) == (2, 4, 2, None)
+    assert (second.done, second.virtual_s) == (3, 1.0)
+    assert second.remaining_s is not None
+
+
+# ---- wrong plans ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('scenario = "base.toml"', "", "scenario: missing"),
+        ("base.toml", "bas.toml", "bas.toml: no such file"),
+        ("seeds", "seed", 'unknown key "seed"; did you mean "seeds"?'),
+        ("[1, 2, 3]", "0", "seeds: 0 cannot be used"),
+        ("[1, 2, 3]", "[1, 1]", "seeds: [1, 1] cannot be used"),
+        ("[1, 2, 3]", "true", "seeds: True cannot be used"),
+        ("[1, 2, 3]", "[1, 2, 3", "plan.toml: "),
+        ("path.wifi.rate", "path.wify.rate", 'has no path "wify"; did you mean "wifi"?'),
+        ("path.wifi.rate", "path[2].rate", "the scenario has no path[2], only 2"),
+        ("path.wifi.rate", "path.wifi.rat", 'unknown key; did you mean "rate"?'),
+        ("path.wifi.rate", "path.wifi", "name a key of that path"),
+        ("path.wifi.rate", "path..rate", "is no key"),
+        ('"8Mbit/s"', '"8"', '"8" has no unit'),
+        ('"8Mbit/s"', '"4Mbit/s"', "4Mbit/s is there twice"),
+        ('["4Mbit/s", "8Mbit/s"]', '"4Mbit/s"', "'4Mbit/s' is not a list of values"),
+        ('"ecf"', '"efc"', '"ecf"'),
+        ('"path.wifi.rate" = ', "goodput_mbps = ", "goodput_mbps"),
+        ("[factors]", "keep = ['block']\n[factors]", 'table "block"; did you mean "blocks"?'),
+        ("[factors]", "[design]\nkind = 'wps'\n[factors]", 'kind "wps"; did you mean "wsp"?'),
+        ("[factors]", "[design]\npoints = 0\n[factors]", "points: 0 is not a whole number from 1"),
+        ("[factors]", "[design]\npoints = 9\n[factors]", "design: ranges: missing"),
+    ],
+)  # fmt: skip
+def test_a_wrong_plan_is_explained_in_one_line(
+    old: str, new: str, words: str, file: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    assert old in PLAN
+    file.write_text(PLAN.replace(old, new, 1))
+    assert run_command(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("anabranch: ")
+    assert len(err.splitlines()) == 1
+    assert words in err
+    assert not (tmp_path / "out" / "runs.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ('{ from = "1Mbit/s" }', 'write { from = "1Mbit/s", to = "20Mbit/s" }'),
+        ('{ from = "1Mbit/s", to = "2kbit/s" }', "different units"),
+        ('{ from = "2Mbit/s", to = "1Mbit/s" }', "from must be smaller"),
+        ('{ from = "0Mbit/s", to = "1Mbit/s", scale = "log" }', "above 0"),
+        ('{ from = "fast", to = "1Mbit/s" }', "'fast' is no quantity"),
+        ('{ from = "1Mbit/s", to = "2Mbit/s", scal = "log" }', 'did you mean "scale"?'),
+    ],
+)
+def test_a_wrong_range_is_explained(given: str, words: str, file: Path) -> None:
+    file.write_text(f"""
+        scenario = "base.toml"
+        design.points = 3
+        design.ranges."path.wifi.rate" = {given}
+    """)
+    with pytest.raises(InputError) as caught:
+        sweep_plan.read(file)
+    assert words in str(caught.value)
+    assert 'design.ranges."path.wifi.rate"' in str(caught.value)
+
+
+def test_help_has_an_example(capsys: Captured) -> None:
+    assert run_command(["sweep", "--help"]) == 0
+    assert "Example: anabranch sweep examples/sweep_wifi_3g.toml" in capsys.readouterr().out
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+
+def test_sweep_prints_a_summary_and_writes_a_report(
+    file: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    out = tmp_path / "out"
+    assert run_command(["sweep", str(file), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    for word in ("connection.main.scheduler", "path.wifi.rate", "goodput", "3g carried", "12 runs"):
+        assert word in printed
+    report = (out / "report.html").read_text()
+    (out / "report.html").unlink()
+    assert run_command(["report", str(out)]) == 0
+    assert (out / "report.html").read_text() == report
+    assert load(out).provenance["sweep"] == "small"
+
+
+def test_without_randomness_all_seeds_are_alike(
+    file: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    base = file.parent / "base.toml"
+    base.write_text(base.read_text().replace('jitter = "50ms"', ""))
+    assert run_command(["sweep", str(file), "--out", str(tmp_path / "out")]) == 0
+    assert "nothing in the scenario is random" in capsys.readouterr().out
+
+
+def test_own_policies_are_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "policy_of_a_test.py"
+    module.write_text("class First:\n    def schedule(self, context):\n        return None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import policy_of_a_test  # type: ignore[import-not-found]
+
+    def key(factory: object) -> str:
+        own = scenario(scheduler=factory)
+        return plan.Cell("own", own, {}).task(1).key()
+
+    before = key(policy_of_a_test.First)
+    assert key(policy_of_a_test.First) == before
+    assert key(functools.partial(policy_of_a_test.First)) != before
+    module.write_text(module.read_text() + "# changed\n")
+    assert key(policy_of_a_test.First) != before
