@@ -193,8 +193,10 @@ class _Dask:
             raise InputError(
                 "the Dask workers that tried one run all died; see their logs (out of memory?)"
             ) from error
-        except (CancelledError, ModuleNotFoundError) as error:
-            raise InputError(f"a run on Dask was lost: {error}") from error
+        except CancelledError as error:
+            raise InputError("the connection to the Dask scheduler was lost") from error
+        except ModuleNotFoundError as error:
+            raise InputError(f"a Dask worker cannot import what a run needs: {error}") from error
 
     def abandon(self) -> None:
         self.client.close(timeout=1)

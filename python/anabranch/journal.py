@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import fcntl
 import hashlib
 import io
@@ -127,8 +126,9 @@ class Journal:
     def _append(self, key: str, body: bytes) -> None:
         record = _HEAD.pack(_MAGIC, len(body), hashlib.sha256(body).digest()) + body
         try:
-            if _write(self._file, record) < len(record):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written = 0
+            while written < len(record):  # a disk that fills up first takes a part
+                written += _write(self._file, record[written:])
         except OSError:
             # Half a record would be reported as damage.
             with contextlib.suppress(OSError):

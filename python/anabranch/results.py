@@ -8,6 +8,7 @@
 ``links.parquet``         one row for each direction of each path of each run
 ``blocks.parquet``        delays of the blocks of the cells whose distribution is drawn
 ``samples.parquet``       time series of the first seed of each cell
+``runs.journal``          the finished runs, for going on after an interruption (`journal.py`)
 ========================  ====================================================================
 
 Everything that is drawn or judged is computed from these files alone.
@@ -92,7 +93,7 @@ class Results:
                 getattr(self, name).write_parquet(folder / f"{name}.parquet", compression="zstd")
             text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
             (folder / PROVENANCE).write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
+        except (OSError, pl.exceptions.PolarsError) as error:
             raise _unwritable(folder, error) from error
 
 
@@ -109,8 +110,8 @@ def load(folder: Path) -> Results:
     ]
     if missing:
         raise InputError(
-            f"{folder}: no {missing[0]} in it; name a folder that "
-            "`anabranch reproduce` or `anabranch run --out` has written"
+            f"{folder}: no {missing[0]} in it; name a folder that `anabranch reproduce`, "
+            "`anabranch sweep` or `anabranch run --out` has written to its end"
         )
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
@@ -137,8 +138,8 @@ def prepare_folder(folder: Path) -> None:
         raise _unwritable(folder, error) from error
 
 
-def _unwritable(folder: Path, error: OSError) -> InputError:
-    reason = (error.strerror or str(error)).lower()
+def _unwritable(folder: Path, error: Exception) -> InputError:
+    reason = (getattr(error, "strerror", None) or str(error)).lower()
     return InputError(f"--out {folder}: {reason}; name a folder that can be written")
 
 

@@ -1,6 +1,7 @@
 import errno
 from contextlib import closing
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -108,16 +109,16 @@ def test_a_full_disk_costs_no_recorded_run(
         kept.add(keys[0], made[keys[0]])
         with monkeypatch.context() as patched:
 
-            def full(file: object, octets: bytes) -> int:
-                raise OSError(errno.ENOSPC, "No space left on device")
+            def full(file: BinaryIO, octets: bytes) -> int:
+                # A disk that fills up takes a part of the record first.
+                if len(octets) < 1000:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return file.write(octets[:-900])
 
             patched.setattr(journal, "_write", full)
-            with pytest.raises(InputError, match="no space left on device; the runs recorded"):
-                kept.add(keys[1], made[keys[1]])
-            # As a disk that fills up in the middle of a record does.
-            patched.setattr(journal, "_write", lambda file, octets: file.write(octets[:100]))
-            with pytest.raises(InputError, match="no space left"):
-                kept.add(keys[1], made[keys[1]])
+            for _ in range(2):
+                with pytest.raises(InputError, match="no space left on device; the runs recorded"):
+                    kept.add(keys[1], made[keys[1]])
         kept.add(keys[2], made[keys[2]])
     with closing(Journal(tmp_path)) as kept:
         assert kept.damage is None

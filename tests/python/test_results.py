@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from anabranch import Run
@@ -65,6 +66,17 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="name a folder that can be written"):
         prepare_folder(tmp_path / "file" / "folder")
+
+
+def test_a_full_disk_is_explained(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("parquet: No space left on device (os error 28)")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(InputError, match="no space left on device"):
+        results.save(tmp_path)
 
 
 def test_start_times_spread_over_200_ms() -> None:

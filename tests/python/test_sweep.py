@@ -7,24 +7,26 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 import pytest
 
 import anabranch
-from anabranch import Progress, executors, gallery, journal, plan, sweep_plan
+from anabranch import Progress, batch, executors, gallery, journal, plan, sweep_plan
 from anabranch.cli import run_command
 from anabranch.errors import InputError
 from anabranch.executors import Meter
 from anabranch.journal import FILE, Journal
 from anabranch.plan import Tier
+from anabranch.reduction import Task
 from anabranch.results import TABLES, load
 from anabranch.run import cost, normalised
 from conftest import scenario
 from sweeping import PLAN, provenance, tables, write_plan
 
 Captured = pytest.CaptureFixture[str]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LONG = "400s"
 """So long that a sweep of twelve runs takes some seconds."""
 
@@ -371,16 +373,21 @@ def test_without_randomness_all_seeds_are_alike(
 
 def test_own_policies_are_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = tmp_path / "policy_of_a_test.py"
-    module.write_text("class First:\n    def schedule(self, context):\n        return None\n")
+    module.write_text((EXAMPLES / "my_scheduler.py").read_text())
     monkeypatch.syspath_prepend(tmp_path)
-    import policy_of_a_test  # type: ignore[import-not-found]
+    from policy_of_a_test import LowestRtt  # type: ignore[import-not-found]
 
-    def key(factory: object) -> str:
-        own = scenario(scheduler=factory)
-        return plan.Cell("own", own, {}).task(1).key()
+    def task(factory: Any) -> Task:
+        return plan.Cell("own", scenario("2s", scheduler=factory), {}).task(1)
 
-    before = key(policy_of_a_test.First)
-    assert key(policy_of_a_test.First) == before
-    assert key(functools.partial(policy_of_a_test.First)) != before
+    def found() -> int:
+        results = batch.execute({}, [task(LowestRtt)], tmp_path / "out")
+        (mine,) = results.provenance["own_policies"]
+        assert mine["file"] == str(module)
+        count: int = results.provenance["runs_found"]
+        return count
+
+    assert [found(), found()] == [0, 1]
+    assert task(functools.partial(LowestRtt)).key() != task(LowestRtt).key()
     module.write_text(module.read_text() + "# changed\n")
-    assert key(policy_of_a_test.First) != before
+    assert [found(), found()] == [0, 1]
