@@ -7,6 +7,7 @@ calls under way as the executor has slots.
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import time
@@ -212,6 +213,9 @@ def _dask(on: str) -> Iterator[Executor]:
         raise InputError(
             f'--on {on}: Dask is not installed; install it with: pip install "anabranch[dask]"'
         ) from error
+    # What Dask logs as an error is raised here too, in one line.
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client("tcp://" + on.removeprefix(_DASK), timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -35,9 +35,8 @@ def summary(results: Results) -> Table:
     return Table(
         (*columns, *_METRICS.values(), *shares.values()),
         tuple(
-            overview_row(
-                results.runs, ["cell", "connection"], columns, list(_METRICS), list(shares)
-            )
+            overview_row(runs, columns, list(_METRICS), list(shares))
+            for runs in results.runs.partition_by(_GROUP, maintain_order=True)
         ),
     )
 
