@@ -118,6 +118,7 @@ class Meter:
     ) -> None:
         self._tell = on_progress or (lambda _: None)
         self._costs = costs
+        self._cost = sum(costs)
         self._found = found
         self._made = 0
         self._cost_made = 0.0
@@ -137,7 +138,7 @@ class Meter:
         remaining = None
         if self._cost_made > 0:
             elapsed = time.perf_counter() - self._started
-            remaining = elapsed * max(0.0, sum(self._costs) / self._cost_made - 1)
+            remaining = elapsed * max(0.0, self._cost / self._cost_made - 1)
         total = self._found + len(self._costs)
         done = self._found + self._made
         return Progress(done, total, self._virtual_ns / 1e9, self._found, remaining)

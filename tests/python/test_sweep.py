@@ -44,7 +44,12 @@ def recorded(folder: Path) -> int:
 
 def start(file: Path, out: Path) -> subprocess.Popen[str]:
     """A sweep in a process of its own, which has recorded some of its runs."""
-    command = [sys.executable, "-m", "anabranch", "sweep", str(file), "--out", str(out)]
+    # On one core, so that few runs are under way.
+    program = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
+        "from anabranch.cli import main; main()"
+    )
+    command = [sys.executable, "-c", program, "sweep", str(file), "--out", str(out)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
