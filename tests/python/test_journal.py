@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 from contextlib import closing
 from pathlib import Path
@@ -58,13 +59,22 @@ def test_a_key_depends_on_all_that_the_result_does() -> None:
         task(1).key(),
         task(2).key(),
         task(1, cell="other").key(),
-        Task(**{**vars(task(1)), "keep_samples": True}).key(),
-        Task(**{**vars(task(1)), "factors": {"n": 2}}).key(),
-        Task(**{**vars(task(1)), "toml": task(1).toml.replace("8Mbit/s", "9Mbit/s")}).key(),
+        dataclasses.replace(task(1), keep_samples=True).key(),
+        dataclasses.replace(task(1), factors={"n": 2}).key(),
+        dataclasses.replace(task(1), toml=task(1).toml.replace("8Mbit/s", "9Mbit/s")).key(),
     }
     assert len(keys) == 6
     assert task(1).key() == task(1).key()
-    assert Task(**{**vars(task(1)), "file": "elsewhere"}).key() == task(1).key()
+    assert dataclasses.replace(task(1), file="elsewhere").key() == task(1).key()
+
+
+def test_another_build_does_not_make_the_run() -> None:
+    other = dataclasses.replace(build(), core="0" * 64)
+    with pytest.raises(InputError, match="another build of anabranch: .*; install the same one"):
+        make(dataclasses.replace(task(1), build=other))
+    elsewhere = dataclasses.replace(other, platform="linux-aarch64")
+    assert make(dataclasses.replace(task(1), build=elsewhere)).digest
+    assert dataclasses.replace(task(1), build=other).key() != task(1).key()
 
 
 def test_truncation_costs_the_last_record_only(tmp_path: Path, made: dict[str, Reduced]) -> None:
