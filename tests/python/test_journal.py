@@ -70,7 +70,7 @@ def test_a_key_depends_on_all_that_the_result_does() -> None:
 
 def test_another_build_does_not_make_the_run() -> None:
     other = dataclasses.replace(build(), core="0" * 64)
-    with pytest.raises(InputError, match="another build of anabranch: .*; install the same one"):
+    with pytest.raises(InputError, match=r"another build of anabranch: .*; install the same one"):
         make(dataclasses.replace(task(1), build=other))
     elsewhere = dataclasses.replace(other, platform="linux-aarch64")
     assert make(dataclasses.replace(task(1), build=elsewhere)).digest
