@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -322,6 +322,15 @@ class Interrupted(LowestRtt):  # type: ignore[misc, valid-type]
         return super().schedule(ctx)  # type: ignore[no-any-return]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell without job control starts background commands with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_run() -> None:
     with pytest.raises(KeyboardInterrupt):
         anabranch.run(scenario(scheduler=Interrupted))
@@ -337,6 +346,7 @@ class Idle(PathManager):
         return None
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_is_noticed_while_policies_are_idle() -> None:
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
