@@ -54,7 +54,7 @@ def start(file: Path, out: Path) -> subprocess.Popen[str]:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 60
-    while not (out / FILE).exists() or (out / FILE).stat().st_size < 20_000:
+    while not (out / FILE).exists() or (out / FILE).stat().st_size < 6_000:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
