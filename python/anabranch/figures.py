@@ -117,6 +117,14 @@ def pdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
     axes.set_ylim(0)
 
 
+def share_of_settings(axes: Axes, values: Sample, label: str, style: Style) -> None:
+    """The share of the settings of a design whose value is no larger, as steps."""
+    share = np.arange(1, values.size + 1) / values.size
+    axes.step(np.sort(values), share, where="post", label=label, **style.line_arguments())
+    axes.set_ylabel("share of settings, cumulative")
+    axes.set_ylim(0, 1)
+
+
 def over_factor(
     axes: Axes,
     results: Results,

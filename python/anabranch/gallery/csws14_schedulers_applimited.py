@@ -216,14 +216,12 @@ CLAIMS = (
 
 def _draw_increases(results: Results, axes: Axes, rate_kbps: int) -> None:
     for curve, style in STYLES.items():
-        values = np.sort(increases(results, curve, rate_kbps))
-        share = np.arange(1, values.size + 1) / values.size
-        axes.step(np.maximum(values, 1), share, where="post", label=curve, **style.line_arguments())
+        values = np.maximum(increases(results, curve, rate_kbps), 1)
+        figures.share_of_settings(axes, values, curve, style)
     axes.axvline(100, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.text(104, 0.05, "twice", fontsize=7, color=figures.GREY)
     axes.set_xscale("log")
-    axes.set(xlabel="increase of the mean delay (%)", ylabel="share of settings, cumulative")
-    axes.set_ylim(0, 1)
+    axes.set_xlabel("increase of the mean delay (%)")
 
 
 def _draw_jitter(results: Results, axes: Axes) -> None:

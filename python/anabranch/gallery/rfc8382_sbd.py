@@ -224,23 +224,19 @@ CLAIMS = (
 def _draw_verdicts(results: Results, axes: Axes) -> None:
     styles = {SHARED: Style(BLUE, "-", "o"), DISJOINT: Style(ORANGE, (0, (2, 1)), "D")}
     for environment, style in styles.items():
-        values = np.sort(verdicts(results, environment)) * 100
-        share = np.arange(1, values.size + 1) / values.size
-        axes.step(values, share, where="post", label=environment, **style.line_arguments())
+        values = verdicts(results, environment) * 100
+        figures.share_of_settings(axes, values, environment, style)
     axes.axvline(50, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set(xlabel="time in one group (%)", ylabel="share of settings, cumulative")
+    axes.set_xlabel("time in one group (%)")
     axes.set_xlim(0, 100)
-    axes.set_ylim(0, 1)
 
 
 def _draw_goodput(results: Results, axes: Axes, environment: str, connection: str) -> None:
     for curve, style in STYLES.items():
-        values = np.sort(_goodputs(results, curve, environment, connection))
-        share = np.arange(1, values.size + 1) / values.size
-        axes.step(values, share, where="post", label=curve, **style.line_arguments())
-    axes.set(xlabel="goodput (Mbit/s)", ylabel="share of settings, cumulative")
+        values = _goodputs(results, curve, environment, connection)
+        figures.share_of_settings(axes, values, curve, style)
+    axes.set_xlabel("goodput (Mbit/s)")
     figures.plain_log_x(axes)
-    axes.set_ylim(0, 1)
 
 
 def notes(results: Results) -> Sequence[str]:

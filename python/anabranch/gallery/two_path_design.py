@@ -164,14 +164,11 @@ def draw_benefits(
 ) -> None:
     """Cumulative distributions over the settings of an environment."""
     for curve, style in styles.items():
-        values = np.sort(benefits(results, curve, environment))
-        share = np.arange(1, values.size + 1) / values.size
-        axes.step(values, share, where="post", label=curve, **style.line_arguments())
+        figures.share_of_settings(axes, benefits(results, curve, environment), curve, style)
     axes.axvline(0, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.axvline(1, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set(xlabel="aggregation benefit", ylabel="share of settings, cumulative")
+    axes.set_xlabel("aggregation benefit")
     axes.set_xlim(-1, 1.5)
-    axes.set_ylim(0, 1)
     for place, words in ((0, "best path"), (1, "sum")):
         axes.text(place + 0.02, 0.3, words, fontsize=7, color=figures.GREY, rotation=90)
 
