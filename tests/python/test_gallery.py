@@ -8,6 +8,8 @@ from anabranch.errors import InputError
 
 ENTRIES = gallery.names()
 ROOT = Path(__file__).parents[2]
+SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}
+"""Of designs with fewer than 200 for each of two environments; the paper of the former has 200."""
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -29,7 +31,7 @@ def test_tiers_are_as_large_as_promised(name: str) -> None:
     settings = {cell.factors.get("point") for cell in entry.cells(entry.full)} - {None}
     if settings:
         # A design: settings, not seeds, are the sample.
-        assert len(settings) >= 200
+        assert len(settings) >= SETTINGS.get(name, 400)
         assert entry.full.seeds >= 3
         return
     assert entry.quick.seeds >= 5

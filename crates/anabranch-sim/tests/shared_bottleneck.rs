@@ -5,9 +5,9 @@ mod common;
 use common::{column, run};
 
 /// A core link of 10 Mbit/s and 20 ms one way with this queue and loss, three equal access paths
-/// over it, and two connections: one over two of them, one over the third. (Unequal round trips
-/// would add the phase effects that drop-tail queues have on deterministic flows: Floyd and
-/// Jacobson, 1992.)
+/// over it, and two connections: one over two of them, one over the third. (With
+/// drop-tail, a round trip that is 2 ms shorter costs a flow a third of its share or more; why is
+/// not known yet. Phase effects are a suspicion: Floyd and Jacobson, 1992.)
 fn scenario(core: &str, first: &str, second: &str, seed: u64) -> String {
     let access = |name: &str| {
         format!(
