@@ -71,7 +71,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _access(name: str, via: str) -> Path:
-    """A path over a bottleneck; its jitter makes seeds differ where the bottleneck draws nothing."""
+    """A path over a bottleneck; by its jitter seeds differ where the bottleneck draws nothing."""
     return Path(name=name, via=via, rate="1Gbit/s", delay="2ms", limit="infinite", jitter="1ms")
 
 
