@@ -5,9 +5,7 @@ mod common;
 use common::{column, run};
 
 /// A core link of 10 Mbit/s and 20 ms one way with this queue and loss, three equal access paths
-/// over it, and two connections: one over two of them, one over the third. (With
-/// drop-tail, a round trip that is 2 ms shorter costs a flow a third of its share or more; why is
-/// not known yet. Phase effects are a suspicion: Floyd and Jacobson, 1992.)
+/// over it, and two connections: one over two of them, one over the third.
 fn scenario(core: &str, first: &str, second: &str, seed: u64) -> String {
     let access = |name: &str| {
         format!(
@@ -72,6 +70,55 @@ fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
     println!("drop-tail: LIA {coupled:.3}, uncoupled {uncoupled:.3}");
     assert!(coupled <= 0.62, "{coupled:.3}");
     assert!(coupled <= uncoupled - 0.05, "{coupled:.3} {uncoupled:.3}");
+}
+
+/// Of two NewReno flows over one link, of which the second has a round trip longer by 2 ms: what
+/// the second has, and by how much more queueing delay the first sees, in milliseconds.
+fn two_ms_longer(queue: &str) -> (f64, f64) {
+    let access = |name: &str, delay: &str| {
+        format!(
+            "[[path]]\nname = \"{name}\"\nvia = \"core\"\nrate = \"1Gbit/s\"\n\
+             delay = \"{delay}\"\njitter = \"1ms\"\nlimit = \"infinite\"\n"
+        )
+    };
+    let tcp = |path: &str| {
+        format!(
+            "[[connection]]\npaths = [\"{path}\"]\nprotocol = \"tcp\"\n\
+             congestion_control = \"new_reno\"\nworkload = {{ kind = \"bulk\" }}\n"
+        )
+    };
+    let toml = format!(
+        "name = \"unequal\"\nduration = \"220s\"\nwarm_up = \"20s\"\nsample_interval = \"1s\"\n\
+         [[path]]\nname = \"core\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\n{queue}\n{}{}{}{}",
+        access("a", "2ms"),
+        access("b", "3ms"),
+        tcp("a"),
+        tcp("b"),
+    );
+    let outcome = run(&toml, 1);
+    let octets = column(&outcome, "connections", "octets_delivered_measured");
+    let of = |name| column(&outcome, "subflow_samples", name);
+    let mean_srtt = |which: u64| {
+        let rows = of("connection").into_iter().zip(of("srtt_ns"));
+        let of_it: Vec<u64> = rows.filter(|row| row.0 == which).map(|row| row.1).collect();
+        of_it.iter().sum::<u64>() as f64 / of_it.len() as f64 / 1e6
+    };
+    (octets[1] as f64 / octets.iter().sum::<u64>() as f64, mean_srtt(0) - (mean_srtt(1) - 2.0))
+}
+
+/// Floyd and Jacobson, 1992, on traffic phases. The packets of an ACK-clocked flow stay together
+/// in trains. One whose round trip is a little shorter comes back on top of the other's tail and
+/// finds a longer queue, by up to the difference: it has the losses. A queue that drops at random
+/// shows nothing of it.
+#[test]
+fn at_a_drop_tail_queue_the_flow_with_a_slightly_shorter_round_trip_has_the_losses() {
+    let (share, deeper) = two_ms_longer("limit = \"35packets\"");
+    println!("drop-tail: {share:.3}, {deeper:.2} ms");
+    assert!(share >= 0.55 && deeper >= 1.5, "{share:.3}, {deeper:.2} ms");
+    let red = "queue = { kind = \"red\", min_packets = 5, max_packets = 30 }";
+    let (share, _) = two_ms_longer(&format!("limit = \"100packets\"\n{red}"));
+    println!("RED: {share:.3}");
+    assert!((0.46..=0.52).contains(&share), "{share:.3}");
 }
 
 /// Scenario C of Khalili et al., CoNEXT 2012: three users with an access link of their own and a

