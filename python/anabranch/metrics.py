@@ -79,6 +79,12 @@ def path_shares(subflows: pl.DataFrame, connection: int = 0) -> dict[int, float]
     return {path: count / total if total else 0.0 for path, count in octets.iter_rows()}
 
 
+def idle_restarts(subflows: pl.DataFrame, connection: int = 0) -> int:
+    """How often an idle time made a congestion window of the connection smaller. RFC 5681 §4.1."""
+    rows = subflows.filter(pl.col("connection") == connection)
+    return int(rows["idle_restarts"].sum())
+
+
 def delays_ms(blocks: pl.DataFrame, warm_up_ns: int = 0, connection: int = 0) -> Numbers:
     """Delays in ms of the blocks of a connection accepted after the warm-up and delivered."""
     measured = blocks.filter(
@@ -219,6 +225,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
             key: row[key]
             for key in ("octets_written", "octets_delivered", "reinjections", "path_probes")
         },
+        "idle_restarts": idle_restarts(run.subflows, connection),
         **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},
         "corrupt_octets": row["corrupt_octets"],
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},

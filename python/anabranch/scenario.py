@@ -196,7 +196,8 @@ class RequestResponse:
     """Requests, each of which brings a number of responses: a closed loop over one connection.
 
     The receiver of a connection's data asks, its sender responds. A round is timed from the first
-    octet of the request to the last one of the responses; a think time later the next one begins.
+    octet of the request to the last one of the responses. A think time later the next one begins,
+    but no sooner than an `interval` after the start of the one before.
     """
 
     request_size: str | Distribution
@@ -204,6 +205,7 @@ class RequestResponse:
     responses: int | Distribution | None = None
     """How many to each request."""
     think_time: str | Distribution | None = None
+    interval: str | Distribution | None = None
     count: int | None = None
 
     kind = "request_response"

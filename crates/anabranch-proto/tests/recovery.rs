@@ -300,4 +300,5 @@ fn the_window_restarts_after_an_idle_time() {
     pair.upload(1_448, 100);
     let restarted = client(&pair).view.cwnd;
     assert!(wide > 4 * restarted && restarted >= 10 * 1448, "{wide} {restarted}");
+    assert_eq!(client(&pair).idle_restarts, 1);
 }

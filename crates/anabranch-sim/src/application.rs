@@ -43,6 +43,7 @@ impl Application {
                 responses,
                 response_size,
                 think_time,
+                interval,
                 count,
             } => {
                 let count_of = draws.of("responses", responses);
@@ -55,7 +56,9 @@ impl Application {
                     let sender = Some(Box::new(Responder::new(exchange)) as Box<dyn Sender>);
                     return Application { sender, received_blocks: None };
                 }
-                let requester = Requester::new(exchange, draws.of("think_time", think_time), count);
+                let think_times = draws.of("think_time", think_time);
+                let intervals = draws.of("interval", interval);
+                let requester = Requester::new(exchange, think_times, intervals, count);
                 Application {
                     sender: Some(Box::new(requester)),
                     received_blocks: Some(exchange.responses),

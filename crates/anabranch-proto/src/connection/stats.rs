@@ -71,6 +71,8 @@ pub struct SubflowStats {
     pub undone: u64,
     /// Tail loss probes.
     pub probes: u64,
+    /// How often an idle time made the congestion window smaller. RFC 5681 §4.1.
+    pub idle_restarts: u64,
     /// Octets held on this subflow beyond a hole.
     pub out_of_order_octets: u64,
 }
@@ -139,6 +141,7 @@ impl Connection {
                 recoveries: totals.recoveries,
                 undone: totals.undone,
                 probes: totals.probes,
+                idle_restarts: totals.idle_restarts,
                 out_of_order_octets: lane.subflow.out_of_order_octets(),
             }
         })

@@ -134,6 +134,7 @@ pub(crate) struct Totals {
     pub(crate) recoveries: u64,
     pub(crate) undone: u64,
     pub(crate) probes: u64,
+    pub(crate) idle_restarts: u64,
     pub(crate) challenge_acks: u64,
 }
 

@@ -188,7 +188,9 @@ impl Subflow {
     fn restart_after_idle(&mut self, now: Instant, views: &[SubflowView]) {
         let (idle, rto) = (now.saturating_since(self.last_data_sent), self.rtt.rto());
         if self.config.idle_restart && self.board.is_empty() && idle > rto {
+            let cwnd = self.congestion_control.cwnd();
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
+            self.totals.idle_restarts += u64::from(self.congestion_control.cwnd() < cwnd);
         }
     }
 

@@ -242,6 +242,8 @@ pub enum Workload {
         response_size: Distribution<Octets>,
         /// Time from the end of each round to the next request.
         think_time: Distribution<Duration>,
+        /// Least time from the start of each round to the start of the next.
+        interval: Distribution<Duration>,
         /// How many rounds, above zero; `None` is without end.
         count: Option<u64>,
     },

@@ -151,17 +151,21 @@ fn workloads() -> impl Strategy<Value = Workload> {
             distributions(|count| count.div_ceil(8)),
             distributions(Octets::new),
             distributions(Duration::from_nanos),
+            distributions(Duration::from_nanos),
             prop::option::of(1u64..1_000_000)
         )
-            .prop_map(|(request_size, responses, response_size, think_time, count)| {
-                Workload::RequestResponse {
-                    request_size,
-                    responses,
-                    response_size,
-                    think_time,
-                    count,
+            .prop_map(
+                |(request_size, responses, response_size, think_time, interval, count)| {
+                    Workload::RequestResponse {
+                        request_size,
+                        responses,
+                        response_size,
+                        think_time,
+                        interval,
+                        count,
+                    }
                 }
-            }),
+            ),
     ]
 }
 

@@ -37,8 +37,9 @@ pub(super) struct WorkloadTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "DistributionValue<Written<Octets>>")]
     pub(super) burst_size: Option<DistributionValue<Written<Octets>>>,
-    /// `on_off` only: time from the start of each burst to the start of the next, which waits
-    /// until the stack has accepted the one before.
+    /// `on_off`: time from the start of each burst to the start of the next, which waits until the
+    /// stack has accepted the one before. `request_response`: least time from the start of each
+    /// round to the start of the next; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "DistributionValue<Written<Duration>>")]
     pub(super) interval: Option<DistributionValue<Written<Duration>>>,
@@ -129,15 +130,16 @@ impl WorkloadTable {
             let problem = format!("{most}: a request brings at most {MAX_RESPONSES} responses");
             return Err(Problem::new(format!("{key}.responses"), problem));
         }
-        let think_time = match self.think_time {
-            Some(think_time) => think_time.resolve(&format!("{key}.think_time"), true)?,
-            None => Distribution::Constant(Duration::ZERO),
+        let time = |name, written: Option<DistributionValue<Written<Duration>>>| match written {
+            Some(written) => written.resolve(&format!("{key}.{name}"), true),
+            None => Ok(Distribution::Constant(Duration::ZERO)),
         };
         Ok(Workload::RequestResponse {
             request_size: request.resolve(&format!("{key}.request_size"), false)?,
             responses,
             response_size: response.resolve(&format!("{key}.response_size"), false)?,
-            think_time,
+            think_time: time("think_time", self.think_time)?,
+            interval: time("interval", self.interval)?,
             count: self.count.map(NonZeroU64::get),
         })
     }
@@ -165,7 +167,7 @@ impl WorkloadTable {
             ("count", self.count.is_some(), &[Blocks, Cbr, OnOff, RequestResponse]),
             ("rate", self.rate.is_some(), &[Cbr]),
             ("burst_size", self.burst_size.is_some(), &[OnOff]),
-            ("interval", self.interval.is_some(), &[OnOff]),
+            ("interval", self.interval.is_some(), &[OnOff, RequestResponse]),
             ("request_size", self.request_size.is_some(), &[RequestResponse]),
             ("responses", self.responses.is_some(), &[RequestResponse]),
             ("response_size", self.response_size.is_some(), &[RequestResponse]),
@@ -214,12 +216,14 @@ impl From<Workload> for WorkloadTable {
                 responses,
                 response_size,
                 think_time,
+                interval,
                 count,
             } => WorkloadTable {
                 request_size: Some(request_size.into()),
                 responses: Some(responses.into()),
                 response_size: Some(response_size.into()),
                 think_time: Some(think_time.into()),
+                interval: Some(interval.into()),
                 count: count.and_then(NonZeroU64::new),
                 ..table(WorkloadKind::RequestResponse)
             },
@@ -296,6 +300,7 @@ mod tests {
                 sigma: Factor::from_thousandths(230),
             },
             think_time: Distribution::Exponential { mean: Duration::from_secs(2) },
+            interval: Distribution::Constant(Duration::ZERO),
             count: None,
         };
         assert_eq!(workload(written), expected);

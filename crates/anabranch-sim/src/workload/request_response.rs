@@ -17,11 +17,13 @@ pub struct Exchange {
 }
 
 /// The end that asks. The first request is due when the connection opens, each next one a think
-/// time after the last octet of the responses to the one before.
+/// time after the last octet of the responses to the one before, but no sooner than an interval
+/// after that one began.
 #[derive(Clone, Debug)]
 pub struct Requester {
     exchange: Exchange,
     think_times: Sampler,
+    intervals: Sampler,
     count: u64,
     phase: Phase,
     /// Octets that will have come with the responses to all requests so far.
@@ -44,11 +46,18 @@ enum Phase {
 }
 
 impl Requester {
-    /// `count` rounds, with `think_times` nanoseconds between them; `None` for no end.
-    pub fn new(exchange: Exchange, think_times: Sampler, count: Option<u64>) -> Self {
+    /// `count` rounds, with `think_times` nanoseconds between them and at least `intervals` from
+    /// start to start; a `count` of `None` is without end.
+    pub fn new(
+        exchange: Exchange,
+        think_times: Sampler,
+        intervals: Sampler,
+        count: Option<u64>,
+    ) -> Self {
         Requester {
             exchange,
             think_times,
+            intervals,
             count: count.unwrap_or(u64::MAX),
             phase: Phase::Opening,
             expected: 0,
@@ -71,8 +80,10 @@ impl Requester {
             self.phase = Phase::Finished;
             return socket.finish();
         }
-        let think_time = self.think_times.of(rounds - 1);
-        self.phase = Phase::Thinking(now + Duration::from_nanos(think_time));
+        let [thought, interval] = [self.think_times, self.intervals]
+            .map(|times| Duration::from_nanos(times.of(rounds - 1)));
+        let began = self.started.last().map_or(now, |began| *began + interval);
+        self.phase = Phase::Thinking(began.max(now + thought));
         self.on_writable(now, socket);
     }
 }
@@ -180,13 +191,13 @@ mod tests {
         Exchange { requests: Sizes::Fixed(100), responses: Sizes::Responses { count: three, size } }
     }
 
-    fn think(millis: u64) -> Sampler {
+    fn always(millis: u64) -> Sampler {
         Sampler::new(Distribution::Constant(Duration::from_millis(millis)), 3)
     }
 
     #[test]
     fn a_request_follows_the_last_octet_of_the_responses_and_a_think_time() {
-        let mut requester = Requester::new(fixed(), think(50), Some(2));
+        let mut requester = Requester::new(fixed(), always(50), always(0), Some(2));
         let mut socket = Room::new(1_000);
         requester.on_writable(ms(1), &mut socket);
         assert_eq!((socket.written, requester.poll_timeout()), (100, None));
@@ -203,7 +214,7 @@ mod tests {
 
     #[test]
     fn without_a_think_time_the_next_request_goes_out_at_once() {
-        let mut requester = Requester::new(fixed(), think(0), None);
+        let mut requester = Requester::new(fixed(), always(0), always(0), None);
         let mut socket = Room::new(150);
         requester.on_writable(ms(1), &mut socket);
         requester.on_received(ms(5), 1_500, &mut socket);
@@ -212,6 +223,18 @@ mod tests {
         socket.room = 1_000;
         requester.on_writable(ms(6), &mut socket);
         assert_eq!((socket.written, requester.blocks_accepted()), (200, &[ms(1), ms(5)][..]));
+    }
+
+    #[test]
+    fn a_request_waits_for_its_interval_unless_the_round_before_took_longer() {
+        let mut requester = Requester::new(fixed(), always(10), always(100), None);
+        let mut socket = Room::new(1_000);
+        requester.on_writable(ms(1), &mut socket);
+        requester.on_received(ms(21), 1_500, &mut socket);
+        assert_eq!(requester.poll_timeout(), Some(ms(101)));
+        requester.on_writable(ms(101), &mut socket);
+        requester.on_received(ms(195), 3_000, &mut socket);
+        assert_eq!(requester.poll_timeout(), Some(ms(205)));
     }
 
     #[test]
