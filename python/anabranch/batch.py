@@ -98,7 +98,11 @@ def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Redu
         {"cell": task.cell, "seed": task.seed, "digest": each.digest, "starts": task.starts}
         for task, each in zip(tasks, reduced, strict=True)
     ]
-    provenance = {**describe_host(), **about, "runs": runs}
+    effort = {
+        "segments": sum(each.segments for each in reduced),
+        "cpu_s": round(sum(each.cpu_s for each in reduced), 2),
+    }
+    provenance = {**describe_host(), **about, **effort, "runs": runs}
     if policies := dict.fromkeys(policy for each in reduced for policy in each.own_policies):
         # What the scenarios can only name: without these they do not repeat the runs.
         provenance["own_policies"] = [dataclasses.asdict(policy) for policy in policies]

@@ -195,6 +195,13 @@ def _parameter(parameter: Mapping[str, Any]) -> str:
 
 def effort(about: Mapping[str, Any]) -> str:
     """How many runs there are, and how long making them took, from a provenance."""
-    found = about.get("runs_found")  # absent from folders of earlier versions
+    found = about.get("runs_found")  # this and the following: absent from earlier versions' folders
     before = f", {found} of them finished before," if found else ""
-    return f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
+    words = f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
+    if not about.get("cpu_s"):
+        return words
+    rate = about["segments"] / about["cpu_s"] / 1e6
+    return (
+        f"{words} · all runs together {about['cpu_s']:,.1f} CPU s, {about['segments']:,} segments, "
+        f"{rate:.2f} M segments per CPU s"
+    )

@@ -214,7 +214,8 @@ def _encoded(key: str, run: Reduced) -> bytes:
         "key": key,
         "digest": run.digest,
         "virtual_ns": run.virtual_ns,
-        "wall_s": run.wall_s,
+        "segments": run.segments,
+        "cpu_s": run.cpu_s,
         "own_policies": [dataclasses.asdict(policy) for policy in run.own_policies],
         "lengths": [len(table) for table in tables],
     }
@@ -239,7 +240,8 @@ def _decoded(body: bytes) -> Reduced:
     return Reduced(
         digest=about["digest"],
         virtual_ns=about["virtual_ns"],
-        wall_s=about["wall_s"],
+        segments=about["segments"],
+        cpu_s=about["cpu_s"],
         own_policies=tuple(OwnPolicy(**policy) for policy in about["own_policies"]),
         **tables,
     )

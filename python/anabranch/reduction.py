@@ -88,7 +88,8 @@ class Reduced:
     samples: pl.DataFrame
     digest: str
     virtual_ns: int
-    wall_s: float
+    segments: int
+    cpu_s: float
     own_policies: tuple[OwnPolicy, ...]
 
 
@@ -134,7 +135,8 @@ def reduce(task: Task, run: Run) -> Reduced:
         samples=labelled(metrics.sample_rows(run), keep=task.keep_samples),
         digest=run.digest,
         virtual_ns=run.virtual_ns,
-        wall_s=run.wall_s,
+        segments=run.segments,
+        cpu_s=run.cpu_s,
         own_policies=run.own_policies,
     )
 

@@ -64,6 +64,8 @@ class Run:
     segments: int
     """Segments that entered a link."""
     wall_s: float
+    cpu_s: float
+    """Of the thread that made it."""
     connections: pl.DataFrame
     subflows: pl.DataFrame
     links: pl.DataFrame
@@ -152,7 +154,7 @@ def run_toml(
     looked for in `folder`, or in that of `file`.
     """
     normalised = _core.validate(toml, file, folder)
-    started = time.perf_counter()
+    started, cpu_before = time.perf_counter(), time.thread_time()
     try:
         result = _core.run(normalised, file, seed, pcap, made_by)
     except OSError as error:
@@ -160,7 +162,7 @@ def run_toml(
         raise InputError(f"--pcap {reason}; name a file that can be written") from error
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
-    wall_s = time.perf_counter() - started
+    wall_s, cpu_s = time.perf_counter() - started, time.thread_time() - cpu_before
     tables = cast("Mapping[str, Mapping[str, tuple[str, bytes]]]", result["tables"])
     names = [connection["name"] for connection in tomllib.loads(normalised)["connection"]]
     return Run(
@@ -170,6 +172,7 @@ def run_toml(
         virtual_ns=cast("int", result["virtual_ns"]),
         segments=cast("int", result["segments"]),
         wall_s=wall_s,
+        cpu_s=cpu_s,
         own_policies=own.describe(names, made_by) if made_by else (),
         **{name: frame(columns) for name, columns in tables.items()},
     )
