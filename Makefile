@@ -9,7 +9,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ENTRIES := nsdi12-fig7 cs244-bandwidth-ratio cs244-jitter nsdi12-fig4 nsdi11-lia conext12-olia conext13-design csws14-schedulers-bulk csws14-schedulers-applimited ferlin14-bufferbloat ferlin14-drepas networking16-blest rfc8382-sbd
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_SOURCES := pyproject.toml $(shell find python -type f ! -name '*.pyc' ! -name '*.so')
@@ -49,15 +48,11 @@ dev: $(VENV)/.installed-dev
 demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 	$(BIN)/anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7
 
-gallery: $(ENTRIES:%=gallery-%) ## reproduce every entry, quick
+gallery: $(VENV)/.installed ## reproduce every entry, quick; site in results/
+	$(BIN)/anabranch gallery --out results
 
-gallery-%: $(VENV)/.installed
-	$(BIN)/anabranch reproduce $* --out results/$*
-
-gallery-full: $(VENV)/.installed ## reproduce every entry with 20 seeds and 100 s each
-	for entry in $(ENTRIES); do \
-		$(BIN)/anabranch reproduce $$entry --full --out results/$$entry-full || exit; \
-	done
+gallery-full: $(VENV)/.installed ## reproduce every entry at full scale; site in site/
+	$(BIN)/anabranch gallery --full --out site
 
 .PHONY: policy-pictures
 policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, from runs
@@ -113,5 +108,5 @@ bench-peers: bench-build ## compare with ns-3, side by side
 
 .PHONY: clean
 clean: ## remove everything that was built or measured
-	rm -rf $(VENV) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cargo clean

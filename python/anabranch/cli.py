@@ -162,6 +162,42 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command("gallery", epilog="Example: anabranch gallery --full --out site/")
+def make_gallery(
+    entries: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Only these; by default all.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="At the size of the papers; takes hours.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("results"),
+    on: Annotated[str | None, _ON] = None,
+) -> None:
+    """Reproduce every entry, and make one static site of all reports.
+
+    Writes index.html, verdicts.md (the same as tables), and a folder for each entry, as
+    `anabranch reproduce` does. Runs that the folders hold already are not made again.
+    """
+    from rich.table import Table
+
+    from anabranch import console, gallery, report, site
+
+    chosen = [gallery.entry(name) for name in entries or gallery.names()]
+    screen = console.stdout()
+    exhibits = []
+    for entry in chosen:
+        tier = entry.full if full else entry.quick
+        exhibits.append(site.exhibit(entry, tier, out / entry.id, console.progress, on=on))
+        screen.print(f"{entry.id}: {exhibits[-1].effort}", soft_wrap=True, highlight=False)
+    site.save(exhibits, out)
+    table = Table("entry", "claims", box=None, pad_edge=False)
+    for each in exhibits:
+        words = (f"{count} {verdict.words}" for verdict, count in report.counts(each.judgements))
+        table.add_row(each.entry.id, ", ".join(words))
+    screen.print(table)
+    screen.print(f"site: {out / site.INDEX}", soft_wrap=True)
+
+
 def _own_option(kind: str) -> Any:
     return typer.Option(metavar="FILE.py:CLASS", help=f"A {kind} of your own.")
 

@@ -59,10 +59,10 @@ class Report:
 
     def html(self) -> str:
         """The report as the text of an HTML file."""
-        return _template().render(
+        return template("report.html").render(
             report=self,
             images=[_image(panel, self.results) for panel in self.panels],
-            counts=_counts(self.judgements),
+            counts=counts(self.judgements),
             octets=octets_per_subflow(self.results),
             links=queues(self.results),
             provenance=_provenance(self.results.provenance),
@@ -122,11 +122,11 @@ def octets_per_subflow(results: Results) -> Table:
         "octets_retransmitted": "MB retransmitted",
         "octets_reinjected": "MB reinjected",
     }
-    counts = {"timeouts": "timeouts", "recoveries": "recoveries"}
+    events = {"timeouts": "timeouts", "recoveries": "recoveries"}
     keys = ["cell", "connection_name", "subflow", "path_name"]
     medians = results.subflows.group_by(keys, maintain_order=True).agg(
         *(pl.col(name).median() / 1e6 for name in columns),
-        *(pl.col(name).median() for name in counts),
+        *(pl.col(name).median() for name in events),
         pl.col("share").median(),
     )
     rows = tuple(
@@ -134,11 +134,11 @@ def octets_per_subflow(results: Results) -> Table:
             *(str(row[key]) for key in keys if key != "subflow"),
             _percent(row["share"]),
             *(number(row[name]) for name in columns),
-            *(f"{row[name]:g}" for name in counts),
+            *(f"{row[name]:g}" for name in events),
         )
         for row in medians.iter_rows(named=True)
     )
-    headings = ("cell", "connection", "path", "share", *columns.values(), *counts.values())
+    headings = ("cell", "connection", "path", "share", *columns.values(), *events.values())
     return _shortened(headings, rows)
 
 
@@ -167,7 +167,8 @@ def _shortened(headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> 
     return Table(headings, rows[:_MOST_ROWS], max(0, len(rows) - _MOST_ROWS))
 
 
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """The template of a page."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("anabranch"),
         autoescape=True,
@@ -175,7 +176,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
 def _image(panel: Panel, results: Results) -> str:
@@ -183,7 +184,8 @@ def _image(panel: Panel, results: Results) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
 
 
-def _counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
+def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
+    """How often each verdict was given, of those that were."""
     verdicts = [judgement.verdict for judgement in judgements]
     return [(verdict, verdicts.count(verdict)) for verdict in Verdict if verdict in verdicts]
 

@@ -43,6 +43,8 @@ def complaint(captured: Captured) -> str:
         ("reproduce nsdi12-fig7 --seeds many", "--seeds"),
         ("reproduce nsdi12-fig7 --sedes 3", "--sedes"),
         ("reproduce nsdi12-fig7 --out FILE/folder", "not a directory"),
+        ("gallery nsdi12-fig7 nsdi12-fig", 'unknown entry "nsdi12-fig"; did you mean'),
+        ("gallery nsdi12-fig7 --out FILE/folder", "not a directory"),
         ("run", "FILE.toml"),
         ("run nowhere.toml", "nowhere.toml: no such file"),
         ("run FILE --seed -1", "--seed"),
