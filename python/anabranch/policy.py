@@ -47,7 +47,9 @@ from anabranch._core import (
 __all__ = [
     "UNLIMITED",
     "AckSample",
+    "AddressAnnounced",
     "AddressChanged",
+    "Announce",
     "Close",
     "CongestionControl",
     "CongestionEvent",
@@ -248,6 +250,15 @@ class SubflowClosed:
 
 
 @dataclass(frozen=True)
+class AddressAnnounced:
+    """The peer has announced an address. RFC 8684 §3.4.1."""
+
+    remote: Endpoint
+    """The address, and the port that takes joins."""
+    remote_address_id: int
+
+
+@dataclass(frozen=True)
 class AddressChanged:
     """The interface with a local address went down, or came back up."""
 
@@ -255,7 +266,14 @@ class AddressChanged:
     usable: bool
 
 
-PathEvent = Established | SubflowEstablished | SubflowTimeout | SubflowClosed | AddressChanged
+PathEvent = (
+    Established
+    | SubflowEstablished
+    | SubflowTimeout
+    | SubflowClosed
+    | AddressAnnounced
+    | AddressChanged
+)
 """What a path manager is told."""
 
 
@@ -290,6 +308,13 @@ class SetPriority:
 
 
 @dataclass(frozen=True)
+class Announce:
+    """Tell the peer an address of this host, until it says that it heard. RFC 8684 §3.4.1."""
+
+    local: LocalAddress
+
+
+@dataclass(frozen=True)
 class Remove:
     """Tell the peer that an address can be used no more, on whatever subflow remains."""
 
@@ -307,7 +332,7 @@ class Probe:
     """Payload octets of each."""
 
 
-PathAction = Open | Close | SetPriority | Remove | Probe
+PathAction = Open | Close | SetPriority | Announce | Remove | Probe
 """What a path manager wants."""
 
 

@@ -111,6 +111,8 @@ class Path:
     loss: str | None = None
     """Probability of losing a packet, forward only."""
     mtu: str | None = None
+    family: str | None = None
+    """Of the addresses of both hosts on it: ``"ipv4"`` or ``"ipv6"``."""
     burst_loss: BurstLoss | None = None
     queue: Queue | None = None
     via: str | None = None

@@ -169,8 +169,8 @@ VIEWS = {
     "scheduler/mod.rs": ["ScheduleContext", "NewData", "Reinjection", "Wait"],
     "congestion/mod.rs": ["Start", "AckSample", "Recovery", "Timeout", "Idle", "MssChanged"],
     "path_manager/mod.rs": [
-        *("LocalAddress", "Established", "SubflowTimeout", "SubflowClosed", "AddressChanged"),
-        *("Open", "Close", "SetPriority", "Probe"),
+        *("LocalAddress", "Established", "SubflowTimeout", "SubflowClosed", "AddressAnnounced"),
+        *("AddressChanged", "Open", "Close", "SetPriority", "Announce", "Remove", "Probe"),
     ],
 }
 

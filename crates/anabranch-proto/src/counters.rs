@@ -51,6 +51,16 @@ pub struct Counters {
     pub mp_prio_tx: u64,
     /// MP_PRIO options received.
     pub mp_prio_rx: u64,
+    /// ADD_ADDR options received.
+    pub add_addr: u64,
+    /// ADD_ADDR options received that were ignored.
+    pub add_addr_drop: u64,
+    /// ADD_ADDR options sent.
+    pub add_addr_tx: u64,
+    /// Echoes of ADD_ADDR received.
+    pub echo_add: u64,
+    /// Echoes of ADD_ADDR sent.
+    pub echo_add_tx: u64,
     /// REMOVE_ADDR options received.
     pub rm_addr: u64,
     /// REMOVE_ADDR options sent.
@@ -89,6 +99,11 @@ impl Counters {
             path_probes: self.path_probes + other.path_probes,
             mp_prio_tx: self.mp_prio_tx + other.mp_prio_tx,
             mp_prio_rx: self.mp_prio_rx + other.mp_prio_rx,
+            add_addr: self.add_addr + other.add_addr,
+            add_addr_drop: self.add_addr_drop + other.add_addr_drop,
+            add_addr_tx: self.add_addr_tx + other.add_addr_tx,
+            echo_add: self.echo_add + other.echo_add,
+            echo_add_tx: self.echo_add_tx + other.echo_add_tx,
             rm_addr: self.rm_addr + other.rm_addr,
             rm_addr_tx: self.rm_addr_tx + other.rm_addr_tx,
             bad_decisions: self.bad_decisions + other.bad_decisions,

@@ -1,5 +1,7 @@
 //! Keys, tokens, HMACs and other secrets. RFC 8684 §3.1, §3.2; RFC 6528.
 
+use std::net::IpAddr;
+
 use anabranch_wire::{DataSeq, Endpoint, SeqNumber};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -61,13 +63,33 @@ pub(crate) fn initial_data_seq(key: u64) -> DataSeq {
 /// HMAC-SHA256 with key `local ‖ remote` over `local_nonce ‖ remote_nonce`, as the host with
 /// `local` key and nonce sends it. RFC 8684 §3.2.
 pub(crate) fn join_hmac(local: u64, remote: u64, local_nonce: u32, remote_nonce: u32) -> [u8; 32] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&local.to_be_bytes());
-    key[8..].copy_from_slice(&remote.to_be_bytes());
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("HMAC takes a key of any length");
+    let mut mac = keyed(local, remote);
     mac.update(&local_nonce.to_be_bytes());
     mac.update(&remote_nonce.to_be_bytes());
     mac.finalize().into_bytes().into()
+}
+
+/// What proves that the host with `local` key announces an address: the rightmost 64 bits of
+/// HMAC-SHA256 with key `local ‖ remote` over identifier, address and port (0 if none is told).
+/// RFC 8684 §3.4.1.
+pub(crate) fn address_hmac(local: u64, remote: u64, id: u8, address: IpAddr, port: u16) -> u64 {
+    let mut mac = keyed(local, remote);
+    mac.update(&[id]);
+    match address {
+        IpAddr::V4(address) => mac.update(&address.octets()),
+        IpAddr::V6(address) => mac.update(&address.octets()),
+    }
+    mac.update(&port.to_be_bytes());
+    let hmac: [u8; 32] = mac.finalize().into_bytes().into();
+    leading_u64(&hmac[24..])
+}
+
+/// HMAC-SHA256 with key `local ‖ remote`.
+fn keyed(local: u64, remote: u64) -> Hmac<Sha256> {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&local.to_be_bytes());
+    key[8..].copy_from_slice(&remote.to_be_bytes());
+    Hmac::<Sha256>::new_from_slice(&key).expect("HMAC takes a key of any length")
 }
 
 /// The leftmost 64 bits of `hmac`, as the SYN/ACK of a join carries them. RFC 8684 §3.2.
@@ -102,6 +124,16 @@ mod tests {
     }
 
     const HMAC_FROM_A: u64 = 0xe5c5265ef877e594;
+
+    #[test]
+    fn an_address_is_proved_by_identifier_address_and_port() {
+        // RFC 8684 §3.4.1. Computed with another implementation: HMAC-SHA256, key 0…01 ‖ 0…02,
+        // message 03 ‖ 2001:db8::9 ‖ 0000, and 03 ‖ 10.0.0.1 ‖ 01bb.
+        let six = "2001:db8::9".parse().expect("an address");
+        assert_eq!(address_hmac(1, 2, 3, six, 0), 0x04a2_6b05_5fe2_079a);
+        let four = "10.0.0.1".parse().expect("an address");
+        assert_eq!(address_hmac(1, 2, 3, four, 443), 0xd150_7c67_38c6_7b1f);
+    }
 
     #[test]
     fn both_ends_of_a_join_agree_on_each_others_hmac() {

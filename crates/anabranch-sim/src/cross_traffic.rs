@@ -3,7 +3,7 @@
 use anabranch_net::rng::stream_seed;
 use anabranch_wire::Endpoint;
 
-use crate::scenario::{self, Direction};
+use crate::scenario::{self, Direction, Path};
 use crate::topology::{self, Side};
 use crate::workload::{Sampler, UdpOnOff};
 
@@ -23,8 +23,14 @@ const FIRST_PORT: u16 = 40_001;
 
 impl CrossTraffic {
     /// Source number `index` of a scenario in the run of `seed`.
-    pub(crate) fn new(index: usize, traffic: &scenario::CrossTraffic, seed: u64) -> Self {
-        let (client, server) = (topology::client_address(traffic.path), topology::SERVER);
+    pub(crate) fn new(
+        index: usize,
+        traffic: &scenario::CrossTraffic,
+        paths: &[Path],
+        seed: u64,
+    ) -> Self {
+        let client = topology::client_address(paths, traffic.path);
+        let server = topology::server_address(&paths[traffic.path]);
         let (side, from, to) = match traffic.direction {
             Direction::Download => (Side::Server, server, client),
             Direction::Upload => (Side::Client, client, server),

@@ -29,6 +29,8 @@ pub(crate) struct App {
     /// Totals of the connection when it ended.
     pub(crate) past: Option<ConnectionStats>,
     start: Option<Instant>,
+    /// The address that the connection is opened to.
+    server: IpAddr,
     config: ConnectionConfig,
 }
 
@@ -70,8 +72,8 @@ impl Host {
         seed: u64,
     ) -> Self {
         let addresses = match side {
-            Side::Client => (0..scenario.paths.len()).map(topology::client_address).collect(),
-            Side::Server => vec![topology::SERVER],
+            Side::Client => client_addresses(scenario, 0..scenario.paths.len()).collect(),
+            Side::Server => topology::server_addresses(&scenario.paths),
         };
         let mut endpoint = Endpoint::new(addresses, secret(seed, side));
         let none = OwnPolicies::default();
@@ -134,7 +136,7 @@ impl Host {
     fn connect(&mut self, now: Instant, index: usize) {
         let app = &mut self.apps[index];
         let local = app.config.local_addresses.as_ref().expect("a client's addresses")[0];
-        let remote = Address::new(topology::SERVER, topology::port_of(index));
+        let remote = Address::new(app.server, topology::port_of(index));
         let opened = self.endpoint.connect(now, local, remote, app.config.clone());
         app.id = Some(opened.expect("the topology's addresses are right"));
     }
@@ -227,9 +229,18 @@ impl App {
             past_subflows: Vec::new(),
             past: None,
             start: (side == Side::Client).then_some(Instant::ZERO + connection.start),
+            server: topology::server_address(&scenario.paths[connection.paths[0]]),
             config: config(scenario, connection, owner, policies),
         }
     }
+}
+
+/// The client's addresses on some paths.
+fn client_addresses(
+    scenario: &scenario::Scenario,
+    paths: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = IpAddr> {
+    paths.map(|path| topology::client_address(&scenario.paths, path))
 }
 
 /// What a host notices of its interfaces, latest first.
@@ -242,7 +253,7 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
         let changes = path.changes.iter().filter(|change| change.noticed);
         changes.map(move |change| {
             let up = change.change.state == Some(StateChange::Up);
-            (Instant::ZERO + change.at, topology::client_address(index), up)
+            (Instant::ZERO + change.at, topology::client_address(&scenario.paths, index), up)
         })
     });
     let mut all: Vec<_> = noticed.collect();
@@ -268,7 +279,7 @@ fn config(
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     tcp.nagle = connection.nagle;
     let local_addresses = (owner.side == Side::Client)
-        .then(|| connection.paths.iter().map(|path| topology::client_address(*path)).collect());
+        .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
     ConnectionConfig {
         protocol: match connection.protocol {
             scenario::Protocol::Mptcp => Protocol::Mptcp,
@@ -280,7 +291,7 @@ fn config(
         local_addresses,
         max_subflows: SubflowSet::CAPACITY,
         congestion_control: match &connection.congestion_control {
-            Policy::BuiltIn(each) => congestion_control(connection, each),
+            Policy::BuiltIn(each) => congestion_control(scenario, connection, each),
             Policy::Own(_) => policies.congestion_control_factory(owner),
         },
         shared_bottleneck_detection: connection
@@ -310,6 +321,7 @@ fn config(
 
 /// The congestion control of each subflow, by the path of the connection that it uses.
 fn congestion_control(
+    scenario: &scenario::Scenario,
     connection: &scenario::Connection,
     each: &CongestionControl,
 ) -> CongestionControlFactory {
@@ -321,7 +333,7 @@ fn congestion_control(
         }
         CongestionControl::PerPath(each) => each.iter().map(|each| each.entry.make.make),
     };
-    let addresses = connection.paths.iter().map(|path| topology::client_address(*path));
+    let addresses = client_addresses(scenario, connection.paths.iter().copied());
     let by_address: Vec<_> = addresses.zip(each).collect();
     Arc::new(move |start| {
         // The client's address names the path, at either end.

@@ -126,7 +126,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             })
             .collect();
         let cross_traffic: Vec<CrossTraffic> = (scenario.cross_traffic.iter().enumerate())
-            .map(|(index, traffic)| CrossTraffic::new(index, traffic, seed))
+            .map(|(index, traffic)| CrossTraffic::new(index, traffic, &scenario.paths, seed))
             .collect();
         Ok(Simulation {
             scenario,

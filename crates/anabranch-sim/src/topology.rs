@@ -1,14 +1,29 @@
 //! Addresses and routes: a client with an interface on each path, a server behind all of them.
 //!
-//! The client's address on path `p` is 10.1.`p` (two octets) and the server has one address, as
-//! a host with a public address would; so a segment's path follows from the client's address in
-//! it, whichever way it goes.
+//! The client's address on path `p` is 10.1.`p` (two octets), or 2001:db8:1::`p`, and the server
+//! has one address of each family in use, as a host with a public address would; so a segment's
+//! path follows from the client's address in it, whichever way it goes.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The server's address.
-pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+use crate::scenario::{Family, Path};
+
+/// The server's address on a path.
+pub(crate) fn server_address(path: &Path) -> IpAddr {
+    match path.family {
+        Family::Ipv4 => Ipv4Addr::new(10, 0, 0, 1).into(),
+        Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    }
+}
+
+/// The server's addresses, of each family in use one.
+pub(crate) fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
+    let mut addresses: Vec<_> = paths.iter().map(server_address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
 
 /// The port of the first connection; the others follow.
 const FIRST_PORT: u16 = 5_001;
@@ -32,9 +47,15 @@ impl fmt::Display for Side {
 }
 
 /// The client's address on path number `path`.
-pub(crate) fn client_address(path: usize) -> IpAddr {
-    let [high, low] = (path as u16).to_be_bytes();
-    Ipv4Addr::new(10, 1, high, low).into()
+pub(crate) fn client_address(paths: &[Path], path: usize) -> IpAddr {
+    let number = path as u16;
+    match paths[path].family {
+        Family::Ipv4 => {
+            let [high, low] = number.to_be_bytes();
+            Ipv4Addr::new(10, 1, high, low).into()
+        }
+        Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, number).into(),
+    }
 }
 
 /// The path that belongs to a client address.
@@ -44,7 +65,10 @@ pub(crate) fn path_of(address: IpAddr) -> Option<usize> {
             [10, 1, high, low] => Some(usize::from(u16::from_be_bytes([high, low]))),
             _ => None,
         },
-        IpAddr::V6(_) => None,
+        IpAddr::V6(address) => match address.segments() {
+            [0x2001, 0xdb8, 1, 0, 0, 0, 0, number] => Some(usize::from(number)),
+            _ => None,
+        },
     }
 }
 

@@ -59,7 +59,10 @@ impl Connection {
     fn fall_back_if_unanswered(&mut self, slot: u8, segment: &Segment, ack: u64) {
         let subflow = &mut self.lanes[usize::from(slot)].subflow;
         let speaks = ack > 1 || subflow.receive_next() > 1;
-        let signals = segment.options.dss.is_some();
+        let control = segment.options.control.as_ref();
+        // ADD_ADDR leaves no room for a data sequence signal.
+        let announces = control.is_some_and(|control| control.add_addr.is_some());
+        let signals = segment.options.dss.is_some() || announces;
         if self.mode == Mode::Mptcp && self.keys_to_repeat().is_some() && speaks && !signals {
             self.counters.mp_capable_fallback_ack += 1;
             self.fall_back();
@@ -121,7 +124,11 @@ impl Connection {
         }
         if let Some(removed) = &control.remove_addr {
             self.counters.rm_addr += 1;
+            self.forget_addresses(removed.address_ids());
             self.doubt_subflows(now, slot, removed.address_ids());
+        }
+        if let Some(option) = &control.add_addr {
+            self.take_address(now, slot, option);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The data level: one connection over several subflows. RFC 8684.
 
+mod announce;
 mod buffers;
 mod close;
 mod handshake;
@@ -117,6 +118,7 @@ pub(crate) struct Connection {
     removals: Vec<u8>,
     /// Copies that the path manager wants sent.
     probes: Vec<paths::ProbeBurst>,
+    announcements: announce::Announcements,
     timers: transmit::DataTimers,
     /// A DATA_FIN without payload is to be sent.
     bare_fin_due: bool,
@@ -205,6 +207,7 @@ impl Connection {
             opens: VecDeque::new(),
             removals: Vec::new(),
             probes: Vec::new(),
+            announcements: announce::Announcements::default(),
             timers: transmit::DataTimers::default(),
             bare_fin_due: false,
             short_segment_end: 0,
@@ -408,7 +411,7 @@ impl Connection {
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let subflows = self.lanes.iter().map(|lane| lane.subflow.poll_timeout());
-        let own = self.timers.next();
+        let own = self.timers.next().min(self.announcements.next());
         let next = subflows.fold(own.min(self.path_manager_timeout()), Instant::min);
         (next != Instant::FAR_FUTURE).then_some(next)
     }

@@ -59,7 +59,7 @@ impl Connection {
     }
 
     /// Are subflows managed: has that begun, and is there still use for them?
-    fn manages_paths(&self) -> bool {
+    pub(super) fn manages_paths(&self) -> bool {
         self.path_manager_started && self.status == Status::Open && !self.is_closing()
     }
 
@@ -153,7 +153,9 @@ impl Connection {
                 PathAction::Remove { local_address_id } => {
                     self.removals.retain(|id| *id != local_address_id);
                     self.removals.push(local_address_id);
+                    self.withdraw(local_address_id);
                 }
+                PathAction::Announce { local } => self.announce(local),
                 PathAction::Probe { subflow, count, octets } => {
                     self.start_probes(subflow, count, octets);
                 }

@@ -82,6 +82,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     if !connection.removals.is_empty() {
         connection.signal_removals();
     }
+    connection.signal_addresses(now);
     for slot in 0..connection.lanes.len() {
         level.bare_data_fin = connection.bare_fin_for(now, slot);
         let lane = &mut connection.lanes[slot];
@@ -95,6 +96,9 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
             if let Some(control) = &segment.options.control {
                 connection.counters.mp_prio_tx += u64::from(control.prio.is_some());
                 connection.counters.rm_addr_tx += u64::from(control.remove_addr.is_some());
+                let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
+                connection.counters.add_addr_tx += u64::from(told == Some(true));
+                connection.counters.echo_add_tx += u64::from(told == Some(false));
             }
             if segment.options.dss.is_some_and(|dss| dss.data_fin && dss.mapping.is_some()) {
                 connection.bare_fin_due = false;

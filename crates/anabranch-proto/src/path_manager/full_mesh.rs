@@ -4,14 +4,19 @@
 use anabranch_wire::Instant;
 
 use super::upkeep::of_family;
-use super::{PathAction, PathEvent, PathManager, Upkeep};
+use super::{LocalAddress, PathAction, PathEvent, PathManager, Upkeep};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// Opens all pairs from the initiator's side, and opens a pair again when its subflow ended,
-/// after a pause that doubles with each failure in a row, from 1 s to 60 s.
+/// after a pause that doubles with each failure in a row, from 1 s to 60 s. The listener announces
+/// its further addresses, so that the initiator has pairs with them, too.
 #[derive(Clone, Debug, Default)]
-pub struct FullMesh(Upkeep);
+pub struct FullMesh {
+    upkeep: Upkeep,
+    /// The initiator's addresses.
+    local: Vec<LocalAddress>,
+}
 
 /// How it is chosen by name.
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
@@ -24,24 +29,38 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 
 impl PathManager for FullMesh {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
-        if let PathEvent::Established { initiator: true, local, remote } = *event {
-            for local in of_family(local, remote) {
-                self.0.want(*local, remote, 1, false);
+        match *event {
+            PathEvent::Established { initiator: true, local, remote } => {
+                self.local = local.to_vec();
+                for local in of_family(local, remote) {
+                    self.upkeep.want(*local, remote, 1, false);
+                }
             }
+            PathEvent::Established { initiator: false, local, .. } => {
+                for local in local.iter().filter(|own| own.id != 0) {
+                    self.upkeep.push(PathAction::Announce { local: *local });
+                }
+            }
+            PathEvent::AddressAnnounced { remote, remote_address_id } => {
+                for local in of_family(&self.local, remote) {
+                    self.upkeep.want_announced(*local, (remote_address_id, remote));
+                }
+            }
+            _ => {}
         }
-        self.0.handle_event(now, event, subflows);
+        self.upkeep.handle_event(now, event, subflows);
     }
 
     fn handle_timeout(&mut self, now: Instant, _subflows: &[SubflowView]) {
-        self.0.handle_timeout(now);
+        self.upkeep.handle_timeout(now);
     }
 
     fn poll_action(&mut self) -> Option<PathAction> {
-        self.0.poll_action()
+        self.upkeep.poll_action()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
+        self.upkeep.poll_timeout()
     }
 }
 
@@ -55,12 +74,14 @@ mod tests {
     use anabranch_wire::Duration;
 
     #[test]
-    fn the_initiator_opens_every_other_address_and_the_listener_none() {
+    fn the_initiator_opens_every_other_address_and_the_listener_announces_its_own() {
         let addresses = [local(0), local(1), local(2)];
         let mut mesh = FullMesh::default();
         let all = established(&mut mesh, true, &addresses);
         assert_eq!(opened(&all), [(1, false), (2, false)]);
-        assert!(established(&mut FullMesh::default(), false, &addresses).is_empty());
+        let announced = established(&mut FullMesh::default(), false, &addresses);
+        let expected = [1, 2].map(|id| PathAction::Announce { local: local(id) });
+        assert_eq!(announced, expected);
     }
 
     #[test]

@@ -78,6 +78,13 @@ pub enum PathEvent<'a> {
         /// Its remote end.
         remote: Endpoint,
     },
+    /// The peer has announced an address. RFC 8684 §3.4.1.
+    AddressAnnounced {
+        /// The address, and the port that takes joins.
+        remote: Endpoint,
+        /// Its identifier.
+        remote_address_id: u8,
+    },
     /// The interface with a local address went down, or came back up. Told before
     /// [`PathEvent::Established`] of those that are down then.
     AddressChanged {
@@ -119,6 +126,11 @@ pub enum PathAction {
         /// Have the peer do likewise, by MP_PRIO (RFC 8684 §3.3.8); otherwise only what this
         /// host sends is concerned.
         signalled: bool,
+    },
+    /// Tell the peer an address of this host, until it says that it heard. RFC 8684 §3.4.1.
+    Announce {
+        /// The address.
+        local: LocalAddress,
     },
     /// Tell the peer that an address can be used no more, on whatever subflow remains.
     /// RFC 8684 §3.4.2.

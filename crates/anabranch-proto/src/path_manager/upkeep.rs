@@ -21,6 +21,7 @@ pub(super) struct Upkeep {
 struct Pair {
     local: LocalAddress,
     remote: Endpoint,
+    remote_id: u8,
     backup: bool,
     /// How many subflows are wanted, and how many exist or are being opened.
     wanted: u32,
@@ -36,8 +37,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl Upkeep {
-    /// Have `wanted` subflows between `local` and `remote`, of which the connection has one if
-    /// `local` is the address that it was opened from. RFC 8684 §3.2: identifier 0.
+    /// Have `wanted` subflows between `local` and the address that the connection was opened to,
+    /// of which it has one if `local` is the address that it was opened from. RFC 8684 §3.2:
+    /// identifier 0.
     pub(super) fn want(
         &mut self,
         local: LocalAddress,
@@ -45,10 +47,27 @@ impl Upkeep {
         wanted: u32,
         backup: bool,
     ) {
-        let existing = u32::from(local.id == 0);
+        self.want_pair(local, (0, remote), wanted, backup);
+    }
+
+    /// Have a subflow between `local` and an address that the peer has announced, and its
+    /// identifier.
+    pub(super) fn want_announced(&mut self, local: LocalAddress, remote: (u8, Endpoint)) {
+        self.want_pair(local, remote, 1, false);
+    }
+
+    fn want_pair(
+        &mut self,
+        local: LocalAddress,
+        (remote_id, remote): (u8, Endpoint),
+        wanted: u32,
+        backup: bool,
+    ) {
+        let existing = u32::from(local.id == 0 && remote_id == 0);
         let pair = Pair {
             local,
             remote,
+            remote_id,
             backup,
             wanted,
             existing,
@@ -68,7 +87,9 @@ impl Upkeep {
         subflows: &[SubflowView],
     ) {
         match *event {
-            PathEvent::Established { .. } | PathEvent::SubflowTimeout { .. } => {}
+            PathEvent::Established { .. }
+            | PathEvent::SubflowTimeout { .. }
+            | PathEvent::AddressAnnounced { .. } => {}
             PathEvent::SubflowEstablished(id) => {
                 let Some(view) = subflows.iter().find(|view| view.id == id) else { return };
                 for pair in &mut self.pairs {
@@ -138,7 +159,7 @@ impl Upkeep {
             self.actions.push_back(PathAction::Open {
                 local: pair.local,
                 remote: pair.remote,
-                remote_address_id: 0,
+                remote_address_id: pair.remote_id,
                 backup: pair.backup,
             });
         }

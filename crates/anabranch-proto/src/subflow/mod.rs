@@ -17,7 +17,7 @@ use timer::Timer;
 
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{Control, MpPrio, MpTcprst, RemoveAddr};
+use anabranch_wire::mptcp::{AddAddr, Control, MpPrio, MpTcprst, RemoveAddr};
 use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
 
 use crate::config::TcpConfig;
@@ -445,6 +445,16 @@ impl Subflow {
     /// Tell the peer over this subflow that addresses are gone. RFC 8684 §3.4.2.
     pub(crate) fn signal_removal(&mut self, removed: RemoveAddr) {
         self.signals.get_or_insert_default().remove_addr = Some(removed);
+    }
+
+    /// Tell the peer an address over this subflow, or echo one, unless something else is waiting to
+    /// be told: ADD_ADDR fills the options. RFC 8684 §3.4.1.
+    pub(crate) fn signal_address(&mut self, option: AddAddr) -> bool {
+        let free = self.signals.is_none();
+        if free {
+            self.signals.get_or_insert_default().add_addr = Some(option);
+        }
+        free
     }
 
     /// The peer says that the path is gone. RFC 8684 §3.4.2: believed only if nothing answers.

@@ -67,12 +67,20 @@ impl Subflow {
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
         if signals && segment.options.control.is_none() {
-            segment.options.control = self.signals.take();
-            self.priority_sent = now;
+            self.attach_signals(now, &mut segment.options);
         }
         self.add_sacks(&mut segment.options, 0);
         self.sent(now);
         Some(segment)
+    }
+
+    /// Signals go out if they fit, if need be instead of the DATA_ACK: other segments carry it too.
+    fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
+        options.control = self.signals.take();
+        if options.octets_len() > MAX_OPTION_OCTETS {
+            options.dss = None;
+        }
+        self.priority_sent = now;
     }
 
     /// Send `payload`, never sent on this subflow before.

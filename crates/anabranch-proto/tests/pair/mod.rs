@@ -63,13 +63,22 @@ impl Pair {
     /// A client with `addresses` addresses opens a connection; nothing has been sent yet.
     pub fn new(addresses: u8, client: ConnectionConfig, server: ConnectionConfig) -> Self {
         let local = (0..addresses).map(client_address).collect();
+        Pair::of_addresses(local, vec![server_address()], client, server)
+    }
+
+    /// The same between hosts with these addresses, the first ones at first.
+    pub fn of_addresses(
+        local: Vec<IpAddr>,
+        remote: Vec<IpAddr>,
+        client: ConnectionConfig,
+        server: ConnectionConfig,
+    ) -> Self {
+        let (first, to) = (local[0], Address::new(remote[0], PORT));
         let mut client_host = Endpoint::new(local, [1; 32]);
-        let mut server_host = Endpoint::new(vec![server_address()], [2; 32]);
+        let mut server_host = Endpoint::new(remote, [2; 32]);
         server_host.listen(PORT, server);
-        let remote = Address::new(server_address(), PORT);
-        let connection = client_host
-            .connect(Instant::ZERO, client_address(0), remote, client)
-            .expect("the addresses are right");
+        let connection =
+            client_host.connect(Instant::ZERO, first, to, client).expect("the addresses are right");
         Pair {
             now: Instant::ZERO,
             client: client_host,

@@ -129,6 +129,8 @@ fn action(object: &Bound<'_, PyAny>) -> PyResult<PathAction> {
             backup: object.getattr("backup")?.extract()?,
             signalled: object.getattr("signalled")?.extract()?,
         }
+    } else if is("Announce")? {
+        PathAction::Announce { local: local_address(&object.getattr("local")?)? }
     } else if is("Remove")? {
         PathAction::Remove { local_address_id: object.getattr("local_address_id")?.extract()? }
     } else if is("Probe")? {
@@ -139,7 +141,7 @@ fn action(object: &Bound<'_, PyAny>) -> PyResult<PathAction> {
         }
     } else {
         return Err(PyTypeError::new_err(format!(
-            "poll_action() returned {}; return Open, Close, SetPriority, Remove, Probe or None",
+            "poll_action() returned {}; return Open, Close, SetPriority, Announce, Remove, Probe or None",
             described(object)
         )));
     })
@@ -166,6 +168,9 @@ fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'
         PathEvent::SubflowClosed { id, local_address_id, remote } => {
             let arguments = (id.map(PySubflowId), local_address_id, remote_end(remote)?);
             module.call_method1("SubflowClosed", arguments)
+        }
+        PathEvent::AddressAnnounced { remote, remote_address_id } => {
+            module.call_method1("AddressAnnounced", (remote_end(remote)?, remote_address_id))
         }
         PathEvent::AddressChanged { local_address_id, usable } => {
             module.call_method1("AddressChanged", (local_address_id, usable))

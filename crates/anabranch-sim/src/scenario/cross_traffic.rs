@@ -1,13 +1,13 @@
 //! UDP traffic that shares a path with the connections and takes no part in them.
 
 use anabranch_net::units::{Octets, Rate};
-use anabranch_wire::{Duration, IPV4_HEADER_OCTETS, UDP_HEADER_OCTETS};
+use anabranch_wire::{Duration, IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, UDP_HEADER_OCTETS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::DistributionValue;
 use super::error::{Problem, unknown_name};
-use super::names::Direction;
+use super::names::{Direction, Family};
 use super::resolve::require_name;
 use super::written::Written;
 use super::{CrossTraffic, Path, Periods};
@@ -42,8 +42,14 @@ pub(super) struct CrossTrafficTable {
     off: Option<DistributionValue<Written<Duration>>>,
 }
 
-/// Octets of the headers of IPv4, which the emulated network uses, and UDP.
-const HEADERS: u64 = (IPV4_HEADER_OCTETS + UDP_HEADER_OCTETS) as u64;
+/// Octets of the headers of IP and UDP.
+fn headers(family: Family) -> u64 {
+    let ip = match family {
+        Family::Ipv4 => IPV4_HEADER_OCTETS,
+        Family::Ipv6 => IPV6_HEADER_OCTETS,
+    };
+    (ip + UDP_HEADER_OCTETS) as u64
+}
 
 impl CrossTrafficTable {
     /// The source number `index` that the table at `key` describes.
@@ -61,7 +67,7 @@ impl CrossTrafficTable {
         })?;
         let mtu = paths[path].mtu;
         let packet_size = match self.packet_size {
-            Some(size) => packet_size(key, size.0, mtu)?,
+            Some(size) => packet_size(key, size.0, &paths[path])?,
             None => mtu,
         };
         Ok(CrossTraffic {
@@ -88,11 +94,11 @@ impl CrossTrafficTable {
     }
 }
 
-fn packet_size(key: &str, size: Octets, mtu: u16) -> Result<u16, Problem> {
-    let octets = size.as_u64();
-    if !(HEADERS..=u64::from(mtu)).contains(&octets) {
+fn packet_size(key: &str, size: Octets, path: &Path) -> Result<u16, Problem> {
+    let (octets, headers, mtu) = (size.as_u64(), headers(path.family), path.mtu);
+    if !(headers..=u64::from(mtu)).contains(&octets) {
         let problem = format!(
-            "\"{octets}B\": a packet has {HEADERS}B of headers and at most the path's MTU, {mtu}B"
+            "\"{octets}B\": a packet has {headers}B of headers and at most the path's MTU, {mtu}B"
         );
         return Err(Problem::new(format!("{key}.packet_size"), problem));
     }

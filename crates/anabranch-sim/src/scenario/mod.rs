@@ -44,7 +44,7 @@ pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
 pub use error::ScenarioError;
 pub use factor::Factor;
-pub use names::{AppliesTo, Direction, Profile, Protocol};
+pub use names::{AppliesTo, Direction, Family, Profile, Protocol};
 use names::{JitterModelName, StateName};
 pub use policies::{PathManager, Remedy, Scheduler};
 pub use policy::{OwnNames, Policy};
@@ -86,6 +86,8 @@ pub struct Path {
     pub jitter_model: JitterModel,
     /// Largest IP packet in octets, from 576.
     pub mtu: u16,
+    /// The addresses of both hosts on it.
+    pub family: Family,
     /// Loss in bursts, from server to client, beside the random one.
     pub burst_loss: Option<GilbertElliottConfig>,
     /// Which packets the queues of both directions drop although there is room.

@@ -108,6 +108,7 @@ fn resolve_path(
         reverse,
         jitter_model: table.jitter_model.into(),
         mtu: mtu as u16,
+        family: table.family,
         burst_loss: table.burst_loss.map(burst_loss),
         discipline: resolve_queue(&format!("{key}.queue"), table.queue)?,
         via: table.via.map(|name| resolve_via(key, &name, before)).transpose()?,

@@ -104,6 +104,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                     reverse,
                     jitter_model,
                     mtu,
+                    family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                     burst_loss,
                     discipline,
                     via,

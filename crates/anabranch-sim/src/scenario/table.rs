@@ -11,7 +11,7 @@ use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
 use super::cross_traffic::CrossTrafficTable;
 use super::names::{
-    AppliesTo, Direction, JitterModelName, Profile, Protocol, QueueKind, StateName,
+    AppliesTo, Direction, Family, JitterModelName, Profile, Protocol, QueueKind, StateName,
 };
 use super::policies::{PathManagers, Schedulers};
 use super::policy::Policy;
@@ -83,6 +83,10 @@ pub(super) struct PathTable {
     /// Largest IP packet, from 576B to 65535B.
     #[serde(default = "default_mtu")]
     pub(super) mtu: Written<Octets>,
+    /// The addresses of both hosts on this path. A connection is opened over its first path; the
+    /// server announces its address of the other family, and the client joins from there.
+    #[serde(default)]
+    pub(super) family: Family,
     /// Loss in bursts, beside `loss`, forward only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BurstLossTable")]

@@ -127,6 +127,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         reverse: direction,
         jitter_model: JitterModel::Fifo,
         mtu: 1_500,
+        family: Family::Ipv4,
         burst_loss: None,
         discipline: Discipline::DropTail,
         via: None,
@@ -268,6 +269,7 @@ jitter = "0s"
 jitter_model = "fifo"
 loss = "0%"
 mtu = "1500B"
+family = "ipv4"
 change = []
 
 [path.queue]

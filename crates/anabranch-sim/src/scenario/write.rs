@@ -47,6 +47,7 @@ fn path_table(path: &Path, paths: &[Path]) -> PathTable {
         jitter_model: path.jitter_model.into(),
         loss: Written(path.forward.loss),
         mtu: Written(anabranch_net::units::Octets::new(path.mtu.into())),
+        family: path.family,
         burst_loss: path.burst_loss.map(burst_loss_table),
         queue: queue_table(path.discipline),
         via: path.via.map(|index| paths[index].name.clone()),

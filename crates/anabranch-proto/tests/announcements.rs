@@ -1,0 +1,128 @@
+//! Addresses told to the peer. RFC 8684 §3.4.1.
+
+mod pair;
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_wire::Segment;
+use anabranch_wire::mptcp::AddAddr;
+use pair::{Fate, Pair, client_address, server_address};
+
+fn six(host: u16) -> IpAddr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host).into()
+}
+
+/// Both hosts have an IPv4 and an IPv6 address; the connection is opened over IPv4.
+fn dual_stack() -> Pair {
+    let client = vec![client_address(0), six(1)];
+    let server = vec![server_address(), six(9)];
+    Pair::of_addresses(client, server, ConnectionConfig::default(), ConnectionConfig::default())
+}
+
+fn told(segment: &Segment) -> Option<AddAddr> {
+    segment.options.control.as_ref()?.add_addr
+}
+
+fn is_told(segment: &Segment) -> bool {
+    told(segment).is_some_and(|option| option.truncated_hmac.is_some())
+}
+
+fn is_echo(segment: &Segment) -> bool {
+    told(segment).is_some_and(|option| option.truncated_hmac.is_none())
+}
+
+fn over_six(segment: &Segment) -> bool {
+    segment.source.address.is_ipv6() && !segment.payload.is_empty()
+}
+
+#[test]
+fn the_listener_announces_its_other_family_and_the_initiator_joins_over_it() {
+    let mut pair = dual_stack();
+    pair.download(2_000_000, 5_000);
+    assert_eq!(pair.received[0], 2_000_000);
+    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (1, 1));
+    assert!(pair.segments(over_six) > 100, "{}", pair.segments(over_six));
+    // RFC 9293 §3.7.1: a segment of 1500 octets has 20 octets less room with IPv6's header.
+    let longest = |six: bool| {
+        let lengths = pair.log.iter().filter(|s| s.source.address.is_ipv6() == six);
+        lengths.map(|s| s.payload.len()).max()
+    };
+    assert_eq!(longest(true), longest(false).map(|four| four - 20));
+    let counters = (pair.client.counters(), pair.server.counters());
+    assert_eq!((counters.0.add_addr, counters.0.echo_add_tx), (1, 1));
+    assert_eq!((counters.1.add_addr_tx, counters.1.echo_add), (1, 1));
+}
+
+#[test]
+fn an_announcement_is_repeated_until_it_is_echoed_but_not_for_ever() {
+    let mut lost = 0;
+    let mut pair = dual_stack().with_filter(move |_, segment| {
+        lost += u32::from(is_told(segment));
+        if is_told(segment) && lost <= 2 { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.download(200_000, 10_000);
+    pair.run_ms(10_000);
+    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (3, 1));
+    pair.download(200_000, 10_000);
+    assert!(pair.segments(over_six) > 0);
+
+    let no_echo = |_, segment: &mut Segment| {
+        if is_echo(segment) { Fate::Drop } else { Fate::Deliver }
+    };
+    let mut pair = dual_stack().with_filter(no_echo);
+    pair.download(200_000, 60_000);
+    pair.run_ms(60_000);
+    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (4, 4));
+}
+
+#[test]
+fn an_announcement_with_a_wrong_hmac_or_of_an_impossible_address_is_ignored() {
+    let spoil: [fn(&mut AddAddr); 3] = [
+        |option| option.truncated_hmac = option.truncated_hmac.map(|hmac| hmac ^ 1),
+        |option| option.address = six(66),
+        |option| option.address_id += 1,
+    ];
+    for change in spoil {
+        let mut pair = dual_stack().with_filter(move |_, segment| {
+            if is_told(segment) {
+                let control = segment.options.control.as_mut().expect("it tells an address");
+                change(control.add_addr.as_mut().expect("it tells an address"));
+            }
+            Fate::Deliver
+        });
+        pair.download(200_000, 5_000);
+        pair.run_ms(20_000);
+        assert_eq!(pair.received[0], 200_000);
+        assert_eq!((pair.segments(is_echo), pair.segments(over_six)), (0, 0));
+        let counters = pair.client.counters();
+        assert_eq!((counters.add_addr, counters.add_addr_drop), (4, 4));
+    }
+    let multicast: IpAddr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into();
+    let mut pair = Pair::of_addresses(
+        vec![client_address(0), six(1)],
+        vec![server_address(), multicast],
+        ConnectionConfig::default(),
+        ConnectionConfig::default(),
+    );
+    pair.download(200_000, 5_000);
+    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (1, 0));
+    assert_eq!(pair.client.counters().add_addr_drop, 1);
+}
+
+#[test]
+fn of_very_many_announced_addresses_a_few_are_remembered() {
+    let server = std::iter::once(server_address()).chain((1..=200).map(six)).collect();
+    let client = vec![client_address(0), six(1_000)];
+    let mut pair = Pair::of_addresses(
+        client,
+        server,
+        ConnectionConfig::default(),
+        ConnectionConfig::default(),
+    );
+    pair.download(2_000_000, 30_000);
+    pair.run_ms(30_000);
+    assert_eq!(pair.received[0], 2_000_000);
+    let client = pair.client.counters();
+    assert_eq!(client.add_addr - client.add_addr_drop, 8, "{client:?}");
+}
