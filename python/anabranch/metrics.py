@@ -223,7 +223,10 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         "window_limited_share": window_limited_share(run.connections, run.virtual_ns, connection),
         **{
             key: row[key]
-            for key in ("octets_written", "octets_delivered", "reinjections", "path_probes")
+            for key in (
+                *("octets_written", "octets_delivered", "reinjections", "path_probes"),
+                *("send_buffer", "receive_buffer", "out_of_order_segments", "stray_segments"),
+            )
         },
         "idle_restarts": idle_restarts(run.subflows, connection),
         **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},

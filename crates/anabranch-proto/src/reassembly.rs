@@ -16,6 +16,7 @@ pub(crate) struct Reassembly {
     lanes: Vec<VecDeque<Chunk>>,
     stray: BTreeMap<u64, Payload>,
     octets: u64,
+    strays_so_far: u64,
 }
 
 #[derive(Debug)]
@@ -45,6 +46,7 @@ impl Reassembly {
             self.octets += payload.len() as u64;
             run.push_back(Chunk { start, payload });
         } else {
+            self.strays_so_far += 1;
             self.insert_stray(start, payload);
         }
     }
@@ -79,6 +81,11 @@ impl Reassembly {
     /// Octets held, copies of the same octets counted as often as they are held.
     pub(crate) fn octets(&self) -> u64 {
         self.octets
+    }
+
+    /// Arrivals so far that fitted no lane.
+    pub(crate) fn strays_so_far(&self) -> u64 {
+        self.strays_so_far
     }
 
     /// Stray pieces may not overlap each other, so that repeating the same octets cannot make

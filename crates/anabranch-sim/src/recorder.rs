@@ -242,6 +242,8 @@ impl<'a> Recorder<'a> {
                 ("bad_decisions", Count),
                 ("send_buffer", Count),
                 ("receive_buffer", Count),
+                ("out_of_order_segments", Count),
+                ("stray_segments", Count),
                 ("corrupt_octets", Count),
             ],
         );
@@ -268,6 +270,8 @@ impl<'a> Recorder<'a> {
                 stats.map_or(0, |stats| stats.bad_decisions),
                 stats.map_or(0, |stats| stats.send_buffer),
                 receiving.map_or(0, |stats| stats.receive_buffer),
+                receiving.map_or(0, |stats| stats.out_of_order_segments),
+                receiving.map_or(0, |stats| stats.stray_segments),
                 receiver.sink.corrupt() + sender.sink.corrupt(),
             ]);
         }

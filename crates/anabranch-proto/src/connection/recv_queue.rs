@@ -81,6 +81,11 @@ impl RecvQueue {
         self.promised_window() + self.slack
     }
 
+    /// Arrivals so far that had to be put in their place by a search.
+    pub(crate) fn strays_so_far(&self) -> u64 {
+        self.out_of_order.strays_so_far()
+    }
+
     /// Octets held until something earlier arrives.
     pub(crate) fn out_of_order_octets(&self) -> u64 {
         self.out_of_order.octets()

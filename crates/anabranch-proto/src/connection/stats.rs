@@ -18,6 +18,11 @@ pub struct ConnectionStats {
     pub octets_delivered: u64,
     /// Octets held at data level until something earlier arrives.
     pub out_of_order_octets: u64,
+    /// Segments that had to wait at data level.
+    pub out_of_order_segments: u64,
+    /// Those of them that did not follow what their subflow brought before, and had to be put in
+    /// their place by a search.
+    pub stray_segments: u64,
     /// Octets that the shared receive window still admits.
     pub window_room: u64,
     /// Octets written and never sent.
@@ -109,6 +114,8 @@ impl Connection {
             octets_acknowledged: self.send.una().min(self.send.end()) - 1,
             octets_delivered: self.recv.nxt() - 1 - u64::from(self.recv.is_complete()),
             out_of_order_octets: self.recv.out_of_order_octets(),
+            out_of_order_segments: self.counters.ofo_queue,
+            stray_segments: self.recv.strays_so_far(),
             window_room: self.peer_edge.saturating_sub(self.send.nxt()),
             unsent_octets: self.send.unsent(),
             window_limited: self.window_limited.total(now),
