@@ -21,6 +21,7 @@ _MODULES = {
     "ferlin14-drepas": "ferlin14_drepas",
     "networking16-blest": "networking16_blest",
     "rfc8382-sbd": "rfc8382_sbd",
+    "ipv4-ipv6": "ipv4_ipv6",
 }
 
 
