@@ -12,6 +12,7 @@ _MODULES = {
     "cs244-bandwidth-ratio": "cs244_bandwidth_ratio",
     "cs244-jitter": "cs244_jitter",
     "nsdi12-fig4": "nsdi12_fig4",
+    "nsdi12-scenarios": "nsdi12_scenarios",
     "nsdi11-lia": "nsdi11_lia",
     "conext12-olia": "conext12_olia",
     "conext13-design": "conext13_design",
