@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, median, ratio_of_medians
-from anabranch.figures import BLUE, GREEN, RED, Style
+from anabranch.figures import BLUE, GREEN, GREY, ORANGE, RED, Style
 from anabranch.gallery.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.wifi_3g import cell_key
 from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
@@ -27,6 +27,8 @@ STYLES = {
     BM15: Style(GREEN, "-", "^"),
 }
 _LAMBDA = {BM15: 1.5, BM30: 3.0}
+EXAMPLE, EXAMPLE_PAIR = "M1,2, bounded", "3G2+WLAN"
+"""The slides' example of what bufferbloat does: the window is bounded, and 3G2 penalised."""
 
 WLAN = Path(name="wlan", rate="5Mbit/s", delay="10ms", limit="80ms", jitter="1ms", loss="1%")
 THREE_G_ONE = Path(name="3g1", rate="3Mbit/s", delay="30ms", limit="2s", jitter="5ms")
@@ -50,17 +52,23 @@ def at(curve: str, pair: str) -> dict[str, Factor]:
 
 def cells(tier: Tier) -> list[Cell]:
     """Every pair of paths with every curve."""
-    return [_cell(tier, curve, pair) for pair in PAIRS for curve in STYLES]
+    steady = [_cell(tier, curve, pair) for pair in PAIRS for curve in STYLES]
+    return [*steady, _cell(tier, EXAMPLE, EXAMPLE_PAIR)]
+
+
+def _remedies(curve: str) -> dict[str, Any] | None:
+    if curve == EXAMPLE:
+        return {"opportunistic_retransmission": True, "penalisation": "conext13"}
+    return {"mpt_bm": {"lambda": _LAMBDA[curve]}} if curve in _LAMBDA else None
 
 
 def _cell(tier: Tier, curve: str, pair: str) -> Cell:
-    remedies = {"mpt_bm": {"lambda": _LAMBDA[curve]}} if curve in _LAMBDA else None
     connection = Connection(
         name="main",
         congestion_control="olia",
         send_buffer="16MiB",
-        receive_buffer="16MiB",
-        remedies=remedies,
+        receive_buffer="512KiB" if curve == EXAMPLE else "16MiB",
+        remedies=_remedies(curve),
         workload=Bulk(size="16MiB"),
     )
     scenario = Scenario(
@@ -231,6 +239,40 @@ def _draw_connection(
     axes.set_ylim(0)
 
 
+def _example(results: Results, path: str) -> pl.DataFrame:
+    rows = _series(results, EXAMPLE, EXAMPLE_PAIR).filter(pl.col("path_name") == path)
+    octets = rows["octets_delivered"]
+    return rows.filter((octets < octets.max()) & (pl.col("srtt_ns") > 0))
+
+
+def _draw_rates(results: Results, axes: Axes) -> None:
+    """What arrived at the application, and over each path, in each half second."""
+    lines: dict[str, Any] = {}
+    columns = {
+        "total": ("wlan", "octets_delivered", Style(RED, "-", "")),
+        "WLAN": ("wlan", "subflow_octets_received", Style(BLUE, "-", "")),
+        "3G2": ("3g2", "subflow_octets_received", Style(GREEN, (0, (4, 1.5)), "")),
+    }
+    for label, (path, column, style) in columns.items():
+        rows = _example(results, path).gather_every(5)
+        seconds, octets = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
+        lines[label] = (seconds[1:], np.diff(octets) * 8e-6 / np.diff(seconds), style)
+    figures.series(axes, lines, "in each half second (Mbit/s)")
+    axes.set_ylim(0)
+
+
+def _draw_example(
+    results: Results, axes: Axes, lines: dict[str, tuple[str, str, Style]], unit: str
+) -> None:
+    """Columns of the samples in kB: for each label the path, the column and the style."""
+    drawn: dict[str, Any] = {}
+    for label, (path, column, style) in lines.items():
+        rows = _example(results, path)
+        drawn[label] = (rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy() / 1e3, style)
+    figures.series(axes, drawn, unit)
+    axes.set_ylim(0)
+
+
 def _draw_bars(results: Results, axes: Axes, metric: str, unit: str, scale: float) -> None:
     width = 0.8 / len(STYLES)
     for index, (curve, style) in enumerate(STYLES.items()):
@@ -294,6 +336,11 @@ ENTRY = Entry(
         ),
         Parameter("transfer", "16 MiB, download", "slides"),
         Parameter("buffers", "16 MiB, send = receive: no limit", "slides: unbounded"),
+        Parameter(
+            "example (a) to (d)",
+            "3G2 + WLAN, default with M1,2, receive window of 512 KiB",
+            "shape: slides; the window is ours",
+        ),
         Parameter("λ", "1.5 and 3", "slides"),
         Parameter("θ", "50 ms: WLAN is left alone", "ours; not stated"),
         Parameter("congestion control", "OLIA", "CSWS'14, of the same authors"),
@@ -348,6 +395,49 @@ ENTRY = Entry(
                 metric="out_of_order_mean_octets",
                 unit="mean out of order (kB)",
                 scale=1e3,
+            ),
+        ),
+        Panel(
+            "(a) Example: goodput",
+            "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Gaps, then bursts, where "
+            "3G2's round-trip time is high.",
+            _draw_rates,
+        ),
+        Panel(
+            "(b) Example: head-of-line blocking",
+            "What waits at data level for something that is still in 3G2's queue.",
+            partial(
+                _draw_example,
+                lines={"out of order": ("wlan", "out_of_order_octets", Style(RED, "-", ""))},
+                unit="out of order (kB)",
+            ),
+        ),
+        Panel(
+            "(c) Example: windows of 3G2",
+            "Penalised again and again, the window keeps growing.",
+            partial(
+                _draw_example,
+                lines={
+                    "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
+                    "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+                },
+                unit="3G2 (kB)",
+            ),
+        ),
+        Panel(
+            "(d) Example: WLAN and the receive window",
+            "Where the room is zero WLAN may not send, and what it has in flight falls.",
+            partial(
+                _draw_example,
+                lines={
+                    "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
+                    "room in the receive window": (
+                        "wlan",
+                        "window_room",
+                        Style(ORANGE, (0, (1, 1)), ""),
+                    ),
+                },
+                unit="kB",
             ),
         ),
     ),
