@@ -65,6 +65,14 @@ pub struct Counters {
     pub rm_addr: u64,
     /// REMOVE_ADDR options sent.
     pub rm_addr_tx: u64,
+    /// MP_FASTCLOSE options sent.
+    pub mp_fastclose_tx: u64,
+    /// MP_FASTCLOSE options received with the right key.
+    pub mp_fastclose_rx: u64,
+    /// MP_TCPRST options sent.
+    pub mp_rst_tx: u64,
+    /// MP_TCPRST options received.
+    pub mp_rst_rx: u64,
     /// Scheduler decisions that could not be carried out, or would have halted the connection.
     pub bad_decisions: u64,
 }
@@ -106,6 +114,10 @@ impl Counters {
             echo_add_tx: self.echo_add_tx + other.echo_add_tx,
             rm_addr: self.rm_addr + other.rm_addr,
             rm_addr_tx: self.rm_addr_tx + other.rm_addr_tx,
+            mp_fastclose_tx: self.mp_fastclose_tx + other.mp_fastclose_tx,
+            mp_fastclose_rx: self.mp_fastclose_rx + other.mp_fastclose_rx,
+            mp_rst_tx: self.mp_rst_tx + other.mp_rst_tx,
+            mp_rst_rx: self.mp_rst_rx + other.mp_rst_rx,
             bad_decisions: self.bad_decisions + other.bad_decisions,
         }
     }

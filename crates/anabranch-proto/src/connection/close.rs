@@ -1,5 +1,6 @@
 //! How connections and subflows end. RFC 8684 §3.3.3.
 
+use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{DataSeq, Duration, Instant};
 
 use super::{Connection, Mode, Registration, Role, Status};
@@ -24,12 +25,26 @@ impl Connection {
         }
     }
 
-    /// The application gives up: every subflow is reset.
+    /// The application gives up: every subflow is reset, and the peer told that this is the end of
+    /// the connection. RFC 8684 §3.5, the form with RST.
     pub(crate) fn abort(&mut self) {
-        for lane in &mut self.lanes {
-            lane.subflow.reset(None);
+        let key = self.keys.remote.filter(|_| self.mode == Mode::Mptcp);
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
+            match key {
+                Some(receiver_key) => lane.subflow.fastclose(MpFastclose { receiver_key }),
+                None => lane.subflow.reset(None),
+            }
         }
         self.fail(ConnectionError::Aborted);
+    }
+
+    /// The peer ends the connection, in the form with ACK or with RST, if it knows this host's key.
+    /// RFC 8684 §3.5.
+    pub(super) fn take_fastclose(&mut self, fastclose: MpFastclose) {
+        if fastclose.receiver_key == self.keys.local && self.mode == Mode::Mptcp {
+            self.counters.mp_fastclose_rx += 1;
+            self.fail(ConnectionError::Reset);
+        }
     }
 
     /// All data is out: have the end of the stream sent too.
@@ -199,7 +214,7 @@ impl Connection {
         if self.status != Status::Ended {
             self.status = Status::Ended;
             self.error = Some(error);
-            for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
+            for lane in self.lanes.iter_mut().filter(|lane| !lane.subflow.is_doomed()) {
                 lane.subflow.reset(None);
             }
             self.timers = super::transmit::DataTimers::default();

@@ -29,6 +29,9 @@ impl Connection {
         let arrived = Arrived { window, views: &self.views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
+        if segment.header.flags.contains(Flags::RST) && lane.subflow.state() == State::Closed {
+            self.take_reset(segment);
+        }
         if handled.established {
             if was_opening {
                 self.on_syn_ack(now, slot, segment);
@@ -116,6 +119,15 @@ impl Connection {
         }
     }
 
+    /// What a believed reset says.
+    fn take_reset(&mut self, segment: &Segment) {
+        let Some(control) = &segment.options.control else { return };
+        self.counters.mp_rst_rx += u64::from(control.reset.is_some());
+        if let Some(fastclose) = control.fastclose {
+            self.take_fastclose(fastclose);
+        }
+    }
+
     fn take_path_signals(&mut self, now: Instant, slot: u8, control: &Control) {
         if let Some(prio) = control.prio {
             // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
@@ -126,6 +138,9 @@ impl Connection {
             self.counters.rm_addr += 1;
             self.forget_addresses(removed.address_ids());
             self.doubt_subflows(now, slot, removed.address_ids());
+        }
+        if let Some(fastclose) = control.fastclose {
+            self.take_fastclose(fastclose);
         }
         if let Some(option) = &control.add_addr {
             self.take_address(now, slot, option);

@@ -69,6 +69,10 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     let mut level = connection.data_level(mss);
     for slot in 0..connection.lanes.len() {
         if let Some(segment) = connection.lanes[slot].subflow.poll_transmit(now, &level) {
+            if let Some(control) = &segment.options.control {
+                connection.counters.mp_rst_tx += u64::from(control.reset.is_some());
+                connection.counters.mp_fastclose_tx += u64::from(control.fastclose.is_some());
+            }
             connection.refresh(slot as u8);
             return Some(segment);
         }

@@ -17,7 +17,7 @@ use timer::Timer;
 
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{AddAddr, Control, MpPrio, MpTcprst, RemoveAddr};
+use anabranch_wire::mptcp::{AddAddr, Control, MpFastclose, MpPrio, MpTcprst, RemoveAddr};
 use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
 
 use crate::config::TcpConfig;
@@ -198,7 +198,7 @@ pub(crate) struct Subflow {
     /// The peer has nothing to send either: its FIN will not be waited for without end.
     peer_is_done: bool,
     fin_sent: bool,
-    reset_due: Option<Option<MpTcprst>>,
+    reset_due: Option<Option<Box<Control>>>,
     last_sent: Instant,
     last_data_sent: Instant,
     /// Largest window that the peer has announced, in octets. RFC 5961 §5: MAX.SND.WND.
@@ -503,6 +503,17 @@ impl Subflow {
 
     /// Reset: the peer is told, with a reason if there is one.
     pub(crate) fn reset(&mut self, reason: Option<MpTcprst>) {
+        let saying = |reason| Box::new(Control { reset: Some(reason), ..Control::default() });
+        self.reset_saying(reason.map(saying));
+    }
+
+    /// Reset the subflow, because the whole connection ends. RFC 8684 §3.5.
+    pub(crate) fn fastclose(&mut self, fastclose: MpFastclose) {
+        let control = Control { fastclose: Some(fastclose), ..Control::default() };
+        self.reset_saying(Some(Box::new(control)));
+    }
+
+    fn reset_saying(&mut self, reason: Option<Box<Control>>) {
         if self.state == State::SynSent {
             self.close(SubflowEnd::Aborted);
         } else if self.state != State::Closed {

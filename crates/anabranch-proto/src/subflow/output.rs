@@ -269,12 +269,11 @@ impl Subflow {
         &mut self,
         now: Instant,
         level: &DataLevel,
-        reason: Option<anabranch_wire::mptcp::MpTcprst>,
+        reason: Option<Box<Control>>,
     ) -> Segment {
         let plain = DataLevel { data_ack: None, keys: None, bare_data_fin: None, ..*level };
         let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
-        segment.options.control =
-            reason.map(|reason| Box::new(Control { reset: Some(reason), ..Control::default() }));
+        segment.options.control = reason;
         segment
     }
 
