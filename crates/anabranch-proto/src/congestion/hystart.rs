@@ -24,6 +24,8 @@ pub struct HyStart {
     current_round_min: Duration,
     samples: u32,
     conservative: Option<Conservative>,
+    /// The window that the last acknowledgement left.
+    cwnd: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,7 @@ impl Default for HyStart {
             current_round_min: Duration::MAX,
             samples: 0,
             conservative: None,
+            cwnd: 0,
         }
     }
 }
@@ -61,11 +64,17 @@ impl HyStart {
         let Some(hystart) = hystart else {
             return window.slow_start(sample.acked);
         };
+        if window.cwnd() < hystart.cwnd {
+            // Another slow start, after an idle time or a timeout: what the last one measured, with
+            // its own queue, says nothing about this one.
+            *hystart = HyStart::default();
+        }
         let divisor = if hystart.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };
         let left = window.slow_start(sample.acked / divisor);
         if hystart.on_ack(sample) {
             window.end_slow_start();
         }
+        hystart.cwnd = window.cwnd();
         left
     }
 
@@ -117,6 +126,7 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::CongestionEvent;
     use crate::congestion::tests::start;
     use anabranch_wire::Instant;
 
@@ -150,6 +160,23 @@ mod tests {
             round(&mut window, &mut hystart, n, 60);
         }
         assert!(!window.in_slow_start());
+    }
+
+    #[test]
+    fn a_slow_start_after_an_idle_time_begins_anew() {
+        let mut window = Window::new(&start(10_000));
+        let mut hystart = Some(HyStart::default());
+        for (n, rtt) in [40, 40, 60, 60, 60].into_iter().enumerate() {
+            round(&mut window, &mut hystart, n as u64 + 1, rtt);
+        }
+        assert!(hystart.unwrap().conservative.is_some());
+        let second = Duration::from_secs(1);
+        window.on_common_event(&CongestionEvent::Idle { idle: second * 60, rto: second });
+        assert_eq!(window.cwnd(), 10_000);
+        for n in 6..20 {
+            round(&mut window, &mut hystart, n, 40);
+        }
+        assert!(window.in_slow_start());
     }
 
     #[test]
