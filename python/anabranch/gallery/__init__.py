@@ -19,6 +19,7 @@ _MODULES = {
     "csws14-schedulers-applimited": "csws14_schedulers_applimited",
     "ferlin14-bufferbloat": "ferlin14_bufferbloat",
     "ferlin14-drepas": "ferlin14_drepas",
+    "grinnemo15-cloud-latency": "grinnemo15_cloud_latency",
     "networking16-blest": "networking16_blest",
     "rfc8382-sbd": "rfc8382_sbd",
 }
