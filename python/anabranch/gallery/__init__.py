@@ -15,6 +15,7 @@ _MODULES = {
     "nsdi11-lia": "nsdi11_lia",
     "conext12-olia": "conext12_olia",
     "conext13-design": "conext13_design",
+    "conext17-ecf": "conext17_ecf",
     "csws14-schedulers-bulk": "csws14_schedulers_bulk",
     "csws14-schedulers-applimited": "csws14_schedulers_applimited",
     "ferlin14-bufferbloat": "ferlin14_bufferbloat",
