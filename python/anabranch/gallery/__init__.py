@@ -14,6 +14,7 @@ _MODULES = {
     "nsdi12-fig4": "nsdi12_fig4",
     "nsdi11-lia": "nsdi11_lia",
     "conext12-olia": "conext12_olia",
+    "balia": "balia",
     "conext13-design": "conext13_design",
     "conext17-ecf": "conext17_ecf",
     "csws14-schedulers-bulk": "csws14_schedulers_bulk",
