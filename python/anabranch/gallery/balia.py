@@ -277,7 +277,7 @@ def notes(results: Results) -> Sequence[str]:
     return [
         f"Convergence times: {times}. A time is what the {STEP_MEASURED_S} s after the step "
         "brought less than without a step, over the rate by which the capacity grew. RED's drops "
-        "fall where they fall, so that single runs differ by many seconds.",
+        "fall where they fall, so that single runs differ, OLIA's the most.",
         "Each acknowledgement on the path that lags, its window w a third of the other, W, adds "
         "in units of w / (w + W)²: LIA 3, BALIA 2.8, OLIA 1. OLIA adds to this only when the path "
         "is the best one, by octets without loss over RTT²: hence the late bend of its curve.",
