@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,10 +12,11 @@ from matplotlib.axes import Axes
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, median, ratio_of_medians
 from anabranch.figures import BLUE, GREEN, ORANGE, RED, Style, reference_line
+from anabranch.gallery.bottlenecks import all_carried, red
 from anabranch.gallery.wifi_3g import cell_key
 from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
 from anabranch.results import Factor, NothingMeasured, Results
-from anabranch.scenario import Bulk, Connection, Path, Queue, Scenario
+from anabranch.scenario import Bulk, Connection, Path, Scenario
 
 UNCOUPLED, LIA, OLIA, BALIA = "uncoupled NewReno", "LIA", "OLIA", "BALIA"
 STYLES = {
@@ -24,7 +25,7 @@ STYLES = {
     BALIA: Style(BLUE, (0, (6, 1.5, 1, 1.5)), "v"),
     OLIA: Style(GREEN, "-", "^"),
 }
-_CONTROL = {UNCOUPLED: "new_reno", LIA: "lia", BALIA: "balia", OLIA: "olia"}
+CONTROL = {UNCOUPLED: "new_reno", LIA: "lia", BALIA: "balia", OLIA: "olia"}
 
 RATIOS = {"as many": (3, 3), "three times as many": (9, 3)}
 """Multipath users and TCP users, by how many of the former there are to one of the latter."""
@@ -53,13 +54,8 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _link(name: str, mbps: float, delay: str) -> Path:
     """A link whose RED queue is scaled to 42 ms of the rate."""
-    packets = mbps * 1e6 * 0.042 / 12_000
-    red = Queue(
-        kind="red",
-        min_packets=max(5, round(packets / 2)),
-        max_packets=max(15, round(packets * 2)),
-    )
-    return Path(name=name, rate=f"{mbps:g}Mbit/s", delay=delay, limit="1000packets", queue=red)
+    queue = red(mbps * 1e6 * 0.042 / 12_000)
+    return Path(name=name, rate=f"{mbps:g}Mbit/s", delay=delay, limit="1000packets", queue=queue)
 
 
 def _access(name: str) -> Path:
@@ -76,7 +72,7 @@ def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
             Connection(
                 name=f"{MULTIPATH}{user}",
                 paths=(f"own{user}", f"also{user}"),
-                congestion_control=_CONTROL[curve],
+                congestion_control=CONTROL[curve],
                 workload=Bulk(),
             )
         )
@@ -163,12 +159,6 @@ def _harm(results: Results) -> list[Condition]:
     ]
 
 
-def _all_carried(results: Results) -> str | None:
-    """A precondition: every subflow carried octets."""
-    idle = results.subflows.filter(pl.col("octets_received") == 0).height
-    return None if idle == 0 else f"{idle} subflows carried nothing"
-
-
 CLAIMS = (
     Claim(
         "E10.olia-p1",
@@ -176,7 +166,7 @@ CLAIMS = (
         "CoNEXT'12, problem P1",
         "TCP users get less than their 2 Mbit/s beside LIA",
         _harm,
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.olia-leaves-more",
@@ -184,7 +174,7 @@ CLAIMS = (
         "CoNEXT'12, scenario C",
         "TCP users' mean goodput with OLIA ≥ 1.03 × with LIA",
         partial(_leaves_more, curve=OLIA, other=LIA, least=1.03),
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.olia-loses-nothing",
@@ -192,7 +182,7 @@ CLAIMS = (
         "CoNEXT'12: Pareto optimality",
         "multipath users' mean goodput ≥ 0.97 × that of 2 Mbit/s",
         _loses_nothing,
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.balia-between",
@@ -200,16 +190,19 @@ CLAIMS = (
         "Peng et al., 2016: friendliness against responsiveness",
         "TCP users' mean goodput with BALIA ≥ 1.2 × beside uncoupled subflows",
         partial(_leaves_more, curve=BALIA, other=UNCOUPLED, least=1.2),
-        _all_carried,
+        all_carried,
     ),
 )
 
 
-def _draw(results: Results, axes: Axes, users: str) -> None:
-    width = 0.8 / len(STYLES)
-    for index, (curve, style) in enumerate(STYLES.items()):
+def draw_users(
+    results: Results, axes: Axes, users: str, styles: Mapping[str, Style] = STYLES
+) -> None:
+    """Mean goodput of the users of one sort, as bars."""
+    width = 0.8 / len(styles)
+    for index, (curve, style) in enumerate(styles.items()):
         points = [median(goodput(results, users, curve, ratio)) for ratio in RATIOS]
-        places = [place + (index - (len(STYLES) - 1) / 2) * width for place in range(len(RATIOS))]
+        places = [place + (index - (len(styles) - 1) / 2) * width for place in range(len(RATIOS))]
         errors = (
             [point.value - point.low for point in points],
             [point.high - point.value for point in points],
@@ -266,12 +259,12 @@ ENTRY = Entry(
         Panel(
             "Users of TCP",
             "What is left to those who have the shared link only.",
-            partial(_draw, users=TCP),
+            partial(draw_users, users=TCP),
         ),
         Panel(
             "Multipath users",
             "What those gain who have a link of their own as well.",
-            partial(_draw, users=MULTIPATH),
+            partial(draw_users, users=MULTIPATH),
         ),
     ),
     overview=Overview(

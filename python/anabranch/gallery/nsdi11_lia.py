@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,25 +12,30 @@ from matplotlib.axes import Axes
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, estimate
 from anabranch.figures import BLUE, GREEN, ORANGE, RED, Style, reference_line
+from anabranch.gallery.bottlenecks import all_carried, red
 from anabranch.gallery.wifi_3g import cell_key
 from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
 from anabranch.results import Factor, NothingMeasured, Results
 from anabranch.scenario import Bulk, Connection, Path, Scenario
 
-LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
+LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
 STYLES = {
     LIA: Style(GREEN, "-", "o"),
     UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
 }
-_CONTROL = {LIA: "lia", UNCOUPLED: "new_reno", TCP: "new_reno"}
+_CONTROL = {LIA: "lia", BALIA: "balia", UNCOUPLED: "new_reno", TCP: "new_reno"}
 
-RANDOM_LOSS, DROP_TAIL = "random loss", "drop-tail"
+RANDOM_LOSS, DROP_TAIL, RED_QUEUE = "random loss", "drop-tail", "RED"
 SUBFLOWS = (1, 2, 3)
 _CORE = {
     RANDOM_LOSS: Path(name="core", rate="10Mbit/s", delay="20ms", limit="400packets", loss="0.5%"),
     DROP_TAIL: Path(name="core", rate="10Mbit/s", delay="20ms", limit="35packets"),
+    RED_QUEUE: Path(name="core", rate="10Mbit/s", delay="20ms", limit="400packets", queue=red(35)),
 }
 """One bandwidth-delay product of queue for drop-tail; with loss the queue plays no part."""
+
+CORES = (RANDOM_LOSS, DROP_TAIL)
+"""What is run here."""
 
 WIFI_3G, UNEQUAL_LOSS, TORUS = "WiFi and 3G", "unequal loss", "torus"
 _PAIRS = {
@@ -61,8 +66,8 @@ def at(curve: str, network: str, subflows: int | None = None) -> dict[str, Facto
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows; two pairs of paths; the torus."""
     shared = [
-        _shared(tier, curve, core, count)
-        for core in _CORE
+        beside_tcp(tier, curve, core, count)
+        for core in CORES
         for count in SUBFLOWS
         for curve in STYLES
     ]
@@ -98,7 +103,8 @@ def _scenario(
     )
 
 
-def _shared(tier: Tier, curve: str, core: str, count: int) -> Cell:
+def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
+    """So many subflows over one bottleneck, beside one TCP."""
     names = [f"way{n}" for n in range(count)]
     paths = [_CORE[core], *(_access(name, "core") for name in (*names, "beside"))]
     connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
@@ -140,14 +146,15 @@ def shares(results: Results, curve: str, core: str, subflows: int) -> Sample:
     return main / (main + results.values("goodput_mbps", connection="tcp", **cell))
 
 
-def _mean(sample: Sample) -> Estimate:
+def mean(sample: Sample) -> Estimate:
+    """The mean over seeds."""
     return estimate(lambda a, axis: np.mean(a, axis=axis), sample)
 
 
 def _fair_with_loss(results: Results) -> list[Condition]:
     conditions = []
     for count in SUBFLOWS:
-        share = _mean(shares(results, LIA, RANDOM_LOSS, count))
+        share = mean(shares(results, LIA, RANDOM_LOSS, count))
         words = f"mean share of LIA with {count} subflows"
         conditions += [Condition(words, share, "≥", 0.42), Condition(words, share, "≤", 0.58)]
     return conditions
@@ -160,14 +167,14 @@ def _fair_with_drop_tail(results: Results) -> list[Condition]:
         less = estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), *pair)
         words = f"mean share with {count} subflows"
         conditions += [
-            Condition(f"{words}, LIA", _mean(pair[0]), "≤", 0.62),
+            Condition(f"{words}, LIA", mean(pair[0]), "≤", 0.62),
             Condition(f"{words}, uncoupled − LIA", less, "≥", 0.05),
         ]
     return conditions
 
 
 def _uncoupled_takes_more(results: Results) -> list[Condition]:
-    share = _mean(shares(results, UNCOUPLED, RANDOM_LOSS, 2))
+    share = mean(shares(results, UNCOUPLED, RANDOM_LOSS, 2))
     return [Condition("mean share of two uncoupled subflows", share, "≥", 0.60)]
 
 
@@ -211,13 +218,7 @@ def jain(results: Results) -> Sample:
 
 
 def _even(results: Results) -> list[Condition]:
-    return [Condition("Jain's index of five connections", _mean(jain(results)), "≥", 0.95)]
-
-
-def _all_carried(results: Results) -> str | None:
-    """A precondition: every subflow carried octets."""
-    idle = results.subflows.filter(pl.col("octets_received") == 0).height
-    return None if idle == 0 else f"{idle} subflows carried nothing"
+    return [Condition("Jain's index of five connections", mean(jain(results)), "≥", 0.95)]
 
 
 CLAIMS = (
@@ -227,7 +228,7 @@ CLAIMS = (
         "RFC 6356 §2, goal 2; NSDI'11; the range is ours",
         "mean share 0.42 to 0.58 beside one NewReno, 0.5 % random loss",
         _fair_with_loss,
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.lia-uncoupled-takes-more",
@@ -235,7 +236,7 @@ CLAIMS = (
         "NSDI'11; the threshold is ours",
         "mean share ≥ 0.60 beside one NewReno, 0.5 % random loss",
         _uncoupled_takes_more,
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.lia-drop-tail",
@@ -243,7 +244,7 @@ CLAIMS = (
         "RFC 6356 §2, goal 2; the thresholds are ours: losses of the subflows fall apart",
         "mean share ≤ 0.62, and at least 0.05 below uncoupled",
         _fair_with_drop_tail,
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.lia-sum",
@@ -251,7 +252,7 @@ CLAIMS = (
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
         "≥ 0.9 × the sum of TCP over each",
         _aggregates,
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.lia-best-path",
@@ -259,7 +260,7 @@ CLAIMS = (
         "RFC 6356 §2, goal 1; the threshold is ours",
         "0.1 % and 1 % loss: ≥ 0.95 × TCP over the former",
         _no_worse_than_best,
-        _all_carried,
+        all_carried,
     ),
     Claim(
         "E10.lia-torus",
@@ -267,14 +268,17 @@ CLAIMS = (
         "NSDI'11, torus; the threshold is ours",
         "Jain's index ≥ 0.95, equal links",
         _even,
-        _all_carried,
+        all_carried,
     ),
 )
 
 
-def _draw_shares(results: Results, axes: Axes, core: str) -> None:
-    for curve, style in STYLES.items():
-        points = [_mean(shares(results, curve, core, count)) for count in SUBFLOWS]
+def draw_shares(
+    results: Results, axes: Axes, core: str, styles: Mapping[str, Style] = STYLES
+) -> None:
+    """The share beside one TCP over the number of subflows."""
+    for curve, style in styles.items():
+        points = [mean(shares(results, curve, core, count)) for count in SUBFLOWS]
         errors = (
             [point.value - point.low for point in points],
             [point.high - point.value for point in points],
@@ -293,7 +297,7 @@ def _draw_goodputs(results: Results, axes: Axes) -> None:
     colours = {TCP_ONE: BLUE, TCP_TWO: ORANGE, LIA: GREEN}
     for place, network in enumerate(_PAIRS):
         for index, (curve, colour) in enumerate(colours.items()):
-            point = _mean(results.values("goodput_mbps", **at(curve, network)))
+            point = mean(results.values("goodput_mbps", **at(curve, network)))
             axes.bar(
                 place + 0.27 * (index - 1), point.value, 0.25, color=colour, alpha=0.75,
                 yerr=[[point.value - point.low], [point.high - point.value]], capsize=2.5,
@@ -306,7 +310,7 @@ def _draw_goodputs(results: Results, axes: Axes) -> None:
 def notes(results: Results) -> Sequence[str]:
     """Mean shares of both."""
     words = []
-    for core in _CORE:
+    for core in CORES:
         for curve in STYLES:
             means = (f"{shares(results, curve, core, count).mean():.2f}" for count in SUBFLOWS)
             words.append(f"{core}, {curve}: {', '.join(means)}")
@@ -348,9 +352,9 @@ ENTRY = Entry(
         Panel(
             "One bottleneck, random loss",
             "At one half Multipath TCP takes what one TCP takes.",
-            partial(_draw_shares, core=RANDOM_LOSS),
+            partial(draw_shares, core=RANDOM_LOSS),
         ),
-        Panel("One bottleneck, drop-tail", "As before.", partial(_draw_shares, core=DROP_TAIL)),
+        Panel("One bottleneck, drop-tail", "As before.", partial(draw_shares, core=DROP_TAIL)),
         Panel(
             "Paths of its own",
             "LIA beside TCP over each path alone.",
