@@ -101,6 +101,17 @@ impl Connection {
         }
     }
 
+    /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole: RFC 8684 §3.3.6 has
+    /// the sender keep all data until it is acknowledged at data level.
+    pub(super) fn reinject_unacknowledged(&mut self, slot: u8) {
+        let usable = self.usable_subflows();
+        let start = self.data_seq(0);
+        for (data_seq, len) in self.lanes[usize::from(slot)].subflow.unacknowledged_data() {
+            let from = data_seq.distance_from(start) as u64;
+            self.send.reinject(from, from + len, usable);
+        }
+    }
+
     /// A subflow is there that can carry what those that do not answer could not deliver.
     pub(super) fn reinject_from_failed(&mut self) {
         for slot in 0..self.views.len() {
@@ -144,7 +155,7 @@ impl Connection {
         self.registrations.push_back(Registration { slot, local, remote, exists: false });
         self.counters.challenge_acks += subflow.totals.challenge_acks;
         self.refresh(slot);
-        self.reinject_outstanding(slot);
+        self.reinject_unacknowledged(slot);
         self.send.forget_carrier(slot);
         if let Some(detector) = &mut self.detector {
             detector.forget(id);

@@ -212,7 +212,8 @@ impl Connection {
             if lost && slot != told_on && !lane.reaped {
                 lane.subflow.doubt(now);
                 self.refresh(slot);
-                self.reinject_outstanding(slot);
+                // Whoever lost the interface drops what came beyond a hole, too.
+                self.reinject_unacknowledged(slot);
             }
         }
     }

@@ -481,6 +481,11 @@ impl Subflow {
         self.board.outstanding_cargo().map(|(cargo, len)| (cargo.data_seq, len))
     }
 
+    /// The same with those that have arrived beyond a hole, which are lost with the subflow.
+    pub(crate) fn unacknowledged_data(&self) -> impl Iterator<Item = (DataSeq, u64)> + '_ {
+        self.board.all_cargo().map(|(cargo, len)| (cargo.data_seq, len))
+    }
+
     /// Did data go out that the peer has not acknowledged?
     pub(crate) fn has_outstanding(&self) -> bool {
         !self.board.is_empty()

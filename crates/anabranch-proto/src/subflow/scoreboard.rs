@@ -142,6 +142,11 @@ impl Scoreboard {
         missing.filter_map(|record| Some((record.cargo?, record.len())))
     }
 
+    /// The same and what has arrived beyond a hole.
+    pub(crate) fn all_cargo(&self) -> impl Iterator<Item = (Cargo, u64)> + '_ {
+        self.records.iter().filter_map(|record| Some((record.cargo?, record.len())))
+    }
+
     /// Everything below `una` is acknowledged. `delivered` is told of each record that was not
     /// known to have arrived.
     pub(crate) fn acknowledge(&mut self, una: u64, mut delivered: impl FnMut(Delivered)) {
