@@ -175,9 +175,15 @@ workload = { kind = "bulk" }
 "#;
 
     /// [`TRACED`] with changes, beside a file with this content.
+    /// A folder for each test, which has a thread of its own.
+    fn folder() -> std::path::PathBuf {
+        let thread = std::thread::current().id();
+        std::env::temp_dir().join(format!("anabranch-trace-{}-{thread:?}", std::process::id()))
+    }
+
     fn beside(file: &str, from: &str, to: &str) -> Result<Scenario, ScenarioError> {
         assert!(TRACED.contains(from), "{from}");
-        let folder = std::env::temp_dir().join(format!("anabranch-trace-{}", std::process::id()));
+        let folder = folder();
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("up and down.trace"), file).unwrap();
         Scenario::from_toml_beside(&TRACED.replacen(from, to, 1), "lte.toml", &folder)
@@ -186,8 +192,7 @@ workload = { kind = "bulk" }
     fn error(file: &str, from: &str, to: &str) -> String {
         let error = beside(file, from, to).unwrap_err().to_string();
         assert_eq!(error.lines().count(), 1);
-        let folder = std::env::temp_dir().join(format!("anabranch-trace-{}", std::process::id()));
-        error.replace(&folder.display().to_string(), "FOLDER")
+        error.replace(&folder().display().to_string(), "FOLDER")
     }
 
     #[test]
