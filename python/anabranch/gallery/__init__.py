@@ -21,6 +21,8 @@ _MODULES = {
     "ferlin14-drepas": "ferlin14_drepas",
     "networking16-blest": "networking16_blest",
     "rfc8382-sbd": "rfc8382_sbd",
+    "veerman12-lan": "veerman12_lan",
+    "veerman12-wan": "veerman12_wan",
 }
 
 
