@@ -23,6 +23,7 @@ _MODULES = {
     "rfc8382-sbd": "rfc8382_sbd",
     "veerman12-lan": "veerman12_lan",
     "veerman12-wan": "veerman12_wan",
+    "veerman12-fairness": "veerman12_fairness",
 }
 
 
