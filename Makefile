@@ -9,7 +9,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ENTRIES := nsdi12-fig7 cs244-bandwidth-ratio cs244-jitter nsdi12-fig4 nsdi11-lia conext12-olia conext13-design csws14-schedulers-bulk csws14-schedulers-applimited ferlin14-bufferbloat ferlin14-drepas networking16-blest rfc8382-sbd veerman12-lan veerman12-wan veerman12-fairness
+ENTRIES := nsdi12-fig7 cs244-bandwidth-ratio cs244-jitter nsdi12-fig4 nsdi11-lia conext12-olia conext13-design csws14-schedulers-bulk csws14-schedulers-applimited ferlin14-bufferbloat ferlin14-drepas networking16-blest rfc8382-sbd veerman12-lan veerman12-wan veerman12-fairness veerman12-unscaled
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_SOURCES := pyproject.toml $(shell find python -type f ! -name '*.pyc' ! -name '*.so')

@@ -24,6 +24,7 @@ _MODULES = {
     "veerman12-lan": "veerman12_lan",
     "veerman12-wan": "veerman12_wan",
     "veerman12-fairness": "veerman12_fairness",
+    "veerman12-unscaled": "veerman12_unscaled",
 }
 
 

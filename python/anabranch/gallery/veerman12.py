@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 
 from anabranch.plan import Parameter
 from anabranch.results import Factor, NothingMeasured, Results
+from anabranch.run import nanoseconds
 from anabranch.scenario import Bulk, Change, Connection, Path
 
 SCALE = 10
@@ -31,7 +32,7 @@ RFC_LIA = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 63
 SCALING = Parameter(
     "scaling",
     f"rates and buffers 1/{SCALE} of the slides', round-trip times in full",
-    "ours; veerman12-unscaled has full rates",
+    "ours; veerman12-unscaled is not scaled",
 )
 STACK_PARAMETERS = (
     Parameter("MSS", "1400 (MTU 1440 octets) unless it says 8900", "slides"),
@@ -97,21 +98,35 @@ def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
     return reason
 
 
-def recoveries(results: Results, **factors: Factor) -> float:
-    """Median over runs of how often losses halved a window of the main connection."""
+def halvings(results: Results, **factors: Factor) -> float:
+    """Median over runs of how often losses halved a window of the main connection for good."""
     rows = results.subflows.filter(
         pl.col("connection_name") == "main",
         *(pl.col(name) == value for name, value in factors.items()),
     )
-    sums = rows.group_by("seed").agg(pl.col("recoveries").sum())["recoveries"]
+    sums = rows.group_by("seed").agg((pl.col("recoveries") - pl.col("undone")).sum())["recoveries"]
     if sums.is_empty():
         raise NothingMeasured(f"no run with {factors}")
     return float(np.median(sums.to_numpy()))
 
 
+def halvings_measured(results: Results, **factors: Factor) -> int:
+    """How often a loss set a window after the warm-up, in all runs with these factors.
+
+    Seen in the time series, which the cell has to keep of all seeds.
+    """
+    warm_up_ns = nanoseconds(results.provenance["warm_up"])
+    rows = results.samples.filter(
+        pl.col("time_ns") >= warm_up_ns,
+        *(pl.col(name) == value for name, value in factors.items()),
+    )
+    changes = pl.col("ssthresh").diff().over("seed", "connection", "subflow") != 0
+    return int(rows.sort("time_ns").select(changes.sum()).item())
+
+
 def limited(results: Results, words: Sequence[str], cells: Sequence[dict[str, Factor]]) -> str:
     """Whether losses or buffers limit the runs of each cell, in words."""
-    counts = [recoveries(results, **cell) for cell in cells]
+    counts = [halvings(results, **cell) for cell in cells]
     return "; ".join(
         f"{word}: {f'loss-limited, {count:.0f} halvings a run' if count else 'window-limited'}"
         for word, count in zip(words, counts, strict=True)
@@ -129,7 +144,11 @@ def draw_paths(
         goodput = results.values("goodput_mbps", **cell)
         bottom = 0.0
         for path, colour in colours.items():
-            height = float(np.median(results.values(f"share_{path}", **cell) * goodput))
+            try:
+                share = results.values(f"share_{path}", **cell)
+            except NothingMeasured:
+                continue  # the cell has no such path
+            height = float(np.median(share * goodput))
             label = None if place else f"path {path}"
             axes.bar(place, height, 0.5, bottom=bottom, color=colour, alpha=0.8, label=label)
             bottom += height
