@@ -133,24 +133,37 @@ def limited(results: Results, words: Sequence[str], cells: Sequence[dict[str, Fa
     )
 
 
+def path_mbps(results: Results, path: str, **factors: Factor) -> float:
+    """Throughput of a path after the warm-up, in the first seed's time series or that of `seed`.
+
+    It is that of the main connection unless `connection_name` says otherwise, and 0 if there is no
+    such path.
+    """
+    wanted = {"seed": 1, "connection_name": "main", "path_name": path} | factors
+    rows = results.samples.filter(
+        pl.col("time_ns") >= nanoseconds(results.provenance["warm_up"]),
+        *(pl.col(name) == value for name, value in wanted.items()),
+    )
+    if rows.is_empty():
+        return 0.0
+    octets = pl.col("subflow_octets_received")
+    received = rows.group_by("subflow").agg(new=octets.max() - octets.min())["new"].to_numpy()
+    return float(received.sum() * 8e3 / np.ptp(rows["time_ns"].to_numpy()))
+
+
 def draw_paths(
     results: Results,
     axes: Axes,
     cells: Mapping[str, dict[str, Factor]],
     colours: Mapping[str, str],
 ) -> None:
-    """Goodput by path, stacked, for labelled cells; medians over seeds."""
+    """Throughput by path, stacked, for labelled cells; first seed unless a cell names another."""
     for place, cell in enumerate(cells.values()):
-        goodput = results.values("goodput_mbps", **cell)
         bottom = 0.0
         for path, colour in colours.items():
-            try:
-                share = results.values(f"share_{path}", **cell)
-            except NothingMeasured:
-                continue  # the cell has no such path
-            height = float(np.median(share * goodput))
+            height = path_mbps(results, path, **cell)
             label = None if place else f"path {path}"
             axes.bar(place, height, 0.5, bottom=bottom, color=colour, alpha=0.8, label=label)
             bottom += height
     axes.set_xticks(range(len(cells)), list(cells))
-    axes.set_ylabel("goodput (Mbit/s)")
+    axes.set_ylabel("throughput (Mbit/s)")

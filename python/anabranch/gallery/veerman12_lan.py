@@ -511,7 +511,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Balancing, 1 + 1 + 10 Gbit/s",
-            "Goodput by link, medians over seeds.",
+            "Throughput by path, first seed.",
             partial(
                 draw_paths,
                 cells={
@@ -523,11 +523,11 @@ ENTRY = Entry(
         ),
         Panel(
             "2 × 10 Gbit/s, 20 MB, MSS 8900",
-            "Goodput by link of one session alone, and of each of two.",
+            "Throughput by path of one session alone, and of each of two; first seed.",
             partial(
                 draw_paths,
                 cells={
-                    words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection": name}
+                    words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
                     for words, curve, name in (
                         ("one session", "one session", "main"),
                         ("two: first", "two sessions", "main"),

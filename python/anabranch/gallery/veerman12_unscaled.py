@@ -214,7 +214,7 @@ ENTRY = Entry(
     panels=(
         Panel(
             "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
-            "Goodput by path, medians over seeds; with 570 MB the rule's buffer.",
+            "Throughput by path, first seed; with 570 MB the rule's buffer.",
             partial(
                 draw_paths,
                 cells={
@@ -234,7 +234,7 @@ ENTRY = Entry(
         ),
         Panel(
             "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
-            "Goodput by path of the first five seeds: the same experiment, other jitter.",
+            "Throughput by path, the first five seeds: the same experiment, other jitter.",
             partial(
                 draw_paths,
                 cells={

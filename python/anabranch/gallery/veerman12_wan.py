@@ -276,7 +276,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Three links: who carries what",
-            "Goodput by path, medians over seeds.",
+            "Throughput by path, first seed.",
             partial(
                 draw_paths,
                 cells={f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
@@ -285,7 +285,7 @@ ENTRY = Entry(
         ),
         Panel(
             "LAN and WAN, 1 + 1 Gbit/s",
-            "Goodput by path, medians over seeds.",
+            "Throughput by path, first seed.",
             partial(
                 draw_paths,
                 cells={f"{b:g} MB": at(MIXED, LAN_WAN, b) for b in MIXED_MB},
