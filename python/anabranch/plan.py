@@ -62,6 +62,8 @@ class Cell:
     factors: Mapping[str, Factor]
     keep_blocks: bool = False
     """Are the delays of single blocks kept, so that their distribution can be drawn?"""
+    keep_samples: bool = False
+    """Are the time series of all seeds kept, so that a claim can be judged by them?"""
 
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
@@ -74,7 +76,7 @@ class Cell:
             seed=seed,
             build=build(),
             keep_blocks=self.keep_blocks and seed <= SEEDS_WITH_BLOCKS,
-            keep_samples=seed == 1,
+            keep_samples=self.keep_samples or seed == 1,
             made_by=own.factories(scenario) if own.has_own(scenario) else None,
         )
 

@@ -7,7 +7,7 @@
 ``subflows.parquet``      one row for each subflow of each run
 ``links.parquet``         one row for each direction of each path of each run
 ``blocks.parquet``        delays of the blocks of the cells whose distribution is drawn
-``samples.parquet``       time series of the first seed of each cell
+``samples.parquet``       time series of the first seed of each cell, of some cells of all
 ``runs.journal``          the finished runs, for going on after an interruption (`journal.py`)
 ========================  ====================================================================
 

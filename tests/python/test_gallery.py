@@ -11,6 +11,9 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}
 """Of designs with fewer than 200 for each of two environments; the paper of the former has 200."""
 
+MEASURED_S = {"veerman12-unscaled": 10}
+"""Of entries that measure less than 100 s: a second at 11.3 Gbit/s costs a second of CPU time."""
+
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_cells_are_valid_and_told_apart(name: str) -> None:
@@ -36,7 +39,7 @@ def test_tiers_are_as_large_as_promised(name: str) -> None:
         return
     assert entry.quick.seeds >= 5
     assert entry.full.seeds >= 20
-    assert entry.full.measured_s >= 100
+    assert entry.full.measured_s >= MEASURED_S.get(name, 100)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

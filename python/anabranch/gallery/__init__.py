@@ -25,6 +25,10 @@ _MODULES = {
     "grinnemo15-cloud-latency": "grinnemo15_cloud_latency",
     "networking16-blest": "networking16_blest",
     "rfc8382-sbd": "rfc8382_sbd",
+    "veerman12-lan": "veerman12_lan",
+    "veerman12-wan": "veerman12_wan",
+    "veerman12-fairness": "veerman12_fairness",
+    "veerman12-unscaled": "veerman12_unscaled",
     "ipv4-ipv6": "ipv4_ipv6",
 }
 
