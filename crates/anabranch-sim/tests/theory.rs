@@ -123,3 +123,24 @@ fn slow_start_is_ended_by_hystart_before_the_queue_overflows() {
     };
     assert!(overflow(true) * 4 < overflow(false), "{} {}", overflow(true), overflow(false));
 }
+
+/// Where packets keep their order every loss is genuine: each is repaired once, and no reduction
+/// is undone, also when a recovery begins while the last hole of the one before is being filled.
+#[test]
+fn genuine_losses_are_never_undone() {
+    for seed in 1..=5 {
+        let start = seed * 61_803 % 200_000;
+        let toml = format!(
+            "name = \"loss\"\nduration = \"5s\"\n[[path]]\nname = \"wan\"\nrate = \"300Mbit/s\"\n\
+             delay = \"17.5ms\"\nlimit = \"35ms\"\njitter = \"0.1ms\"\n[[connection]]\n\
+             protocol = \"tcp\"\ncongestion_control = \"new_reno\"\nstart = \"{start}us\"\n\
+             send_buffer = \"64MB\"\nreceive_buffer = \"64MB\"\nworkload = {{ kind = \"bulk\" }}\n"
+        );
+        let outcome = run(&toml, seed);
+        let of = |name| column(&outcome, "subflows", name)[0];
+        assert!(of("recoveries") >= 1, "the test needs losses");
+        assert_eq!(of("undone"), 0, "seed {seed}");
+        let dropped = column(&outcome, "links", "dropped_by_queue")[0];
+        assert_eq!(of("segments_retransmitted"), dropped, "seed {seed}");
+    }
+}

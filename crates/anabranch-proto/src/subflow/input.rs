@@ -435,7 +435,7 @@ impl Subflow {
             return;
         }
         let flight = self.nxt - self.una;
-        self.recovery.enter_recovery(self.una, self.nxt, flight);
+        self.recovery.enter_recovery(self.una, self.nxt, flight, &self.board);
         self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
         let mss = u64::from(self.mss());

@@ -21,6 +21,9 @@ pub(crate) struct Recovery {
     rack: Rack,
     prr: ProportionalRate,
     undo: Option<Undo>,
+    /// Our timestamp clock at the first retransmission since none was in flight at the beginning of
+    /// a recovery.
+    oldest_retransmission: Option<u32>,
     /// Duplicate acknowledgements in a row, for peers without SACK.
     duplicate_acks: u32,
     /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
@@ -74,7 +77,8 @@ struct ProportionalRate {
 struct Undo {
     /// First octet outstanding when the reduction was made.
     una: u64,
-    /// Our timestamp clock at the first retransmission; `None` until one was made.
+    /// Our timestamp clock at the first retransmission, of those before the reduction whose fate
+    /// was not known then, or after it; `None` until one was made.
     first_retransmission: Option<u32>,
     /// Retransmissions that the peer has not reported as duplicates.
     unreported: i64,
@@ -96,6 +100,7 @@ impl Recovery {
             },
             prr: ProportionalRate::default(),
             undo: None,
+            oldest_retransmission: None,
             duplicate_acks: 0,
             probe: None,
             losses: [0; 2],
@@ -211,17 +216,17 @@ impl Recovery {
     }
 
     /// Loss was found while nothing was known to be lost: begin fast recovery.
-    pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, flight: u64) {
+    pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, flight: u64, board: &Scoreboard) {
         self.phase = Phase::Recovery;
         self.point = nxt;
         self.prr = ProportionalRate { flight_at_start: flight.max(1), ..Default::default() };
-        self.begin_undo(una);
+        self.begin_undo(una, board.retransmissions_in_flight());
     }
 
     /// The retransmission timer expired.
     pub(crate) fn enter_loss(&mut self, una: u64, nxt: u64) {
         if self.phase != Phase::Loss {
-            self.begin_undo(una);
+            self.begin_undo(una, 0);
         }
         self.phase = Phase::Loss;
         self.point = nxt;
@@ -229,9 +234,14 @@ impl Recovery {
         self.duplicate_acks = 0;
     }
 
-    fn begin_undo(&mut self, una: u64) {
+    /// The acknowledgement of one of the `retransmissions` that are still in flight is no answer to
+    /// an original, whenever this reduction's own ones go out.
+    fn begin_undo(&mut self, una: u64, retransmissions: u64) {
         self.losses = [self.losses[1], una];
-        self.undo = Some(Undo { una, first_retransmission: None, unreported: 0 });
+        let first_retransmission = self.oldest_retransmission.filter(|_| retransmissions > 0);
+        self.oldest_retransmission = first_retransmission;
+        let unreported = i64::try_from(retransmissions).unwrap_or(i64::MAX);
+        self.undo = Some(Undo { una, first_retransmission, unreported });
     }
 
     /// Everything outstanding when recovery began is acknowledged: true if it is over.
@@ -249,6 +259,7 @@ impl Recovery {
 
     /// A segment went out again, when our timestamp clock stood at `timestamp`.
     pub(crate) fn on_retransmission(&mut self, timestamp: u32) {
+        self.oldest_retransmission.get_or_insert(timestamp);
         if let Some(undo) = &mut self.undo {
             undo.first_retransmission.get_or_insert(timestamp);
             undo.unreported += 1;

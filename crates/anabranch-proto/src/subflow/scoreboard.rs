@@ -348,6 +348,14 @@ impl Scoreboard {
         deadline
     }
 
+    /// Records that were sent again and may still be under way.
+    pub(crate) fn retransmissions_in_flight(&self) -> u64 {
+        let current = |(number, order): &&(u64, u64)| {
+            self.get(*number).is_some_and(|record| record.in_flight && record.order == *order)
+        };
+        self.resent.iter().filter(current).count() as u64
+    }
+
     /// The oldest record, if it is not deemed lost already.
     pub(crate) fn front_in_flight(&self) -> Option<u64> {
         self.records.front().filter(|record| record.in_flight).map(|_| self.base)
