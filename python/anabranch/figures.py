@@ -6,6 +6,7 @@ styles differ too. Every axis has its unit, and every figure says where its numb
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from anabranch.estimates import Sample, median
+from anabranch.estimates import Estimate, Sample, median
 from anabranch.metrics import MODE_BIN_MS
 from anabranch.provenance import combined_digest
 from anabranch.results import Factor, NothingMeasured, Results
@@ -141,20 +142,46 @@ def over_factor(
         points = results.runs.filter(
             *(results.runs[name] == value for name, value in others.items())
         )
-        x, y, below, above = [], [], [], []
+        drawn: dict[float, Estimate] = {}
         for level in sorted(points[factor].drop_nulls().unique().to_list()):
-            try:
-                point = median(results.values(metric, **{factor: level}, **others) * scale)
-            except NothingMeasured:
-                continue
-            x.append(level)
-            y.append(point.value)
-            below.append(point.value - point.low)
-            above.append(point.high - point.value)
-        axes.errorbar(
-            x, y, (below, above), label=label, marker=style.marker, markersize=4, capsize=2.5,
-            elinewidth=0.8, **style.line_arguments(),
+            with contextlib.suppress(NothingMeasured):
+                values = results.values(metric, **{factor: level}, **others)
+                drawn[level] = median(values * scale)
+        estimates(axes, list(drawn), list(drawn.values()), label, style)
+
+
+def estimates(
+    axes: Axes, x: Sequence[float], points: Sequence[Estimate], label: str, style: Style
+) -> None:
+    """A curve of estimates with their intervals."""
+    axes.errorbar(
+        x, [point.value for point in points], _intervals(points), label=label, capsize=2.5,
+        marker=style.marker, markersize=4, elinewidth=0.8, **style.line_arguments(),
+    )  # fmt: skip
+
+
+def grouped_bars(
+    axes: Axes, groups: Sequence[str], bars: Mapping[str, tuple[Sequence[Estimate], Style]]
+) -> None:
+    """Estimates as bars with their intervals; each label has one in every group."""
+    width = 0.8 / len(bars)
+    for index, (label, (points, style)) in enumerate(bars.items()):
+        shift = (index - (len(bars) - 1) / 2) * width
+        axes.bar(
+            [place + shift for place in range(len(groups))], [point.value for point in points],
+            0.9 * width, yerr=_intervals(points), capsize=2.5, color=style.colour, alpha=0.75,
+            error_kw={"elinewidth": 0.8},
         )  # fmt: skip
+        axes.plot([], [], label=label, **style.line_arguments())
+    axes.set_xticks(range(len(groups)), list(groups))
+
+
+def _intervals(points: Sequence[Estimate]) -> tuple[list[float], list[float]]:
+    """How far the ends of the intervals lie below and above."""
+    return (
+        [point.value - point.low for point in points],
+        [point.high - point.value for point in points],
+    )
 
 
 def series(axes: Axes, lines: Mapping[str, tuple[Sample, Sample, Style]], unit: str) -> None:

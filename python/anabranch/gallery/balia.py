@@ -246,14 +246,8 @@ def _draw_step(results: Results, axes: Axes) -> None:
 
 
 def _draw_convergence(results: Results, axes: Axes) -> None:
-    for place, (curve, style) in enumerate(STYLES.items()):
-        point = convergence_s(results, curve)
-        axes.bar(
-            place, point.value, 0.7, color=style.colour, alpha=0.75, capsize=2.5,
-            yerr=[[point.value - point.low], [point.high - point.value]],
-            error_kw={"elinewidth": 0.8},
-        )  # fmt: skip
-    axes.set_xticks(range(len(STYLES)), list(STYLES))
+    bars = {curve: ([convergence_s(results, curve)], style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, ["step"], bars)
     axes.set_ylabel("convergence time (s)")
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, median, ratio_of_medians
-from anabranch.figures import BLUE, GREEN, ORANGE, RED, Style, reference_line
+from anabranch.figures import BLUE, GREEN, ORANGE, RED, Style, grouped_bars, reference_line
 from anabranch.gallery.bottlenecks import all_carried, red
 from anabranch.gallery.wifi_3g import cell_key
 from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
@@ -199,21 +199,12 @@ def draw_users(
     results: Results, axes: Axes, users: str, styles: Mapping[str, Style] = STYLES
 ) -> None:
     """Mean goodput of the users of one sort, as bars."""
-    width = 0.8 / len(styles)
-    for index, (curve, style) in enumerate(styles.items()):
-        points = [median(goodput(results, users, curve, ratio)) for ratio in RATIOS]
-        places = [place + (index - (len(styles) - 1) / 2) * width for place in range(len(RATIOS))]
-        errors = (
-            [point.value - point.low for point in points],
-            [point.high - point.value for point in points],
-        )
-        axes.bar(
-            places, [point.value for point in points], 0.9 * width, yerr=errors, capsize=2.5,
-            color=style.colour, alpha=0.75, error_kw={"elinewidth": 0.8},
-        )  # fmt: skip
-        axes.plot([], [], label=curve, **style.line_arguments())
+    bars = {
+        curve: ([median(goodput(results, users, curve, ratio)) for ratio in RATIOS], style)
+        for curve, style in styles.items()
+    }
     words = [f"{many} multipath, {few} TCP" for many, few in RATIOS.values()]
-    axes.set_xticks(range(len(RATIOS)), words)
+    grouped_bars(axes, words, bars)
     axes.set_ylabel("mean goodput of a user (Mbit/s)")
     axes.set_ylim(0, 3.2)
     reference_line(axes, _GOODPUT_MBPS, "2 Mbit/s, less headers")

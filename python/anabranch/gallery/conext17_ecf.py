@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from anabranch import figures
 from anabranch.claims import Claim, Condition
-from anabranch.estimates import Estimate, Sample, estimate, median, ratio_of_medians
+from anabranch.estimates import Sample, estimate, median, ratio_of_medians
 from anabranch.figures import BLUE, GREEN, RED, Style
 from anabranch.gallery.wifi_3g import cell_key
 from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
@@ -256,25 +256,12 @@ CLAIMS = (
 )
 
 
-def _errorbar(
-    axes: Axes, x: Sequence[float], points: Sequence[Estimate], label: str, style: Style
-) -> None:
-    errors = (
-        [point.value - point.low for point in points],
-        [point.high - point.value for point in points],
-    )
-    axes.errorbar(
-        x, [point.value for point in points], errors, label=label, marker=style.marker,
-        markersize=4, capsize=2.5, elinewidth=0.8, **style.line_arguments(),
-    )  # fmt: skip
-
-
 def _draw_video(
     results: Results, axes: Axes, values: Callable[[Results, str, float], Sample], unit: str
 ) -> None:
     for curve, style in STYLES.items():
         points = [median(values(results, curve, mbps)) for mbps in VIDEO_MBPS]
-        _errorbar(axes, VIDEO_MBPS, points, curve, style)
+        figures.estimates(axes, VIDEO_MBPS, points, curve, style)
     figures.plain_ticks(axes, VIDEO_MBPS)
     axes.set(xlabel="rate of the video (Mbit/s)", ylabel=unit)
     axes.set_ylim(0)

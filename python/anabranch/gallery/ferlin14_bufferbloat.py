@@ -274,20 +274,11 @@ def _draw_example(
 
 
 def _draw_bars(results: Results, axes: Axes, metric: str, unit: str, scale: float) -> None:
-    width = 0.8 / len(STYLES)
-    for index, (curve, style) in enumerate(STYLES.items()):
-        points = [median(results.values(metric, **at(curve, pair)) / scale) for pair in PAIRS]
-        places = [place + (index - 1) * width for place in range(len(PAIRS))]
-        errors = (
-            [point.value - point.low for point in points],
-            [point.high - point.value for point in points],
-        )
-        axes.bar(
-            places, [point.value for point in points], 0.9 * width, yerr=errors, capsize=2.5,
-            color=style.colour, alpha=0.75, error_kw={"elinewidth": 0.8},
-        )  # fmt: skip
-        axes.plot([], [], label=curve, **style.line_arguments())
-    axes.set_xticks(range(len(PAIRS)), list(PAIRS))
+    def points(curve: str) -> list[Estimate]:
+        return [median(results.values(metric, **at(curve, pair)) / scale) for pair in PAIRS]
+
+    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, list(PAIRS), bars)
     axes.set_ylabel(unit)
     axes.set_ylim(0)
 

@@ -372,22 +372,9 @@ def _draw_relative(
     """Curves of relative latency; `curves` gives a setting for each place of `x`."""
     for name, (settings, style) in curves.items():
         points = [relative(results, *setting) for setting in settings]
-        _errorbar(axes, x, points, name, style)
+        figures.estimates(axes, x, points, name, style)
     figures.reference_line(axes, 1, "")
     axes.set(xlabel=label, ylabel=_RELATIVE)
-
-
-def _errorbar(
-    axes: Axes, x: Sequence[float], points: Sequence[Estimate], label: str, style: Style
-) -> None:
-    errors = (
-        [point.value - point.low for point in points],
-        [point.high - point.value for point in points],
-    )
-    axes.errorbar(
-        x, [point.value for point in points], errors, label=label, marker=style.marker,
-        markersize=4, capsize=2.5, elinewidth=0.8, **style.line_arguments(),
-    )  # fmt: skip
 
 
 def _draw_equal(results: Results, axes: Axes) -> None:
@@ -422,7 +409,7 @@ def _draw_loss(results: Results, axes: Axes) -> None:
             if is_carried(results, application, one, loss)
         }
         marks = Style(style.colour, "none", style.marker)
-        _errorbar(axes, list(drawn), list(drawn.values()), application, marks)
+        figures.estimates(axes, list(drawn), list(drawn.values()), application, marks)
     figures.reference_line(axes, 1, "")
     names = [f"{one}/{two} ms, {loss} %" for one, two, loss in places]
     axes.set_xticks(range(len(places)), names, rotation=40, ha="right", fontsize=7)

@@ -179,15 +179,14 @@ CLAIMS = (
 
 
 def _draw_goodput(results: Results, axes: Axes) -> None:
-    for place, network in enumerate((CORE, ACCESS)):
-        for index, (curve, style) in enumerate(STYLES.items()):
-            point = median(results.values("goodput_mbps", **at(curve, network)))
-            axes.bar(
-                place + 0.27 * (index - 1), point.value, 0.25, color=style.colour, alpha=0.75,
-                yerr=[[point.value - point.low], [point.high - point.value]], capsize=2.5,
-                error_kw={"elinewidth": 0.8}, label=curve if place == 0 else None,
-            )  # fmt: skip
-    axes.set_xticks(range(2), ["in the core", "in the access"])
+    networks = {"in the core": CORE, "in the access": ACCESS}
+
+    def points(curve: str) -> list[Estimate]:
+        cells = (at(curve, network) for network in networks.values())
+        return [median(results.values("goodput_mbps", **cell)) for cell in cells]
+
+    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, list(networks), bars)
     axes.set(xlabel="bottleneck", ylabel="goodput (Mbit/s)")
 
 

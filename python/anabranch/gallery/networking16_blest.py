@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, estimate, median, ratio_of_medians
 from anabranch.figures import BLUE, GREEN, SKY, Style
@@ -184,22 +185,12 @@ CLAIMS = (
 def _draw(
     results: Results, axes: Axes, metric: str, unit: str, scale: float, workload: str
 ) -> None:
-    width = 0.8 / len(STYLES)
-    for index, (curve, style) in enumerate(STYLES.items()):
-        points = [
-            median(results.values(metric, **at(curve, paths, workload)) / scale) for paths in SECOND
-        ]
-        places = [place + (index - 1) * width for place in range(len(SECOND))]
-        errors = (
-            [point.value - point.low for point in points],
-            [point.high - point.value for point in points],
-        )
-        axes.bar(
-            places, [point.value for point in points], 0.9 * width, yerr=errors, capsize=2.5,
-            color=style.colour, alpha=0.75, error_kw={"elinewidth": 0.8},
-        )  # fmt: skip
-        axes.plot([], [], label=curve, **style.line_arguments())
-    axes.set_xticks(range(len(SECOND)), list(SECOND))
+    def points(curve: str) -> list[Estimate]:
+        cells = (at(curve, paths, workload) for paths in SECOND)
+        return [median(results.values(metric, **cell) / scale) for cell in cells]
+
+    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, list(SECOND), bars)
     axes.set_ylabel(unit)
     axes.set_ylim(0)
 

@@ -11,7 +11,16 @@ from matplotlib.axes import Axes
 
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, estimate
-from anabranch.figures import BLUE, GREEN, ORANGE, RED, Style, reference_line
+from anabranch.figures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    Style,
+    estimates,
+    grouped_bars,
+    reference_line,
+)
 from anabranch.gallery.bottlenecks import all_carried, red
 from anabranch.gallery.wifi_3g import cell_key
 from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
@@ -279,14 +288,7 @@ def draw_shares(
     """The share beside one TCP over the number of subflows."""
     for curve, style in styles.items():
         points = [mean(shares(results, curve, core, count)) for count in SUBFLOWS]
-        errors = (
-            [point.value - point.low for point in points],
-            [point.high - point.value for point in points],
-        )
-        axes.errorbar(
-            SUBFLOWS, [point.value for point in points], errors, label=curve, capsize=2.5,
-            marker=style.marker, markersize=4, elinewidth=0.8, **style.line_arguments(),
-        )  # fmt: skip
+        estimates(axes, SUBFLOWS, points, curve, style)
     axes.set(xlabel="subflows", ylabel="share beside one TCP")
     axes.set_xticks(SUBFLOWS)
     axes.set_ylim(0, 1)
@@ -294,16 +296,12 @@ def draw_shares(
 
 
 def _draw_goodputs(results: Results, axes: Axes) -> None:
-    colours = {TCP_ONE: BLUE, TCP_TWO: ORANGE, LIA: GREEN}
-    for place, network in enumerate(_PAIRS):
-        for index, (curve, colour) in enumerate(colours.items()):
-            point = mean(results.values("goodput_mbps", **at(curve, network)))
-            axes.bar(
-                place + 0.27 * (index - 1), point.value, 0.25, color=colour, alpha=0.75,
-                yerr=[[point.value - point.low], [point.high - point.value]], capsize=2.5,
-                error_kw={"elinewidth": 0.8}, label=curve if place == 0 else None,
-            )  # fmt: skip
-    axes.set_xticks(range(len(_PAIRS)), list(_PAIRS))
+    styles = {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]}
+    bars = {
+        curve: ([mean(results.values("goodput_mbps", **at(curve, pair))) for pair in _PAIRS], style)
+        for curve, style in styles.items()
+    }
+    grouped_bars(axes, list(_PAIRS), bars)
     axes.set_ylabel("goodput (Mbit/s)")
 
 

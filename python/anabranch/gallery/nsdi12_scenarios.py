@@ -396,11 +396,7 @@ def _draw_memory(results: Results, axes: Axes) -> None:
 
 def _draw_short(results: Results, axes: Axes) -> None:
     points = [_flow_ratio(results, kb) for kb in FILES_KB]
-    errors = ([p.value - p.low for p in points], [p.high - p.value for p in points])
-    axes.errorbar(
-        FILES_KB, [point.value for point in points], errors, capsize=2.5, marker="s",
-        markersize=4, elinewidth=0.8, label=MPTCP, **STYLES[MPTCP].line_arguments(),
-    )  # fmt: skip
+    figures.estimates(axes, FILES_KB, points, MPTCP, STYLES[MPTCP])
     axes.set(xlabel="size of the file (kB)", ylabel="time of TCP / time of MPTCP")
     figures.plain_ticks(axes, FILES_KB)
     reference_line(axes, 1, "TCP")

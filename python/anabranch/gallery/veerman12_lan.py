@@ -433,16 +433,7 @@ def notes(results: Results) -> Sequence[str]:
     buffers = [at(THROUGHPUT, LIA, buffer) for buffer in BUFFERS_MB]
     silent = _settling_s(results, SILENT, (1, 3), 0.9 * SUM_MBPS).text("s")
     recovery = recovery_s(2, 1, RTT_MS, SMALL_MSS)
-    stalls = [
-        f"After DOWN number {number} {halted} of {seeds} seeds stand still with the path manager "
-        "that re-opens: what waited beyond a hole of the subflow that went away comes again one "
-        "segment at a time."
-        for number, event in ((1, 0), (2, 2))
-        if (halted := int(np.sum((rates := _phase_mbps(results, REJOINS, event)) < LINK_MBPS / 2)))
-        and (seeds := rates.size)
-    ]
     return [
-        *stalls,
         f"What limits throughput — {limited(results, [f'{b:g} MB' for b in BUFFERS_MB], buffers)}. "
         "A queue of one bandwidth-delay product keeps a link busy even with half the window, so "
         f"that losses cost nothing; LIA needs {recovery:.1f} s to win the half back.",
