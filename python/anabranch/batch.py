@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from anabranch.executors import Meter, Progress
 from anabranch.journal import Journal
 from anabranch.provenance import describe_host
 from anabranch.reduction import Reduced, Task, make
-from anabranch.results import TABLES, Results, prepare_folder
+from anabranch.results import PROVENANCE, TABLES, Results, prepare_folder
 from anabranch.run import cost
 
 
@@ -48,12 +49,26 @@ def execute(
     with contextlib.closing(Journal(folder)) as journal:
         if journal.damage:
             warnings.warn(journal.damage, RuntimeWarning, stacklevel=2)
+        before_s = _earlier_wall_s(folder)
         found, reduced = _make_new(tasks, journal, on, on_progress)
-        effort = {"wall_s": round(time.perf_counter() - started, 2), "runs_found": found}
+        wall_s = time.perf_counter() - started
+        effort = {
+            "wall_s": round(wall_s, 2),
+            "wall_all_s": round(wall_s + (before_s if found else 0), 2),
+            "runs_found": found,
+        }
         results = collect({**about, **effort}, tasks, reduced)
         results.save(folder)
         journal.keep_only_used()
     return results
+
+
+def _earlier_wall_s(folder: Path) -> float:
+    """Wall time of the attempts that came to their end and left results in the folder."""
+    try:
+        return float(json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))["wall_all_s"])
+    except (OSError, ValueError, KeyError):
+        return 0.0
 
 
 def _make_new(

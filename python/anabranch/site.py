@@ -98,7 +98,7 @@ def markdown(exhibits: Sequence[Exhibit]) -> str:
         numbers = (
             len(about["seeds"]),
             len(about["runs"]),
-            f"{about['wall_s']:,.0f}",
+            f"{about['wall_all_s']:,.0f}",
             f"{about['cpu_s']:,.0f}",
         )
         version = f"{about['version']}, {about['commit'] or 'unknown commit'}"

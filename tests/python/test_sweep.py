@@ -167,10 +167,13 @@ def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> No
 
 
 def test_the_same_again_runs_nothing(file: Path, tmp_path: Path) -> None:
-    anabranch.sweep(file, tmp_path / "out")
+    first = anabranch.sweep(file, tmp_path / "out")
     before = tables(tmp_path / "out")
     again = anabranch.sweep(file, tmp_path / "out")
     assert again.provenance["runs_found"] == 12
+    assert again.provenance["wall_all_s"] >= first.provenance["wall_all_s"] > 0
+    assert again.provenance["segments"] == first.provenance["segments"] > 0
+    assert again.provenance["cpu_s"] == first.provenance["cpu_s"]
     assert tables(tmp_path / "out") == before
 
 
