@@ -107,10 +107,11 @@ def list_entries() -> None:
 
     from anabranch import console, gallery
 
-    table = Table("entry", "title", "claims", box=None, pad_edge=False)
+    table = Table("entry", "claims", "title", "paper", box=None, pad_edge=False)
     for name in gallery.names():
         entry = gallery.entry(name)
-        table.add_row(name, entry.title, str(len(entry.claims)))
+        _, _, paper = entry.references[0].partition(": ")
+        table.add_row(name, str(len(entry.claims)), entry.title, paper)
     console.stdout().print(table)
 
 
