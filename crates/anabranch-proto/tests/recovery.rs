@@ -302,3 +302,58 @@ fn the_window_restarts_after_an_idle_time() {
     assert!(wide > 4 * restarted && restarted >= 10 * 1448, "{wide} {restarted}");
     assert_eq!(client(&pair).idle_restarts, 1);
 }
+
+/// Segments that are late now and then; nothing is lost.
+#[test]
+fn what_reordering_brought_about_is_undone_although_repeats_are_under_way() {
+    let mut draw = 12_345u64;
+    let mut pair = pair_of(tcp(|_| {})).with_filter(move |_, segment| {
+        if segment.destination.address != server_address() || segment.payload.is_empty() {
+            return Fate::Deliver;
+        }
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let late = (draw >> 33).is_multiple_of(20);
+        if late { Fate::Delay(ms((draw >> 45) % 15 + 1)) } else { Fate::Deliver }
+    });
+    pair.upload(20_000_000, 30_000);
+    let stats = client(&pair);
+    assert!(stats.recoveries >= 10, "{}", stats.recoveries);
+    assert_eq!(stats.undone, stats.recoveries + stats.timeouts);
+}
+
+/// A late segment is repeated for nothing and that reduction undone; then one is lost. The peer's
+/// report of the first repeat says nothing about the second.
+#[test]
+fn a_duplicate_report_about_an_earlier_recovery_undoes_nothing() {
+    for (late, gap) in (0..45).step_by(5).flat_map(|late| [22, 26, 30].map(|gap| (late, gap))) {
+        let (mut seen, mut newest, mut target) = (0, None, None);
+        let (mut since, mut dropped) = (0, false);
+        let mut pair = pair_of(tcp(|_| {})).with_filter(move |_, segment| {
+            if segment.destination.address != server_address() || segment.payload.is_empty() {
+                return Fate::Deliver;
+            }
+            let (seq, stamps) = (segment.header.seq, segment.options.timestamps);
+            let stamp = stamps.expect("in use").value;
+            if Some(seq) == target {
+                return Fate::Delay(ms(late));
+            }
+            if newest.is_some_and(|newest| seq.distance_from(newest) <= 0) {
+                return Fate::Deliver;
+            }
+            newest = Some(seq);
+            seen += 1;
+            if seen == 45 {
+                (target, since) = (Some(seq), stamp);
+                return Fate::Delay(ms(8));
+            }
+            if !dropped && target.is_some() && stamp.wrapping_sub(since) >= gap {
+                dropped = true;
+                return Fate::Drop;
+            }
+            Fate::Deliver
+        });
+        pair.upload(2_000_000, 5_000);
+        let stats = client(&pair);
+        assert!(stats.undone < stats.recoveries, "late {late}, gap {gap}: {}", stats.undone);
+    }
+}

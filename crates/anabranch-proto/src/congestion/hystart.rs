@@ -59,14 +59,15 @@ impl HyStart {
             return 0;
         }
         if !window.in_slow_start() {
+            *hystart = hystart.map(|_| HyStart::default());
             return sample.acked;
         }
         let Some(hystart) = hystart else {
             return window.slow_start(sample.acked);
         };
         if window.cwnd() < hystart.cwnd {
-            // Another slow start, after an idle time or a timeout: what the last one measured, with
-            // its own queue, says nothing about this one.
+            // Another slow start, after an idle time, a timeout or a penalty: what the last one
+            // measured, with its own queue, says nothing about this one.
             *hystart = HyStart::default();
         }
         let divisor = if hystart.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };

@@ -3,7 +3,7 @@
 use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
 
 use super::receiver::{Arrival, Receiver};
-use super::recovery::ProbeAnswer;
+use super::recovery::{ProbeAnswer, Resent};
 use super::scoreboard::Delivered;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
 use crate::congestion::{AckSample, CongestionEvent};
@@ -345,7 +345,7 @@ impl Subflow {
         });
         let reported = start < end && (below || inside);
         if reported {
-            self.recovery.on_duplicate_report(self.una, self.nxt);
+            self.recovery.on_duplicate_report(end, self.una, self.nxt);
         }
         reported
     }
@@ -435,7 +435,9 @@ impl Subflow {
             return;
         }
         let flight = self.nxt - self.una;
-        self.recovery.enter_recovery(self.una, self.nxt, flight, &self.board);
+        let (segments, oldest) = self.board.resent_in_flight();
+        let oldest = oldest.map(|at| self.timestamp(at));
+        self.recovery.enter_recovery(self.una, self.nxt, flight, Resent { segments, oldest });
         self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
         let mss = u64::from(self.mss());

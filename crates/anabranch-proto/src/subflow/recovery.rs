@@ -21,9 +21,6 @@ pub(crate) struct Recovery {
     rack: Rack,
     prr: ProportionalRate,
     undo: Option<Undo>,
-    /// Our timestamp clock at the first retransmission since none was in flight at the beginning of
-    /// a recovery.
-    oldest_retransmission: Option<u32>,
     /// Duplicate acknowledgements in a row, for peers without SACK.
     duplicate_acks: u32,
     /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
@@ -84,6 +81,14 @@ struct Undo {
     unreported: i64,
 }
 
+/// Retransmissions in flight when a reduction is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Resent {
+    pub(crate) segments: i64,
+    /// Our timestamp clock when the first of them was first sent again.
+    pub(crate) oldest: Option<u32>,
+}
+
 impl Recovery {
     pub(crate) fn new() -> Self {
         Recovery {
@@ -100,7 +105,6 @@ impl Recovery {
             },
             prr: ProportionalRate::default(),
             undo: None,
-            oldest_retransmission: None,
             duplicate_acks: 0,
             probe: None,
             losses: [0; 2],
@@ -140,9 +144,12 @@ impl Recovery {
         }
     }
 
-    /// The peer reports that `segments` arrived twice. RFC 8985 §6.2 step 4, RFC 3708.
-    pub(crate) fn on_duplicate_report(&mut self, una: u64, nxt: u64) {
-        if let Some(undo) = &mut self.undo {
+    /// The peer reports that octets up to `end` arrived twice. RFC 8985 §6.2 step 4, RFC 3708: what
+    /// was acknowledged before the reduction says nothing about it.
+    pub(crate) fn on_duplicate_report(&mut self, end: i64, una: u64, nxt: u64) {
+        if let Some(undo) = &mut self.undo
+            && end > undo.una as i64
+        {
             undo.unreported -= 1;
         }
         if una >= self.rack.widened_until {
@@ -216,17 +223,17 @@ impl Recovery {
     }
 
     /// Loss was found while nothing was known to be lost: begin fast recovery.
-    pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, flight: u64, board: &Scoreboard) {
+    pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, flight: u64, resent: Resent) {
         self.phase = Phase::Recovery;
         self.point = nxt;
         self.prr = ProportionalRate { flight_at_start: flight.max(1), ..Default::default() };
-        self.begin_undo(una, board.retransmissions_in_flight());
+        self.begin_undo(una, resent);
     }
 
     /// The retransmission timer expired.
     pub(crate) fn enter_loss(&mut self, una: u64, nxt: u64) {
         if self.phase != Phase::Loss {
-            self.begin_undo(una, 0);
+            self.begin_undo(una, Resent::default());
         }
         self.phase = Phase::Loss;
         self.point = nxt;
@@ -234,14 +241,12 @@ impl Recovery {
         self.duplicate_acks = 0;
     }
 
-    /// The acknowledgement of one of the `retransmissions` that are still in flight is no answer to
-    /// an original, whenever this reduction's own ones go out.
-    fn begin_undo(&mut self, una: u64, retransmissions: u64) {
+    /// The acknowledgement of what was resent before is no answer to an original, whenever this
+    /// reduction's own retransmissions go out.
+    fn begin_undo(&mut self, una: u64, resent: Resent) {
         self.losses = [self.losses[1], una];
-        let first_retransmission = self.oldest_retransmission.filter(|_| retransmissions > 0);
-        self.oldest_retransmission = first_retransmission;
-        let unreported = i64::try_from(retransmissions).unwrap_or(i64::MAX);
-        self.undo = Some(Undo { una, first_retransmission, unreported });
+        let Resent { segments, oldest } = resent;
+        self.undo = Some(Undo { una, first_retransmission: oldest, unreported: segments });
     }
 
     /// Everything outstanding when recovery began is acknowledged: true if it is over.
@@ -259,7 +264,6 @@ impl Recovery {
 
     /// A segment went out again, when our timestamp clock stood at `timestamp`.
     pub(crate) fn on_retransmission(&mut self, timestamp: u32) {
-        self.oldest_retransmission.get_or_insert(timestamp);
         if let Some(undo) = &mut self.undo {
             undo.first_retransmission.get_or_insert(timestamp);
             undo.unreported += 1;

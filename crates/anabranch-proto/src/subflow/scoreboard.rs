@@ -22,6 +22,8 @@ pub(crate) struct Sent {
     pub(crate) fin: bool,
     /// Time of the last transmission.
     pub(crate) sent_at: Instant,
+    /// Time of the second transmission; far in the future if there was none.
+    first_resent: Instant,
     /// The last transmission's place among all of the subflow's.
     order: u64,
     /// Transmissions after the first.
@@ -124,6 +126,7 @@ impl Scoreboard {
             cargo,
             fin,
             sent_at: now,
+            first_resent: Instant::FAR_FUTURE,
             order: self.transmissions,
             retransmissions: 0,
             in_flight: true,
@@ -303,6 +306,7 @@ impl Scoreboard {
         }
         record.lost = false;
         record.sent_at = now;
+        record.first_resent = record.first_resent.min(now);
         record.order = order;
         record.retransmissions = record.retransmissions.saturating_add(1);
         record
@@ -348,12 +352,17 @@ impl Scoreboard {
         deadline
     }
 
-    /// Records that were sent again and may still be under way.
-    pub(crate) fn retransmissions_in_flight(&self) -> u64 {
-        let current = |(number, order): &&(u64, u64)| {
-            self.get(*number).is_some_and(|record| record.in_flight && record.order == *order)
+    /// How many retransmissions may still be under way, and when the first of these records was
+    /// first sent again.
+    pub(crate) fn resent_in_flight(&mut self) -> (i64, Option<Instant>) {
+        let mut resent = std::mem::take(&mut self.resent);
+        let record = |(number, order): &(u64, u64)| {
+            self.get(*number).filter(|record| record.in_flight && record.order == *order)
         };
-        self.resent.iter().filter(current).count() as u64
+        resent.retain(|place| record(place).is_some());
+        let oldest = resent.iter().filter_map(|place| Some(record(place)?.first_resent)).min();
+        self.resent = resent;
+        (self.resent.len() as i64, oldest)
     }
 
     /// The oldest record, if it is not deemed lost already.
