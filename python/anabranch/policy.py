@@ -49,6 +49,7 @@ __all__ = [
     "AckSample",
     "AddressAnnounced",
     "AddressChanged",
+    "AddressWithdrawn",
     "Announce",
     "Close",
     "CongestionControl",
@@ -259,6 +260,13 @@ class AddressAnnounced:
 
 
 @dataclass(frozen=True)
+class AddressWithdrawn:
+    """The peer takes an address back that it had announced. RFC 8684 §3.4.2."""
+
+    remote_address_id: int
+
+
+@dataclass(frozen=True)
 class AddressChanged:
     """The interface with a local address went down, or came back up."""
 
@@ -272,6 +280,7 @@ PathEvent = (
     | SubflowTimeout
     | SubflowClosed
     | AddressAnnounced
+    | AddressWithdrawn
     | AddressChanged
 )
 """What a path manager is told."""

@@ -3,11 +3,14 @@
 mod pair;
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::Segment;
+use anabranch_proto::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
+use anabranch_proto::view::{SubflowView, Usability};
 use anabranch_wire::mptcp::AddAddr;
-use pair::{Fate, Pair, client_address, server_address};
+use anabranch_wire::{Instant, Segment};
+use pair::{Fate, Pair, client_address, is_syn, ms, server_address};
 
 fn six(host: u16) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host).into()
@@ -125,4 +128,85 @@ fn of_very_many_announced_addresses_a_few_are_remembered() {
     assert_eq!(pair.received[0], 2_000_000);
     let client = pair.client.counters();
     assert_eq!(client.add_addr - client.add_addr_drop, 8, "{client:?}");
+}
+
+/// Announces its second address and takes it back, every 100 ms.
+#[derive(Debug, Default)]
+struct Fickle {
+    local: Option<LocalAddress>,
+    at: Option<Instant>,
+    turns: u32,
+    action: Option<PathAction>,
+}
+
+impl PathManager for Fickle {
+    fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, _: &[SubflowView]) {
+        if let PathEvent::Established { local, .. } = event {
+            self.local = Some(local[1]);
+            self.at = Some(now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant, _: &[SubflowView]) {
+        let local = self.local.expect("it is established");
+        let told = self.turns.is_multiple_of(2);
+        let taken_back = PathAction::Remove { local_address_id: local.id };
+        self.action = Some(if told { PathAction::Announce { local } } else { taken_back });
+        self.turns += 1;
+        self.at = (self.turns < 41).then_some(now + ms(100));
+    }
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        self.action.take()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.at
+    }
+}
+
+#[test]
+fn an_address_that_comes_and_goes_has_one_subflow_at_a_time() {
+    let server = ConnectionConfig {
+        path_manager: Arc::new(|| Box::new(Fickle::default())),
+        ..ConnectionConfig::default()
+    };
+    let mut pair = Pair::of_addresses(
+        vec![client_address(0), six(1)],
+        vec![server_address(), six(9)],
+        ConnectionConfig::default(),
+        server,
+    );
+    pair.download(200_000, 6_000);
+    pair.run_ms(6_000);
+    let live = pair.client.subflow_stats(pair.connection);
+    let usable = live.filter(|stats| stats.view.usability == Usability::Usable).count();
+    assert!(usable <= 2, "{usable}");
+}
+
+#[test]
+fn an_announced_address_that_does_not_answer_is_not_tried_again() {
+    let mut pair = dual_stack().with_filter(|_, segment| {
+        if segment.source.address.is_ipv6() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.download(200_000, 5_000);
+    pair.run_ms(600_000);
+    let syns = pair.segments(|segment| is_syn(segment) && segment.source.address.is_ipv6());
+    // One attempt with its repeats. RFC 9293 §3.8.3: as many as the user timeout allows.
+    assert!((1..=8).contains(&syns), "{syns}");
+}
+
+#[test]
+fn announcements_are_no_duplicate_acknowledgements() {
+    let without_sack = || {
+        let mut config = ConnectionConfig::default();
+        config.tcp.sack = false;
+        config
+    };
+    let server = std::iter::once(server_address()).chain((1..=5).map(six)).collect();
+    let client = vec![client_address(0), six(1_000)];
+    let mut pair = Pair::of_addresses(client, server, without_sack(), without_sack());
+    pair.upload(300_000, 5_000);
+    let sent_again = pair.client.subflow_stats(pair.connection).map(|stats| stats.recoveries);
+    assert_eq!(sent_again.sum::<u64>(), 0);
 }

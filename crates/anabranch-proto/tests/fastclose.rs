@@ -6,7 +6,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{Flags, Segment};
-use pair::{Fate, Pair, client_address, is_rst};
+use pair::{Fate, Pair, client_address, is_rst, is_syn};
 
 fn two_paths() -> Pair {
     Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
@@ -77,4 +77,23 @@ fn with_a_wrong_key_it_is_an_ordinary_reset_of_a_subflow() {
     assert_eq!(failed(&pair.server_events), None);
     assert!(subflows_closed(&pair.server_events) >= 1);
     assert_eq!(pair.server.counters().mp_fastclose_rx, 0);
+}
+
+/// RFC 8684 §3.5: the key is for the peer, not for whoever has seen a token.
+#[test]
+fn a_host_that_has_not_proved_itself_is_not_told_the_key() {
+    let mut pair = two_paths().with_filter(|_, segment| {
+        // The third acknowledgement of the join never comes.
+        let from_second = segment.source.address == client_address(1);
+        if from_second && !is_syn(segment) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(50_000, 300);
+    pair.server.abort(pair.accepted.expect("it was accepted"));
+    pair.run_ms(100);
+    let to_second = |segment: &Segment| segment.destination.address == client_address(1);
+    let told = |segment: &Segment| {
+        segment.options.control.as_ref().is_some_and(|control| control.fastclose.is_some())
+    };
+    assert!(pair.segments(|segment| told(segment) && !to_second(segment)) >= 1);
+    assert_eq!(pair.segments(|segment| told(segment) && to_second(segment)), 0);
 }

@@ -55,3 +55,12 @@ fn ipv6_costs_the_twenty_octets_that_its_header_is_longer() {
     let (four, six) = (octets("ipv4"), octets("ipv6"));
     assert!((six / four - 1388.0 / 1408.0).abs() < 0.004, "{four} {six}");
 }
+
+#[test]
+fn path_managers_that_heed_no_announcements_want_one_family() {
+    let toml = scenario(["ipv4", "ipv6"], "download")
+        .replace("[[connection]]\n", "[[connection]]\npath_manager = \"backup\"\n");
+    let error = anabranch_sim::Scenario::from_toml(&toml, "mixed.toml").unwrap_err().to_string();
+    assert!(error.starts_with("mixed.toml: connection[0].path_manager: \"backup\": "), "{error}");
+    assert!(error.contains("full_mesh"), "{error}");
+}

@@ -109,8 +109,9 @@ impl Connection {
         let Some(remote_key) = self.keys.remote else { return };
         let expected =
             address_hmac(remote_key, self.keys.local, address_id, address, port.unwrap_or(0));
-        let first = self.lanes[0].subflow.remote;
-        let remote = Endpoint::new(address, port.unwrap_or(first.port));
+        // RFC 8684 §3.4.1: without a port it is that of the subflow on which the address is told.
+        let own_port = self.lanes[usize::from(slot)].subflow.remote.port;
+        let remote = Endpoint::new(address, port.unwrap_or(own_port));
         // RFC 8684 §3.4.1: with a wrong HMAC it is ignored. So are an identifier that stands for
         // another address already, and addresses that nobody can be connected to.
         let known = self.announcements.heard.iter().find(|(id, _)| *id == address_id);
@@ -137,8 +138,14 @@ impl Connection {
     }
 
     /// The peer takes addresses back. RFC 8684 §3.4.2.
-    pub(super) fn forget_addresses(&mut self, address_ids: &[u8]) {
-        self.announcements.heard.retain(|(id, _)| !address_ids.contains(id));
+    pub(super) fn forget_addresses(&mut self, now: Instant, address_ids: &[u8]) {
+        for &remote_address_id in address_ids {
+            let heard = &mut self.announcements.heard;
+            if let Some(index) = heard.iter().position(|(id, _)| *id == remote_address_id) {
+                heard.remove(index);
+                self.tell_path_manager(now, &PathEvent::AddressWithdrawn { remote_address_id });
+            }
+        }
     }
 }
 

@@ -30,7 +30,8 @@ impl Connection {
     pub(crate) fn abort(&mut self) {
         let key = self.keys.remote.filter(|_| self.mode == Mode::Mptcp);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
-            match key {
+            // Whoever has not proved to be the peer is not told its key.
+            match key.filter(|_| lane.subflow.confirmed) {
                 Some(receiver_key) => lane.subflow.fastclose(MpFastclose { receiver_key }),
                 None => lane.subflow.reset(None),
             }

@@ -136,7 +136,7 @@ impl Connection {
         }
         if let Some(removed) = &control.remove_addr {
             self.counters.rm_addr += 1;
-            self.forget_addresses(removed.address_ids());
+            self.forget_addresses(now, removed.address_ids());
             self.doubt_subflows(now, slot, removed.address_ids());
         }
         if let Some(fastclose) = control.fastclose {

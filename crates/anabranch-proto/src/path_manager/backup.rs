@@ -63,8 +63,9 @@ impl PathManager for Backup {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
         match *event {
             PathEvent::Established { initiator: true, local, remote } => {
-                for (index, local) in of_family(local, remote).enumerate() {
-                    let regular = index == self.regular;
+                for local in of_family(local, remote) {
+                    // Identifiers count the connection's addresses.
+                    let regular = usize::from(local.id) == self.regular;
                     if regular {
                         self.regular_address_id = Some(local.id);
                     }

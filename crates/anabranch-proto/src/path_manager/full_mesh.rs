@@ -14,8 +14,8 @@ use crate::view::SubflowView;
 #[derive(Clone, Debug, Default)]
 pub struct FullMesh {
     upkeep: Upkeep,
-    /// The initiator's addresses.
     local: Vec<LocalAddress>,
+    initiator: bool,
 }
 
 /// How it is chosen by name.
@@ -27,23 +27,38 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     make: |_| Box::new(FullMesh::default()),
 };
 
+impl FullMesh {
+    /// Announce those of this host's addresses that are not down.
+    fn announce(&mut self, which: impl Fn(&LocalAddress) -> bool) {
+        for local in self.local.iter().filter(|own| which(own)) {
+            if !self.upkeep.is_down(local.id) {
+                self.upkeep.push(PathAction::Announce { local: *local });
+            }
+        }
+    }
+}
+
 impl PathManager for FullMesh {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
         match *event {
-            PathEvent::Established { initiator: true, local, remote } => {
+            PathEvent::Established { initiator, local, remote } => {
                 self.local = local.to_vec();
-                for local in of_family(local, remote) {
-                    self.upkeep.want(*local, remote, 1, false);
+                self.initiator = initiator;
+                if initiator {
+                    for local in of_family(local, remote) {
+                        self.upkeep.want(*local, remote, 1, false);
+                    }
+                } else {
+                    self.announce(|own| own.id != 0);
                 }
             }
-            PathEvent::Established { initiator: false, local, .. } => {
-                for local in local.iter().filter(|own| own.id != 0) {
-                    self.upkeep.push(PathAction::Announce { local: *local });
-                }
+            PathEvent::AddressChanged { local_address_id, usable: true } if !self.initiator => {
+                self.upkeep.handle_event(now, event, subflows);
+                return self.announce(|own| own.id == local_address_id);
             }
-            PathEvent::AddressAnnounced { remote, remote_address_id } => {
+            PathEvent::AddressAnnounced { remote, remote_address_id } if self.initiator => {
                 for local in of_family(&self.local, remote) {
-                    self.upkeep.want_announced(*local, (remote_address_id, remote));
+                    self.upkeep.want_announced(*local, (remote_address_id, remote), subflows);
                 }
             }
             _ => {}

@@ -85,6 +85,11 @@ pub enum PathEvent<'a> {
         /// Its identifier.
         remote_address_id: u8,
     },
+    /// The peer takes an address back that it had announced. RFC 8684 §3.4.2.
+    AddressWithdrawn {
+        /// Its identifier.
+        remote_address_id: u8,
+    },
     /// The interface with a local address went down, or came back up. Told before
     /// [`PathEvent::Established`] of those that are down then.
     AddressChanged {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::{LocalAddress, PathAction, PathEvent};
-use crate::view::SubflowView;
+use crate::view::{SubflowView, Usability};
 
 /// Subflows that are wanted, by pairs of addresses. A subflow that ends is opened again, after a
 /// pause that doubles with each failure in a row; at once when its interface comes back up.
@@ -28,6 +28,8 @@ struct Pair {
     existing: u32,
     address_usable: bool,
     failures: u32,
+    /// A subflow of it was established.
+    has_worked: bool,
     retry_at: Option<Instant>,
 }
 
@@ -47,23 +49,34 @@ impl Upkeep {
         wanted: u32,
         backup: bool,
     ) {
-        self.want_pair(local, (0, remote), wanted, backup);
+        self.want_pair(local, (0, remote), (wanted, u32::from(local.id == 0)), backup);
     }
 
-    /// Have a subflow between `local` and an address that the peer has announced, and its
-    /// identifier.
-    pub(super) fn want_announced(&mut self, local: LocalAddress, remote: (u8, Endpoint)) {
-        self.want_pair(local, remote, 1, false);
+    /// Have a subflow between `local` and an address that the peer has announced, with its
+    /// identifier, unless one is left from an earlier announcement.
+    pub(super) fn want_announced(
+        &mut self,
+        local: LocalAddress,
+        remote: (u8, Endpoint),
+        subflows: &[SubflowView],
+    ) {
+        let left = subflows.iter().any(|view| {
+            let between = (view.local_address_id, view.remote_address_id) == (local.id, remote.0);
+            between && view.usability != Usability::Closed
+        });
+        self.want_pair(local, remote, (1, u32::from(left)), false);
     }
 
     fn want_pair(
         &mut self,
         local: LocalAddress,
         (remote_id, remote): (u8, Endpoint),
-        wanted: u32,
+        (wanted, existing): (u32, u32),
         backup: bool,
     ) {
-        let existing = u32::from(local.id == 0 && remote_id == 0);
+        if self.pairs.iter().any(|pair| pair.local.id == local.id && pair.remote == remote) {
+            return;
+        }
         let pair = Pair {
             local,
             remote,
@@ -73,6 +86,7 @@ impl Upkeep {
             existing,
             address_usable: !self.down.contains(&local.id),
             failures: 0,
+            has_worked: false,
             retry_at: None,
         };
         self.pairs.push(pair);
@@ -92,10 +106,9 @@ impl Upkeep {
             | PathEvent::AddressAnnounced { .. } => {}
             PathEvent::SubflowEstablished(id) => {
                 let Some(view) = subflows.iter().find(|view| view.id == id) else { return };
-                for pair in &mut self.pairs {
-                    if pair.local.id == view.local_address_id {
-                        pair.failures = 0;
-                    }
+                for pair in self.pairs.iter_mut().filter(|pair| pair.is_of(view)) {
+                    pair.failures = 0;
+                    pair.has_worked = true;
                 }
             }
             PathEvent::SubflowClosed { local_address_id, remote, .. } => {
@@ -104,6 +117,9 @@ impl Upkeep {
                 if let Some(pair) = pair {
                     pair.on_closed(now);
                 }
+            }
+            PathEvent::AddressWithdrawn { remote_address_id } => {
+                self.pairs.retain(|pair| pair.remote_id != remote_address_id);
             }
             PathEvent::AddressChanged { local_address_id, usable } => {
                 self.on_address_changed(local_address_id, usable, subflows);
@@ -140,6 +156,10 @@ impl Upkeep {
         }
     }
 
+    pub(super) fn is_down(&self, local_address_id: u8) -> bool {
+        self.down.contains(&local_address_id)
+    }
+
     pub(super) fn push(&mut self, action: PathAction) {
         self.actions.push_back(action);
     }
@@ -167,9 +187,16 @@ impl Upkeep {
 }
 
 impl Pair {
+    fn is_of(&self, view: &SubflowView) -> bool {
+        let announced = self.remote_id == 0 || self.remote_id == view.remote_address_id;
+        announced && self.local.id == view.local_address_id
+    }
+
     fn on_closed(&mut self, now: Instant) {
         self.existing = self.existing.saturating_sub(1);
-        if self.address_usable && self.retry_at.is_none() {
+        // RFC 8684 §3.4.1: an announced address that could not be reached is not tried again.
+        let worth_it = self.remote_id == 0 || self.has_worked;
+        if worth_it && self.address_usable && self.retry_at.is_none() {
             let pause = FIRST_PAUSE * (1 << self.failures.min(16));
             self.failures += 1;
             self.retry_at = Some(now + pause.min(LONGEST_PAUSE));

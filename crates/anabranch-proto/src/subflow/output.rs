@@ -66,21 +66,29 @@ impl Subflow {
         }
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
+        let mut complete = true;
         if signals && segment.options.control.is_none() {
-            self.attach_signals(now, &mut segment.options);
+            complete = self.attach_signals(now, &mut segment.options);
         }
         self.add_sacks(&mut segment.options, 0);
         self.sent(now);
+        if !complete {
+            self.receiver.demand_ack();
+        }
         Some(segment)
     }
 
-    /// Signals go out if they fit, if need be instead of the DATA_ACK: other segments carry it too.
-    fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
+    /// Signals go out, if need be instead of the DATA_ACK; false if that has to follow.
+    fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) -> bool {
         options.control = self.signals.take();
-        if options.octets_len() > MAX_OPTION_OCTETS {
+        if options.control.as_ref().is_some_and(|control| control.prio.is_some()) {
+            self.priority_sent = now;
+        }
+        let fits = options.octets_len() <= MAX_OPTION_OCTETS;
+        if !fits {
             options.dss = None;
         }
-        self.priority_sent = now;
+        fits
     }
 
     /// Send `payload`, never sent on this subflow before.

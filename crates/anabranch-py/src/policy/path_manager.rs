@@ -172,6 +172,9 @@ fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'
         PathEvent::AddressAnnounced { remote, remote_address_id } => {
             module.call_method1("AddressAnnounced", (remote_end(remote)?, remote_address_id))
         }
+        PathEvent::AddressWithdrawn { remote_address_id } => {
+            module.call_method1("AddressWithdrawn", (remote_address_id,))
+        }
         PathEvent::AddressChanged { local_address_id, usable } => {
             module.call_method1("AddressChanged", (local_address_id, usable))
         }

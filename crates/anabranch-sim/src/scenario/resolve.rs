@@ -17,7 +17,7 @@ use super::table::{
 };
 use super::trace;
 use super::{
-    CongestionControl, Connection, Path, PathChange, PathDirection, Policy, Scenario,
+    CongestionControl, Connection, Path, PathChange, PathDirection, PathManager, Policy, Scenario,
     SharedBottleneckDetection,
 };
 
@@ -230,6 +230,27 @@ fn resolve_change(key: &str, table: ChangeTable) -> Result<PathChange, Problem> 
     Ok(PathChange { at, change, applies_to, noticed })
 }
 
+/// Those that do not heed announced addresses would leave the paths of one family alone.
+fn require_one_family(
+    key: &str,
+    path_manager: &Policy<PathManager>,
+    used: Used<'_>,
+) -> Result<(), Problem> {
+    let Policy::BuiltIn(chosen) = path_manager else { return Ok(()) };
+    let name = chosen.entry.name;
+    let heeds = ["full_mesh", "drepas", "initial_only", "ndiffports"].contains(&name);
+    let mut families = used.indices.iter().map(|index| used.paths[*index].family);
+    let first = families.next();
+    if heeds || families.all(|family| Some(family) == first) {
+        return Ok(());
+    }
+    let problem = format!(
+        "{name:?}: uses paths of one family only; give all paths of the connection the same family, \
+         or write path_manager = \"full_mesh\""
+    );
+    Err(Problem::new(format!("{key}.path_manager"), problem))
+}
+
 fn resolve_connection(
     key: &str,
     index: usize,
@@ -258,6 +279,7 @@ fn resolve_connection(
         table.scheduler.try_map(|value| value.resolve(&format!("{key}.scheduler"), used))?;
     let path_manager =
         table.path_manager.try_map(|value| value.resolve(&format!("{key}.path_manager"), used))?;
+    require_one_family(key, &path_manager, used)?;
     let remedies = table.remedies.resolve(&format!("{key}.remedies"), used)?;
     Ok(Connection {
         name,
