@@ -60,7 +60,8 @@ fn ipv6_costs_the_twenty_octets_that_its_header_is_longer() {
 fn path_managers_that_heed_no_announcements_want_one_family() {
     let toml = scenario(["ipv4", "ipv6"], "download")
         .replace("[[connection]]\n", "[[connection]]\npath_manager = \"backup\"\n");
-    let error = anabranch_sim::Scenario::from_toml(&toml, "mixed.toml").unwrap_err().to_string();
+    let error =
+        anabranch_sim::scenario::Scenario::from_toml(&toml, "mixed.toml").unwrap_err().to_string();
     assert!(error.starts_with("mixed.toml: connection[0].path_manager: \"backup\": "), "{error}");
     assert!(error.contains("full_mesh"), "{error}");
 }
