@@ -170,7 +170,8 @@ VIEWS = {
     "congestion/mod.rs": ["Start", "AckSample", "Recovery", "Timeout", "Idle", "MssChanged"],
     "path_manager/mod.rs": [
         *("LocalAddress", "Established", "SubflowTimeout", "SubflowClosed", "AddressAnnounced"),
-        *("AddressWithdrawn", "AddressChanged", "Open", "Close", "SetPriority", "Announce", "Remove", "Probe"),
+        *("AddressWithdrawn", "AddressChanged", "Open", "Close", "SetPriority", "Announce"),
+        *("Remove", "Probe"),
     ],
 }
 
