@@ -64,10 +64,13 @@ def execute(
 
 
 def _earlier_wall_s(folder: Path) -> float:
-    """Wall time of the attempts that came to their end and left results in the folder."""
+    """Wall time of earlier attempts that came to their end and left results in the folder.
+
+    What an interrupted attempt took is not known.
+    """
     try:
         return float(json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))["wall_all_s"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return 0.0
 
 

@@ -174,13 +174,13 @@ rate = "1Mbit/s"
 workload = { kind = "bulk" }
 "#;
 
-    /// [`TRACED`] with changes, beside a file with this content.
     /// A folder for each test, which has a thread of its own.
     fn folder() -> std::path::PathBuf {
         let thread = std::thread::current().id();
         std::env::temp_dir().join(format!("anabranch-trace-{}-{thread:?}", std::process::id()))
     }
 
+    /// [`TRACED`] with changes, beside a file with this content.
     fn beside(file: &str, from: &str, to: &str) -> Result<Scenario, ScenarioError> {
         assert!(TRACED.contains(from), "{from}");
         let folder = folder();
