@@ -39,6 +39,8 @@ pub struct Counters {
     pub infinite_map_rx: u64,
     /// Segments whose TCP checksum was wrong.
     pub checksum_errors: u64,
+    /// SYN/ACKs sent without keeping state, because of too many handshakes at a time.
+    pub stateless_syn_acks: u64,
     /// Segments for no connection, answered with RST.
     pub out_resets: u64,
     /// Challenge ACKs sent. RFC 5961.
@@ -101,6 +103,7 @@ impl Counters {
             data_level_retransmits: self.data_level_retransmits + other.data_level_retransmits,
             infinite_map_rx: self.infinite_map_rx + other.infinite_map_rx,
             checksum_errors: self.checksum_errors + other.checksum_errors,
+            stateless_syn_acks: self.stateless_syn_acks + other.stateless_syn_acks,
             out_resets: self.out_resets + other.out_resets,
             challenge_acks: self.challenge_acks + other.challenge_acks,
             copies: self.copies + other.copies,

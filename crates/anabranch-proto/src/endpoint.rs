@@ -7,16 +7,18 @@ use std::sync::Arc;
 
 use anabranch_wire::mptcp::{Control, MpJoin, MpTcprst, ResetReason};
 use anabranch_wire::{
-    Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader, TcpOptions,
+    Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
+    TcpOptions,
 };
 
 use crate::config::ConnectionConfig;
 use crate::connection::{
-    Connection, ConnectionStats, NewConnection, Registration, Role, SubflowStats,
+    Connection, ConnectionStats, JoinAnswer, NewConnection, Registration, Role, SubflowStats,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
 use crate::event::Event;
+use crate::flood::{COOKIE_SECONDS, Cookies, MOST_HALF_OPEN, Numbers, WaitingJoins};
 use crate::keys::{self, Secrets};
 use crate::path_manager::LocalAddress;
 use crate::trace::TraceEvent;
@@ -49,6 +51,11 @@ pub struct Endpoint {
     /// When to look at a connection; entries that do not match the slot's are stale.
     wake_ups: BinaryHeap<Reverse<(Instant, u32)>>,
     replies: VecDeque<Segment>,
+    /// Connections in whose handshake the peer's next step is due.
+    half_open: usize,
+    /// Until when third ACKs may come for SYNs that were answered without state.
+    cookies_until: Instant,
+    waiting_joins: WaitingJoins,
     events: VecDeque<(ConnectionId, Event)>,
     counters: Counters,
     opened: u64,
@@ -58,6 +65,8 @@ struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
     dirty: bool,
+    /// Counted in [`Endpoint::half_open`].
+    half_open: bool,
     wake_up: Instant,
 }
 
@@ -81,6 +90,9 @@ impl Endpoint {
             dirty: VecDeque::new(),
             wake_ups: BinaryHeap::new(),
             replies: VecDeque::new(),
+            half_open: 0,
+            cookies_until: Instant::ZERO,
+            waiting_joins: WaitingJoins::default(),
             events: VecDeque::new(),
             counters: Counters::default(),
             opened: 0,
@@ -305,6 +317,10 @@ impl Endpoint {
             slot.dirty = true;
             self.dirty.push_back(index);
         }
+        if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_opening()) {
+            slot.half_open = false;
+            self.half_open -= 1;
+        }
         while let Some(event) = slot.connection.as_mut().and_then(|c| c.poll_event()) {
             let id = ConnectionId { index, generation: slot.generation };
             self.events.push_back((id, event));
@@ -381,25 +397,40 @@ impl Endpoint {
 
     /// Make a connection whose first subflow uses `local`.
     fn add(&mut self, config: Arc<ConnectionConfig>, role: Role, local: IpAddr) -> u32 {
-        self.opened += 1;
-        let mut secrets = self.secrets.for_connection(self.opened);
+        let mut secrets = self.secrets.for_connection(self.opened + 1);
         // RFC 8684 §3.1: the token of a new key must not be in use.
         let key = std::iter::repeat_with(|| secrets.draw("key"))
             .find(|key| !self.tokens.contains_key(&keys::token(*key)))
             .expect("an endless supply of keys");
-        let connection = Connection::new(NewConnection {
+        let connection = self.make(config, role, local, (key, secrets));
+        self.insert(connection)
+    }
+
+    fn make(
+        &self,
+        config: Arc<ConnectionConfig>,
+        role: Role,
+        local: IpAddr,
+        (key, secrets): (u64, Secrets),
+    ) -> Connection {
+        Connection::new(NewConnection {
             role,
             key,
             secrets,
             addresses: self.addresses_from(local, &config),
             addresses_down: &self.addresses_down,
             config,
-        });
+        })
+    }
+
+    fn insert(&mut self, connection: Connection) -> u32 {
+        self.opened += 1;
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
                 connection: None,
                 dirty: false,
+                half_open: false,
                 wake_up: Instant::FAR_FUTURE,
             });
             self.slots.len() as u32 - 1
@@ -428,32 +459,113 @@ impl Endpoint {
         }
         if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) {
             let join = segment.options.control.as_ref().and_then(|control| control.join);
-            if let Some(MpJoin::Syn { token, .. }) = join {
-                return self.handle_join(now, segment, token);
+            if let Some(join @ MpJoin::Syn { token, .. }) = join {
+                return self.handle_join(now, segment, token, join);
             }
             if let Some(config) = self.listeners.get(&segment.destination.port) {
                 let config = Arc::clone(config);
-                let index = self.add(config, Role::Listener, segment.destination.address);
-                let connection = self.slots[index as usize].connection.as_mut();
-                connection.expect("just added").accept(now, segment);
-                return self.touched(index);
+                return self.handle_syn(now, segment, config);
             }
+        } else if now < self.cookies_until
+            && (self.handle_answer(now, segment)
+                || self.listeners.contains_key(&segment.destination.port))
+        {
+            // It opened a connection, or may be what follows a third ACK that was lost.
+            return;
         }
         self.refuse(segment, None);
     }
 
-    fn handle_join(&mut self, now: Instant, segment: &Segment, token: u32) {
+    fn handle_syn(&mut self, now: Instant, syn: &Segment, config: Arc<ConnectionConfig>) {
+        let local = syn.destination.address;
+        if self.half_open < MOST_HALF_OPEN {
+            let index = self.add(config, Role::Listener, local);
+            let slot = &mut self.slots[index as usize];
+            slot.connection.as_mut().expect("just added").accept(now, syn);
+            slot.half_open = true;
+            self.half_open += 1;
+            return self.touched(index);
+        }
+        let (numbers, key) = self.cookie(now, syn);
+        let connection =
+            self.make(config, Role::Listener, local, (key, self.secrets.for_connection(0)));
+        let Some(mut answer) = connection.answer_without_state(now, syn, numbers) else { return };
+        if self.tokens.contains_key(&keys::token(key)) {
+            // RFC 8684 §3.1: no other key can be made, so it has to be TCP.
+            answer.options.control = None;
+        }
+        self.reply_without_state(now, answer);
+    }
+
+    fn cookie(&self, now: Instant, syn: &Segment) -> (Numbers, u64) {
+        let cookies = Cookies::towards(&self.secrets, syn);
+        let numbers = cookies.numbers(now, syn);
+        (numbers, cookies.key(numbers))
+    }
+
+    fn reply_without_state(&mut self, now: Instant, answer: Segment) {
+        self.cookies_until = now + Duration::from_secs(2 * COOKIE_SECONDS);
+        self.counters.stateless_syn_acks += 1;
+        self.replies.push_back(answer);
+    }
+
+    /// Does the segment complete a handshake that was answered without state?
+    fn handle_answer(&mut self, now: Instant, segment: &Segment) -> bool {
+        if !segment.header.flags.contains(Flags::ACK) {
+            return false;
+        }
+        let cookies = Cookies::towards(&self.secrets, segment);
+        let Some((syn, numbers)) = cookies.recall(now, segment) else { return false };
+        let (key, nonce) = (cookies.key(numbers), cookies.nonce(numbers));
+        let control = segment.options.control.as_ref();
+        let (index, slot) = if control.is_some_and(|control| control.join.is_some()) {
+            let Some(join) = self.waiting_joins.take(&self.secrets, &syn) else { return false };
+            let MpJoin::Syn { token, .. } = join else { return false };
+            let Some(index) = self.tokens.get(&token).copied() else { return false };
+            let connection = self.slots[index as usize].connection.as_mut();
+            let slot = connection.and_then(|c| c.resume_join(now, &syn, join, (numbers, nonce)));
+            let Some(slot) = slot else { return false };
+            (index, slot)
+        } else {
+            let Some(config) = self.listeners.get(&segment.destination.port) else { return false };
+            if self.tokens.contains_key(&keys::token(key)) {
+                return false;
+            }
+            let secrets = self.secrets.for_connection(self.opened + 1);
+            let local = segment.destination.address;
+            let mut connection =
+                self.make(Arc::clone(config), Role::Listener, local, (key, secrets));
+            connection.accept_answered(now, &syn, numbers);
+            (self.insert(connection), 0)
+        };
+        let connection = self.slots[index as usize].connection.as_mut();
+        let connection = connection.expect("it has just been looked at");
+        connection.handle_segment(now, slot, &mut segment.clone());
+        self.touched(index);
+        true
+    }
+
+    fn handle_join(&mut self, now: Instant, syn: &Segment, token: u32, join: MpJoin) {
         let index = self.tokens.get(&token).copied();
         let connection = index.and_then(|i| self.slots[i as usize].connection.as_mut());
         let Some((index, connection)) = index.zip(connection) else {
             self.counters.join_no_token_found += 1;
             // RFC 8684 §3.2: an unknown token is answered with RST.
-            return self.refuse(segment, Some(ResetReason::MPTCP_SPECIFIC));
+            return self.refuse(syn, Some(ResetReason::MPTCP_SPECIFIC));
         };
-        if connection.accept_join(now, segment) {
-            self.touched(index);
-        } else {
-            self.refuse(segment, Some(ResetReason::PROHIBITED));
+        match connection.accept_join(now, syn, join) {
+            JoinAnswer::Accepted => self.touched(index),
+            JoinAnswer::Refused => self.refuse(syn, Some(ResetReason::PROHIBITED)),
+            JoinAnswer::Flooded => {
+                let cookies = Cookies::towards(&self.secrets, syn);
+                let numbers = cookies.numbers(now, syn);
+                let proof = (numbers, cookies.nonce(numbers));
+                let answer = connection.answer_join_without_state(now, syn, join, proof);
+                if let Some(answer) = answer {
+                    self.waiting_joins.put(&self.secrets, syn, join);
+                    self.reply_without_state(now, answer);
+                }
+            }
         }
     }
 

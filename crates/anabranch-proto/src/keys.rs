@@ -39,11 +39,31 @@ impl Secrets {
     /// The part of the initial sequence number that depends on the addresses.
     /// RFC 6528 §3: ISN = M + F(addresses, ports, secret); the caller adds the timer M.
     pub(crate) fn initial_sequence(&self, local: Endpoint, remote: Endpoint) -> SeqNumber {
+        SeqNumber(self.of_addresses("isn", local, remote, &[]) as u32)
+    }
+
+    /// 64 bits that follow from the addresses and `numbers`, and that nobody else can work out.
+    pub(crate) fn of_addresses(
+        &self,
+        label: &str,
+        local: Endpoint,
+        remote: Endpoint,
+        numbers: &[u32],
+    ) -> u64 {
         let mut hash = Sha256::new();
         hash.update(self.secret);
-        hash.update(b"isn");
-        hash.update(format!("{local} {remote}").as_bytes());
-        SeqNumber(leading_u64(&hash.finalize()) as u32)
+        hash.update(label.as_bytes());
+        for Endpoint { address, port } in [local, remote] {
+            match address {
+                IpAddr::V4(address) => hash.update(address.octets()),
+                IpAddr::V6(address) => hash.update(address.octets()),
+            }
+            hash.update(port.to_be_bytes());
+        }
+        for number in numbers {
+            hash.update(number.to_be_bytes());
+        }
+        leading_u64(&hash.finalize())
     }
 }
 

@@ -16,6 +16,7 @@ mod counters;
 mod endpoint;
 mod error;
 mod event;
+mod flood;
 mod keys;
 pub mod path_manager;
 pub mod policy;

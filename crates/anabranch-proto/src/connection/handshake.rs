@@ -108,46 +108,6 @@ impl Connection {
         self.refresh(slot);
     }
 
-    /// Answer a SYN that joins this connection; the endpoint has found it by the token.
-    /// RFC 8684 §3.2. False if the connection takes no further subflow.
-    pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment) -> bool {
-        let join = syn.options.control.as_ref().and_then(|control| control.join);
-        let Some(MpJoin::Syn { backup, address_id, nonce: remote_nonce, .. }) = join else {
-            return false;
-        };
-        let Some(remote_key) = self.keys.remote.filter(|_| self.may_open()) else {
-            return false;
-        };
-        let address = syn.destination.address;
-        let local_id = self.addresses.iter().find(|own| own.address == address).map_or(0, |a| a.id);
-        let place = Place {
-            now,
-            purpose: Purpose::Join,
-            local: syn.destination,
-            remote: syn.source,
-            local_address_id: local_id,
-            remote_address_id: address_id,
-        };
-        let slot = self.add_lane(|open| Subflow::accept(open, now, syn), place);
-        let nonce = self.secrets.draw("nonce") as u32;
-        let hmac = keys::join_hmac(self.keys.local, remote_key, nonce, remote_nonce);
-        let lane = &mut self.lanes[usize::from(slot)];
-        lane.nonces = (nonce, remote_nonce);
-        lane.subflow.priority.by_peer = backup;
-        lane.subflow.handshake_options = option(|control| {
-            control.join = Some(MpJoin::SynAck {
-                // What this host wants of the other, which is its own affair.
-                backup: false,
-                address_id: local_id,
-                truncated_hmac: keys::truncated_64(&hmac),
-                nonce,
-            });
-        });
-        self.counters.join_syn_rx += 1;
-        self.refresh(slot);
-        true
-    }
-
     /// The SYN/ACK arrived: what did the peer agree to?
     pub(super) fn on_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         match self.lanes[usize::from(slot)].subflow.purpose {

@@ -5,6 +5,7 @@ mod buffers;
 mod close;
 mod handshake;
 mod input;
+mod join;
 mod mapping;
 mod paths;
 mod recv_queue;
@@ -13,6 +14,7 @@ mod send_queue;
 mod stats;
 mod transmit;
 
+pub(crate) use join::JoinAnswer;
 pub(crate) use paths::Opening;
 pub use stats::{ConnectionStats, SubflowStats};
 
@@ -288,6 +290,11 @@ impl Connection {
         self.registrations.pop_front()
     }
 
+    /// Is the handshake of the first subflow still under way?
+    pub(crate) fn is_opening(&self) -> bool {
+        self.status == Status::Opening
+    }
+
     /// Is there nothing left to do, so that the endpoint may forget the connection?
     pub(crate) fn is_gone(&self) -> bool {
         self.status == Status::Ended && self.lanes.iter().all(|lane| lane.reaped)
@@ -299,22 +306,8 @@ impl Connection {
         let slot = free.unwrap_or(self.lanes.len()) as u8;
         let generation =
             free.map_or(0, |index| self.lanes[index].subflow.id.generation.wrapping_add(1));
-        let open = Open {
-            id: SubflowId { slot, generation },
-            purpose: place.purpose,
-            local: place.local,
-            remote: place.remote,
-            local_address_id: place.local_address_id,
-            remote_address_id: place.remote_address_id,
-            iss: self.secrets.initial_sequence(place.local, place.remote)
-                + (place.now.as_nanos() / 64) as u32,
-            timestamp_offset: self.secrets.draw("timestamp") as u32,
-            receive_scale: self.receive_scale,
-            config: &self.tcp,
-            congestion_control: &self.config.congestion_control,
-        };
         let lane = Lane {
-            subflow: make(open),
+            subflow: self.make_subflow(SubflowId { slot, generation }, make, place),
             mappings: MappingTable::default(),
             nonces: (0, 0),
             reaped: false,
@@ -334,6 +327,28 @@ impl Connection {
         let Place { local, remote, .. } = place;
         self.registrations.push_back(Registration { slot, local, remote, exists: true });
         slot
+    }
+
+    fn make_subflow(
+        &mut self,
+        id: SubflowId,
+        make: impl FnOnce(Open<'_>) -> Subflow,
+        place: Place,
+    ) -> Subflow {
+        make(Open {
+            id,
+            purpose: place.purpose,
+            local: place.local,
+            remote: place.remote,
+            local_address_id: place.local_address_id,
+            remote_address_id: place.remote_address_id,
+            iss: self.secrets.initial_sequence(place.local, place.remote)
+                + (place.now.as_nanos() / 64) as u32,
+            timestamp_offset: self.secrets.draw("timestamp") as u32,
+            receive_scale: self.receive_scale,
+            config: &self.tcp,
+            congestion_control: &self.config.congestion_control,
+        })
     }
 
     fn lane_mut(&mut self, id: SubflowId) -> Option<&mut Lane> {

@@ -116,7 +116,12 @@ impl Connection {
     }
 
     pub(super) fn may_open(&self) -> bool {
-        let live = self.lanes.iter().filter(|lane| !lane.reaped).count();
+        self.may_open_beside(0)
+    }
+
+    /// The same if `uncounted` of the subflows did not exist.
+    pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
+        let live = self.lanes.iter().filter(|lane| !lane.reaped).count() - uncounted;
         let wanted = self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing();
         wanted && live < self.config.max_subflows
     }

@@ -116,7 +116,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
 }
 
 impl Connection {
-    fn data_level(&mut self, mss: u64) -> DataLevel {
+    pub(super) fn data_level(&mut self, mss: u64) -> DataLevel {
         let data_ack = (self.mode == Mode::Mptcp && self.keys.remote.is_some())
             .then(|| self.keys.remote_idsn + self.recv.nxt());
         DataLevel {

@@ -22,6 +22,7 @@ use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
 
 use crate::config::TcpConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
+use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use receiver::Receiver;
@@ -241,6 +242,17 @@ impl Subflow {
         let mut subflow = Subflow::new(open, State::SynReceived);
         subflow.take_syn(now, syn);
         subflow
+    }
+
+    /// The numbers are those that a cookie decides.
+    pub(crate) fn use_numbers(&mut self, numbers: Numbers) {
+        self.iss = numbers.iss;
+        self.clock.offset = numbers.timestamp_offset;
+    }
+
+    /// When the handshake began is not known.
+    pub(crate) fn take_no_sample_of_handshake(&mut self) {
+        self.syn_transmissions += 1;
     }
 
     fn new(open: Open<'_>, state: State) -> Self {
@@ -516,6 +528,11 @@ impl Subflow {
     pub(crate) fn fastclose(&mut self, fastclose: MpFastclose) {
         let control = Control { fastclose: Some(fastclose), ..Control::default() };
         self.reset_saying(Some(Box::new(control)));
+    }
+
+    /// Be done with the subflow; the peer is not told.
+    pub(crate) fn abandon(&mut self, end: SubflowEnd) {
+        self.close(end);
     }
 
     fn reset_saying(&mut self, reason: Option<Box<Control>>) {

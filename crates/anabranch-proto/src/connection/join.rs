@@ -1,0 +1,173 @@
+//! Joins that the peer asks for, with and without state. RFC 8684 §3.2.
+
+use anabranch_wire::mptcp::{Control, MpJoin};
+use anabranch_wire::{Instant, Segment};
+
+use super::{Connection, Place};
+use crate::flood::{MOST_HALF_OPEN_JOINS, Numbers, remember_in_timestamp};
+use crate::keys;
+use crate::subflow::{Purpose, State, Subflow, SubflowEnd};
+use crate::view::SubflowId;
+
+/// What a connection says to the SYN of a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinAnswer {
+    /// A subflow is opening.
+    Accepted,
+    /// There is room for a subflow, but too many are half open: answer without state.
+    Flooded,
+    /// The connection takes no further subflow.
+    Refused,
+}
+
+/// What the SYN of a join says, and this host's part of the answer.
+struct Joining {
+    place: Place,
+    backup: bool,
+    remote_nonce: u32,
+    nonce: u32,
+    answer: Box<Control>,
+}
+
+impl Connection {
+    /// Answer a SYN that joins this connection; the endpoint has found it by the token.
+    pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: MpJoin) -> JoinAnswer {
+        let half_open = self.half_open_joins().count();
+        if !self.may_open_beside(half_open) {
+            return JoinAnswer::Refused;
+        }
+        if half_open >= MOST_HALF_OPEN_JOINS || !self.may_open() {
+            return JoinAnswer::Flooded;
+        }
+        let nonce = self.secrets.draw("nonce") as u32;
+        let Some(joining) = self.joining(now, syn, join, nonce) else { return JoinAnswer::Refused };
+        self.add_joining(now, syn, joining, None);
+        JoinAnswer::Accepted
+    }
+
+    /// The SYN/ACK for a join of which nothing is remembered here.
+    pub(crate) fn answer_join_without_state(
+        &mut self,
+        now: Instant,
+        syn: &Segment,
+        join: MpJoin,
+        (numbers, nonce): (Numbers, u32),
+    ) -> Option<Segment> {
+        let joining = self.joining(now, syn, join, nonce)?;
+        let nobody = SubflowId { slot: u8::MAX, generation: 0 };
+        let accept = |open: crate::subflow::Open<'_>| Subflow::accept(open, now, syn);
+        let mut subflow = self.make_subflow(nobody, accept, joining.place);
+        subflow.use_numbers(numbers);
+        subflow.handshake_options = Some(joining.answer);
+        let mut answer = subflow.poll_transmit(now, &self.data_level(self.mss()))?;
+        remember_in_timestamp(&mut answer, syn);
+        self.counters.join_syn_rx += 1;
+        Some(answer)
+    }
+
+    /// The third ACK came of a join that was answered without state: the slot of its subflow, which
+    /// takes the place of one that is half open if there is no other room.
+    pub(crate) fn resume_join(
+        &mut self,
+        now: Instant,
+        syn: &Segment,
+        join: MpJoin,
+        (numbers, nonce): (Numbers, u32),
+    ) -> Option<u8> {
+        if !self.may_open() {
+            let oldest = self.half_open_joins().next()?;
+            self.lanes[oldest].subflow.abandon(SubflowEnd::TimedOut);
+            self.refresh(oldest as u8);
+            self.reap(now);
+        }
+        let joining = self.joining(now, syn, join, nonce).filter(|_| self.may_open())?;
+        Some(self.add_joining(now, syn, joining, Some(numbers)))
+    }
+
+    /// Lanes that the peer is opening, the oldest slot first.
+    fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
+        self.lanes.iter().enumerate().filter_map(|(slot, lane)| {
+            let half_open = lane.subflow.state() == State::SynReceived
+                && lane.subflow.purpose == Purpose::Join
+                && !lane.reaped;
+            half_open.then_some(slot)
+        })
+    }
+
+    fn joining(&self, now: Instant, syn: &Segment, join: MpJoin, nonce: u32) -> Option<Joining> {
+        let MpJoin::Syn { backup, address_id, nonce: remote_nonce, .. } = join else { return None };
+        let remote_key = self.keys.remote?;
+        let address = syn.destination.address;
+        let local_id = self.addresses.iter().find(|own| own.address == address).map_or(0, |a| a.id);
+        let place = Place {
+            now,
+            purpose: Purpose::Join,
+            local: syn.destination,
+            remote: syn.source,
+            local_address_id: local_id,
+            remote_address_id: address_id,
+        };
+        let hmac = keys::join_hmac(self.keys.local, remote_key, nonce, remote_nonce);
+        let answer = MpJoin::SynAck {
+            // What this host wants of the other, which is its own affair.
+            backup: false,
+            address_id: local_id,
+            truncated_hmac: keys::truncated_64(&hmac),
+            nonce,
+        };
+        let answer = Box::new(Control { join: Some(answer), ..Control::default() });
+        Some(Joining { place, backup, remote_nonce, nonce, answer })
+    }
+
+    fn add_joining(
+        &mut self,
+        now: Instant,
+        syn: &Segment,
+        joining: Joining,
+        answered: Option<Numbers>,
+    ) -> u8 {
+        let slot = self.add_lane(|open| Subflow::accept(open, now, syn), joining.place);
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.nonces = (joining.nonce, joining.remote_nonce);
+        lane.subflow.priority.by_peer = joining.backup;
+        lane.subflow.handshake_options = Some(joining.answer);
+        match answered {
+            Some(numbers) => self.resume(now, slot, numbers),
+            None => self.counters.join_syn_rx += 1,
+        }
+        self.refresh(slot);
+        slot
+    }
+
+    /// The SYN/ACK for a SYN that opens a connection, of which nothing is remembered here: the
+    /// caller drops this connection.
+    pub(crate) fn answer_without_state(
+        mut self,
+        now: Instant,
+        syn: &Segment,
+        numbers: Numbers,
+    ) -> Option<Segment> {
+        self.accept(now, syn);
+        let level = self.data_level(self.mss());
+        let subflow = &mut self.lanes[0].subflow;
+        subflow.use_numbers(numbers);
+        let mut answer = subflow.poll_transmit(now, &level)?;
+        remember_in_timestamp(&mut answer, syn);
+        Some(answer)
+    }
+
+    /// Open the connection whose SYN was answered without state.
+    pub(crate) fn accept_answered(&mut self, now: Instant, syn: &Segment, numbers: Numbers) {
+        self.accept(now, syn);
+        self.resume(now, 0, numbers);
+    }
+
+    /// The SYN/ACK of the subflow in `slot` went out before this host kept any state of it.
+    pub(super) fn resume(&mut self, now: Instant, slot: u8, numbers: Numbers) {
+        let level = self.data_level(self.mss());
+        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        subflow.use_numbers(numbers);
+        subflow.poll_transmit(now, &level);
+        subflow.take_no_sample_of_handshake();
+    }
+}

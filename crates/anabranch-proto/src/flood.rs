@@ -1,0 +1,173 @@
+//! Handshakes that are answered without keeping state, when there are too many: SYN cookies.
+//! RFC 4987 §3.6, RFC 8684 §3.1.
+//!
+//! The initial sequence number of the SYN/ACK is a cookie: a counter of 64 seconds, the peer's
+//! segment size and a hash of everything. What else the SYN offered is in the lowest bits of the
+//! timestamp, which the peer echoes. Its key of Multipath TCP comes back with the third ACK, and
+//! this host's follows from the cookie. A join cannot be rebuilt from its third ACK, which carries
+//! no token: those wait in a table of fixed size, where a new one takes the place of an old one.
+
+use anabranch_wire::mptcp::{CapableKeys, Control, MpCapable, MpJoin};
+use anabranch_wire::{Endpoint, Flags, Instant, Payload, Segment, SeqNumber, TcpOptions};
+
+use crate::keys::Secrets;
+
+/// Most connections of a host that may be half open with state (ours; Linux's default backlog).
+pub(crate) const MOST_HALF_OPEN: usize = 4096;
+/// Most joins of one connection that may be half open with state (ours).
+pub(crate) const MOST_HALF_OPEN_JOINS: usize = 4;
+/// Joins that may wait without state of their own, as in Linux.
+const JOIN_SLOTS: u64 = 1024;
+/// Seconds for which a cookie is good: this long at least, twice as long at most.
+pub(crate) const COOKIE_SECONDS: u64 = 64;
+
+/// Segment sizes that a cookie can tell apart; the largest that does not exceed the peer's counts.
+const SEGMENT_SIZES: [u16; 8] = [88, 536, 1220, 1360, 1400, 1440, 1460, 8960];
+/// Bits of the timestamp that hold what the SYN offered.
+const STAMP_BITS: u32 = 0x1f;
+const STAMP_SACK: u32 = 0x10;
+/// No window scaling offered. RFC 7323 §2.3: the largest shift is 14.
+const STAMP_UNSCALED: u32 = 0x0f;
+
+/// The numbers of a subflow that was answered without state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) iss: SeqNumber,
+    pub(crate) timestamp_offset: u32,
+}
+
+/// What decides this host's numbers and its key towards one peer.
+pub(crate) struct Cookies<'a> {
+    pub(crate) secrets: &'a Secrets,
+    pub(crate) local: Endpoint,
+    pub(crate) remote: Endpoint,
+}
+
+impl<'a> Cookies<'a> {
+    /// Those for the sender of `segment`.
+    pub(crate) fn towards(secrets: &'a Secrets, segment: &Segment) -> Self {
+        Cookies { secrets, local: segment.destination, remote: segment.source }
+    }
+
+    fn draw(&self, label: &str, numbers: &[u32]) -> u64 {
+        self.secrets.of_addresses(label, self.local, self.remote, numbers)
+    }
+
+    fn timestamp_offset(&self) -> u32 {
+        self.draw("cookie timestamp", &[]) as u32
+    }
+
+    /// Period in the highest five bits, segment size in the next three, then 24 bits of the hash.
+    fn cookie(&self, period: u64, size: usize, peer: SeqNumber) -> SeqNumber {
+        let period = (period & 0x1f) as u32;
+        let hash = self.draw("cookie", &[period, size as u32, peer.0]) as u32 >> 8;
+        SeqNumber(period << 27 | (size as u32) << 24 | hash)
+    }
+
+    /// The numbers for the answer to `syn`.
+    pub(crate) fn numbers(&self, now: Instant, syn: &Segment) -> Numbers {
+        let offered = syn.options.mss.unwrap_or(536);
+        let size = SEGMENT_SIZES.iter().rposition(|size| *size <= offered).unwrap_or(0);
+        Numbers {
+            iss: self.cookie(period(now), size, syn.header.seq),
+            timestamp_offset: self.timestamp_offset(),
+        }
+    }
+
+    /// The key of Multipath TCP that goes with a cookie. RFC 8684 §3.1: a host without state
+    /// makes it in a way that it can verify.
+    pub(crate) fn key(&self, numbers: Numbers) -> u64 {
+        self.draw("cookie key", &[numbers.iss.0])
+    }
+
+    /// The nonce that goes with a cookie.
+    pub(crate) fn nonce(&self, numbers: Numbers) -> u32 {
+        self.draw("cookie nonce", &[numbers.iss.0]) as u32
+    }
+
+    /// The SYN that `ack` completes the handshake of, as far as it can be known, if this host has
+    /// answered one within the last two periods.
+    pub(crate) fn recall(&self, now: Instant, ack: &Segment) -> Option<(Segment, Numbers)> {
+        let (peer, iss) = (ack.header.seq + u32::MAX, ack.header.ack + u32::MAX);
+        let size = (iss.0 >> 24 & 7) as usize;
+        let recent = [period(now), period(now).wrapping_sub(1)];
+        let genuine = recent.iter().any(|period| self.cookie(*period, size, peer) == iss);
+        if !genuine {
+            return None;
+        }
+        let mut options = TcpOptions { mss: Some(SEGMENT_SIZES[size]), ..TcpOptions::default() };
+        if let Some(timestamps) = ack.options.timestamps {
+            options.timestamps = Some(timestamps);
+            options.sack_permitted = timestamps.echo & STAMP_SACK != 0;
+            let scale = timestamps.echo & STAMP_UNSCALED;
+            options.window_scale = (scale != STAMP_UNSCALED).then_some(scale as u8);
+        }
+        options.control = ack.options.control.as_ref().and_then(|control| offered(control));
+        let mut header = ack.header;
+        (header.seq, header.ack, header.flags) = (peer, SeqNumber(0), Flags::SYN);
+        let syn = Segment { header, options, payload: Payload::EMPTY, ..ack.clone() };
+        Some((syn, Numbers { iss, timestamp_offset: self.timestamp_offset() }))
+    }
+}
+
+/// MP_CAPABLE as it was on the SYN, from that on the third ACK or the first data.
+fn offered(control: &Control) -> Option<Box<Control>> {
+    let capable = control.capable?;
+    let capable = MpCapable { keys: CapableKeys::None, ..capable };
+    Some(Box::new(Control { capable: Some(capable), ..Control::default() }))
+}
+
+/// Have the timestamp of `answer` say what `syn` offered. It is set back a little for that.
+pub(crate) fn remember_in_timestamp(answer: &mut Segment, syn: &Segment) {
+    let Some(timestamps) = &mut answer.options.timestamps else { return };
+    let scale = syn.options.window_scale.map_or(STAMP_UNSCALED, |scale| u32::from(scale.min(14)));
+    let sack = if answer.options.sack_permitted { STAMP_SACK } else { 0 };
+    let coded = timestamps.value & !STAMP_BITS | scale | sack;
+    let ahead = coded > timestamps.value;
+    timestamps.value = coded.wrapping_sub(if ahead { STAMP_BITS + 1 } else { 0 });
+}
+
+fn period(now: Instant) -> u64 {
+    now.as_nanos() / 1_000_000_000 / COOKIE_SECONDS
+}
+
+/// A join that was answered without state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingJoin {
+    local: Endpoint,
+    remote: Endpoint,
+    /// The SYN's sequence number.
+    seq: SeqNumber,
+    /// The SYN's option.
+    join: MpJoin,
+}
+
+/// Joins that were answered without state: a fixed number, found by a hash that nobody can guess.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingJoins {
+    slots: Vec<Option<WaitingJoin>>,
+}
+
+impl WaitingJoins {
+    fn slot(secrets: &Secrets, segment: &Segment) -> usize {
+        let hash = secrets.of_addresses("join", segment.destination, segment.source, &[]);
+        (hash % JOIN_SLOTS) as usize
+    }
+
+    /// Remember what the SYN of a join said, instead of another one if need be.
+    pub(crate) fn put(&mut self, secrets: &Secrets, syn: &Segment, join: MpJoin) {
+        self.slots.resize(JOIN_SLOTS as usize, None);
+        let (local, remote, seq) = (syn.destination, syn.source, syn.header.seq);
+        self.slots[Self::slot(secrets, syn)] = Some(WaitingJoin { local, remote, seq, join });
+    }
+
+    /// What the SYN said that `syn` has been rebuilt from, if nothing took its place.
+    pub(crate) fn take(&mut self, secrets: &Secrets, syn: &Segment) -> Option<MpJoin> {
+        let slot = self.slots.get_mut(Self::slot(secrets, syn))?;
+        let held = slot.filter(|held| {
+            (held.local, held.remote, held.seq) == (syn.destination, syn.source, syn.header.seq)
+        })?;
+        *slot = None;
+        Some(held.join)
+    }
+}
