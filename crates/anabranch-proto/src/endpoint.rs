@@ -291,6 +291,15 @@ impl Endpoint {
             .map(|index| self.id(index))
     }
 
+    /// Give back memory that queues have needed and need no more. For a host with many idle
+    /// connections, from time to time: the cost is proportional to their number.
+    pub fn release_memory(&mut self) {
+        let live = self.slots.iter_mut().filter_map(|slot| slot.connection.as_mut());
+        live.for_each(|connection| connection.release_memory());
+        self.replies.shrink_to_fit();
+        self.events.shrink_to_fit();
+    }
+
     /// How often things happened on this host.
     pub fn counters(&self) -> Counters {
         let live = self.slots.iter().filter_map(|slot| slot.connection.as_ref());

@@ -51,6 +51,11 @@ impl Reassembly {
         }
     }
 
+    /// Give back memory that is not in use.
+    pub(crate) fn release_memory(&mut self) {
+        self.lanes.iter_mut().for_each(VecDeque::shrink_to_fit);
+    }
+
     /// Take the data that continues the stream at `next`, if it is here: never empty, and cut so
     /// that it begins exactly there.
     pub(crate) fn pop(&mut self, next: u64) -> Option<Payload> {

@@ -69,6 +69,12 @@ impl MappingTable {
         at >= new.end()
     }
 
+    /// Give back memory that is not in use.
+    pub(super) fn release_memory(&mut self) {
+        self.mappings.shrink_to_fit();
+        self.unmapped.shrink_to_fit();
+    }
+
     /// Octets of in-order payload that wait for a mapping.
     pub(crate) fn unmapped_octets(&self) -> u64 {
         self.unmapped_octets

@@ -300,6 +300,19 @@ impl Connection {
         self.status == Status::Ended && self.lanes.iter().all(|lane| lane.reaped)
     }
 
+    /// Give back memory that is not in use.
+    pub(crate) fn release_memory(&mut self) {
+        self.send.release_memory();
+        self.recv.release_memory();
+        self.events.shrink_to_fit();
+        self.opens.shrink_to_fit();
+        self.registrations.shrink_to_fit();
+        for lane in &mut self.lanes {
+            lane.mappings.release_memory();
+            lane.subflow.release_memory();
+        }
+    }
+
     /// Add a lane for a new subflow, in a free slot.
     fn add_lane(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> u8 {
         let free = self.lanes.iter().position(|lane| lane.reaped);

@@ -50,6 +50,12 @@ impl RecvQueue {
         }
     }
 
+    /// Give back memory that is not in use.
+    pub(super) fn release_memory(&mut self) {
+        self.ready.shrink_to_fit();
+        self.out_of_order.release_memory();
+    }
+
     /// DATA_ACK as an offset.
     pub(crate) fn nxt(&self) -> u64 {
         self.nxt

@@ -24,7 +24,7 @@ pub(crate) struct SendQueue {
     reinjections: VecDeque<u64>,
     /// The subflows that may still owe copies, and the offset before which each owes none.
     owing: SubflowSet,
-    cursors: [u64; SubflowSet::CAPACITY],
+    cursors: Vec<u64>,
 }
 
 /// A run of data that was sent on at least one subflow.
@@ -46,6 +46,13 @@ impl Mapped {
 }
 
 impl SendQueue {
+    /// Give back memory that is not in use.
+    pub(super) fn release_memory(&mut self) {
+        self.pieces.shrink_to_fit();
+        self.mapped.shrink_to_fit();
+        self.reinjections.shrink_to_fit();
+    }
+
     pub(crate) fn new(capacity: u64) -> Self {
         SendQueue {
             pieces: VecDeque::new(),
@@ -57,7 +64,7 @@ impl SendQueue {
             mapped: VecDeque::new(),
             reinjections: VecDeque::new(),
             owing: SubflowSet::EMPTY,
-            cursors: [0; SubflowSet::CAPACITY],
+            cursors: Vec::new(),
         }
     }
 
@@ -153,7 +160,11 @@ impl SendQueue {
         owed_by.remove(slot);
         self.mapped.push_back(Mapped { start, len, carried_by, owed_by, queued: false });
         for slot in owed_by.slots().filter(|slot| !self.owing.contains(*slot)) {
-            self.cursors[usize::from(slot)] = start;
+            let index = usize::from(slot);
+            if self.cursors.len() <= index {
+                self.cursors.resize(index + 1, 0);
+            }
+            self.cursors[index] = start;
         }
         self.owing.extend(owed_by);
         self.payload(start, len)
@@ -167,7 +178,7 @@ impl SendQueue {
     /// The start of the oldest data of which the subflow in `slot` is to carry a copy. What was
     /// acknowledged meanwhile needs none.
     pub(crate) fn next_copy(&mut self, slot: u8) -> Option<u64> {
-        let from = self.cursors[usize::from(slot)];
+        let Some(from) = self.cursors.get(usize::from(slot)).copied() else { return None };
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
         let next = self.mapped.range(index..).find(|mapped| mapped.owed_by.contains(slot));
         match next {

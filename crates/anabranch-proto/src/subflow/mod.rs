@@ -319,6 +319,12 @@ impl Subflow {
         }
     }
 
+    /// Give back memory that is not in use.
+    pub(crate) fn release_memory(&mut self) {
+        self.board.release_memory();
+        self.receiver.release_memory();
+    }
+
     /// How the subflow looks to a policy.
     pub(crate) fn view(&self) -> SubflowView {
         let cwnd = self.congestion_control.cwnd();

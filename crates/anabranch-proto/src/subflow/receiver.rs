@@ -56,6 +56,12 @@ enum AckDue {
 }
 
 impl Receiver {
+    /// Give back memory that is not in use.
+    pub(super) fn release_memory(&mut self) {
+        self.ready.shrink_to_fit();
+        self.out_of_order.release_memory();
+    }
+
     pub(crate) fn new(irs: SeqNumber, rule: AckRule) -> Self {
         Receiver {
             irs,

@@ -84,6 +84,13 @@ impl Sent {
 }
 
 impl Scoreboard {
+    /// Give back memory that is not in use.
+    pub(super) fn release_memory(&mut self) {
+        self.records.shrink_to_fit();
+        self.lost.shrink_to_fit();
+        self.resent.shrink_to_fit();
+    }
+
     /// Octets sent and neither acknowledged nor deemed lost: RFC 6675's pipe.
     pub(crate) fn bytes_in_flight(&self) -> u64 {
         self.in_flight
