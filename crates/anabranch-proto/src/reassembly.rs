@@ -10,12 +10,24 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_wire::Payload;
 
+/// How many pieces of data may be held in a window of `octets`: a piece takes about 100 octets of
+/// memory beside its payload, and a peer that sends one octet at a time is not to fill it with that
+/// (CVE-2018-5390 and its like). What is beyond is dropped, and comes again.
+pub(crate) fn most_pieces(octets: u64) -> usize {
+    1024 + (octets / SMALLEST_PIECE) as usize
+}
+
+/// Octets of a window that a piece counts for at least (ours).
+const SMALLEST_PIECE: u64 = 64;
+
 /// Out-of-order data of one stream, by 64-bit stream offset.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     lanes: Vec<VecDeque<Chunk>>,
     stray: BTreeMap<u64, Payload>,
     octets: u64,
+    /// Chunks in lanes.
+    chunks: usize,
     strays_so_far: u64,
 }
 
@@ -44,6 +56,7 @@ impl Reassembly {
         let run = &mut self.lanes[lane];
         if run.back().is_none_or(|back| back.end() <= start) {
             self.octets += payload.len() as u64;
+            self.chunks += 1;
             run.push_back(Chunk { start, payload });
         } else {
             self.strays_so_far += 1;
@@ -65,6 +78,7 @@ impl Reassembly {
         for lane in 0..self.lanes.len() {
             while let Some(chunk) = self.lanes[lane].pop_front_if(|chunk| chunk.start <= next) {
                 self.octets -= chunk.payload.len() as u64;
+                self.chunks -= 1;
                 if chunk.end() > next {
                     return Some(from_offset(chunk.payload, chunk.start, next));
                 }
@@ -86,6 +100,11 @@ impl Reassembly {
     /// Octets held, copies of the same octets counted as often as they are held.
     pub(crate) fn octets(&self) -> u64 {
         self.octets
+    }
+
+    /// Pieces in which they are held.
+    pub(crate) fn pieces(&self) -> usize {
+        self.chunks + self.stray.len()
     }
 
     /// Arrivals so far that fitted no lane.

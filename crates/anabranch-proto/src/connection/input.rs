@@ -21,6 +21,7 @@ impl Connection {
         }
         let window = match self.mode {
             Mode::Mptcp => (self.config.receive_buffer * COPIES).max(1 << 16),
+            _ if self.recv.is_crowded() => 0,
             _ => self.recv.accepted_window(),
         };
         let lane = &mut self.lanes[usize::from(slot)];
@@ -156,19 +157,24 @@ impl Connection {
         if offset < 1 || offset > self.send.nxt() {
             return;
         }
-        self.widen(offset, slot, segment);
+        if self.widen(offset, slot, segment) && self.timers.retransmission_backoff > 0 {
+            // There is room again for what the peer may have had to drop.
+            self.timers.retransmission = now;
+        }
         if self.send.acknowledge(offset) {
             self.on_data_progress(now);
         }
     }
 
     /// RFC 8684 §3.3.5: only a larger edge counts, since segments of different subflows overtake
-    /// each other.
-    fn widen(&mut self, acknowledged: u64, slot: u8, segment: &Segment) {
+    /// each other. True if it is one.
+    fn widen(&mut self, acknowledged: u64, slot: u8, segment: &Segment) -> bool {
         let scale = self.lanes[usize::from(slot)].subflow.peer_window_scale();
         let scale = if segment.header.flags.contains(Flags::SYN) { 0 } else { scale };
         let window = u64::from(segment.header.window) << scale;
-        self.peer_edge = self.peer_edge.max(acknowledged + window);
+        let before = self.peer_edge;
+        self.peer_edge = before.max(acknowledged + window);
+        self.peer_edge > before
     }
 
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
@@ -237,6 +243,11 @@ impl Connection {
             }
         }
         while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
+            if self.recv.is_crowded() {
+                // Not acknowledged at data level, so it will come again.
+                self.counters.no_dss_in_window += 1;
+                continue;
+            }
             match self.recv.take(slot, data, payload) {
                 Taken::Delivered => self.readable = true,
                 Taken::Waiting => self.counters.ofo_queue += 1,

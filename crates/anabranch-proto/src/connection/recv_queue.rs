@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::Payload;
 
-use crate::reassembly::Reassembly;
+use crate::reassembly::{Reassembly, most_pieces};
 
 /// Offsets are 64-bit, from 0 for the peer's IDSN.
 #[derive(Debug)]
@@ -87,6 +87,11 @@ impl RecvQueue {
         self.promised_window() + self.slack
     }
 
+    /// Is what the application has not read in so many pieces that no more is accepted?
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.ready.len() >= most_pieces(self.capacity)
+    }
+
     /// Arrivals so far that had to be put in their place by a search.
     pub(crate) fn strays_so_far(&self) -> u64 {
         self.out_of_order.strays_so_far()
@@ -107,6 +112,9 @@ impl RecvQueue {
             return Taken::OutsideWindow;
         }
         if start > self.nxt {
+            if self.out_of_order.pieces() >= most_pieces(self.capacity) {
+                return Taken::OutsideWindow;
+            }
             self.out_of_order.insert(usize::from(slot), start, payload);
             return Taken::Waiting;
         }

@@ -178,7 +178,7 @@ impl SendQueue {
     /// The start of the oldest data of which the subflow in `slot` is to carry a copy. What was
     /// acknowledged meanwhile needs none.
     pub(crate) fn next_copy(&mut self, slot: u8) -> Option<u64> {
-        let Some(from) = self.cursors.get(usize::from(slot)).copied() else { return None };
+        let from = self.cursors.get(usize::from(slot)).copied()?;
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
         let next = self.mapped.range(index..).find(|mapped| mapped.owed_by.contains(slot));
         match next {
@@ -255,11 +255,10 @@ impl SendQueue {
         }
     }
 
-    /// The oldest data must go out again, whoever has carried it.
-    pub(crate) fn reinject_head(&mut self) {
-        if let Some(mapped) = self.mapped.front_mut()
-            && !mapped.queued
-        {
+    /// The oldest data, in so many segments, must go out again, whoever has carried it.
+    pub(crate) fn reinject_first(&mut self, segments: u32) {
+        let count = self.mapped.len().min(segments as usize);
+        for mapped in self.mapped.range_mut(..count).rev().filter(|mapped| !mapped.queued) {
             mapped.queued = true;
             self.reinjections.push_front(mapped.start);
         }
@@ -414,7 +413,7 @@ mod tests {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 1_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.reinject_head();
+        queue.reinject_first(1);
         queue.carry_again(1, 600, 1);
         queue.carry_again(601, 600, 1);
         assert!(queue.next_reinjection().is_none());

@@ -17,6 +17,8 @@ pub(super) struct DataTimers {
     /// When to send the oldest unacknowledged data again, on whatever subflow. RFC 8684 §3.3.6.
     pub(super) retransmission: Instant,
     pub(super) retransmission_backoff: u32,
+    /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
+    repeating: u32,
     /// When to ask a peer with a closed window whether it has opened. RFC 9293 §3.8.6.1.
     pub(super) persist: Instant,
     pub(super) persist_backoff: u32,
@@ -31,6 +33,7 @@ impl Default for DataTimers {
         DataTimers {
             retransmission: Instant::FAR_FUTURE,
             retransmission_backoff: 0,
+            repeating: 0,
             persist: Instant::FAR_FUTURE,
             persist_backoff: 0,
             scheduler: Instant::FAR_FUTURE,
@@ -442,10 +445,20 @@ impl Connection {
         self.timers.persist_backoff = 0;
         self.timers.persist = Instant::FAR_FUTURE;
         if self.send.una() == self.send.nxt() {
+            self.timers.repeating = 0;
             self.timers.retransmission = Instant::FAR_FUTURE;
-        } else {
-            self.arm_retransmission(now);
+            return;
         }
+        if self.timers.repeating > 0 && !self.has_data_under_way() {
+            // The peer did not have what it has now, so it may lack what follows as well.
+            self.timers.repeating = self.timers.repeating.saturating_mul(2);
+            self.send.reinject_first(self.timers.repeating);
+        }
+        self.arm_retransmission(now);
+    }
+
+    fn has_data_under_way(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.subflow.has_outstanding())
     }
 
     pub(super) fn handle_data_timers(&mut self, now: Instant) {
@@ -475,10 +488,11 @@ impl Connection {
         if self.send.fin_outstanding() {
             self.bare_fin_due = true;
         }
-        let under_way = self.lanes.iter().any(|lane| lane.subflow.has_outstanding());
+        let under_way = self.has_data_under_way();
         if self.views.len() > 1 || !under_way {
-            self.send.reinject_head();
+            self.send.reinject_first(1);
         }
+        self.timers.repeating = u32::from(!under_way);
         self.timers.retransmission_backoff += 1;
         self.arm_retransmission(now);
     }

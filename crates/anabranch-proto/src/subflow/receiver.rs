@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_wire::{Instant, Payload, SackBlock, SackBlocks, SeqNumber};
 
 use crate::config::AckRule;
-use crate::reassembly::Reassembly;
+use crate::reassembly::{Reassembly, most_pieces};
 
 /// Receive state in 64-bit subflow offsets (0 is the peer's SYN).
 #[derive(Debug)]
@@ -153,6 +153,9 @@ impl Receiver {
         }
         let start = self.nxt + distance.max(0) as u64;
         if start > self.nxt {
+            if self.out_of_order.pieces() >= most_pieces(window) {
+                return Arrival::Duplicate;
+            }
             return self.hold(start, payload);
         }
         self.deliver(payload);

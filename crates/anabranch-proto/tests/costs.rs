@@ -1,0 +1,270 @@
+//! What hostile segments cost: work and memory per segment do not grow with how many there were.
+//!
+//! `cargo test --release -p anabranch-proto --test costs -- --nocapture` prints the figures of
+//! docs/reliability.md. The bounds here are wide, since other work may share the machine, and far
+//! below what a cost proportional to the number of holes would take.
+
+mod pair;
+
+use std::alloc::System;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_wire::mptcp::{AddAddr, Control, Dss, Mapping, MpJoin, WideOrNarrow};
+use anabranch_wire::{
+    DataSeq, Endpoint as Address, Flags, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber,
+};
+use pair::{Fate, Pair, client_address, is_syn, ms};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const SEGMENTS: u32 = 100_000;
+/// Microseconds of CPU that a segment may take on a busy machine, in a build for tests.
+const MOST_MICROSECONDS: f64 = 60.0;
+
+/// Octets that all segments together may leave behind: what a window of tiny pieces takes.
+const MOST_GROWTH: i64 = 32 << 20;
+
+/// Memory is counted for the whole process, so one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A multiplicative walk through `0..SEGMENTS` in an order that looks random: `SEGMENTS` is not a
+/// multiple of the prime.
+fn scattered(n: u32) -> u32 {
+    (u64::from(n) * 48_271 % u64::from(SEGMENTS)) as u32
+}
+
+/// Hand `segments` to `take` one by one, and say what one costs.
+fn measure(what: &str, segments: impl Iterator<Item = Segment>, mut take: impl FnMut(Segment)) {
+    let region = Region::new(ALLOCATOR);
+    #[expect(clippy::disallowed_methods, reason = "a measurement of this process")]
+    let begun = std::time::Instant::now();
+    segments.for_each(&mut take);
+    let each = begun.elapsed().as_secs_f64() * 1e6 / f64::from(SEGMENTS);
+    let change = region.change();
+    let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
+    println!("{what}: {each:.2} µs a segment, memory grew by {grown} octets");
+    assert!(grown < MOST_GROWTH, "{what}: memory grew by {grown} octets");
+    assert!(each < MOST_MICROSECONDS, "{what}: {each:.1} µs a segment");
+}
+
+fn give_server(pair: &mut Pair, what: &str, segments: impl Iterator<Item = Segment>) {
+    let (now, server) = (pair.now, &mut pair.server);
+    measure(what, segments, |segment| {
+        server.handle_segment(now, segment);
+        while server.poll_transmit(now).is_some() {}
+        while server.poll_event().is_some() {}
+    });
+}
+
+/// A connection with wide windows, and the last data segment of the client.
+fn established() -> (Pair, Segment) {
+    let wide = || ConnectionConfig {
+        send_buffer: 64 << 20,
+        receive_buffer: 64 << 20,
+        ..ConnectionConfig::default()
+    };
+    let mut pair = Pair::new(1, wide(), wide());
+    pair.upload(100_000, 5_000);
+    pair.run_ms(500);
+    let last = pair.last(|segment| segment.source.address == client_address(0));
+    (pair, last)
+}
+
+/// One octet of data, `beyond` octets after the end of what has been sent.
+fn octet_beyond(last: &Segment, beyond: u32) -> Segment {
+    let mut segment = last.clone();
+    segment.header.seq = last.header.seq + beyond;
+    segment.payload = Payload::from(Piece::pattern(0, 1));
+    segment.options.dss = None;
+    segment
+}
+
+#[test]
+fn tiny_holes_cost_the_receiver_little() {
+    let _alone = alone();
+    // CVE-2018-5390.
+    for (what, place) in [
+        ("holes from the front", (|n| n) as fn(u32) -> u32),
+        ("holes from the back", |n| SEGMENTS - n),
+        ("holes everywhere", scattered),
+    ] {
+        let (mut pair, last) = established();
+        let segments = (0..SEGMENTS).map(|n| octet_beyond(&last, 2 + 2 * place(n)));
+        give_server(&mut pair, what, segments);
+    }
+}
+
+#[test]
+fn tiny_mappings_cost_the_receiver_little() {
+    let _alone = alone();
+    let (mut pair, last) = established();
+    let known = last.options.dss.and_then(|dss| dss.data_ack);
+    let segments = (0..SEGMENTS).map(|n| {
+        let at = 2 + 2 * scattered(n);
+        let mut segment = octet_beyond(&last, at);
+        let mapping = Mapping {
+            data_seq: WideOrNarrow::Narrow(at.wrapping_mul(77)),
+            subflow_seq: SeqNumber(100_001 + at),
+            len: 1,
+            checksum: None,
+        };
+        segment.options.dss =
+            Some(Dss { data_ack: known, mapping: Some(mapping), data_fin: false });
+        segment
+    });
+    give_server(&mut pair, "mappings of one octet, everywhere", segments);
+}
+
+#[test]
+fn mappings_outside_of_every_window_cost_nothing_that_lasts() {
+    let _alone = alone();
+    let (mut pair, last) = established();
+    let segments = (0..SEGMENTS).map(|n| {
+        let mut segment = octet_beyond(&last, 1);
+        let mapping = Mapping {
+            data_seq: WideOrNarrow::Wide(DataSeq(u64::from(n) << 40)),
+            subflow_seq: SeqNumber(1 << 31 | scattered(n)),
+            len: u16::MAX,
+            checksum: None,
+        };
+        segment.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false });
+        segment.payload = Payload::EMPTY;
+        segment
+    });
+    give_server(&mut pair, "mappings outside of every window", segments);
+}
+
+fn in_flight(pair: &Pair) -> u64 {
+    pair.client.subflow_stats(pair.connection).map(|s| s.view.bytes_in_flight).sum()
+}
+
+#[test]
+fn scattered_selective_acknowledgements_cost_the_sender_little() {
+    let _alone = alone();
+    // CVE-2019-11477 to 11479: the peer wants tiny segments, and reports tiny pieces of them.
+    let config = || ConnectionConfig {
+        send_buffer: 16 << 20,
+        receive_buffer: 16 << 20,
+        ..ConnectionConfig::default()
+    };
+    let mut pair = Pair::new(1, config(), config()).with_filter(|_, segment| {
+        if is_syn(segment) && segment.header.flags.contains(Flags::ACK) {
+            segment.options.mss = Some(48);
+        }
+        Fate::Deliver
+    });
+    pair.upload(6_000_000, 60_000);
+    pair = pair.with_filter(|_, _| Fate::Drop);
+    pair.write(0, 16_000_000);
+    pair.run_ms(1);
+    let acked = pair.last(|segment| segment.destination.address == client_address(0));
+    let outstanding = in_flight(&pair);
+    println!("{outstanding} octets in flight in segments of about 60");
+    let base = acked.header.ack;
+    let segments = (0..SEGMENTS).map(|n| {
+        let mut ack = acked.clone();
+        let mut blocks = SackBlocks::default();
+        for k in 0..3 {
+            let at = scattered((n + k * 7919) % SEGMENTS) * (outstanding as u32 / SEGMENTS);
+            blocks.push(SackBlock { start: base + at, end: base + (at + 120) });
+        }
+        ack.options.sack = blocks;
+        ack.options.dss = None;
+        ack
+    });
+    let (now, client) = (pair.now + ms(15), &mut pair.client);
+    measure("scattered selective acknowledgements", segments, |segment| {
+        client.handle_segment(now, segment);
+        while client.poll_transmit(now).is_some() {}
+        while client.poll_event().is_some() {}
+    });
+    assert!(in_flight(&pair) < outstanding / 2, "the reports were believed");
+}
+
+#[test]
+fn floods_of_joins_and_addresses_cost_little_and_leave_nothing() {
+    let _alone = alone();
+    let (mut pair, last) = established();
+    let syn = |n: u32, token: u32| {
+        let mut segment = last.clone();
+        let source: IpAddr = Ipv4Addr::from_bits(0x0b00_0000 + n).into();
+        segment.source = Address::new(source, 1024);
+        segment.header.flags = Flags::SYN;
+        segment.header.seq = SeqNumber(n);
+        segment.options.dss = None;
+        let join = MpJoin::Syn { backup: false, address_id: 9, token, nonce: n };
+        segment.options.control =
+            Some(Box::new(Control { join: Some(join), ..Control::default() }));
+        segment.payload = Payload::EMPTY;
+        segment
+    };
+    let unknown = (0..SEGMENTS).map(|n| syn(n, n));
+    give_server(&mut pair, "joins with unknown tokens", unknown);
+    // The listener's key is in its SYN/ACK, and the token in its hash: ask for a join to learn it.
+    let mut twin = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default());
+    twin.upload(1000, 1000);
+    twin.run_ms(500);
+    let join = twin.last(|s| is_syn(s) && s.source.address == client_address(1));
+    let Some(MpJoin::Syn { token, .. }) = join.options.control.and_then(|control| control.join)
+    else {
+        panic!("a join")
+    };
+    let known = (0..SEGMENTS).map(|n| syn(n, token));
+    give_server(&mut twin, "joins with the right token", known);
+    let addresses = (0..SEGMENTS).map(|n| {
+        let mut segment = octet_beyond(&last, 1);
+        segment.payload = Payload::EMPTY;
+        let option = AddAddr {
+            address_id: n as u8,
+            address: Ipv4Addr::from_bits(0x0c00_0000 + n).into(),
+            port: None,
+            truncated_hmac: Some(u64::from(n)),
+        };
+        let control = Control { add_addr: Some(option), ..Control::default() };
+        segment.options.control = Some(Box::new(control));
+        segment
+    });
+    give_server(&mut pair, "announced addresses with a guessed HMAC", addresses);
+}
+
+/// Two hosts of which one writes single octets, each in a segment, and the other does not read.
+fn single_octets(protocol: Protocol) {
+    let config = || {
+        let mut config = ConnectionConfig { protocol, ..ConnectionConfig::default() };
+        config.tcp.nagle = false;
+        config.receive_buffer = 1 << 20;
+        config
+    };
+    const MOST_PIECES: u64 = 1024 + (1 << 20) / 64;
+    let mut pair = Pair::new(1, config(), config());
+    pair.upload(1, 1000);
+    pair.paused = true;
+    for _ in 0..40_000 {
+        let target = pair.written[0] + 1;
+        pair.write(0, target);
+        if pair.written[0].is_multiple_of(10) {
+            pair.run_ms(1);
+        }
+    }
+    pair.run_ms(1000);
+    let id = pair.accepted.expect("accepted");
+    let held = pair.server.connection_stats(pair.now, id).expect("open").octets_delivered;
+    assert!(held <= MOST_PIECES + 1024, "{held} octets held, each in a piece of its own");
+    pair.resume();
+    pair.run_ms(120_000);
+    assert_eq!(pair.received[1], 40_001, "{protocol:?}");
+}
+
+#[test]
+fn octets_that_come_one_by_one_do_not_fill_the_memory_and_none_is_lost() {
+    let _alone = alone();
+    single_octets(Protocol::Tcp);
+    single_octets(Protocol::Mptcp);
+}
