@@ -12,7 +12,7 @@ use anabranch_proto::remedy::{
 };
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::{Flags, Segment};
-use pair::{Fate, Pair, client_address, is_rst, ms, server_address};
+use pair::{Fate, Pair, client_address, is_rst, is_syn, ms, server_address};
 use proptest::prelude::*;
 
 fn buffers(octets: u64) -> ConnectionConfig {
@@ -194,4 +194,34 @@ proptest! {
         prop_assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
         prop_assert!(pair.server_events.contains(&Event::Closed), "{:?}", pair.server_events);
     }
+}
+
+#[test]
+fn a_subflow_whose_window_a_middlebox_shrinks_carries_no_more_than_that() {
+    // RFC 8684 §3.3.5
+    const SHRUNK: u16 = 40;
+    let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
+        .with_filter(|_, segment| {
+            if segment.destination.address == client_address(1) && !is_syn(segment) {
+                segment.header.window = segment.header.window.min(SHRUNK);
+            }
+            Fate::Deliver
+        });
+    pair.upload(3_000_000, 20_000);
+    assert_eq!(pair.received[1], 3_000_000);
+    let answer = pair.last(|s| is_syn(s) && s.destination.address == client_address(1));
+    let window = u32::from(SHRUNK) << answer.options.window_scale.expect("scaling");
+    // The window of the SYN/ACK is not scaled, and was left alone.
+    let (mut edge, mut sent) = (answer.header.ack + u32::from(answer.header.window), 0);
+    for segment in &pair.log {
+        if segment.destination.address == client_address(1) && !is_syn(segment) {
+            let promised = segment.header.ack + window;
+            edge = if promised.distance_from(edge) > 0 { promised } else { edge };
+        } else if segment.source.address == client_address(1) && !segment.payload.is_empty() {
+            let end = segment.header.seq + segment.payload.len() as u32;
+            sent += segment.payload.len() as u64;
+            assert!(end.distance_from(edge) <= 0, "beyond its window");
+        }
+    }
+    assert!(sent > 200_000, "the second path carried {sent} octets");
 }

@@ -80,6 +80,7 @@ impl Subflow {
             let rtt = now.saturating_since(self.last_sent);
             self.rtt.update(rtt, rtt);
         }
+        self.send_edge = 1 + u64::from(segment.header.window);
         self.establish(now);
         self.receiver.demand_ack();
         Handled { acceptable: true, established: true, ack: 1 }
@@ -165,6 +166,7 @@ impl Subflow {
         let ack = ack.max(0) as u64;
         let window = u64::from(segment.header.window) << self.peer_window_scale();
         self.largest_window = self.largest_window.max(window);
+        self.send_edge = self.send_edge.max(ack + window);
         let established = self.complete_handshake(now);
         if std::mem::take(&mut self.doubted) {
             self.timers.stop(Timer::Doubt);

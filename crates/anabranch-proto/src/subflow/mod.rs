@@ -204,6 +204,8 @@ pub(crate) struct Subflow {
     last_data_sent: Instant,
     /// Largest window that the peer has announced, in octets. RFC 5961 §5: MAX.SND.WND.
     largest_window: u64,
+    /// The largest sum of an acknowledgement and the window beside it, as an offset.
+    send_edge: u64,
     /// When challenge ACKs were last counted, and how many since. RFC 5961 §7.
     challenges: (Instant, u32),
 }
@@ -314,6 +316,7 @@ impl Subflow {
             last_sent: Instant::ZERO,
             last_data_sent: Instant::ZERO,
             largest_window: u64::from(u16::MAX),
+            send_edge: 0,
             challenges: (Instant::ZERO, 0),
             config,
         }
@@ -339,7 +342,7 @@ impl Subflow {
             cwnd,
             ssthresh: self.congestion_control.ssthresh(),
             bytes_in_flight: self.board.bytes_in_flight(),
-            room: self.room(),
+            room: self.room_for_new_data(),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
@@ -355,7 +358,7 @@ impl Subflow {
         view.cwnd = self.congestion_control.cwnd();
         view.ssthresh = self.congestion_control.ssthresh();
         view.bytes_in_flight = self.board.bytes_in_flight();
-        view.room = self.room();
+        view.room = self.room_for_new_data();
     }
 
     fn usability(&self) -> Usability {
@@ -373,6 +376,18 @@ impl Subflow {
             }
             _ => Usability::Closed,
         }
+    }
+
+    /// Octets of new data that the subflow may send now.
+    fn room_for_new_data(&self) -> u64 {
+        // RFC 8684 §3.3.5: the subflow's own window counts too, which a middlebox may have made
+        // smaller. With nothing under way a segment is sent regardless: it asks for a new one.
+        let by_window = if self.board.is_empty() {
+            u64::from(self.mss()).max(self.send_edge.saturating_sub(self.nxt))
+        } else {
+            self.send_edge.saturating_sub(self.nxt)
+        };
+        self.room().min(by_window)
     }
 
     /// Octets that congestion control lets the subflow send now.
