@@ -33,7 +33,9 @@ impl Connection {
     /// Answer a SYN that joins this connection; the endpoint has found it by the token.
     pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: MpJoin) -> JoinAnswer {
         let half_open = self.half_open_joins().count();
-        if !self.may_open_beside(half_open) {
+        // RFC 8684 §3.1: the peer was told by the "C" flag.
+        let closed = self.closed_to_joins.0 == Some(syn.destination);
+        if closed || !self.may_open_beside(half_open) {
             return JoinAnswer::Refused;
         }
         if half_open >= MOST_HALF_OPEN_JOINS || !self.may_open() {
