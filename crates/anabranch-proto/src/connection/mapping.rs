@@ -14,16 +14,6 @@ pub(crate) struct MappingTable {
     /// In-order payload that waits: for its mapping, or for the rest of a mapping with checksum.
     waiting: VecDeque<Payload>,
     waiting_octets: u64,
-    /// Are there as many mappings as a subflow may need that is `octets` ahead?
-    pub(crate) fn is_full(&self, octets: u64) -> bool {
-        self.mappings.len() >= most_pieces(octets)
-    }
-
-    /// Does more wait than `octets`, or in more pieces than they should be in?
-    pub(crate) fn holds_more_than(&self, octets: u64) -> bool {
-        self.waiting_octets > octets || self.waiting.len() > most_pieces(octets)
-    }
-
     /// Subflow offset of the first octet that waits, or of the next that will come.
     head: u64,
     /// Distance from subflow offsets to data offsets of what was handed out last.
@@ -157,6 +147,16 @@ impl MappingTable {
                 true
             }
         }
+    }
+
+    /// Are there as many mappings as a subflow may need that is `octets` ahead?
+    pub(crate) fn is_full(&self, octets: u64) -> bool {
+        self.mappings.len() >= most_pieces(octets)
+    }
+
+    /// Does more wait than `octets`, or in more pieces than they should be in?
+    pub(crate) fn holds_more_than(&self, octets: u64) -> bool {
+        self.waiting_octets > octets || self.waiting.len() > most_pieces(octets)
     }
 
     /// Octets of in-order payload that wait.
