@@ -27,7 +27,7 @@ use std::sync::Arc;
 use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
 
 use crate::bottleneck::{Detector, Totals};
-use crate::config::{ConnectionConfig, Protocol, TcpConfig};
+use crate::config::{ConnectionConfig, Protocol};
 use crate::counters::Counters;
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
@@ -100,7 +100,6 @@ struct Lane {
 
 pub(crate) struct Connection {
     config: Arc<ConnectionConfig>,
-    tcp: Arc<TcpConfig>,
     role: Role,
     mode: Mode,
     status: Status,
@@ -192,7 +191,6 @@ impl Connection {
         let receive_buffer =
             buffers::initial(&mut remedies, BufferSide::Receive, config.receive_buffer);
         Connection {
-            tcp: Arc::new(config.tcp.clone()),
             role: new.role,
             mode: match config.protocol {
                 Protocol::Mptcp => Mode::Negotiating,
@@ -388,8 +386,7 @@ impl Connection {
                 + (place.now.as_nanos() / 64) as u32,
             timestamp_offset: self.secrets.draw("timestamp") as u32,
             receive_scale: self.receive_scale,
-            config: &self.tcp,
-            congestion_control: &self.config.congestion_control,
+            config: &self.config,
         })
     }
 

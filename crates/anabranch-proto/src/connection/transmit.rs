@@ -298,11 +298,11 @@ impl Connection {
     /// not wait for a delayed acknowledgement. While the application waits for send buffer, more
     /// is certain to come, and the segment will fill up.
     fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
-        let awaited = match self.tcp.profile {
+        let awaited = match self.config.tcp.profile {
             Profile::Linux if !self.send_blocked => self.short_segment_end,
             Profile::Linux | Profile::Rfc => self.send.nxt(),
         };
-        self.tcp.nagle
+        self.config.tcp.nagle
             && len < u64::from(self.views[usize::from(slot)].mss)
             && self.send.una() < awaited
             && !self.send.is_finished()

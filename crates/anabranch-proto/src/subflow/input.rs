@@ -89,13 +89,13 @@ impl Subflow {
     /// What a SYN says about the peer. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
     pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
         let options = &segment.options;
-        self.receiver = Receiver::new(segment.header.seq, self.config.profile.ack_rule());
+        self.receiver = Receiver::new(segment.header.seq, self.config.tcp.profile.ack_rule());
         self.peer = Peer {
             mss: options.mss.unwrap_or(536).max(MIN_MSS),
             // RFC 7323 §2.3: larger shifts count as 14.
             window_scale: options.window_scale.map(|scale| scale.min(14)),
-            sack: options.sack_permitted && self.config.sack,
-            timestamps: options.timestamps.is_some() && self.config.timestamps,
+            sack: options.sack_permitted && self.config.tcp.sack,
+            timestamps: options.timestamps.is_some() && self.config.tcp.timestamps,
         };
         if options.window_scale.is_none() {
             // RFC 7323 §1.3: scaling is used in both directions or in none.
@@ -469,7 +469,7 @@ impl Subflow {
         let slow_start = cwnd < self.congestion_control.ssthresh();
         let full = flight_before + mss > cwnd;
         let cwnd_limited =
-            full || (slow_start && self.config.loose_cwnd_limited && 2 * flight_before > cwnd);
+            full || (slow_start && self.config.tcp.loose_cwnd_limited && 2 * flight_before > cwnd);
         let sample = AckSample {
             now,
             acked,
@@ -493,7 +493,7 @@ impl Subflow {
             self.tail_probe_due = false;
         } else {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());
-            if let Some(timeout) = self.config.user_timeout {
+            if let Some(timeout) = self.config.tcp.user_timeout {
                 self.timers.set(Timer::UserTimeout, now + timeout);
             }
             self.arm_tail_loss_probe(now);
@@ -546,17 +546,17 @@ impl Subflow {
         };
         if state == State::TimeWait && self.state != State::TimeWait {
             self.timers.stop_all();
-            self.timers.set(Timer::TimeWait, now + self.config.time_wait);
+            self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
         }
         if state == State::FinWait2 && self.state != State::FinWait2 && self.peer_is_done {
             // Nothing is waited for but a FIN, which a dead path may never bring.
-            self.timers.set(Timer::TimeWait, now + self.config.time_wait);
+            self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
         }
         self.state = state;
     }
 
     fn arm_keep_alive(&mut self, now: Instant) {
-        if let Some(idle) = self.config.keep_alive
+        if let Some(idle) = self.config.tcp.keep_alive
             && self.is_established()
         {
             self.timers.set(Timer::KeepAlive, now + idle);

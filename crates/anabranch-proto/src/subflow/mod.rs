@@ -20,7 +20,7 @@ use std::sync::Arc;
 use anabranch_wire::mptcp::{AddAddr, Control, MpFail, MpFastclose, MpPrio, MpTcprst, RemoveAddr};
 use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
 
-use crate::config::TcpConfig;
+use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
@@ -168,7 +168,7 @@ pub(crate) struct Subflow {
     /// Multipath TCP options of the handshake: on the SYN, and then on ACKs until confirmed.
     pub(crate) handshake_options: Option<Box<Control>>,
     pub(crate) totals: Totals,
-    config: Arc<TcpConfig>,
+    config: Arc<ConnectionConfig>,
     state: State,
     end: Option<SubflowEnd>,
     iss: SeqNumber,
@@ -232,8 +232,7 @@ pub(crate) struct Open<'a> {
     pub(crate) iss: SeqNumber,
     pub(crate) timestamp_offset: u32,
     pub(crate) receive_scale: u8,
-    pub(crate) config: &'a Arc<TcpConfig>,
-    pub(crate) congestion_control: &'a crate::config::CongestionControlFactory,
+    pub(crate) config: &'a Arc<ConnectionConfig>,
 }
 
 /// RFC 8985 §7.2: the longest that a peer is assumed to delay an acknowledgement.
@@ -270,12 +269,12 @@ impl Subflow {
 
     fn new(open: Open<'_>, state: State) -> Self {
         let config = Arc::clone(open.config);
-        let mss = u32::from(config.mtu) - 40;
+        let mss = u32::from(config.tcp.mtu) - 40;
         let start = crate::congestion::Start {
             local: open.local.address,
             remote: open.remote.address,
             mss,
-            initial_window: u64::from(config.initial_window_segments * mss),
+            initial_window: u64::from(config.tcp.initial_window_segments * mss),
         };
         Subflow {
             id: open.id,
@@ -297,11 +296,11 @@ impl Subflow {
             nxt: 0,
             peer: Peer { mss: 536, window_scale: None, sack: false, timestamps: false },
             receive_scale: open.receive_scale,
-            receiver: Receiver::new(SeqNumber(0), config.profile.ack_rule()),
+            receiver: Receiver::new(SeqNumber(0), config.tcp.profile.ack_rule()),
             board: Scoreboard::default(),
             recovery: Recovery::new(),
-            rtt: RttEstimator::new(config.profile.rto_rule()),
-            congestion_control: (open.congestion_control)(&start),
+            rtt: RttEstimator::new(config.tcp.profile.rto_rule()),
+            congestion_control: (config.congestion_control)(&start),
             timers: TimerTable::new(),
             clock: Clock {
                 offset: open.timestamp_offset,
@@ -413,7 +412,7 @@ impl Subflow {
 
     /// Payload octets of a full data segment.
     pub(crate) fn mss(&self) -> u32 {
-        let by_mtu = u32::from(self.config.mtu) - self.header_octets();
+        let by_mtu = u32::from(self.config.tcp.mtu) - self.header_octets();
         by_mtu.min(u32::from(self.peer.mss)) - self.option_octets
     }
 
@@ -658,7 +657,7 @@ impl Subflow {
     fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
         match self.state {
             State::SynSent | State::SynReceived => {
-                if self.syn_transmissions > self.config.syn_retries {
+                if self.syn_transmissions > self.config.tcp.syn_retries {
                     self.give_up();
                 } else {
                     self.rtt.back_off();
@@ -672,7 +671,7 @@ impl Subflow {
             }
             _ => {
                 self.timeouts_in_a_row += 1;
-                if self.timeouts_in_a_row > self.config.retries {
+                if self.timeouts_in_a_row > self.config.tcp.retries {
                     self.give_up();
                     return false;
                 }
@@ -688,7 +687,7 @@ impl Subflow {
             return;
         }
         self.timeouts_in_a_row += 1;
-        if self.timeouts_in_a_row > self.config.syn_retries {
+        if self.timeouts_in_a_row > self.config.tcp.syn_retries {
             self.give_up();
             return;
         }
@@ -715,8 +714,8 @@ impl Subflow {
     }
 
     fn on_keep_alive(&mut self, now: Instant) {
-        let Some(idle) = self.config.keep_alive else { return };
-        if self.keep_alive_probes >= self.config.retries {
+        let Some(idle) = self.config.tcp.keep_alive else { return };
+        if self.keep_alive_probes >= self.config.tcp.retries {
             self.give_up();
             return;
         }

@@ -186,7 +186,7 @@ impl Subflow {
         if self.timers.get(Timer::Retransmission).is_none() {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());
         }
-        if let Some(timeout) = self.config.user_timeout
+        if let Some(timeout) = self.config.tcp.user_timeout
             && self.timers.get(Timer::UserTimeout).is_none()
         {
             self.timers.set(Timer::UserTimeout, now + timeout);
@@ -214,7 +214,7 @@ impl Subflow {
     /// RFC 5681 §4.1.
     fn restart_after_idle(&mut self, now: Instant, views: &[SubflowView]) {
         let (idle, rto) = (now.saturating_since(self.last_data_sent), self.rtt.rto());
-        if self.config.idle_restart && self.board.is_empty() && idle > rto {
+        if self.config.tcp.idle_restart && self.board.is_empty() && idle > rto {
             let cwnd = self.congestion_control.cwnd();
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
             self.totals.idle_restarts += u64::from(self.congestion_control.cwnd() < cwnd);
@@ -239,12 +239,12 @@ impl Subflow {
         // RFC 7323 §2.2: the window of a SYN is never scaled.
         segment.header.window = level.window.min(u64::from(u16::MAX)) as u16;
         let options = &mut segment.options;
-        options.mss = Some((u32::from(self.config.mtu) - self.header_octets()) as u16);
+        options.mss = Some((u32::from(self.config.tcp.mtu) - self.header_octets()) as u16);
         // An answer offers only what the SYN offered.
-        options.sack_permitted = if answer { self.peer.sack } else { self.config.sack };
+        options.sack_permitted = if answer { self.peer.sack } else { self.config.tcp.sack };
         let scaling = !answer || self.peer.window_scale.is_some();
         options.window_scale = scaling.then_some(self.receive_scale);
-        let stamping = if answer { self.peer.timestamps } else { self.config.timestamps };
+        let stamping = if answer { self.peer.timestamps } else { self.config.tcp.timestamps };
         if stamping {
             options.timestamps = Some(self.timestamps(now));
         }
@@ -261,7 +261,7 @@ impl Subflow {
     fn offers_multipath(&self) -> bool {
         self.purpose == Purpose::Join
             || self.state == State::SynReceived
-            || self.syn_transmissions <= self.config.syn_retries_before_fallback + 1
+            || self.syn_transmissions <= self.config.tcp.syn_retries_before_fallback + 1
     }
 
     fn send_fin(&mut self, now: Instant, level: &DataLevel) -> Segment {
@@ -394,7 +394,7 @@ impl Subflow {
         if !self.peer.sack || !self.receiver.has_sacks() {
             return;
         }
-        let in_packet = (u32::from(self.config.mtu) - self.header_octets()) as usize;
+        let in_packet = (u32::from(self.config.tcp.mtu) - self.header_octets()) as usize;
         let room = in_packet.saturating_sub(payload).min(MAX_OPTION_OCTETS);
         for blocks in (0..=SackBlocks::MAX).rev() {
             options.sack = self.receiver.sack_blocks(blocks);
