@@ -605,3 +605,23 @@ impl Endpoint {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_whose_token_is_in_use_is_not_taken() {
+        // RFC 8684 §3.1
+        let local: IpAddr = [10, 0, 0, 1].into();
+        let remote = Address::new([10, 0, 0, 2].into(), 80);
+        let mut host = Endpoint::new(vec![local], [7; 32]);
+        let first = keys::token(host.secrets.for_connection(1).draw("key"));
+        host.tokens.insert(first, 12_345);
+        host.connect(Instant::ZERO, local, remote, ConnectionConfig::default()).expect("right");
+        assert_eq!(host.tokens.get(&first), Some(&12_345));
+        let others: Vec<u32> =
+            host.tokens.keys().copied().filter(|other| *other != first).collect();
+        assert_eq!(others.len(), 1, "the connection has another token");
+    }
+}
