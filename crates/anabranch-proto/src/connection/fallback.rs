@@ -31,7 +31,7 @@ use crate::subflow::Purpose;
 /// How far a connection is on the way back to TCP.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
-    /// A further subflow was established once, so that the stream may be spread over several.
+    /// A further subflow was, or is being, established: the stream may be spread over several.
     pub(super) joined: bool,
     /// A checksum failed on the only subflow, and the peer was told.
     pub(super) failing: Option<Failing>,
@@ -160,8 +160,8 @@ impl Connection {
     /// Is no other subflow in use?
     pub(super) fn is_sole(&self, slot: u8) -> bool {
         self.lanes.iter().enumerate().all(|(other, lane)| {
-            let live = lane.subflow.is_established() && lane.subflow.confirmed;
-            other == usize::from(slot) || !live || lane.subflow.is_doomed()
+            let live = lane.subflow.is_established() && !lane.subflow.is_doomed();
+            other == usize::from(slot) || !live
         })
     }
 

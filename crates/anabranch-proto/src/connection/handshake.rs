@@ -235,6 +235,8 @@ impl Connection {
             lane.subflow.reset(Some(because(ResetReason::PROHIBITED)));
             return;
         }
+        // From the third ACK on the peer may have data on both.
+        self.fallback.joined = true;
         let hmac = keys::join_hmac(self.keys.local, remote_key, own, theirs);
         lane.subflow.handshake_options = option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
