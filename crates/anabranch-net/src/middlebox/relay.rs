@@ -92,10 +92,10 @@ impl Relay {
         }
         let before = self.held.range(..=start).next_back().map(|(at, held)| at + len(held));
         let from = start.max(self.taken).max(before.unwrap_or(0));
-        if let Some((next, _)) = self.held.range(from..end).next() {
-            end = *next;
-        }
         if from < end {
+            if let Some((next, _)) = self.held.range(from..end).next() {
+                end = *next;
+            }
             if self.octets + (end - from) > room {
                 return Accepted::Dropped;
             }

@@ -15,7 +15,7 @@ pub struct StripOptionsConfig {
     /// The segments.
     pub segments: Vec<SegmentClass>,
     /// The first packets of each flow, both directions counted, that are left alone.
-    pub after_packets: u64,
+    pub after_packets: u32,
     /// Which way the segments go.
     pub directions: Directions,
 }
@@ -107,7 +107,7 @@ impl Filter for StripOptions {
     fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
         let Packet::Tcp(segment) = packet else { return true };
         let (class, before) = self.classify(towards, segment);
-        let concerned = before >= self.config.after_packets
+        let concerned = before >= u64::from(self.config.after_packets)
             && self.config.segments.contains(&class)
             && self.config.directions.include(towards);
         if concerned {

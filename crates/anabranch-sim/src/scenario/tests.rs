@@ -131,6 +131,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         burst_loss: None,
         discipline: Discipline::DropTail,
         via: None,
+        middleboxes: vec![],
         changes: vec![],
     };
     let connection = Connection {
