@@ -111,6 +111,12 @@ pub struct ConnectionConfig {
     /// Receive buffer in payload octets: the most that the peer may send beyond what the
     /// application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
+    /// Require checksums of mappings: both hosts then use them. They reveal a middlebox that
+    /// changes the payload, and cost time and two octets in each segment. RFC 8684 §3.1.
+    pub dss_checksum: bool,
+    /// Let the peer open further subflows to the address and port of the first; not if these are a
+    /// load balancer's. RFC 8684 §3.1, the "C" flag.
+    pub allow_join_initial_addr_port: bool,
     /// Addresses that the connection may use, in the order of their identifiers; `None` for all
     /// of the endpoint's.
     pub local_addresses: Option<Vec<IpAddr>>,
@@ -179,6 +185,8 @@ impl Default for ConnectionConfig {
             tcp: Profile::Linux.tcp(),
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
+            dss_checksum: false,
+            allow_join_initial_addr_port: true,
             local_addresses: None,
             max_subflows: 8,
             congestion_control: Arc::new(|start| Box::new(congestion::Lia::new(start))),

@@ -25,8 +25,19 @@ pub struct Counters {
     pub join_syn_ack_hmac_failure: u64,
     /// Third ACKs with MP_JOIN whose HMAC was wrong.
     pub join_ack_hmac_failure: u64,
+    /// Connections that fell back because the first data, or its acknowledgement, came without
+    /// any option.
+    pub mp_capable_data_fallback: u64,
+    /// Connections that fell back because options were missing, then or later.
+    pub dss_fallback: u64,
     /// Mappings that contradicted an earlier one.
-    pub dss_no_match: u64,
+    pub dss_not_matching: u64,
+    /// Mappings whose checksum was wrong.
+    pub data_csum_err: u64,
+    /// Connections that fell back because a checksum was wrong.
+    pub dss_corruption_fallback: u64,
+    /// Subflows reset because a checksum was wrong, or the stream could not be placed in a fallback.
+    pub dss_corruption_reset: u64,
     /// Data-level octets that had been received before, in segments.
     pub dup_data: u64,
     /// Segments that had to wait at data level for an earlier one.
@@ -35,8 +46,14 @@ pub struct Counters {
     pub no_dss_in_window: u64,
     /// Data sent again on another subflow, in segments.
     pub data_level_retransmits: u64,
-    /// Infinite mappings received.
+    /// Fallbacks announced by infinite mappings.
+    pub infinite_map_tx: u64,
+    /// Infinite mappings received before the fallback.
     pub infinite_map_rx: u64,
+    /// MP_FAIL options sent.
+    pub mp_fail_tx: u64,
+    /// MP_FAIL options received before the fallback.
+    pub mp_fail_rx: u64,
     /// Segments whose TCP checksum was wrong.
     pub checksum_errors: u64,
     /// Segments for no connection, answered with RST.
@@ -94,12 +111,21 @@ impl Counters {
             join_syn_ack_hmac_failure: self.join_syn_ack_hmac_failure
                 + other.join_syn_ack_hmac_failure,
             join_ack_hmac_failure: self.join_ack_hmac_failure + other.join_ack_hmac_failure,
-            dss_no_match: self.dss_no_match + other.dss_no_match,
+            mp_capable_data_fallback: self.mp_capable_data_fallback
+                + other.mp_capable_data_fallback,
+            dss_fallback: self.dss_fallback + other.dss_fallback,
+            dss_not_matching: self.dss_not_matching + other.dss_not_matching,
+            data_csum_err: self.data_csum_err + other.data_csum_err,
+            dss_corruption_fallback: self.dss_corruption_fallback + other.dss_corruption_fallback,
+            dss_corruption_reset: self.dss_corruption_reset + other.dss_corruption_reset,
             dup_data: self.dup_data + other.dup_data,
             ofo_queue: self.ofo_queue + other.ofo_queue,
             no_dss_in_window: self.no_dss_in_window + other.no_dss_in_window,
             data_level_retransmits: self.data_level_retransmits + other.data_level_retransmits,
+            infinite_map_tx: self.infinite_map_tx + other.infinite_map_tx,
             infinite_map_rx: self.infinite_map_rx + other.infinite_map_rx,
+            mp_fail_tx: self.mp_fail_tx + other.mp_fail_tx,
+            mp_fail_rx: self.mp_fail_rx + other.mp_fail_rx,
             checksum_errors: self.checksum_errors + other.checksum_errors,
             out_resets: self.out_resets + other.out_resets,
             challenge_acks: self.challenge_acks + other.challenge_acks,

@@ -78,6 +78,13 @@ impl Reassembly {
         None
     }
 
+    /// Let go of everything.
+    pub(crate) fn clear(&mut self) {
+        self.lanes.clear();
+        self.stray.clear();
+        self.octets = 0;
+    }
+
     /// Octets held, copies of the same octets counted as often as they are held.
     pub(crate) fn octets(&self) -> u64 {
         self.octets

@@ -202,7 +202,7 @@ fn the_rest_of_a_split_segment_keeps_its_mapping() {
         })
         .collect();
     assert_eq!(distances.len(), 1);
-    assert_eq!(pair.client.counters().dss_no_match, 0);
+    assert_eq!(pair.client.counters().dss_not_matching, 0);
 }
 
 #[test]

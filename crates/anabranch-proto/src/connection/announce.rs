@@ -122,7 +122,8 @@ impl Connection {
             return;
         }
         // Who knows both keys has completed the handshake. RFC 8684 §3.1.
-        self.lanes[usize::from(slot)].subflow.confirmed = true;
+        let lane = &mut self.lanes[usize::from(slot)];
+        (lane.subflow.confirmed, lane.heard) = (true, true);
         let is_new = known.is_none();
         let echo = AddAddr { truncated_hmac: None, ..*option };
         let echoes = &mut self.announcements.echoes;

@@ -59,8 +59,9 @@ impl Connection {
                 self.bare_fin_due = true;
             }
             _ if self.send.una() == self.send.end() => {
-                self.lanes[0].subflow.finish(false);
-                self.refresh(0);
+                let slot = self.fallback.slot;
+                self.lanes[usize::from(slot)].subflow.finish(false);
+                self.refresh(slot);
             }
             _ => {}
         }
@@ -94,6 +95,9 @@ impl Connection {
     /// What the subflow in `slot` sent and the peer has not acknowledged on it goes out on
     /// others.
     pub(super) fn reinject_outstanding(&mut self, slot: u8) {
+        if self.mode != Mode::Mptcp {
+            return;
+        }
         let usable = self.usable_subflows();
         let start = self.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.outstanding_data() {
@@ -105,6 +109,9 @@ impl Connection {
     /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole: RFC 8684 §3.3.6 has
     /// the sender keep all data until it is acknowledged at data level.
     pub(super) fn reinject_unacknowledged(&mut self, slot: u8) {
+        if self.mode != Mode::Mptcp {
+            return;
+        }
         let usable = self.usable_subflows();
         let start = self.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.unacknowledged_data() {
@@ -157,6 +164,13 @@ impl Connection {
         self.counters.challenge_acks += subflow.totals.challenge_acks;
         self.refresh(slot);
         self.reinject_unacknowledged(slot);
+        if self.lanes[usize::from(slot)].distrusted && self.mode == Mode::Mptcp {
+            // RFC 8684 §3.7: what was not DATA_ACKed goes out again, subflow ACKs or not.
+            self.send.reinject_carried(slot, self.usable_subflows());
+        }
+        if self.fallback.failing.is_some_and(|failing| failing.slot == slot) {
+            self.fallback.failing = None;
+        }
         self.send.forget_carrier(slot);
         if let Some(detector) = &mut self.detector {
             detector.forget(id);

@@ -12,19 +12,6 @@ use crate::keys;
 use crate::path_manager::PathEvent;
 use crate::subflow::{Carries, Purpose, Subflow};
 
-/// The properties that this host offers. RFC 8684 §3.1.
-const FLAGS: CapableFlags = CapableFlags {
-    checksum_required: false,
-    extensibility: false,
-    deny_join_to_source: false,
-    unassigned: 0,
-    hmac_sha256: true,
-};
-
-fn capable(keys: CapableKeys) -> MpCapable {
-    MpCapable { version: VERSION, flags: FLAGS, keys }
-}
-
 fn option(set: impl FnOnce(&mut Control)) -> Option<Box<Control>> {
     let mut control = Box::<Control>::default();
     set(&mut control);
@@ -32,14 +19,12 @@ fn option(set: impl FnOnce(&mut Control)) -> Option<Box<Control>> {
 }
 
 /// Is this an MP_CAPABLE that this host can speak? RFC 8684 §3.1: the version must match, a
-/// hash algorithm in common is needed, and the extensibility bit must not be set.
+/// hash algorithm in common is needed, and the extensibility bit must not be set. Any other option
+/// counts as absent.
 fn acceptable(segment: &Segment) -> Option<MpCapable> {
     let capable = segment.options.control.as_ref()?.capable?;
     let flags = capable.flags;
-    let fits = capable.version == VERSION
-        && flags.hmac_sha256
-        && !flags.extensibility
-        && !flags.checksum_required;
+    let fits = capable.version == VERSION && flags.hmac_sha256 && !flags.extensibility;
     fits.then_some(capable)
 }
 
@@ -56,9 +41,22 @@ impl Connection {
         };
         let slot = self.add_lane(Subflow::connect, place);
         if self.mode == Mode::Negotiating {
+            let syn = self.capable(CapableKeys::None);
             self.lanes[usize::from(slot)].subflow.handshake_options =
-                option(|control| control.capable = Some(capable(CapableKeys::None)));
+                option(|control| control.capable = Some(syn));
         }
+    }
+
+    /// MP_CAPABLE with the properties that this host offers, or that were agreed. RFC 8684 §3.1.
+    fn capable(&self, keys: CapableKeys) -> MpCapable {
+        let flags = CapableFlags {
+            checksum_required: self.checksums,
+            extensibility: false,
+            deny_join_to_source: !self.config.allow_join_initial_addr_port,
+            unassigned: 0,
+            hmac_sha256: true,
+        };
+        MpCapable { version: VERSION, flags, keys }
     }
 
     /// Answer the SYN that opens a connection.
@@ -73,11 +71,14 @@ impl Connection {
         };
         let slot = self.add_lane(|open| Subflow::accept(open, now, syn), place);
         if self.mode == Mode::Negotiating {
-            if acceptable(syn).is_some() {
+            let offer = acceptable(syn).filter(|offer| offer.keys == CapableKeys::None);
+            if let Some(offer) = offer {
                 self.counters.mp_capable_syn_rx += 1;
-                let key = self.keys.local;
+                // RFC 8684 §3.1: checksums are used if either host requires them.
+                self.checksums |= offer.flags.checksum_required;
+                let answer = self.capable(CapableKeys::Sender(self.keys.local));
                 self.lanes[usize::from(slot)].subflow.handshake_options =
-                    option(|control| control.capable = Some(capable(CapableKeys::Sender(key))));
+                    option(|control| control.capable = Some(answer));
             } else {
                 self.mode = Mode::Tcp;
             }
@@ -118,6 +119,10 @@ impl Connection {
         let Some(remote_key) = self.keys.remote.filter(|_| self.may_open()) else {
             return false;
         };
+        // RFC 8684 §3.1: the peer was told by the "C" flag.
+        if self.closed_to_joins.0 == Some(syn.destination) {
+            return false;
+        }
         let address = syn.destination.address;
         let local_id = self.addresses.iter().find(|own| own.address == address).map_or(0, |a| a.id);
         let place = Place {
@@ -159,10 +164,11 @@ impl Connection {
     fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
         if self.mode == Mode::Negotiating {
-            match acceptable(segment).map(|capable| capable.keys) {
-                Some(CapableKeys::Sender(key)) => {
+            match acceptable(segment).map(|capable| (capable.keys, capable.flags)) {
+                Some((CapableKeys::Sender(key), flags)) => {
                     self.counters.mp_capable_syn_ack_rx += 1;
-                    self.agree(key);
+                    self.checksums |= flags.checksum_required;
+                    self.agree(slot, key, flags);
                 }
                 _ => {
                     self.counters.mp_capable_fallback_syn_ack += 1;
@@ -182,9 +188,9 @@ impl Connection {
         }
         if self.mode == Mode::Negotiating {
             match self.peer_keys(segment) {
-                Some(key) => {
+                Some((key, flags)) => {
                     self.counters.mp_capable_ack_rx += 1;
-                    self.agree(key);
+                    self.agree(slot, key, flags);
                 }
                 None => {
                     self.counters.mp_capable_fallback_ack += 1;
@@ -195,20 +201,29 @@ impl Connection {
         self.open(now, slot, Event::Accepted);
     }
 
-    /// The initiator's key, if the segment repeats both keys and this host's is right.
-    fn peer_keys(&self, segment: &Segment) -> Option<u64> {
-        match acceptable(segment)?.keys {
+    /// The initiator's key and flags, if the segment repeats both keys, this host's is right, and
+    /// so is what was agreed about checksums: RFC 8684 §3.1 has the initiator repeat that, so if
+    /// it differs a middlebox has touched the flags, and the two hosts do not agree.
+    fn peer_keys(&self, segment: &Segment) -> Option<(u64, CapableFlags)> {
+        let MpCapable { keys, flags, .. } = acceptable(segment)?;
+        match keys {
             CapableKeys::Both { sender, receiver }
             | CapableKeys::WithData { sender, receiver, .. } => {
-                (receiver == self.keys.local).then_some(sender)
+                let agreed =
+                    receiver == self.keys.local && flags.checksum_required == self.checksums;
+                agreed.then_some((sender, flags))
             }
             CapableKeys::None | CapableKeys::Sender(_) => None,
         }
     }
 
     /// Both hosts speak Multipath TCP, and `remote` is the peer's key.
-    fn agree(&mut self, remote: u64) {
+    fn agree(&mut self, slot: u8, remote: u64, flags: CapableFlags) {
         self.mode = Mode::Mptcp;
+        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let denied = !self.config.allow_join_initial_addr_port;
+        self.closed_to_joins =
+            (denied.then_some(subflow.local), flags.deny_join_to_source.then_some(subflow.remote));
         self.keys.remote = Some(remote);
         self.keys.remote_idsn = keys::initial_data_seq(remote);
     }
@@ -233,9 +248,11 @@ impl Connection {
         }
     }
 
-    fn settle_options(&mut self, slot: u8) {
-        let mptcp = self.mode == Mode::Mptcp;
-        let carries = if mptcp { Carries::Mapping } else { Carries::Nothing };
+    pub(super) fn settle_options(&mut self, slot: u8) {
+        let carries = match self.mode {
+            Mode::Mptcp => Carries::Mapping { checksum: self.checksums },
+            _ => Carries::Nothing,
+        };
         self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);
         self.refresh(slot);
     }
@@ -262,6 +279,8 @@ impl Connection {
             lane.subflow.reset(Some(because(ResetReason::PROHIBITED)));
             return;
         }
+        // From the third ACK on the peer may have data on both.
+        self.fallback.joined = true;
         let hmac = keys::join_hmac(self.keys.local, remote_key, own, theirs);
         lane.subflow.handshake_options = option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
@@ -293,6 +312,8 @@ impl Connection {
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
         self.timers.orphan = Instant::FAR_FUTURE;
+        self.fallback.joined = true;
+        self.abandon_failing();
         self.refresh(slot);
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.events.push_back(Event::SubflowEstablished(id));
@@ -308,7 +329,8 @@ impl Connection {
                 && lane.subflow.purpose == Purpose::Initial
                 && !lane.subflow.confirmed
         });
-        initial.map(|_| capable(CapableKeys::Both { sender: self.keys.local, receiver: remote }))
+        let keys = CapableKeys::Both { sender: self.keys.local, receiver: remote };
+        initial.map(|_| self.capable(keys))
     }
 
     /// This host's token, by which joins name the connection.

@@ -1,11 +1,10 @@
 //! Segments that arrive: what they say about the data level.
 
-use anabranch_wire::mptcp::{CapableKeys, Control, Dss, ResetReason};
+use anabranch_wire::mptcp::{CapableKeys, Control, Dss, MpCapable, ResetReason};
 use anabranch_wire::{Flags, Instant, Segment};
 
-use super::handshake::because;
-use super::recv_queue::Taken;
-use super::{Connection, Mode};
+use super::mapping::Received;
+use super::{Connection, Mode, Role};
 use crate::subflow::{Arrived, Purpose, State};
 
 /// Subflow octets beyond RCV.NXT that are accepted when the data level has its own window: twice
@@ -30,7 +29,7 @@ impl Connection {
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && lane.subflow.state() == State::Closed {
-            self.take_reset(segment);
+            self.take_reset(slot, segment);
         }
         if handled.established {
             if was_opening {
@@ -44,33 +43,20 @@ impl Connection {
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
             self.answer_join(slot, segment);
-            self.fall_back_if_unanswered(slot, segment, handled.ack);
+            let bare = segment.options.dss.is_none() && segment.options.control.is_none();
+            if bare && self.mode == Mode::Mptcp {
+                self.take_bare(slot, handled.ack);
+            }
             match self.mode {
                 Mode::Mptcp => self.take_signals(now, slot, segment),
                 _ => self.take_plain(now, slot, segment, handled.ack),
             }
-            self.deliver(slot);
+            self.deliver(now, slot, bare);
         }
         self.refresh(slot);
         self.detect_bottlenecks(now, slot);
         self.tune_buffers(now);
         self.reap(now);
-    }
-
-    /// RFC 8684 §3.7: a listener that acknowledges or sends data without a data sequence signal
-    /// did not get this host's key: the connection goes on as TCP.
-    fn fall_back_if_unanswered(&mut self, slot: u8, segment: &Segment, ack: u64) {
-        let subflow = &mut self.lanes[usize::from(slot)].subflow;
-        let speaks = ack > 1 || subflow.receive_next() > 1;
-        let control = segment.options.control.as_ref();
-        // ADD_ADDR leaves no room for a data sequence signal.
-        let announces = control.is_some_and(|control| control.add_addr.is_some());
-        let signals = segment.options.dss.is_some() || announces;
-        if self.mode == Mode::Mptcp && self.keys_to_repeat().is_some() && speaks && !signals {
-            self.counters.mp_capable_fallback_ack += 1;
-            self.fall_back();
-            self.lanes[usize::from(slot)].subflow.confirmed = true;
-        }
     }
 
     /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.
@@ -100,15 +86,14 @@ impl Connection {
             if !lane.subflow.confirmed {
                 lane.subflow.confirmed = true;
             }
+            (lane.heard, lane.bare_acks) = (true, false);
             self.take_data_ack(now, slot, dss, segment);
             self.take_mapping(slot, dss);
             self.start_path_manager(now);
         } else if let Some(control) = &segment.options.control
             && let Some(capable) = control.capable
-            && let CapableKeys::WithData { data_len, .. } = capable.keys
         {
-            // RFC 8684 §3.1: the first data is mapped from IDSN + 1 at subflow sequence 1.
-            self.add_mapping(slot, 1, 1, u64::from(data_len));
+            self.take_first_mapping(slot, capable);
         }
         if let Some(control) = &segment.options.control {
             self.take_path_signals(now, slot, control);
@@ -119,10 +104,30 @@ impl Connection {
         }
     }
 
+    /// RFC 8684 §3.1: the initiator's first data is mapped from IDSN + 1 at subflow sequence 1, if
+    /// whoever says so knows the keys.
+    fn take_first_mapping(&mut self, slot: u8, capable: MpCapable) {
+        if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
+            && (Some(sender), receiver) == (self.keys.remote, self.keys.local)
+            && (self.role, slot) == (Role::Listener, 0)
+            && self.is_as_agreed(slot, checksum)
+        {
+            let len = u64::from(data_len);
+            let mapping = Received { subflow: 1, data: 1, len, data_fin: false, checksum };
+            self.add_mapping(slot, mapping);
+        }
+    }
+
     /// What a believed reset says.
-    fn take_reset(&mut self, segment: &Segment) {
+    fn take_reset(&mut self, slot: u8, segment: &Segment) {
         let Some(control) = &segment.options.control else { return };
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
+        self.counters.mp_fail_rx += u64::from(control.fail.is_some());
+        let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
+        // RFC 8684 §3.7: what the peer got there it has not taken.
+        self.lanes[usize::from(slot)].distrusted |= control.fail.is_some()
+            || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
+            || because_of(ResetReason::MPTCP_SPECIFIC);
         if let Some(fastclose) = control.fastclose {
             self.take_fastclose(fastclose);
         }
@@ -144,6 +149,13 @@ impl Connection {
         }
         if let Some(option) = &control.add_addr {
             self.take_address(now, slot, option);
+        }
+        if let Some(fail) = control.fail {
+            self.counters.mp_fail_rx += 1;
+            // After an infinite mapping beside it there is nothing left to be done.
+            if self.mode == Mode::Mptcp {
+                self.take_fail(slot, fail);
+            }
         }
     }
 
@@ -179,78 +191,86 @@ impl Connection {
         if data.checked_add(u64::from(mapping.len)).is_none() {
             return;
         }
+        let next = self.lanes[usize::from(slot)].subflow.receive_next();
+        let subflow =
+            next as i64 + i64::from(mapping.subflow_seq.0.wrapping_sub(next as u32) as i32);
+        let subflow = u64::try_from(subflow).ok();
         let mut len = u64::from(mapping.len);
         if len == 0 {
-            self.counters.infinite_map_rx += 1;
+            return self.take_infinite_mapping(slot, subflow.unwrap_or(0), data);
+        }
+        let checksum = mapping.checksum;
+        if !self.is_as_agreed(slot, checksum) {
             return;
         }
-        if dss.data_fin {
-            // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last octet.
-            len -= 1;
-            if self.recv.set_fin(data + len) {
-                self.readable = true;
+        // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last octet.
+        len -= u64::from(dss.data_fin);
+        if dss.data_fin && (len == 0 || checksum.is_none()) {
+            if len > 0 || self.is_right_without_payload(data, checksum) {
+                self.take_data_fin(slot, data + len);
+            } else {
+                self.counters.data_csum_err += 1;
             }
-            // Whatever else happens, the peer must learn that its DATA_FIN arrived.
-            self.lanes[usize::from(slot)].subflow.demand_ack();
         }
-        if len > 0 {
-            let lane = &self.lanes[usize::from(slot)];
-            let next = lane.subflow.receive_next();
-            let subflow =
-                next as i64 + i64::from(mapping.subflow_seq.0.wrapping_sub(next as u32) as i32);
-            if let Ok(subflow) = u64::try_from(subflow) {
-                self.add_mapping(slot, subflow, data, len);
-            }
+        if let Some(subflow) = subflow.filter(|_| len > 0) {
+            let data_fin = dss.data_fin;
+            self.add_mapping(slot, Received { subflow, data, len, data_fin, checksum });
         }
     }
 
-    fn add_mapping(&mut self, slot: u8, subflow: u64, data: u64, len: u64) {
+    fn add_mapping(&mut self, slot: u8, mapping: Received) {
         let lane = &mut self.lanes[usize::from(slot)];
         let next = lane.subflow.receive_next();
         let reach = self.config.receive_buffer * COPIES + (1 << 16);
-        let near = subflow + len > next.saturating_sub(reach) && subflow < next + reach;
-        if len > 0 && !(near && lane.mappings.add(subflow, data, len)) {
-            self.counters.dss_no_match += 1;
+        let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
+            && mapping.subflow < next + reach;
+        if mapping.len > 0 && !(near && lane.mappings.add(mapping)) {
+            self.counters.dss_not_matching += 1;
         }
     }
 
-    /// Plain TCP: the subflow's octets are the stream's.
+    /// Plain TCP: the subflow's octets are the stream's. RFC 8684 §3.7: after a fallback, too, only
+    /// its ACKs count.
     fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment, ack: u64) {
-        let una = self.lanes[usize::from(slot)].subflow.una();
-        self.widen(ack.max(1), slot, segment);
+        let shift = self.fallback.sent_shift;
+        if let Some(acknowledged) = ack.max(1).checked_add_signed(shift) {
+            self.widen(acknowledged, slot, segment);
+        }
         // The FIN has a number at subflow level only.
-        if self.send.acknowledge(una.min(self.send.end())) {
+        let una = self.lanes[usize::from(slot)].subflow.una().checked_add_signed(shift);
+        if self.send.acknowledge(una.map_or(0, |una| una.min(self.send.end()))) {
             self.on_data_progress(now);
         }
+        let control = segment.options.control.as_ref();
+        if segment.options.dss.is_some() || control.is_some() {
+            let fails = control.is_some_and(|control| control.fail.is_some());
+            self.take_remains(slot, segment.options.dss.as_ref(), fails);
+        }
+        self.end_announcement(slot);
     }
 
-    /// Move what the subflow has in order to the data level.
-    fn deliver(&mut self, slot: u8) {
+    /// Move what the subflow has in order to the data level. `bare` if the segment that just came
+    /// had no Multipath TCP option.
+    fn deliver(&mut self, now: Instant, slot: u8, bare: bool) {
         let lane = &mut self.lanes[usize::from(slot)];
-        while let Some((start, payload)) = lane.subflow.poll_received() {
-            if self.mode == Mode::Mptcp {
-                lane.mappings.push(start, payload);
-                continue;
-            }
-            if self.recv.take(slot, start, payload) == Taken::Delivered {
+        if self.mode != Mode::Mptcp {
+            while let Some((_, payload)) = lane.subflow.poll_received() {
+                self.recv.append(payload);
                 self.readable = true;
             }
+            self.readable |= self.peer_has_finished();
+            return;
         }
-        while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
-            match self.recv.take(slot, data, payload) {
-                Taken::Delivered => self.readable = true,
-                Taken::Waiting => self.counters.ofo_queue += 1,
-                Taken::Duplicate => self.counters.dup_data += 1,
-                Taken::OutsideWindow => self.counters.no_dss_in_window += 1,
-            }
+        while let Some((_, payload)) = lane.subflow.poll_received() {
+            lane.mappings.push(payload);
         }
+        self.hand_over(now, slot);
         let lane = &mut self.lanes[usize::from(slot)];
-        if lane.mappings.unmapped_octets() > self.config.receive_buffer * COPIES {
+        if lane.mappings.waiting_octets() > self.config.receive_buffer * COPIES {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
-            lane.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));
-        }
-        if self.mode != Mode::Mptcp && self.peer_has_finished() {
-            self.readable = true;
+            self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
+        } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since != Instant::FAR_FUTURE {
+            self.check_mapped(now, slot, bare);
         }
     }
 

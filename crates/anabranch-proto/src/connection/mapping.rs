@@ -2,16 +2,28 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::Payload;
+use anabranch_wire::{Checksum, DataSeq, Payload, SeqNumber};
 
 /// The mappings that arrived on one subflow, and payload that waits for one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MappingTable {
     /// Sorted by subflow offset, without overlap.
     mappings: VecDeque<Received>,
-    /// In-order payload for which no mapping has come yet.
-    unmapped: VecDeque<(u64, Payload)>,
-    unmapped_octets: u64,
+    /// In-order payload that waits: for its mapping, or for the rest of a mapping with checksum.
+    waiting: VecDeque<Payload>,
+    waiting_octets: u64,
+    /// Subflow offset of the first octet that waits, or of the next that will come.
+    head: u64,
+    /// Distance from subflow offsets to data offsets of what was handed out last.
+    shift: Option<u64>,
+    /// Have all mappings so far had the same distance?
+    straight: bool,
+    /// Octets of the longest mapping so far.
+    longest: u64,
+    /// With checksums: subflow offset up to which they are right.
+    verified: Option<u64>,
+    /// A checksum was wrong: nothing from `head` on can be trusted. RFC 8684 §3.7.
+    failed: bool,
 }
 
 /// Most mappings kept for one subflow: more than the segments of the largest window (RFC 7323
@@ -20,16 +32,51 @@ const MAX_MAPPINGS: usize = 1 << 20;
 /// Most holes between earlier mappings that one mapping may fill.
 const MAX_GAPS: usize = 8;
 
+/// Payload without a mapping is kept at least up to this many octets: a large segment.
+const LEAST_PATIENCE: u64 = 1_500;
+
+/// A mapping, without the DATA_FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Received {
-    subflow: u64,
-    data: u64,
-    len: u64,
+pub(crate) struct Received {
+    pub(crate) subflow: u64,
+    pub(crate) data: u64,
+    pub(crate) len: u64,
+    pub(crate) data_fin: bool,
+    pub(crate) checksum: Option<u16>,
+}
+
+/// What became of the checksum of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is right; the data offset of the DATA_FIN, if the mapping has it.
+    Right(Option<u64>),
+    /// It is wrong; the data offset at which the mapping starts.
+    Wrong(u64),
 }
 
 impl Received {
     fn end(&self) -> u64 {
         self.subflow + self.len
+    }
+
+    fn shift(&self) -> u64 {
+        self.data.wrapping_sub(self.subflow)
+    }
+}
+
+impl Default for MappingTable {
+    fn default() -> Self {
+        MappingTable {
+            mappings: VecDeque::new(),
+            waiting: VecDeque::new(),
+            waiting_octets: 0,
+            head: 1,
+            shift: None,
+            straight: true,
+            longest: LEAST_PATIENCE,
+            verified: None,
+            failed: false,
+        }
     }
 }
 
@@ -37,10 +84,16 @@ impl MappingTable {
     /// Octets `subflow..subflow + len` of the subflow are data from `data` on. False if that
     /// contradicts an earlier mapping, which then stands. RFC 8684 §3.3.1: a mapping does not
     /// change once it was declared.
-    pub(crate) fn add(&mut self, subflow: u64, data: u64, len: u64) -> bool {
-        let new = Received { subflow, data, len };
+    pub(crate) fn add(&mut self, new: Received) -> bool {
+        let Received { subflow, data, len, .. } = new;
         if len == 0 || self.mappings.len() >= MAX_MAPPINGS {
             return len == 0;
+        }
+        let shift = self.mappings.back().map(Received::shift).or(self.shift);
+        self.straight &= shift.is_none_or(|shift| shift == new.shift());
+        self.longest = self.longest.max(len);
+        if new.checksum.is_some() {
+            return self.add_whole(new);
         }
         if self.mappings.back().is_none_or(|back| back.end() <= subflow) {
             self.mappings.push_back(new);
@@ -60,7 +113,8 @@ impl MappingTable {
                 next => {
                     let stop = next.map_or(new.end(), |held| held.subflow.min(new.end()));
                     let data = data + (at - subflow);
-                    self.mappings.insert(index, Received { subflow: at, data, len: stop - at });
+                    let gap = Received { subflow: at, data, len: stop - at, ..new };
+                    self.mappings.insert(index, gap);
                     at = stop;
                     gaps += 1;
                 }
@@ -69,55 +123,212 @@ impl MappingTable {
         at >= new.end()
     }
 
-    /// Octets of in-order payload that wait for a mapping.
-    pub(crate) fn unmapped_octets(&self) -> u64 {
-        self.unmapped_octets
+    /// A mapping with a checksum counts as a whole, as it was declared. What is inside of an
+    /// earlier one says nothing new.
+    fn add_whole(&mut self, new: Received) -> bool {
+        if new.end() <= self.head {
+            return true;
+        }
+        let index = self.mappings.partition_point(|held| held.end() <= new.subflow);
+        match self.mappings.get(index) {
+            Some(held) if held.subflow < new.end() => {
+                held.subflow <= new.subflow
+                    && new.end() <= held.end()
+                    && held.shift() == new.shift()
+            }
+            _ if new.subflow < self.head => false,
+            _ => {
+                self.mappings.insert(index, new);
+                true
+            }
+        }
     }
 
-    /// In-order payload arrived at subflow offset `start`.
-    pub(crate) fn push(&mut self, start: u64, payload: Payload) {
-        self.unmapped_octets += payload.len() as u64;
-        self.unmapped.push_back((start, payload));
+    /// Octets of in-order payload that wait.
+    pub(crate) fn waiting_octets(&self) -> u64 {
+        self.waiting_octets
+    }
+
+    /// Subflow offset of the first octet that waits, or of the next that will come.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The next in-order payload arrived.
+    pub(crate) fn push(&mut self, payload: Payload) {
+        self.waiting_octets += payload.len() as u64;
+        self.waiting.push_back(payload);
+    }
+
+    /// The mapping of the first octet that waits, or of the next that will come.
+    fn mapping_of_head(&mut self) -> Option<Received> {
+        let head = self.head;
+        while self.mappings.pop_front_if(|held| held.end() <= head).is_some() {}
+        self.mappings.front().filter(|held| held.subflow <= head).copied()
+    }
+
+    /// With checksums: look at that of the next mapping, if all of its payload is here. Nothing
+    /// is handed out before. RFC 8684 §3.3.1.
+    pub(crate) fn verify(&mut self, idsn: DataSeq) -> Option<Verdict> {
+        let done = *self.verified.get_or_insert(self.head);
+        if self.failed || self.waiting.is_empty() || done > self.head {
+            return None;
+        }
+        let held = self.mapping_of_head()?;
+        let checksum = held.checksum?;
+        if held.end() > self.head + self.waiting_octets {
+            return None;
+        }
+        let declared = (held.len + u64::from(held.data_fin)) as u16;
+        let subflow_seq = SeqNumber(held.subflow as u32);
+        let mut sum = Checksum::of_dss_pseudo_header(idsn + held.data, subflow_seq, declared);
+        let mut left = held.len as usize;
+        for payload in &self.waiting {
+            let octets = left.min(payload.len());
+            sum.add_payload(&payload.slice(0, octets));
+            left -= octets;
+            if left == 0 {
+                break;
+            }
+        }
+        if sum.verifies(checksum) {
+            self.verified = Some(held.end());
+            return Some(Verdict::Right(held.data_fin.then_some(held.data + held.len)));
+        }
+        self.failed = true;
+        Some(Verdict::Wrong(held.data))
     }
 
     /// The next payload with its data offset, cut at the borders of mappings.
     pub(crate) fn poll(&mut self) -> Option<(u64, Payload)> {
-        let (start, len) = self.unmapped.front().map(|(start, p)| (*start, p.len() as u64))?;
-        while self.mappings.pop_front_if(|held| held.end() <= start).is_some() {}
-        let held = self.mappings.front().filter(|held| held.subflow <= start)?;
-        let data = held.data + (start - held.subflow);
-        let mapped = held.end() - start;
-        let (_, payload) = self.unmapped.pop_front().expect("just seen");
-        self.unmapped_octets -= mapped.min(len);
+        let len = self.waiting.front()?.len() as u64;
+        if self.verified.is_some_and(|verified| self.head >= verified) {
+            return None;
+        }
+        let held = self.mapping_of_head()?;
+        self.shift = Some(held.shift());
+        let data = held.data + (self.head - held.subflow);
+        let mapped = held.end() - self.head;
+        let payload = self.waiting.pop_front().expect("just seen");
+        self.waiting_octets -= mapped.min(len);
+        self.head += mapped.min(len);
         if mapped >= len {
             return Some((data, payload));
         }
-        let rest = payload.slice(mapped as usize, payload.len());
-        self.unmapped.push_front((start + mapped, rest));
+        self.waiting.push_front(payload.slice(mapped as usize, payload.len()));
         Some((data, payload.slice(0, mapped as usize)))
+    }
+
+    /// The next payload whatever its mapping: the subflow is plain TCP.
+    pub(crate) fn poll_plain(&mut self) -> Option<Payload> {
+        let payload = self.waiting.pop_front()?;
+        self.waiting_octets -= payload.len() as u64;
+        self.head += payload.len() as u64;
+        Some(payload)
+    }
+
+    /// Does payload wait although no mapping for it has come?
+    pub(crate) fn lacks_mapping(&mut self) -> bool {
+        !self.waiting.is_empty() && !self.failed && self.mapping_of_head().is_none()
+    }
+
+    /// Payload waits: is it certain that no mapping for it will come? RFC 8684 §3.3.1 lets a
+    /// mapping come after its octets, and a segment that was split may have it on the last part
+    /// only. But then nothing after it can be mapped first, and no more octets wait than a mapping
+    /// has.
+    pub(crate) fn is_beyond_hope(&self) -> bool {
+        let arrived = self.head + self.waiting_octets;
+        self.mappings.front().is_some_and(|later| later.subflow < arrived)
+            || self.waiting_octets > self.longest
+    }
+
+    /// Did a checksum fail?
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Have all mappings so far been at the same distance from the subflow's octets, so that the
+    /// stream runs on the subflow without repetitions?
+    pub(crate) fn is_straight(&self) -> bool {
+        self.straight
+    }
+
+    /// Is the octet at `head` data offset `next`, as far as this end can know?
+    pub(crate) fn continues(&mut self, next: u64) -> bool {
+        let shift = self.mapping_of_head().map(|held| held.shift()).or(self.shift);
+        shift.is_none_or(|shift| self.head.wrapping_add(shift) == next)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_wire::Piece;
+    use anabranch_wire::{Piece, dss_checksum};
 
     fn pattern(start: u64, len: u32) -> Payload {
         Payload::from(Piece::pattern(start, len))
     }
 
+    fn mapping(subflow: u64, data: u64, len: u64) -> Received {
+        Received { subflow, data, len, data_fin: false, checksum: None }
+    }
+
+    /// A mapping of the pattern from data offset `data` on, with its checksum.
+    fn sealed(subflow: u64, data: u64, len: u32) -> Received {
+        let checksum =
+            dss_checksum(DataSeq(data), SeqNumber(subflow as u32), len as u16, &pattern(data, len));
+        Received { checksum: Some(checksum), ..mapping(subflow, data, u64::from(len)) }
+    }
+
+    #[test]
+    fn with_a_checksum_nothing_is_handed_out_before_the_whole_mapping_is_here_and_right() {
+        // RFC 8684 §3.3.1
+        let mut table = MappingTable::default();
+        assert!(table.add(sealed(1, 501, 1001)));
+        table.push(pattern(501, 400));
+        assert_eq!((table.verify(DataSeq(0)), table.poll()), (None, None));
+        assert!(!table.lacks_mapping());
+        table.push(pattern(901, 700));
+        assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Right(None)));
+        let lens: Vec<_> = std::iter::from_fn(|| table.poll()).map(|(_, p)| p.len()).collect();
+        assert_eq!(lens, [400, 601], "what follows waits for its own mapping");
+        assert!(table.lacks_mapping());
+        assert!(table.add(sealed(1002, 9001, 99)));
+        assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Wrong(9001)));
+        assert_eq!((table.verify(DataSeq(0)), table.poll()), (None, None));
+        assert_eq!(table.poll_plain().map(|payload| payload.len()), Some(99));
+    }
+
+    #[test]
+    fn a_mapping_with_checksum_that_overlaps_another_is_refused_unless_inside() {
+        let mut table = MappingTable::default();
+        assert!(table.add(sealed(1001, 1001, 1000)));
+        assert!(table.add(sealed(1001, 1001, 1000)));
+        assert!(table.add(sealed(1501, 1501, 500)), "a part of what is known");
+        assert!(!table.add(sealed(1501, 1501, 501)));
+        assert!(!table.add(sealed(501, 501, 501)));
+        assert!(table.add(sealed(1, 1, 1000)));
+        table.push(pattern(1, 2000));
+        while table.verify(DataSeq(0)) == Some(Verdict::Right(None)) {
+            assert_eq!(table.poll().map(|(_, payload)| payload.len()), Some(1000));
+        }
+        assert_eq!(table.waiting_octets(), 0);
+        assert!(table.add(sealed(1501, 1501, 500)), "a late duplicate");
+        assert!(!table.add(sealed(1501, 1501, 700)));
+    }
+
     #[test]
     fn payload_waits_for_its_mapping_and_is_cut_at_the_border() {
         let mut table = MappingTable::default();
-        table.push(1, pattern(501, 1000));
+        table.push(pattern(501, 1000));
         assert_eq!(table.poll(), None);
-        table.add(1, 501, 600);
+        assert!(table.lacks_mapping());
+        table.add(mapping(1, 501, 600));
         let (data, payload) = table.poll().expect("mapped");
         assert_eq!((data, payload.len()), (501, 600));
         assert!(payload.matches_pattern(501));
         assert_eq!(table.poll(), None);
-        table.add(601, 9001, 400);
+        table.add(mapping(601, 9001, 400));
         assert_eq!(table.poll().map(|(data, payload)| (data, payload.len())), Some((9001, 400)));
     }
 
@@ -125,11 +336,11 @@ mod tests {
     fn a_mapping_that_contradicts_an_earlier_one_is_refused() {
         // RFC 8684 §3.3.1
         let mut table = MappingTable::default();
-        assert!(table.add(1, 1, 1000));
-        assert!(table.add(1, 1, 1000));
-        assert!(!table.add(501, 777, 500));
-        assert!(table.add(501, 501, 1000));
-        table.push(1, pattern(1, 1500));
+        assert!(table.add(mapping(1, 1, 1000)));
+        assert!(table.add(mapping(1, 1, 1000)));
+        assert!(!table.add(mapping(501, 777, 500)));
+        assert!(table.add(mapping(501, 501, 1000)));
+        table.push(pattern(1, 1500));
         let lens: Vec<_> = std::iter::from_fn(|| table.poll()).map(|(_, p)| p.len()).collect();
         assert_eq!(lens, [1000, 500]);
     }
@@ -137,10 +348,10 @@ mod tests {
     #[test]
     fn mappings_that_arrive_out_of_order_are_sorted() {
         let mut table = MappingTable::default();
-        table.add(2001, 2001, 1000);
-        table.add(1, 1, 1000);
-        table.add(1001, 1001, 1000);
-        table.push(1, pattern(1, 3000));
+        table.add(mapping(2001, 2001, 1000));
+        table.add(mapping(1, 1, 1000));
+        table.add(mapping(1001, 1001, 1000));
+        table.push(pattern(1, 3000));
         let starts: Vec<_> = std::iter::from_fn(|| table.poll()).map(|(data, _)| data).collect();
         assert_eq!(starts, [1, 1001, 2001]);
     }

@@ -2,7 +2,9 @@
 
 mod announce;
 mod buffers;
+mod checksum;
 mod close;
+mod fallback;
 mod handshake;
 mod input;
 mod mapping;
@@ -82,6 +84,16 @@ struct Lane {
     /// The end of the subflow has been dealt with.
     reaped: bool,
     reinjected_octets: u64,
+    /// A data sequence signal has come on it.
+    heard: bool,
+    /// Since the last one, data was acknowledged without any Multipath TCP option.
+    bare_acks: bool,
+    /// Since when payload waits for a mapping.
+    unmapped_since: Instant,
+    /// What was sent lately.
+    run: fallback::Run,
+    /// The path changes what it carries: what was acknowledged on the subflow may not have arrived.
+    distrusted: bool,
 }
 
 pub(crate) struct Connection {
@@ -91,6 +103,12 @@ pub(crate) struct Connection {
     mode: Mode,
     status: Status,
     keys: Keys,
+    /// Mappings have checksums. RFC 8684 §3.1.
+    checksums: bool,
+    fallback: fallback::Fallback,
+    /// Where this host does not take further subflows, and where the peer does not: the ends of
+    /// the first, if so agreed. RFC 8684 §3.1.
+    closed_to_joins: (Option<Endpoint>, Option<Endpoint>),
     secrets: Secrets,
     /// This host's addresses, with their identifiers.
     addresses: Vec<LocalAddress>,
@@ -185,6 +203,9 @@ impl Connection {
                 local_idsn: crate::keys::initial_data_seq(new.key),
                 remote_idsn: DataSeq(0),
             },
+            checksums: config.dss_checksum,
+            fallback: fallback::Fallback::default(),
+            closed_to_joins: (None, None),
             secrets: new.secrets,
             addresses_down: (new.addresses.iter())
                 .filter(|own| new.addresses_down.contains(&own.address))
@@ -261,7 +282,10 @@ impl Connection {
     fn peer_has_finished(&self) -> bool {
         match self.mode {
             Mode::Mptcp => self.recv.is_complete(),
-            _ => self.lanes.first().is_some_and(|lane| lane.subflow.peer_finished()),
+            _ => {
+                let lane = self.lanes.get(usize::from(self.fallback.slot));
+                self.recv.is_complete() || lane.is_some_and(|lane| lane.subflow.peer_finished())
+            }
         }
     }
 
@@ -319,6 +343,11 @@ impl Connection {
             nonces: (0, 0),
             reaped: false,
             reinjected_octets: 0,
+            heard: false,
+            bare_acks: false,
+            unmapped_since: Instant::FAR_FUTURE,
+            run: fallback::Run::default(),
+            distrusted: false,
         };
         let view = lane.subflow.view();
         match free {

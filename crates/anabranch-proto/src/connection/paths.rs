@@ -60,7 +60,8 @@ impl Connection {
 
     /// Are subflows managed: has that begun, and is there still use for them?
     pub(super) fn manages_paths(&self) -> bool {
-        self.path_manager_started && self.status == Status::Open && !self.is_closing()
+        let speaks = self.mode == Mode::Mptcp && self.status == Status::Open;
+        self.path_manager_started && speaks && !self.is_closing()
     }
 
     pub(super) fn tell_path_manager(&mut self, now: Instant, event: &PathEvent<'_>) {
@@ -112,7 +113,9 @@ impl Connection {
     /// there room for it?
     pub(crate) fn can_open(&self, opening: &Opening) -> bool {
         let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
-        family && self.addresses.contains(&opening.local) && self.may_open()
+        // RFC 8684 §3.1: not where the peer has set the "C" flag.
+        let welcome = self.closed_to_joins.1 != Some(opening.remote);
+        family && welcome && self.addresses.contains(&opening.local) && self.may_open()
     }
 
     pub(super) fn may_open(&self) -> bool {

@@ -122,6 +122,30 @@ impl RecvQueue {
         self.ready.push_back(payload);
     }
 
+    /// The next offset of data expected.
+    pub(crate) fn next_data(&self) -> u64 {
+        self.nxt - u64::from(self.is_complete())
+    }
+
+    /// The stream goes on as the one subflow's: what was held beyond a hole comes again there. A
+    /// DATA_FIN that was not reached counts no more: the subflow's FIN will end the stream.
+    /// RFC 8684 §3.7.
+    pub(crate) fn become_plain(&mut self) {
+        self.out_of_order.clear();
+        if !self.is_complete() {
+            self.fin = None;
+        }
+    }
+
+    /// Plain TCP: the next octets of the stream. The subflow has acknowledged them, so that they
+    /// are taken whatever was promised.
+    pub(crate) fn append(&mut self, payload: Payload) {
+        if !self.is_complete() {
+            self.deliver(payload);
+            self.promised = self.promised.max(self.nxt);
+        }
+    }
+
     /// The peer's DATA_FIN occupies `offset`. True if it completes the stream. RFC 8684 §3.3.3.
     pub(crate) fn set_fin(&mut self, offset: u64) -> bool {
         if self.fin.is_none() && offset >= self.nxt && offset <= self.promised + self.slack {

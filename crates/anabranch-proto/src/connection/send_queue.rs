@@ -244,6 +244,40 @@ impl SendQueue {
         }
     }
 
+    /// What the subflow in `slot` has carried must go out again, but for what one of the `usable`
+    /// subflows has under way too.
+    pub(crate) fn reinject_carried(&mut self, slot: u8, usable: SubflowSet) {
+        for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by.contains(slot)) {
+            if !mapped.queued && !mapped.carried_by.intersects(usable) {
+                mapped.queued = true;
+                self.reinjections.push_back(mapped.start);
+            }
+        }
+    }
+
+    /// Data must go out again that no subflow carries: those that did are gone.
+    pub(crate) fn reinject_uncarried(&mut self) {
+        for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by.is_empty()) {
+            if !mapped.queued {
+                mapped.queued = true;
+                self.reinjections.push_back(mapped.start);
+            }
+        }
+    }
+
+    /// The stream goes on as the one subflow's, where everything sent is under way: nothing goes
+    /// out again at data level, and the FIN takes the place of the DATA_FIN. RFC 8684 §3.7.
+    pub(crate) fn become_plain(&mut self) {
+        self.nxt = self.nxt.min(self.end);
+        self.una = self.una.min(self.end);
+        self.reinjections.clear();
+        self.owing = SubflowSet::EMPTY;
+        for mapped in &mut self.mapped {
+            mapped.queued = false;
+            mapped.owed_by = SubflowSet::EMPTY;
+        }
+    }
+
     /// The oldest data must go out again, whoever has carried it.
     pub(crate) fn reinject_head(&mut self) {
         if let Some(mapped) = self.mapped.front_mut()

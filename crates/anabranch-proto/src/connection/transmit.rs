@@ -24,6 +24,10 @@ pub(super) struct DataTimers {
     pub(super) scheduler: Instant,
     /// When a connection without subflows is given up.
     pub(super) orphan: Instant,
+    /// When payload may have waited for its mapping for too long.
+    pub(super) unmapped: Instant,
+    /// When MP_FAIL goes out again.
+    pub(super) fail: Instant,
 }
 
 impl Default for DataTimers {
@@ -35,13 +39,16 @@ impl Default for DataTimers {
             persist_backoff: 0,
             scheduler: Instant::FAR_FUTURE,
             orphan: Instant::FAR_FUTURE,
+            unmapped: Instant::FAR_FUTURE,
+            fail: Instant::FAR_FUTURE,
         }
     }
 }
 
 impl DataTimers {
     pub(super) fn next(&self) -> Instant {
-        self.retransmission.min(self.persist).min(self.scheduler).min(self.orphan)
+        let rare = self.orphan.min(self.unmapped).min(self.fail);
+        self.retransmission.min(self.persist).min(self.scheduler).min(rare)
     }
 }
 
@@ -70,6 +77,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     for slot in 0..connection.lanes.len() {
         if let Some(segment) = connection.lanes[slot].subflow.poll_transmit(now, &level) {
             if let Some(control) = &segment.options.control {
+                connection.counters.mp_fail_tx += u64::from(control.fail.is_some());
                 connection.counters.mp_rst_tx += u64::from(control.reset.is_some());
                 connection.counters.mp_fastclose_tx += u64::from(control.fastclose.is_some());
             }
@@ -98,6 +106,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
         let segment = probe.or_else(|| lane.subflow.poll_acknowledge(now, &level));
         if let Some(segment) = segment {
             if let Some(control) = &segment.options.control {
+                connection.counters.mp_fail_tx += u64::from(control.fail.is_some());
                 connection.counters.mp_prio_tx += u64::from(control.prio.is_some());
                 connection.counters.rm_addr_tx += u64::from(control.remove_addr.is_some());
                 let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
@@ -124,6 +133,8 @@ impl Connection {
             data_ack,
             bare_data_fin: None,
             keys: self.keys_to_repeat(),
+            checksums: self.checksums,
+            infinite: self.fallback.announced.map(|(mapping, _)| mapping),
         }
     }
 
@@ -204,8 +215,9 @@ impl Connection {
         let data_fin = why == Again::Copy
             && self.send.fin_outstanding()
             && start + u64::from(len) == self.send.end();
-        let cargo = Cargo { data_seq, data_fin, with_keys: false };
+        let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let lane = &mut self.lanes[usize::from(slot)];
+        lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
         lane.reinjected_octets += u64::from(len);
         let subflow = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
@@ -265,7 +277,11 @@ impl Connection {
     }
 
     fn next_segment_octets(&self, slot: u8) -> u64 {
-        let carries = if self.is_first_data_with_keys() { Carries::Keys } else { Carries::Mapping };
+        let checksum = self.checksums;
+        let carries = match self.is_first_data_with_keys() {
+            true => Carries::Keys { checksum },
+            false => Carries::Mapping { checksum },
+        };
         self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(carries))
     }
 
@@ -309,10 +325,15 @@ impl Connection {
             self.send.fin_sent();
         }
         let data_seq = self.data_seq(start);
-        let cargo = (self.mode == Mode::Mptcp).then_some(Cargo { data_seq, data_fin, with_keys });
-        let subflow = &mut self.lanes[usize::from(slot)].subflow;
-        let id = subflow.id;
-        let segment = subflow.send_data(now, level, payload, cargo, last, &self.views);
+        let cargo = (self.mode == Mode::Mptcp).then_some(Cargo {
+            data_fin,
+            with_keys,
+            ..Cargo::new(data_seq)
+        });
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.run.extend(lane.subflow.send_next(), start, len);
+        let id = lane.subflow.id;
+        let segment = lane.subflow.send_data(now, level, payload, cargo, last, &self.views);
         self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.refresh_after_sending(slot);
@@ -364,7 +385,7 @@ impl Connection {
         window_limited: bool,
     ) -> Option<Segment> {
         // One subflow cannot hold up another; nothing outstanding holds up nobody.
-        if self.remedies_asked || self.views.len() < 2 {
+        if self.remedies_asked || self.views.len() < 2 || self.mode != Mode::Mptcp {
             return None;
         }
         self.remedies_asked = true;
@@ -462,6 +483,14 @@ impl Connection {
         if self.timers.scheduler <= now {
             self.timers.scheduler = Instant::FAR_FUTURE;
         }
+        if self.timers.unmapped <= now {
+            self.timers.unmapped = Instant::FAR_FUTURE;
+            self.on_unmapped_timeout(now);
+        }
+        if self.timers.fail <= now {
+            self.timers.fail = Instant::FAR_FUTURE;
+            self.tell_failure(now);
+        }
         if self.timers.orphan <= now {
             self.timers.orphan = Instant::FAR_FUTURE;
             self.fail(crate::error::ConnectionError::NoSubflow);
@@ -472,9 +501,14 @@ impl Connection {
         if self.send.una() == self.send.nxt() || self.mode != Mode::Mptcp {
             return;
         }
+        self.give_up_unheard();
+        if self.mode != Mode::Mptcp {
+            return;
+        }
         if self.send.fin_outstanding() {
             self.bare_fin_due = true;
         }
+        self.send.reinject_uncarried();
         let under_way = self.lanes.iter().any(|lane| lane.subflow.has_outstanding());
         if self.views.len() > 1 || !under_way {
             self.send.reinject_head();

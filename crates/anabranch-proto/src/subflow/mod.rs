@@ -17,7 +17,7 @@ use timer::Timer;
 
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{AddAddr, Control, MpFastclose, MpPrio, MpTcprst, RemoveAddr};
+use anabranch_wire::mptcp::{AddAddr, Control, MpFail, MpFastclose, MpPrio, MpTcprst, RemoveAddr};
 use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
 
 use crate::config::TcpConfig;
@@ -38,6 +38,17 @@ pub(crate) struct Cargo {
     pub(crate) data_fin: bool,
     /// The connection's first data, which repeats the keys. RFC 8684 §3.1.
     pub(crate) with_keys: bool,
+    /// Octets of the mapping, as it was declared, that stood before the payload and have arrived.
+    pub(crate) head: u16,
+    /// Checksum of the whole mapping, once it was declared with one. RFC 8684 §3.3.1.
+    pub(crate) checksum: Option<u16>,
+}
+
+impl Cargo {
+    /// `len` octets of data from `data_seq` on, never sent on this subflow before.
+    pub(crate) fn new(data_seq: DataSeq) -> Self {
+        Cargo { data_seq, data_fin: false, with_keys: false, head: 0, checksum: None }
+    }
 }
 
 /// RFC 9293 §3.3.2, without LISTEN, which belongs to the endpoint.
@@ -395,6 +406,11 @@ impl Subflow {
         self.una
     }
 
+    /// SND.NXT as an offset.
+    pub(crate) fn send_next(&self) -> u64 {
+        self.nxt
+    }
+
     /// RCV.NXT as an offset.
     pub(crate) fn receive_next(&self) -> u64 {
         self.receiver.nxt()
@@ -457,6 +473,20 @@ impl Subflow {
         free
     }
 
+    /// Tell the peer that a mapping failed its checksum, or answer that it said so, on an
+    /// acknowledgement: nothing that waits to be told matters any more. RFC 8684 §3.7.
+    pub(crate) fn signal_fail(&mut self, fail: MpFail) {
+        self.signals = Some(Box::new(Control { fail: Some(fail), ..Control::default() }));
+    }
+
+    /// Multipath TCP ends here: nothing of it is told any more.
+    pub(crate) fn forget_signals(&mut self) {
+        self.signals = None;
+        self.handshake_options = None;
+        self.priority = Priority::default();
+        self.confirmed = true;
+    }
+
     /// The peer says that the path is gone. RFC 8684 §3.4.2: believed only if nothing answers.
     pub(crate) fn doubt(&mut self, now: Instant) {
         if self.is_established() && !self.doubted {
@@ -515,6 +545,12 @@ impl Subflow {
     /// Reset the subflow, because the whole connection ends. RFC 8684 §3.5.
     pub(crate) fn fastclose(&mut self, fastclose: MpFastclose) {
         let control = Control { fastclose: Some(fastclose), ..Control::default() };
+        self.reset_saying(Some(Box::new(control)));
+    }
+
+    /// Reset the subflow, because what arrives on it is not what the peer sent. RFC 8684 §3.7.
+    pub(crate) fn reset_failing(&mut self, fail: MpFail, reason: MpTcprst) {
+        let control = Control { fail: Some(fail), reset: Some(reason), ..Control::default() };
         self.reset_saying(Some(Box::new(control)));
     }
 

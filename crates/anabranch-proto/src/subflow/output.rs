@@ -5,7 +5,7 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{
     DataSeq, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber, TcpHeader,
-    TcpOptions, Timestamps,
+    TcpOptions, Timestamps, dss_checksum,
 };
 
 use super::{Cargo, Purpose, State, Subflow, Timer};
@@ -24,6 +24,11 @@ pub(crate) struct DataLevel {
     pub(crate) bare_data_fin: Option<DataSeq>,
     /// MP_CAPABLE with both keys, while the peer may not have them.
     pub(crate) keys: Option<MpCapable>,
+    /// Mappings have checksums. RFC 8684 §3.3.1.
+    pub(crate) checksums: bool,
+    /// The infinite mapping with which Multipath TCP ends, while the peer may not have it.
+    /// RFC 8684 §3.7.
+    pub(crate) infinite: Option<Mapping>,
 }
 
 impl Subflow {
@@ -97,12 +102,16 @@ impl Subflow {
         now: Instant,
         level: &DataLevel,
         payload: Payload,
-        cargo: Option<Cargo>,
+        mut cargo: Option<Cargo>,
         push: bool,
         views: &[SubflowView],
     ) -> Segment {
         self.restart_after_idle(now, views);
         let (start, len) = (self.nxt, payload.len() as u64);
+        if let Some(cargo) = cargo.as_mut().filter(|_| level.checksums) {
+            let (subflow_seq, mapped) = (SeqNumber(start as u32), cargo.mapped(&payload));
+            cargo.checksum = Some(dss_checksum(cargo.data_seq, subflow_seq, mapped, &payload));
+        }
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
         self.attach(&mut segment, level, &payload, cargo, start);
@@ -139,8 +148,10 @@ impl Subflow {
     pub(crate) fn segment_octets(&self, carries: Carries) -> u64 {
         let plain = u64::from(self.mss() + self.option_octets);
         match carries {
-            Carries::Keys => plain - u64::from(data_option_octets(self.peer.timestamps, carries)),
-            Carries::Nothing | Carries::Mapping => u64::from(self.mss()),
+            Carries::Keys { .. } => {
+                plain - u64::from(data_option_octets(self.peer.timestamps, carries))
+            }
+            Carries::Nothing | Carries::Mapping { .. } => u64::from(self.mss()),
         }
     }
 
@@ -279,7 +290,8 @@ impl Subflow {
         level: &DataLevel,
         reason: Option<Box<Control>>,
     ) -> Segment {
-        let plain = DataLevel { data_ack: None, keys: None, bare_data_fin: None, ..*level };
+        let plain =
+            DataLevel { data_ack: None, keys: None, bare_data_fin: None, infinite: None, ..*level };
         let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
         segment
@@ -300,7 +312,10 @@ impl Subflow {
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.timestamps(now));
         }
-        if !self.confirmed && self.handshake_options.is_some() {
+        if let Some(mapping) = level.infinite {
+            let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
+            segment.options.dss = Some(dss);
+        } else if !self.confirmed && self.handshake_options.is_some() {
             segment.options.control = self.handshake_options.clone();
         } else if let Some(keys) = level.keys.filter(|_| bare_data_fin.is_none()) {
             segment.options.control_mut().capable = Some(keys);
@@ -308,11 +323,14 @@ impl Subflow {
             segment.options.dss = Some(Dss {
                 data_ack: Some(WideOrNarrow::Narrow(data_ack.low32())),
                 mapping: bare_data_fin.map(|data_seq| Mapping {
-                    // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1.
+                    // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1; the
+                    // checksum covers the pseudo-header.
                     data_seq: WideOrNarrow::Narrow(data_seq.low32()),
                     subflow_seq: SeqNumber(0),
                     len: 1,
-                    checksum: None,
+                    checksum: level
+                        .checksums
+                        .then(|| dss_checksum(data_seq, SeqNumber(0), 1, &Payload::EMPTY)),
                 }),
                 data_fin: bare_data_fin.is_some(),
             });
@@ -330,7 +348,8 @@ impl Subflow {
         start: u64,
     ) {
         segment.payload = payload.clone();
-        if let Some(cargo) = cargo {
+        // RFC 8684 §3.7: after the infinite mapping there is no other.
+        if let Some(cargo) = cargo.filter(|_| level.data_ack.is_some()) {
             self.attach_mapping(segment, level, payload, cargo, start);
         }
         self.add_sacks(&mut segment.options, payload.len());
@@ -350,8 +369,8 @@ impl Subflow {
         {
             // RFC 8684 §3.1: the mapping of the first data is implied by MP_CAPABLE.
             let data_len = payload.len() as u16;
-            let keys_with_data =
-                CapableKeys::WithData { sender, receiver, data_len, checksum: None };
+            let checksum = cargo.checksum;
+            let keys_with_data = CapableKeys::WithData { sender, receiver, data_len, checksum };
             let capable = MpCapable { keys: keys_with_data, ..keys };
             segment.options.control_mut().capable = Some(capable);
             return;
@@ -360,11 +379,12 @@ impl Subflow {
         segment.options.control = None;
         let dss = segment.options.dss.get_or_insert_default();
         dss.data_ack = level.data_ack.map(|data_ack| WideOrNarrow::Narrow(data_ack.low32()));
+        let head = u32::from(cargo.head);
         dss.mapping = Some(Mapping {
-            data_seq: WideOrNarrow::Narrow(cargo.data_seq.low32()),
-            subflow_seq: SeqNumber(start as u32),
-            len: (payload.len() + usize::from(cargo.data_fin)) as u16,
-            checksum: None,
+            data_seq: WideOrNarrow::Narrow(cargo.data_seq.low32().wrapping_sub(head)),
+            subflow_seq: SeqNumber((start as u32).wrapping_sub(head)),
+            len: cargo.mapped(payload),
+            checksum: cargo.checksum,
         });
         dss.data_fin = cargo.data_fin;
     }
@@ -414,19 +434,20 @@ impl Subflow {
 /// acknowledgements. RFC 8684 §3.3: 4-octet forms of DATA_ACK and data sequence number.
 pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
+    let sum = |checksum: bool| checksum.then_some(0);
     let mut options =
         TcpOptions { timestamps: timestamps.then(Timestamps::default), ..TcpOptions::default() };
     match carries {
         Carries::Nothing => {}
-        Carries::Mapping => {
-            let mapping =
-                Mapping { data_seq: narrow, subflow_seq: SeqNumber(0), len: 0, checksum: None };
+        Carries::Mapping { checksum } => {
+            let checksum = sum(checksum);
+            let mapping = Mapping { data_seq: narrow, subflow_seq: SeqNumber(0), len: 0, checksum };
             options.dss =
                 Some(Dss { data_ack: Some(narrow), mapping: Some(mapping), data_fin: false });
         }
-        Carries::Keys => {
-            let keys =
-                CapableKeys::WithData { sender: 0, receiver: 0, data_len: 0, checksum: None };
+        Carries::Keys { checksum } => {
+            let checksum = sum(checksum);
+            let keys = CapableKeys::WithData { sender: 0, receiver: 0, data_len: 0, checksum };
             let flags = CapableFlags {
                 checksum_required: false,
                 extensibility: false,
@@ -445,8 +466,16 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
 pub(crate) enum Carries {
     /// Plain TCP: nothing.
     Nothing,
-    /// A mapping and a DATA_ACK.
-    Mapping,
+    /// A mapping, with or without checksum, and a DATA_ACK.
+    Mapping { checksum: bool },
     /// MP_CAPABLE with both keys, which implies the mapping.
-    Keys,
+    Keys { checksum: bool },
+}
+
+impl Cargo {
+    /// Octets of the mapping, given the payload that is left of it. RFC 8684 §3.3.3: the DATA_FIN
+    /// counts as one.
+    fn mapped(&self, payload: &Payload) -> u16 {
+        self.head + (payload.len() + usize::from(self.data_fin)) as u16
+    }
 }

@@ -172,7 +172,9 @@ impl Scoreboard {
             front.payload = front.payload.slice(octets as usize, front.payload.len());
             front.start = una;
             if let Some(cargo) = &mut front.cargo {
+                // RFC 8684 §3.3.1: the mapping stays as it was declared, for the whole.
                 cargo.data_seq = cargo.data_seq + octets;
+                cargo.head += octets as u16;
                 cargo.with_keys = false;
             }
             if front.in_flight {

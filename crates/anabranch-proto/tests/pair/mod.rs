@@ -18,6 +18,11 @@ pub enum Fate {
     /// Arrive this much later than others.
     Delay(Duration),
     Twice,
+    /// Arrive in two segments, the payload cut here; which of them has the Multipath TCP options?
+    Split {
+        at: usize,
+        options_on: [bool; 2],
+    },
 }
 
 type Filter = Box<dyn FnMut(u64, &mut Segment) -> Fate>;
@@ -34,6 +39,8 @@ pub struct Pair {
     pub paused: bool,
     /// The data is not the pattern: read it without checking.
     pub unchecked: bool,
+    /// What was read at client and server, if it is to be kept.
+    pub kept: Option<[Vec<u8>; 2]>,
     /// Octets read in order, checked against the pattern, at client and server.
     pub received: [u64; 2],
     /// Octets that client and server have accepted from their applications.
@@ -89,6 +96,7 @@ impl Pair {
             accepted: None,
             paused: false,
             unchecked: false,
+            kept: None,
             received: [0; 2],
             written: [0; 2],
             log: Vec::new(),
@@ -164,11 +172,24 @@ impl Pair {
     /// The applications read again.
     pub fn resume(&mut self) {
         self.paused = false;
-        read(&mut self.client, self.connection, &mut self.received[0], self.unchecked);
+        self.read(0, self.connection);
         if let Some(accepted) = self.accepted {
-            read(&mut self.server, accepted, &mut self.received[1], self.unchecked);
+            self.read(1, accepted);
         }
         self.drain();
+    }
+
+    fn read(&mut self, side: usize, id: ConnectionId) {
+        let host = if side == 0 { &mut self.client } else { &mut self.server };
+        let received = &mut self.received[side];
+        while let Some(payload) = host.recv(id) {
+            let right = self.unchecked || payload.matches_pattern(*received);
+            assert!(right, "corrupt data at offset {received}");
+            *received += payload.len() as u64;
+            if let Some(kept) = &mut self.kept {
+                payload.for_each_slice(|octets| kept[side].extend_from_slice(octets));
+            }
+        }
     }
 
     /// The last segment that satisfies `wanted`.
@@ -235,7 +256,7 @@ impl Pair {
         while let Some((id, event)) = self.client.poll_event() {
             self.client_events.push(event);
             if event == Event::Readable && !self.paused {
-                read(&mut self.client, id, &mut self.received[0], self.unchecked);
+                self.read(0, id);
             }
         }
         while let Some((id, event)) = self.server.poll_event() {
@@ -244,7 +265,7 @@ impl Pair {
                 self.accepted = Some(id);
             }
             if event == Event::Readable && !self.paused {
-                read(&mut self.server, id, &mut self.received[1], self.unchecked);
+                self.read(1, id);
             }
         }
     }
@@ -269,16 +290,44 @@ impl Pair {
                 self.in_flight.insert((arrival, 2 * number), (to_server, segment.clone()));
                 self.in_flight.insert((arrival, 2 * number + 1), (to_server, segment));
             }
+            Fate::Split { at, options_on } => {
+                let parts = split(segment, at, options_on);
+                for (part, n) in parts.into_iter().zip(0..) {
+                    self.in_flight.insert((arrival, 2 * number + n), (to_server, part));
+                }
+            }
         }
     }
 }
 
-fn read(host: &mut Endpoint, id: ConnectionId, received: &mut u64, unchecked: bool) {
-    while let Some(payload) = host.recv(id) {
-        let right = unchecked || payload.matches_pattern(*received);
-        assert!(right, "corrupt data at offset {received}");
-        *received += payload.len() as u64;
+fn split(segment: Segment, at: usize, options_on: [bool; 2]) -> [Segment; 2] {
+    let at = at.min(segment.payload.len());
+    let mut parts = [segment.clone(), segment];
+    parts[0].payload = parts[0].payload.slice(0, at);
+    parts[0].header.flags = Flags::ACK;
+    parts[1].payload = parts[1].payload.slice(at, parts[1].payload.len());
+    parts[1].header.seq = parts[1].header.seq + at as u32;
+    for (part, keeps) in parts.iter_mut().zip(options_on) {
+        if !keeps {
+            strip(part);
+        }
     }
+    parts
+}
+
+/// Take all Multipath TCP options off a segment.
+pub fn strip(segment: &mut Segment) {
+    segment.options.dss = None;
+    segment.options.control = None;
+}
+
+/// Is it from or to client address `n`?
+pub fn is_on(segment: &Segment, n: u8) -> bool {
+    [segment.source.address, segment.destination.address].contains(&client_address(n))
+}
+
+pub fn to_server(segment: &Segment) -> bool {
+    segment.destination.address == server_address()
 }
 
 pub fn is_syn(segment: &Segment) -> bool {

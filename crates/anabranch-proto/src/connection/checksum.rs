@@ -1,0 +1,132 @@
+//! Checksums of mappings, and what is done when one is wrong. RFC 8684 §3.3.1, §3.7.
+//!
+//! With checksums a mapping's octets reach the data level when all of them are there and the
+//! checksum is right, not before. When it is wrong, a middlebox has changed the payload, perhaps its
+//! length, so that nothing on the subflow from the start of that mapping on can be placed: not the
+//! mapping's octets, nor those behind it, which the subflow has acknowledged or will. They stay
+//! where they are, and DATA_ACK stays before them.
+//!
+//! * There are other subflows: this one is reset with MP_FAIL, its octets are forgotten with it, and
+//!   the peer sends them again elsewhere, since they are not DATA_ACKed.
+//! * It is the only one: MP_FAIL goes back on an acknowledgement, and the octets wait. The peer, if
+//!   what it has in flight is contiguous, answers with MP_FAIL and an infinite mapping that acts
+//!   back to the last octet that was DATA_ACKed. Now the octets that waited are the stream, as they
+//!   arrived: what the middlebox made of them is what TCP would have delivered. If the peer cannot,
+//!   it resets the subflow. If no answer comes to any of the repeated MP_FAILs, this host does.
+
+use anabranch_wire::mptcp::{MpFail, ResetReason};
+use anabranch_wire::{DataSeq, Instant};
+
+use super::Connection;
+use super::handshake::because;
+use super::mapping::Verdict;
+use super::recv_queue::Taken;
+
+/// A mapping failed its checksum on the only subflow; its octets wait for the peer's answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failing {
+    pub(super) slot: u8,
+    fail: MpFail,
+    /// How often the peer was told.
+    told: u32,
+}
+
+/// How often MP_FAIL is sent, at pauses that double from the retransmission timeout (ours: options
+/// on acknowledgements may be lost. Linux sends it once and waits for 120 s).
+const MOST_TOLD: u32 = 6;
+
+impl Connection {
+    /// Hand what is mapped, and right, to the data level.
+    pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
+        loop {
+            while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
+                match self.recv.take(slot, data, payload) {
+                    Taken::Delivered => self.readable = true,
+                    Taken::Waiting => self.counters.ofo_queue += 1,
+                    Taken::Duplicate => self.counters.dup_data += 1,
+                    Taken::OutsideWindow => self.counters.no_dss_in_window += 1,
+                }
+            }
+            if !self.checksums {
+                return;
+            }
+            let verdict = self.lanes[usize::from(slot)].mappings.verify(self.keys.remote_idsn);
+            match verdict {
+                Some(Verdict::Right(None)) => {}
+                Some(Verdict::Right(Some(data_fin))) => self.take_data_fin(slot, data_fin),
+                Some(Verdict::Wrong(data)) => return self.on_wrong_checksum(now, slot, data),
+                None => return,
+            }
+        }
+    }
+
+    /// RFC 8684 §3.3.3: the peer's DATA_FIN occupies data offset `data_fin`.
+    pub(super) fn take_data_fin(&mut self, slot: u8, data_fin: u64) {
+        if self.recv.set_fin(data_fin) {
+            self.readable = true;
+        }
+        // Whatever else happens, the peer must learn that its DATA_FIN arrived.
+        self.lanes[usize::from(slot)].subflow.demand_ack();
+    }
+
+    fn on_wrong_checksum(&mut self, now: Instant, slot: u8, data: u64) {
+        self.counters.data_csum_err += 1;
+        let fail = MpFail { data_seq: self.keys.remote_idsn + data };
+        if self.is_sole(slot) && self.way_back(slot).is_some() {
+            self.fallback.failing = Some(Failing { slot, fail, told: 0 });
+            self.tell_failure(now);
+        } else {
+            self.break_failing(slot, fail);
+        }
+    }
+
+    /// RFC 8684 §3.7: reset the subflow with MP_FAIL.
+    pub(super) fn break_failing(&mut self, slot: u8, fail: MpFail) {
+        self.counters.dss_corruption_reset += 1;
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.distrusted = true;
+        lane.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
+        self.refresh(slot);
+    }
+
+    /// Tell the peer, for the first time or again, unless that was in vain often enough.
+    pub(super) fn tell_failure(&mut self, now: Instant) {
+        let Some(failing) = &mut self.fallback.failing else { return };
+        let subflow = &mut self.lanes[usize::from(failing.slot)].subflow;
+        if failing.told < MOST_TOLD {
+            subflow.signal_fail(failing.fail);
+            self.timers.fail = now + subflow.rto_without_backoff() * (1 << failing.told);
+            failing.told += 1;
+        } else {
+            self.abandon_failing();
+        }
+    }
+
+    /// The subflow that waits for an answer to MP_FAIL is not, or no more, to be the only one.
+    pub(super) fn abandon_failing(&mut self) {
+        if let Some(Failing { slot, fail, .. }) = self.fallback.failing.take() {
+            self.break_failing(slot, fail);
+        }
+    }
+
+    /// RFC 8684 §3.3.1: a host that leaves out the checksums that were agreed on, or has them
+    /// although they were not, does not do what was negotiated, and the subflow is reset.
+    pub(super) fn is_as_agreed(&mut self, slot: u8, checksum: Option<u16>) -> bool {
+        let agreed = checksum.is_some() == self.checksums;
+        if !agreed {
+            self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
+        }
+        agreed
+    }
+
+    /// A DATA_FIN without payload: its checksum covers the pseudo-header alone. RFC 8684 §3.3.3.
+    pub(super) fn is_right_without_payload(&self, data: u64, checksum: Option<u16>) -> bool {
+        let data_seq: DataSeq = self.keys.remote_idsn + data;
+        let sum = anabranch_wire::Checksum::of_dss_pseudo_header(
+            data_seq,
+            anabranch_wire::SeqNumber(0),
+            1,
+        );
+        checksum.is_none_or(|checksum| sum.verifies(checksum))
+    }
+}

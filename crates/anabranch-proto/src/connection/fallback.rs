@@ -1,0 +1,337 @@
+//! Back to plain TCP, or one subflow given up, when a path does not let Multipath TCP through.
+//! RFC 8684 §3.7.
+//!
+//! What a path can do, and what is done about it:
+//!
+//! * It drops options from the start: a subflow on which data, or an acknowledgement of data, comes
+//!   without options before any data sequence signal was heard. The first subflow becomes the TCP
+//!   connection, a joined one is reset.
+//! * It begins to drop them later: payload for which no mapping comes, or acknowledgements without
+//!   DATA_ACK until the data-level timer expires. A connection that never had a second subflow, and
+//!   whose stream has run straight on the one it has, falls back: the octets without a mapping are
+//!   what comes next. Otherwise nobody knows where they belong, and the subflow is reset.
+//! * It changes the payload: see `checksum.rs`.
+//!
+//! A host reverts both directions at once (as Linux does), if what it has sent and the peer has not
+//! DATA_ACKed lies on that subflow in order and without repetitions, and if it knows which octet of
+//! the stream it will get next. It announces that by an infinite mapping, on every segment until
+//! the peer has acknowledged one of them. Of the octets on their way then, those that it has sent
+//! are where the infinite mapping says; those that the peer has sent are where they would be
+//! without options. Mappings that still arrive must agree with that, or the connection ends: a
+//! stream with an error is better than a stream with errors.
+
+use anabranch_wire::mptcp::{Dss, Mapping, MpFail, ResetReason, WideOrNarrow};
+use anabranch_wire::{Duration, Instant, SeqNumber};
+
+use super::checksum::Failing;
+use super::handshake::because;
+use super::{Connection, Mode, Status};
+use crate::subflow::Purpose;
+
+/// How far a connection is on the way back to TCP.
+#[derive(Debug, Default)]
+pub(super) struct Fallback {
+    /// A further subflow was, or is being, established: the stream may be spread over several.
+    pub(super) joined: bool,
+    /// A checksum failed on the only subflow, and the peer was told.
+    pub(super) failing: Option<Failing>,
+    /// Slot of the subflow that is the TCP connection.
+    pub(super) slot: u8,
+    /// Distance from its offsets to those of the stream, for what this host sends.
+    pub(super) sent_shift: i64,
+    /// The same for what the peer sends, if it spoke Multipath TCP before.
+    received_shift: Option<u64>,
+    /// The infinite mapping, until an octet from this subflow offset on is acknowledged.
+    pub(super) announced: Option<(Mapping, u64)>,
+}
+
+/// The last run of data on a subflow at one distance from the subflow's octets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    shift: u64,
+    /// Data offsets: of its first octet, and of the one after its last.
+    from: u64,
+    end: u64,
+}
+
+/// How long payload waits for its mapping at most (ours: RFC 8684 §3.3.1 has a window's worth of
+/// data in mind, but the sender may have no more to send).
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Default for Run {
+    fn default() -> Self {
+        Run { shift: 0, from: 1, end: 1 }
+    }
+}
+
+impl Run {
+    /// `len` octets of data from `data` on went out at subflow offset `subflow`, after all before.
+    pub(super) fn extend(&mut self, subflow: u64, data: u64, len: u64) {
+        let shift = data.wrapping_sub(subflow);
+        if shift != self.shift {
+            *self = Run { shift, from: data, end: data };
+        }
+        self.end = data + len;
+    }
+}
+
+impl Connection {
+    /// An acceptable segment without any Multipath TCP option.
+    pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
+        let closing = self.status != Status::Open || self.is_closing();
+        let lane = &mut self.lanes[usize::from(slot)];
+        if lane.heard || closing {
+            lane.bare_acks |= ack > 1;
+        } else if ack > 1 || lane.subflow.receive_next() > 1 {
+            // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
+            self.counters.mp_capable_data_fallback +=
+                u64::from(lane.subflow.purpose == Purpose::Initial);
+            self.on_options_lost(slot);
+        }
+    }
+
+    /// Payload waits on the subflow in `slot`, or did. `bare` if the segment that just came had no
+    /// Multipath TCP option.
+    pub(super) fn check_mapped(&mut self, now: Instant, slot: u8, bare: bool) {
+        let alone = self.is_alone(slot);
+        let lane = &mut self.lanes[usize::from(slot)];
+        if lane.mappings.has_failed() {
+            // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP.
+            if bare && let Some(shift) = self.way_back(slot) {
+                self.counters.dss_corruption_fallback += 1;
+                self.revert(slot, shift, true);
+            }
+        } else if !lane.mappings.lacks_mapping() {
+            lane.unmapped_since = Instant::FAR_FUTURE;
+        } else if (bare && alone) || lane.mappings.is_beyond_hope() {
+            self.on_options_lost(slot);
+        } else if lane.unmapped_since == Instant::FAR_FUTURE {
+            lane.unmapped_since = now;
+            self.timers.unmapped = self.timers.unmapped.min(now + PATIENCE);
+        }
+    }
+
+    /// Payload may have waited long enough for its mapping.
+    pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
+        for slot in 0..self.lanes.len() as u8 {
+            let lane = &mut self.lanes[usize::from(slot)];
+            if lane.reaped || self.mode != Mode::Mptcp || !lane.mappings.lacks_mapping() {
+                continue;
+            }
+            let due = lane.unmapped_since + PATIENCE;
+            if due <= now {
+                self.on_options_lost(slot);
+            } else {
+                self.timers.unmapped = self.timers.unmapped.min(due);
+            }
+        }
+    }
+
+    /// The peer has not acknowledged data for long at data level. Where it did so at subflow level
+    /// without options, that is why.
+    pub(super) fn give_up_unheard(&mut self) {
+        for slot in 0..self.lanes.len() as u8 {
+            let lane = &self.lanes[usize::from(slot)];
+            if lane.bare_acks && !lane.reaped && self.mode == Mode::Mptcp {
+                self.on_options_lost(slot);
+            }
+        }
+    }
+
+    /// The path of the subflow in `slot` does not let options through, or no more.
+    fn on_options_lost(&mut self, slot: u8) {
+        // RFC 8684 §3.7: fallback is for the first subflow, before any is added.
+        let alone = self.is_alone(slot) && self.lanes[usize::from(slot)].mappings.is_straight();
+        match self.way_back(slot).filter(|_| alone) {
+            Some(shift) => {
+                self.counters.dss_fallback += 1;
+                self.revert(slot, shift, true);
+            }
+            None => self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE),
+        }
+    }
+
+    /// Is it the connection's first subflow, and has there been no other?
+    fn is_alone(&self, slot: u8) -> bool {
+        let subflow = &self.lanes[usize::from(slot)].subflow;
+        subflow.purpose == Purpose::Initial && !self.fallback.joined
+    }
+
+    /// Is no other subflow in use?
+    pub(super) fn is_sole(&self, slot: u8) -> bool {
+        self.lanes.iter().enumerate().all(|(other, lane)| {
+            let live = lane.subflow.is_established() && !lane.subflow.is_doomed();
+            other == usize::from(slot) || !live
+        })
+    }
+
+    /// The way back to TCP, if there is one: the distance from the offsets of the subflow in `slot`
+    /// to those of the stream, for what this host sends.
+    pub(super) fn way_back(&mut self, slot: u8) -> Option<i64> {
+        let next = self.recv.next_data();
+        let open = self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing();
+        let lane = &mut self.lanes[usize::from(slot)];
+        let usable = open && !lane.subflow.is_doomed() && lane.mappings.continues(next);
+        self.sent_in_place(slot).filter(|_| usable)
+    }
+
+    /// RFC 8684 §3.7: all that was sent and is not DATA_ACKed must be contiguous on the subflow.
+    fn sent_in_place(&self, slot: u8) -> Option<i64> {
+        let (una, end) = (self.unacknowledged_from(), self.send.nxt().min(self.send.end()));
+        let Run { shift, from, end: run_end } = self.lanes[usize::from(slot)].run;
+        if run_end == end && from <= una {
+            return Some(shift as i64);
+        }
+        let next = self.lanes[usize::from(slot)].subflow.send_next();
+        (una == end).then(|| end as i64 - next as i64)
+    }
+
+    /// The first data offset that is not acknowledged, the DATA_FIN aside.
+    fn unacknowledged_from(&self) -> u64 {
+        self.send.una().min(self.send.end())
+    }
+
+    /// RFC 8684 §3.7: from here on the subflow in `slot` is a TCP connection, and the stream what
+    /// it brings, the octets included that wait on it. The others are reset.
+    pub(super) fn revert(&mut self, slot: u8, sent_shift: i64, announce: bool) {
+        let infinite = announce.then(|| self.infinite_mapping(sent_shift));
+        self.counters.infinite_map_tx += u64::from(announce);
+        let next = self.recv.next_data();
+        self.fall_back();
+        self.send.become_plain();
+        self.recv.become_plain();
+        self.timers = super::transmit::DataTimers::default();
+        self.bare_fin_due = false;
+        self.probes.clear();
+        self.opens.clear();
+        self.removals.clear();
+        for other in (0..self.lanes.len()).filter(|other| *other != usize::from(slot)) {
+            let lane = &mut self.lanes[other];
+            if !lane.subflow.is_doomed() {
+                lane.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));
+            }
+        }
+        let lane = &mut self.lanes[usize::from(slot)];
+        self.fallback = Fallback {
+            joined: self.fallback.joined,
+            failing: None,
+            slot,
+            sent_shift,
+            received_shift: Some(next.wrapping_sub(lane.mappings.head())),
+            announced: infinite.map(|mapping| (mapping, lane.subflow.send_next())),
+        };
+        while let Some(payload) = lane.mappings.poll_plain() {
+            self.recv.append(payload);
+            self.readable = true;
+        }
+        lane.subflow.forget_signals();
+        lane.subflow.demand_ack();
+        if infinite.is_none() {
+            self.settle_options(slot);
+        }
+        self.refresh(slot);
+    }
+
+    /// RFC 8684 §3.7: it begins with the oldest data that is not DATA_ACKed.
+    fn infinite_mapping(&self, sent_shift: i64) -> Mapping {
+        let from = self.unacknowledged_from();
+        Mapping {
+            data_seq: WideOrNarrow::Narrow(self.data_seq(from).low32()),
+            subflow_seq: SeqNumber((from as i64 - sent_shift) as u32),
+            len: 0,
+            // RFC 8684 §3.3.1: there is nothing that it could cover.
+            checksum: self.checksums.then_some(0),
+        }
+    }
+
+    /// The peer goes back to TCP: its octets from subflow offset `subflow` on are data from `data`
+    /// on, without end.
+    pub(super) fn take_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
+        self.counters.infinite_map_rx += 1;
+        let head = self.lanes[usize::from(slot)].mappings.head();
+        let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.next_data();
+        match self.way_back(slot).filter(|_| placed) {
+            Some(shift) => self.revert(slot, shift, false),
+            None => {
+                self.counters.dss_corruption_reset += 1;
+                self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
+            }
+        }
+    }
+
+    /// The peer says that a mapping failed its checksum. RFC 8684 §3.7: it is answered with
+    /// MP_FAIL and an infinite mapping if all data in flight is contiguous, with a reset if not.
+    pub(super) fn take_fail(&mut self, slot: u8, fail: MpFail) {
+        let near = self.data_seq(self.send.una());
+        let distance = fail.data_seq.distance_from(near);
+        if distance < 0 || distance as u64 > self.send.nxt() - self.send.una() {
+            // What it DATA_ACKed had arrived, and what was not sent cannot have failed.
+            return;
+        }
+        let answers = self.fallback.failing.is_some();
+        let own = MpFail { data_seq: self.keys.remote_idsn + self.recv.next_data() };
+        match self.way_back(slot).filter(|_| self.is_sole(slot)) {
+            Some(shift) => {
+                self.counters.dss_corruption_fallback += 1;
+                self.revert(slot, shift, true);
+                if !answers {
+                    self.lanes[usize::from(slot)].subflow.signal_fail(own);
+                }
+            }
+            None => self.break_failing(slot, own),
+        }
+    }
+
+    /// Reset the subflow in `slot`, whatever it has carried going out on others.
+    pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.distrusted = true;
+        lane.subflow.reset(Some(because(reason)));
+        self.refresh(slot);
+    }
+
+    /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.
+    pub(super) fn take_remains(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
+        if fails && self.fallback.announced.is_some() {
+            // The answer was lost: the infinite mapping goes out again.
+            self.lanes[usize::from(slot)].subflow.demand_ack();
+        }
+        let mapping = dss.and_then(|dss| dss.mapping).filter(|mapping| mapping.len > 0);
+        let (Some(mapping), Some(shift)) = (mapping, self.fallback.received_shift) else { return };
+        let near = self.keys.remote_idsn + self.recv.nxt();
+        let data = mapping.data_seq.resolve(near).distance_from(self.keys.remote_idsn) as u32;
+        let bare_fin = mapping.subflow_seq == SeqNumber(0);
+        if !bare_fin && data.wrapping_sub(mapping.subflow_seq.0) != shift as u32 {
+            self.counters.dss_corruption_reset += 1;
+            self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
+        }
+    }
+
+    /// RFC 8684 §3.7: the infinite mapping has arrived, and from here on there are no options.
+    pub(super) fn end_announcement(&mut self, slot: u8) {
+        let una = self.lanes[usize::from(slot)].subflow.una();
+        if self.fallback.announced.is_some_and(|(_, until)| una > until) {
+            self.fallback.announced = None;
+            self.settle_options(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_begins_anew_where_data_is_repeated_or_left_out() {
+        let mut run = Run::default();
+        run.extend(1, 1, 1000);
+        run.extend(1001, 1001, 500);
+        assert_eq!((run.from, run.end), (1, 1501));
+        run.extend(1501, 1, 1000);
+        assert_eq!((run.from, run.end), (1, 1001));
+        run.extend(2501, 1001, 100);
+        assert_eq!((run.from, run.end), (1, 1101));
+        run.extend(2601, 5001, 100);
+        assert_eq!((run.from, run.end), (5001, 5101));
+    }
+}
