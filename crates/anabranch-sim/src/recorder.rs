@@ -3,7 +3,7 @@
 use anabranch_net::middlebox::Chain;
 use anabranch_net::{Link, Node};
 use anabranch_proto::view::Bottleneck;
-use anabranch_proto::{ConnectionStats, SubflowStats};
+use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_wire::Instant;
 
 use crate::host::{App, Host};
@@ -265,6 +265,7 @@ impl<'a> Recorder<'a> {
             &[
                 ("connection", Index),
                 ("is_mptcp", Flag),
+                ("fallback", Flag),
                 ("completed", Flag),
                 ("failed", Flag),
                 ("octets_written", Count),
@@ -293,6 +294,7 @@ impl<'a> Recorder<'a> {
             table.push([
                 index as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
+                fallback([stats, receiving]) as u64,
                 u64::from(sender.closed && receiver.closed),
                 u64::from(sender.failed || receiver.failed),
                 stats.map_or(received, |stats| stats.octets_written),
@@ -393,6 +395,12 @@ impl<'a> Recorder<'a> {
 /// Totals of a host's connection, or those that it ended with.
 fn connection_stats(now: Instant, host: &Host, app: &App) -> Option<ConnectionStats> {
     app.id.and_then(|id| host.endpoint.connection_stats(now, id)).or(app.past)
+}
+
+/// Why a connection speaks TCP: of what its hosts know, what happened first.
+fn fallback(hosts: [Option<ConnectionStats>; 2]) -> Fallback {
+    let reasons = hosts.into_iter().flatten().map(|stats| stats.fallback);
+    reasons.filter(|why| *why != Fallback::None).min().unwrap_or_default()
 }
 
 /// The subflows of a host's connection, those that are gone first.

@@ -35,10 +35,11 @@ fn scenario(boxes: &str, place: Place, direction: &str, family: &str) -> String 
         _ => path("second", "5Mbit/s", "30ms", !matches!(place, Place::FirstOfTwo)),
     };
     format!(
-        "name = \"box\"\nduration = \"1000s\"\nsample_interval = \"1s\"\n{first}{second}\
-         [[connection]]\ndirection = \"{direction}\"\n\
+        "name = \"box\"\nduration = \"3000s\"\nsample_interval = \"10s\"\n{first}{second}\
+         [[connection]]\n{}\ndirection = \"{direction}\"\n\
          send_buffer = \"200kB\"\nreceive_buffer = \"200kB\"\n\
-         workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n"
+         workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n",
+        std::env::var("KEYS").unwrap_or_default()
     )
 }
 

@@ -16,7 +16,7 @@ mod stats;
 mod transmit;
 
 pub(crate) use paths::Opening;
-pub use stats::{ConnectionStats, SubflowStats};
+pub use stats::{ConnectionStats, Fallback, SubflowStats};
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
