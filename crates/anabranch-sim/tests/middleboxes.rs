@@ -35,7 +35,7 @@ fn scenario(boxes: &str, place: Place, direction: &str, family: &str) -> String 
         _ => path("second", "5Mbit/s", "30ms", !matches!(place, Place::FirstOfTwo)),
     };
     format!(
-        "name = \"box\"\nduration = \"3000s\"\nsample_interval = \"10s\"\n{first}{second}\
+        "name = \"box\"\nduration = \"60s\"\nsample_interval = \"10s\"\n{first}{second}\
          [[connection]]\n{}\ndirection = \"{direction}\"\n\
          send_buffer = \"200kB\"\nreceive_buffer = \"200kB\"\n\
          workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n",
@@ -129,5 +129,23 @@ fn explore() {
             }
             println!("{name:20} {place:?}: {seen:?}");
         }
+    }
+}
+
+#[test]
+fn one_run() {
+    let Ok(boxes) = std::env::var("BOX") else { return };
+    let boxes = format!("[[path.middlebox]]\n{}\n", boxes.replace(';', "\n"));
+    let place = match std::env::var("PLACE").unwrap().as_str() { "1" => Place::OnlyPath, "F" => Place::FirstOfTwo, "S" => Place::SecondOfTwo, _ => Place::BothPaths };
+    let direction = std::env::var("DIRECTION").unwrap();
+    let mut file = std::fs::File::create("/tmp/w_mb.pcapng").unwrap();
+    let outcome = common::run_with(&scenario(&boxes, place, &direction, "ipv4"), 0, anabranch_sim::Options { capture: Some(&mut file), ..Default::default() });
+    println!("{}", summary(&outcome));
+    for name in ["time_ns", "octets_delivered", "out_of_order_octets", "window_room", "unsent_octets"] {
+        let c = column(&outcome, "connection_samples", name);
+        println!("{name}: {:?} .. {:?} ({})", &c[..c.len().min(14)], c.last(), c.len());
+    }
+    for t in ["connections", "subflows"] {
+        for (name, c) in &common::table(&outcome, t).columns { println!("{t}.{name}: {c:?}"); }
     }
 }
