@@ -7,6 +7,7 @@
 
 mod impairment;
 mod link;
+pub mod middlebox;
 mod node;
 mod opportunities;
 mod propagation;

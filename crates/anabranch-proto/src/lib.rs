@@ -28,7 +28,7 @@ mod subflow;
 mod trace;
 pub mod view;
 
-pub use connection::{ConnectionStats, SubflowStats};
+pub use connection::{ConnectionStats, Fallback, SubflowStats};
 pub use counters::Counters;
 pub use endpoint::{ConnectionId, Endpoint};
 pub use error::{ConnectError, ConnectionError, SendError};

@@ -286,12 +286,13 @@ fn config(
             scenario::Protocol::Tcp => Protocol::Tcp,
         },
         tcp,
+        dss_checksum: connection.dss_checksum,
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
         local_addresses,
         max_subflows: SubflowSet::CAPACITY,
         congestion_control: match &connection.congestion_control {
-            Policy::BuiltIn(each) => congestion_control(scenario, connection, each),
+            Policy::BuiltIn(each) => congestion_control(connection, each),
             Policy::Own(_) => policies.congestion_control_factory(owner),
         },
         shared_bottleneck_detection: connection
@@ -321,7 +322,6 @@ fn config(
 
 /// The congestion control of each subflow, by the path of the connection that it uses.
 fn congestion_control(
-    scenario: &scenario::Scenario,
     connection: &scenario::Connection,
     each: &CongestionControl,
 ) -> CongestionControlFactory {
@@ -333,12 +333,11 @@ fn congestion_control(
         }
         CongestionControl::PerPath(each) => each.iter().map(|each| each.entry.make.make),
     };
-    let addresses = client_addresses(scenario, connection.paths.iter().copied());
-    let by_address: Vec<_> = addresses.zip(each).collect();
+    let by_path: Vec<_> = connection.paths.iter().copied().zip(each).collect();
     Arc::new(move |start| {
         // The client's address names the path, at either end.
-        let mut all = by_address.iter();
-        let found = all.find(|(address, _)| [start.local, start.remote].contains(address));
+        let path = topology::path_of(start.local).or(topology::path_of(start.remote));
+        let found = by_path.iter().find(|(each, _)| Some(*each) == path);
         let (_, make) = found.expect("every subflow has an address of the connection's");
         make_congestion_control(*make, start, hystart)
     })

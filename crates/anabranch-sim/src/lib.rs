@@ -8,6 +8,7 @@ mod cross_traffic;
 mod digest;
 mod event_queue;
 mod host;
+mod middleboxes;
 mod own_policies;
 mod recorder;
 pub mod scenario;

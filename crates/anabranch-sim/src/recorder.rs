@@ -1,11 +1,13 @@
 //! What a run leaves behind: tables of columns.
 
+use anabranch_net::middlebox::Chain;
 use anabranch_net::{Link, Node};
 use anabranch_proto::view::Bottleneck;
-use anabranch_proto::{ConnectionStats, SubflowStats};
+use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_wire::Instant;
 
 use crate::host::{App, Host};
+use crate::middleboxes;
 use crate::scenario::{Direction, Scenario};
 
 /// A column of one type.
@@ -120,16 +122,29 @@ impl<'a> Recorder<'a> {
     }
 
     /// Take a sample of everything at `now`.
-    pub(crate) fn sample(&mut self, now: Instant, hosts: &[Host; 2], links: &mut [Link]) {
+    pub(crate) fn sample(
+        &mut self,
+        now: Instant,
+        hosts: &[Host; 2],
+        links: &mut [Link],
+        boxes: &[Option<Chain>],
+    ) {
         for link in links.iter_mut() {
             link.handle_timeout(now);
         }
         for index in 0..self.scenario.connections.len() {
-            self.sample_connection(now, hosts, links, index);
+            self.sample_connection(now, hosts, links, boxes, index);
         }
     }
 
-    fn sample_connection(&mut self, now: Instant, hosts: &[Host; 2], links: &[Link], index: usize) {
+    fn sample_connection(
+        &mut self,
+        now: Instant,
+        hosts: &[Host; 2],
+        links: &[Link],
+        boxes: &[Option<Chain>],
+        index: usize,
+    ) {
         let (sender, receiver) = self.ends(hosts, index);
         let (send_host, receive_host) = self.hosts(hosts, index);
         let stats = sender.id.and_then(|id| send_host.endpoint.connection_stats(now, id));
@@ -148,7 +163,7 @@ impl<'a> Recorder<'a> {
             let path = self.path_of(index, &subflow);
             let link = &links[2 * path + usize::from(self.is_upload(index))];
             let view = &subflow.view;
-            let octets_received = self.received_in_slot(hosts, index, &subflow);
+            let octets_received = self.received_in_slot(hosts, boxes, index, &subflow);
             self.subflow_samples.push([
                 now.as_nanos(),
                 index as u64,
@@ -194,28 +209,49 @@ impl<'a> Recorder<'a> {
     }
 
     /// Payload octets that the other end of `subflow` received in order.
-    fn received(&self, receiver: &Host, index: usize, subflow: &SubflowStats) -> u64 {
+    fn received(
+        &self,
+        receiver: &Host,
+        boxes: &[Option<Chain>],
+        index: usize,
+        subflow: &SubflowStats,
+    ) -> u64 {
+        // On their way, the client's address and port may have become others.
+        let name = |endpoint| middleboxes::original(boxes, endpoint);
+        let this = (name(subflow.remote), name(subflow.local));
         let mut ends = all_subflows(receiver, index).into_iter();
-        let other = ends.find(|end| (end.local, end.remote) == (subflow.remote, subflow.local));
+        let other = ends.find(|end| (name(end.local), name(end.remote)) == this);
         other.map_or(0, |end| end.octets_received)
     }
 
     /// The same for all subflows that have had the slot and the path of `subflow`, so that it
     /// never shrinks.
-    fn received_in_slot(&self, hosts: &[Host; 2], index: usize, subflow: &SubflowStats) -> u64 {
+    fn received_in_slot(
+        &self,
+        hosts: &[Host; 2],
+        boxes: &[Option<Chain>],
+        index: usize,
+        subflow: &SubflowStats,
+    ) -> u64 {
         let (sender, receiver) = self.hosts(hosts, index);
         let place = |stats: &SubflowStats| (stats.view.id.slot, self.path_of(index, stats));
         let past = sender.apps[index].past_subflows.iter();
         let past = past.filter(|stats| stats.view.id != subflow.view.id);
         let same = past.filter(|stats| place(stats) == place(subflow));
-        same.chain([subflow]).map(|stats| self.received(receiver, index, stats)).sum()
+        same.chain([subflow]).map(|stats| self.received(receiver, boxes, index, stats)).sum()
     }
 
     /// All tables, at the end of the run.
-    pub(crate) fn finish(self, now: Instant, hosts: &[Host; 2], links: &[Link]) -> Vec<Table> {
+    pub(crate) fn finish(
+        self,
+        now: Instant,
+        hosts: &[Host; 2],
+        links: &[Link],
+        boxes: &[Option<Chain>],
+    ) -> Vec<Table> {
         vec![
             self.connections(now, hosts),
-            self.subflows(hosts),
+            self.subflows(hosts, boxes),
             links_table(links),
             self.blocks(hosts),
             self.subflow_samples.finish(),
@@ -229,6 +265,7 @@ impl<'a> Recorder<'a> {
             &[
                 ("connection", Index),
                 ("is_mptcp", Flag),
+                ("fallback", Flag),
                 ("completed", Flag),
                 ("failed", Flag),
                 ("octets_written", Count),
@@ -257,6 +294,7 @@ impl<'a> Recorder<'a> {
             table.push([
                 index as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
+                fallback([stats, receiving]) as u64,
                 u64::from(sender.closed && receiver.closed),
                 u64::from(sender.failed || receiver.failed),
                 stats.map_or(received, |stats| stats.octets_written),
@@ -278,7 +316,7 @@ impl<'a> Recorder<'a> {
         table.finish()
     }
 
-    fn subflows(&self, hosts: &[Host; 2]) -> Table {
+    fn subflows(&self, hosts: &[Host; 2], boxes: &[Option<Chain>]) -> Table {
         let mut table = Builder::new(
             "subflows",
             &[
@@ -303,7 +341,7 @@ impl<'a> Recorder<'a> {
         for index in 0..self.scenario.connections.len() {
             let (sender, receiver) = self.hosts(hosts, index);
             for stats in &all_subflows(sender, index) {
-                let received = self.received(receiver, index, stats);
+                let received = self.received(receiver, boxes, index, stats);
                 table.push([
                     index as u64,
                     u64::from(stats.view.id.slot),
@@ -357,6 +395,12 @@ impl<'a> Recorder<'a> {
 /// Totals of a host's connection, or those that it ended with.
 fn connection_stats(now: Instant, host: &Host, app: &App) -> Option<ConnectionStats> {
     app.id.and_then(|id| host.endpoint.connection_stats(now, id)).or(app.past)
+}
+
+/// Why a connection speaks TCP: of what its hosts know, what happened first.
+fn fallback(hosts: [Option<ConnectionStats>; 2]) -> Fallback {
+    let reasons = hosts.into_iter().flatten().map(|stats| stats.fallback);
+    reasons.filter(|why| *why != Fallback::None).min().unwrap_or_default()
 }
 
 /// The subflows of a host's connection, those that are gone first.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anabranch_net::middlebox::{Chain, Middlebox, Towards};
 use anabranch_net::rng::stream_seed;
 use anabranch_net::{Link, Node};
 use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
@@ -12,6 +13,7 @@ use crate::cross_traffic::CrossTraffic;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
 use crate::host::Host;
+use crate::middleboxes;
 use crate::own_policies::{self, OwnPolicies, OwnPoliciesError};
 use crate::recorder::{Recorder, Table};
 use crate::scenario::Scenario;
@@ -87,7 +89,10 @@ struct Simulation<'s, 'c> {
     links: Vec<Link>,
     routes: Routes,
     cross_traffic: Vec<CrossTraffic>,
-    /// Nodes 0 and 1 are the hosts, the links follow, then the sources of cross-traffic.
+    /// What stands at the server's end of each path's link; nothing at all if no path has boxes.
+    boxes: Vec<Option<Chain>>,
+    /// Nodes 0 and 1 are the hosts, the links follow, then the sources of cross-traffic, then the
+    /// paths' boxes.
     queue: EventQueue,
     recorder: Recorder<'s>,
     next_sample: Instant,
@@ -128,13 +133,15 @@ impl<'s, 'c> Simulation<'s, 'c> {
         let cross_traffic: Vec<CrossTraffic> = (scenario.cross_traffic.iter().enumerate())
             .map(|(index, traffic)| CrossTraffic::new(index, traffic, &scenario.paths, seed))
             .collect();
+        let boxes = middleboxes::chains(scenario, seed);
         Ok(Simulation {
             scenario,
             now: Instant::ZERO,
             hosts: [host(Side::Client), host(Side::Server)],
-            queue: EventQueue::new(FIRST_LINK + links.len() + cross_traffic.len()),
+            queue: EventQueue::new(FIRST_LINK + links.len() + cross_traffic.len() + boxes.len()),
             links,
             cross_traffic,
+            boxes,
             routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
             recorder: Recorder::new(scenario),
             next_sample: Instant::ZERO,
@@ -150,7 +157,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
     fn run(&mut self) -> Result<(), RunError> {
         let end = Instant::ZERO + self.scenario.duration;
-        for node in 0..FIRST_LINK + self.links.len() + self.cross_traffic.len() {
+        for node in 0..self.first_box() {
             self.plan(node);
         }
         loop {
@@ -166,6 +173,8 @@ impl<'s, 'c> Simulation<'s, 'c> {
             if node < FIRST_LINK {
                 self.hosts[node].handle_timeout(self.now);
                 self.serve_host(node)?;
+            } else if let Some(path) = node.checked_sub(self.first_box()) {
+                self.serve_boxes(path)?;
             } else if let Some(source) = node.checked_sub(FIRST_LINK + self.links.len()) {
                 self.serve_cross_traffic(source)?;
             } else {
@@ -186,30 +195,79 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
         while self.next_sample <= until {
             let at = self.next_sample;
-            self.recorder.sample(at, &self.hosts, &mut self.links);
+            self.recorder.sample(at, &self.hosts, &mut self.links, &self.boxes);
             self.next_sample += self.scenario.sample_interval;
         }
     }
 
-    /// What the link delivers now goes on to the next link, or to a host.
+    /// What the link delivers now goes on to the next link, to a host, or to the path's boxes.
     fn serve_link(&mut self, number: usize) -> Result<(), RunError> {
-        let sender = if number.is_multiple_of(2) { Side::Server } else { Side::Client };
+        let boxes = !number.is_multiple_of(2) && self.has_boxes(number / 2);
         self.links[number].handle_timeout(self.now);
         while let Some(packet) = self.links[number].poll_transmit(self.now) {
-            let client = match sender {
-                Side::Client => packet.source(),
-                Side::Server => packet.destination(),
-            };
-            let path = self.routes.path(client).expect("it had a path when it was sent");
-            match self.routes.next(number, path) {
-                Hop::Link(next) => self.enter(next, packet),
-                Hop::Host(receiver) => match packet {
-                    Packet::Tcp(segment) => self.arrive(receiver, path, segment)?,
-                    Packet::Udp(datagram) => self.discard(receiver, path, &datagram)?,
-                },
+            if boxes {
+                self.enter_boxes(number / 2, Towards::Server, packet);
+            } else {
+                self.leave(number, packet)?;
             }
         }
         self.plan(FIRST_LINK + number);
+        Ok(())
+    }
+
+    /// A packet has the link, and the boxes at its end, behind it.
+    #[inline]
+    fn leave(&mut self, link: usize, packet: Packet) -> Result<(), RunError> {
+        let sender = if link.is_multiple_of(2) { Side::Server } else { Side::Client };
+        let client = match sender {
+            Side::Client => packet.source(),
+            Side::Server => packet.destination(),
+        };
+        let path = self.routes.path(client).expect("it had a path when it was sent");
+        match self.routes.next(link, path) {
+            Hop::Link(next) => self.enter(next, packet),
+            Hop::Host(receiver) => match packet {
+                Packet::Tcp(segment) => self.arrive(receiver, path, segment)?,
+                Packet::Udp(datagram) => self.discard(receiver, path, &datagram)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Are there boxes at the server's end of the path's link?
+    #[inline]
+    fn has_boxes(&self, path: usize) -> bool {
+        self.boxes.get(path).is_some_and(Option::is_some)
+    }
+
+    /// What comes out of the boxes does so as an event of its own: one that answers a host at once
+    /// would otherwise make that host wait for itself.
+    #[cold]
+    fn enter_boxes(&mut self, path: usize, towards: Towards, packet: Packet) {
+        if let Some(boxes) = &mut self.boxes[path] {
+            boxes.handle_packet(self.now, towards, packet);
+            self.queue.set(self.first_box() + path, Some(self.now));
+        }
+    }
+
+    #[cold]
+    fn serve_boxes(&mut self, path: usize) -> Result<(), RunError> {
+        let now = self.now;
+        if let Some(boxes) = &mut self.boxes[path] {
+            boxes.handle_timeout(now);
+        }
+        while let Some((towards, mut packet)) =
+            self.boxes[path].as_mut().and_then(|boxes| boxes.poll_transmit(now))
+        {
+            if self.round_trip {
+                packet = there_and_back(&packet)?;
+            }
+            match towards {
+                Towards::Client => self.enter_link(2 * path, packet),
+                Towards::Server => self.leave(2 * path + 1, packet)?,
+            }
+        }
+        self.plan(self.first_box() + path);
         Ok(())
     }
 
@@ -265,9 +323,9 @@ impl<'s, 'c> Simulation<'s, 'c> {
             capture.write(self.now, path, side, Capture::Outbound, emit)?;
         }
         let first = self.routes.first(side, path);
-        if self.round_trip {
-            let packet = there_and_back(&segment.into())?;
-            self.enter(first, packet);
+        if self.round_trip || !self.boxes.is_empty() {
+            let packet = segment.into();
+            self.enter(first, if self.round_trip { there_and_back(&packet)? } else { packet });
             return Ok(());
         }
         self.digest.fold_segment(self.now, first, &segment);
@@ -297,8 +355,17 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
+    /// A packet comes to the link, or first to the boxes at its end.
     #[cold] // Only as seen from the segments of hosts, most of which cross one link.
     fn enter(&mut self, link: usize, packet: Packet) {
+        if link.is_multiple_of(2) && self.has_boxes(link / 2) {
+            self.enter_boxes(link / 2, Towards::Client, packet);
+        } else {
+            self.enter_link(link, packet);
+        }
+    }
+
+    fn enter_link(&mut self, link: usize, packet: Packet) {
         match &packet {
             Packet::Tcp(segment) => self.digest.fold_segment(self.now, link, segment),
             Packet::Udp(datagram) => self.digest.fold_datagram(self.now, link, datagram),
@@ -307,13 +374,21 @@ impl<'s, 'c> Simulation<'s, 'c> {
         self.plan(FIRST_LINK + link);
     }
 
+    /// The node of the first path's boxes.
+    fn first_box(&self) -> usize {
+        FIRST_LINK + self.links.len() + self.cross_traffic.len()
+    }
+
     fn plan(&mut self, node: usize) {
         let at = match node {
             0 | 1 => self.hosts[node].poll_timeout(),
             _ if node < FIRST_LINK + self.links.len() => {
                 self.links[node - FIRST_LINK].poll_timeout()
             }
-            _ => self.cross_traffic[node - FIRST_LINK - self.links.len()].udp.poll_timeout(),
+            _ if node < self.first_box() => {
+                self.cross_traffic[node - FIRST_LINK - self.links.len()].udp.poll_timeout()
+            }
+            _ => self.boxes[node - self.first_box()].as_ref().and_then(Chain::poll_timeout),
         };
         self.queue.set(node, at);
     }
@@ -324,7 +399,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             segments: self.segments,
             data_segments_delivered: self.data_segments_delivered,
             end: self.now,
-            tables: self.recorder.finish(self.now, &self.hosts, &self.links),
+            tables: self.recorder.finish(self.now, &self.hosts, &self.links, &self.boxes),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The client's address on path `p` is 10.1.`p` (two octets), or 2001:db8:1::`p`, and the server
 //! has one address of each family in use, as a host with a public address would; so a segment's
-//! path follows from the client's address in it, whichever way it goes.
+//! path follows from the client's address in it, whichever way it goes. A middlebox that translates
+//! addresses has one of its path's: 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -48,25 +49,34 @@ impl fmt::Display for Side {
 
 /// The client's address on path number `path`.
 pub(crate) fn client_address(paths: &[Path], path: usize) -> IpAddr {
+    address_on(paths, path, 1)
+}
+
+/// The address that middlebox number `index` of a path can show in place of the client's.
+pub(crate) fn translated_address(paths: &[Path], path: usize, index: usize) -> IpAddr {
+    address_on(paths, path, 2 + index as u8)
+}
+
+fn address_on(paths: &[Path], path: usize, net: u8) -> IpAddr {
     let number = path as u16;
     match paths[path].family {
         Family::Ipv4 => {
             let [high, low] = number.to_be_bytes();
-            Ipv4Addr::new(10, 1, high, low).into()
+            Ipv4Addr::new(10, net, high, low).into()
         }
-        Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, number).into(),
+        Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, net.into(), 0, 0, 0, 0, number).into(),
     }
 }
 
-/// The path that belongs to a client address.
+/// The path that belongs to an address of the client, translated or not.
 pub(crate) fn path_of(address: IpAddr) -> Option<usize> {
     match address {
         IpAddr::V4(address) => match address.octets() {
-            [10, 1, high, low] => Some(usize::from(u16::from_be_bytes([high, low]))),
+            [10, 1..=u8::MAX, high, low] => Some(usize::from(u16::from_be_bytes([high, low]))),
             _ => None,
         },
         IpAddr::V6(address) => match address.segments() {
-            [0x2001, 0xdb8, 1, 0, 0, 0, 0, number] => Some(usize::from(number)),
+            [0x2001, 0xdb8, 1..=u16::MAX, 0, 0, 0, 0, number] => Some(usize::from(number)),
             _ => None,
         },
     }

@@ -175,6 +175,24 @@ impl Payload {
         Payload::new(first, second)
     }
 
+    /// `first` followed by `second`: shared where two pieces suffice, copied where they do not.
+    pub fn concat(first: &Payload, second: &Payload) -> Payload {
+        let mut joined = [Piece::EMPTY, Piece::EMPTY];
+        let mut at = 0;
+        let pieces = first.pieces().into_iter().chain(second.pieces());
+        for piece in pieces.filter(|piece| !piece.is_empty()).cloned() {
+            if let Err(piece) = joined[at].try_join(piece) {
+                if at == 1 {
+                    return Payload::from([first.to_vec(), second.to_vec()].concat());
+                }
+                at = 1;
+                joined[at] = piece;
+            }
+        }
+        let [first, second] = joined;
+        Payload { first, second }
+    }
+
     /// The two pieces, in order.
     pub fn into_pieces(self) -> [Piece; 2] {
         [self.first, self.second]
@@ -221,6 +239,12 @@ impl From<Bytes> for Payload {
     }
 }
 
+impl From<Vec<u8>> for Payload {
+    fn from(octets: Vec<u8>) -> Self {
+        Bytes::from(octets).into()
+    }
+}
+
 impl From<Piece> for Payload {
     fn from(first: Piece) -> Self {
         Payload { first, second: Piece::EMPTY }
@@ -254,6 +278,21 @@ mod tests {
         assert_eq!(payload.slice(2, 6).to_vec(), b"cdef");
         assert_eq!(payload.slice(5, 6).to_vec(), b"f");
         assert_eq!(payload.slice(0, 0).len(), 0);
+    }
+
+    #[test]
+    fn payloads_are_joined_and_copied_only_where_two_pieces_do_not_suffice() {
+        let [first, second] = [(0, 10), (10, 5)].map(|(at, len)| Piece::pattern(at, len).into());
+        let joined = Payload::concat(&first, &second);
+        assert!(matches!(joined.pieces()[0], Piece::Pattern { len: 15, .. }));
+        let text = Payload::from(b"text".to_vec());
+        let mixed = Payload::concat(&joined, &text);
+        assert!(matches!(mixed.pieces()[0], Piece::Pattern { len: 15, .. }));
+        let three = Payload::concat(&mixed, &first);
+        assert_eq!(three.len(), 29);
+        assert!(three.slice(0, 15).matches_pattern(0) && three.slice(19, 29).matches_pattern(0));
+        assert_eq!(three.slice(15, 19), text);
+        assert!(Payload::concat(&Payload::EMPTY, &Payload::EMPTY).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::path_manager::PathEvent;
 use crate::subflow::{State, SubflowEnd};
-use crate::view::Usability;
+use crate::view::{SubflowView, Usability};
 
 /// How long a connection without any subflow waits for a new one (the kernel's `close_timeout`).
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -72,11 +72,16 @@ impl Connection {
         if !self.bare_fin_due || self.mode != Mode::Mptcp || self.owes_keys() {
             return None;
         }
-        let usable = self.views.iter().filter(|view| {
+        let usable = |view: &&SubflowView| {
             matches!(view.usability, Usability::Usable | Usability::PotentiallyFailed)
-        });
-        let best = usable.min_by_key(|view| (view.usability as u8, view.srtt_or_max()))?.id.slot;
-        if usize::from(best) != slot {
+        };
+        let key = |view: &SubflowView| (view.usability as u8, view.srtt_or_max(), view.id.slot);
+        let own = key(self.views.get(slot).filter(usable)?);
+        let all = || self.views.iter().filter(usable);
+        // The best first, and then in turn: no other sign comes from a dead path on which this host
+        // has nothing else to send.
+        let turn = self.timers.retransmission_backoff as usize % all().count();
+        if all().filter(|view| key(view) < own).count() != turn {
             return None;
         }
         self.lanes[slot].subflow.demand_ack();

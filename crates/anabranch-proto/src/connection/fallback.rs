@@ -226,6 +226,11 @@ impl Connection {
         }
         lane.subflow.forget_signals();
         lane.subflow.demand_ack();
+        // What TCP has acknowledged meanwhile is acknowledged now, and nobody will say so again.
+        let una = (lane.subflow.una() as i64 + sent_shift).max(1) as u64;
+        if self.send.acknowledge(una.min(self.send.end())) {
+            self.writable = true;
+        }
         if infinite.is_none() {
             self.settle_options(slot);
         }

@@ -18,7 +18,7 @@ mod transmit;
 
 pub(crate) use join::JoinAnswer;
 pub(crate) use paths::Opening;
-pub use stats::{ConnectionStats, SubflowStats};
+pub use stats::{ConnectionStats, Fallback, SubflowStats};
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

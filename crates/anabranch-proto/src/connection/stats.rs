@@ -2,14 +2,39 @@
 
 use anabranch_wire::{Duration, Endpoint, Instant};
 
-use super::{Connection, Mode};
+use super::{Connection, Mode, Role};
+use crate::config::Protocol;
 use crate::view::SubflowView;
+
+/// Why a host that would have spoken Multipath TCP speaks TCP, as far as it knows; in the order of
+/// a connection's life. RFC 8684 §3.7.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fallback {
+    /// It speaks Multipath TCP, or was not to.
+    #[default]
+    None,
+    /// The SYN had no MP_CAPABLE that it can speak.
+    Syn,
+    /// The SYN/ACK had none.
+    SynAck,
+    /// Neither the third ACK nor the first data had one.
+    ThirdAck,
+    /// Options went missing from data or acknowledgements.
+    OptionsLost,
+    /// The checksum of a mapping was wrong.
+    Checksum,
+    /// The other host said so, by an infinite mapping.
+    Peer,
+}
 
 /// Totals of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionStats {
     /// Does it speak Multipath TCP?
     pub is_mptcp: bool,
+    /// Why not.
+    pub fallback: Fallback,
     /// Octets that the application wrote and the connection accepted.
     pub octets_written: u64,
     /// Octets that the peer acknowledged at data level.
@@ -110,6 +135,7 @@ impl Connection {
     pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
         ConnectionStats {
             is_mptcp: self.mode == Mode::Mptcp,
+            fallback: self.why_tcp(),
             octets_written: self.send.end() - 1,
             octets_acknowledged: self.send.una().min(self.send.end()) - 1,
             octets_delivered: self.recv.nxt() - 1 - u64::from(self.recv.is_complete()),
@@ -126,6 +152,22 @@ impl Connection {
             send_buffer: self.send.capacity(),
             receive_buffer: self.recv.capacity(),
         }
+    }
+
+    fn why_tcp(&self) -> Fallback {
+        let counters = &self.counters;
+        if self.mode != Mode::Tcp || self.config.protocol == Protocol::Tcp {
+            return Fallback::None;
+        }
+        let reasons = [
+            (counters.mp_capable_fallback_syn_ack, Fallback::SynAck),
+            (counters.mp_capable_fallback_ack, Fallback::ThirdAck),
+            (counters.dss_corruption_fallback, Fallback::Checksum),
+            (counters.dss_fallback, Fallback::OptionsLost),
+            (counters.infinite_map_rx, Fallback::Peer),
+            (u64::from(self.role == Role::Listener), Fallback::Syn),
+        ];
+        reasons.into_iter().find(|(count, _)| *count > 0).map_or(Fallback::None, |(_, why)| why)
     }
 
     /// Totals of each subflow, by slot.

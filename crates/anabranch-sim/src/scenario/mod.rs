@@ -20,6 +20,7 @@ mod cross_traffic;
 mod distribution;
 mod error;
 mod factor;
+mod middlebox;
 mod names;
 mod policies;
 mod policy;
@@ -33,6 +34,7 @@ mod written;
 
 use std::path::Path as FilePath;
 
+use anabranch_net::middlebox::MiddleboxConfig;
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig,
@@ -94,8 +96,21 @@ pub struct Path {
     pub discipline: Discipline,
     /// A path with a lower index whose link this path's packets cross too, on the server's side.
     pub via: Option<usize>,
+    /// What stands between the link and the server, the first next to the link.
+    pub middleboxes: Vec<Middlebox>,
     /// Changes during the run, in the order in which they are listed.
     pub changes: Vec<PathChange>,
+}
+
+/// A middlebox of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Middlebox {
+    /// What it does.
+    pub config: MiddleboxConfig,
+    /// From when on it is there; before, packets pass it by.
+    pub from: Duration,
+    /// Until when, later than `from`; `None` is to the end.
+    pub until: Option<Duration>,
 }
 
 /// A path in one direction.
@@ -137,6 +152,8 @@ pub struct Connection {
     pub paths: Vec<usize>,
     /// What it speaks.
     pub protocol: Protocol,
+    /// Are mappings protected by checksums?
+    pub dss_checksum: bool,
     /// Who sends the workload's data.
     pub direction: Direction,
     /// When it is opened, from the start of the run; before its end.

@@ -15,11 +15,11 @@ use super::names::{AppliesTo, Protocol, QueueKind};
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
 };
-use super::trace;
 use super::{
     CongestionControl, Connection, Path, PathChange, PathDirection, PathManager, Policy, Scenario,
     SharedBottleneckDetection,
 };
+use super::{middlebox, trace};
 
 /// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
 const MIN_MTU: u64 = 576;
@@ -112,6 +112,7 @@ fn resolve_path(
         burst_loss: table.burst_loss.map(burst_loss),
         discipline: resolve_queue(&format!("{key}.queue"), table.queue)?,
         via: table.via.map(|name| resolve_via(key, &name, before)).transpose()?,
+        middleboxes: middlebox::resolve(&format!("{key}.middlebox"), table.middleboxes)?,
         changes,
     })
 }
@@ -284,6 +285,7 @@ fn resolve_connection(
     Ok(Connection {
         name,
         protocol: table.protocol,
+        dss_checksum: table.dss_checksum,
         direction: table.direction,
         start: table.start.0,
         send_buffer: table.send_buffer.0,

@@ -72,14 +72,60 @@ fn changes() -> impl Strategy<Value = PathChange> {
     )
 }
 
+fn middleboxes() -> impl Strategy<Value = Middlebox> {
+    use anabranch_net::middlebox::{
+        BlackholedSyns, CoalesceConfig, Directions, NatConfig, OptionCopies, OptionName,
+        PayloadChange, ProactiveAckConfig, RewritePayloadConfig, SegmentClass, SplitSegmentsConfig,
+        StripOptionsConfig, Towards,
+    };
+    use anabranch_wire::mptcp::Subtype;
+    let sides = [Directions::Both, Directions::Only(Towards::Client)];
+    let amounts = (1u32..1_000, durations(), prop::option::of(durations()));
+    (0..11, amounts, prop::sample::select(sides.to_vec()), any::<bool>(), durations()).prop_map(
+        |(kind, (count, time, maybe), directions, flag, from)| {
+            let subtype = Subtype::from_value((count % 9) as u8).unwrap();
+            let config = match kind {
+                0 => MiddleboxConfig::StripOptions(StripOptionsConfig {
+                    options: vec![OptionName::Unknown, OptionName::Subtype(subtype)],
+                    segments: vec![SegmentClass::ThirdAck, SegmentClass::Ack],
+                    after_packets: count,
+                    directions,
+                }),
+                1 => MiddleboxConfig::Nat(NatConfig { idle_timeout: time, rebind_at: maybe }),
+                2 => MiddleboxConfig::SplitSegments(SplitSegmentsConfig {
+                    size: count,
+                    copies: if flag { OptionCopies::All } else { OptionCopies::First },
+                }),
+                3 => MiddleboxConfig::Coalesce(CoalesceConfig { size: count, delay: time }),
+                4 | 5 => MiddleboxConfig::RewritePayload(RewritePayloadConfig {
+                    change: if flag { PayloadChange::Insert } else { PayloadChange::Replace },
+                    octets: count,
+                    at: time.as_nanos(),
+                    directions,
+                }),
+                6 => MiddleboxConfig::ProactiveAck(ProactiveAckConfig { window: count.into() }),
+                7 => MiddleboxConfig::Normalise,
+                8 => MiddleboxConfig::HoleRefusal,
+                9 => MiddleboxConfig::RewriteIsn,
+                _ => MiddleboxConfig::BlackholeOptions(match flag {
+                    true => BlackholedSyns::All,
+                    false => BlackholedSyns::MpJoin,
+                }),
+            };
+            Middlebox { config, from, until: flag.then(|| from + Duration::from_secs(1)) }
+        },
+    )
+}
+
 fn paths() -> impl Strategy<Value = Vec<Path>> {
     let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
     let changes = prop::collection::vec(changes(), 0..3);
-    let path = (directions(), directions(), models, 576u16.., changes, any::<bool>());
+    let boxes = prop::collection::vec(middleboxes(), 0..4);
+    let path = (directions(), directions(), models, 576u16.., changes, any::<bool>(), boxes);
     prop::collection::vec(path, 2..5).prop_map(|paths| {
         let named = paths.into_iter().enumerate();
         named
-            .map(|(n, (forward, reverse, jitter_model, mtu, changes, shares))| {
+            .map(|(n, (forward, reverse, jitter_model, mtu, changes, shares, boxes))| {
                 let name = format!("path {n} \"quoted\"");
                 let via = n.checked_sub(1).filter(|_| shares);
                 let discipline = match n % 3 {
@@ -108,6 +154,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                     burst_loss,
                     discipline,
                     via,
+                    middleboxes: boxes,
                     changes,
                 }
             })
@@ -176,7 +223,7 @@ proptest! {
         paths in paths(),
         workload in workloads(),
         buffers in (sizes(), sizes()),
-        switches: (bool, bool),
+        switches: (bool, bool, bool),
         start in durations(),
     ) {
         let mut scenario = read(FULL);
@@ -184,7 +231,7 @@ proptest! {
         scenario.paths = paths;
         let connection = &mut scenario.connections[0];
         (connection.send_buffer, connection.receive_buffer) = buffers;
-        (connection.nagle, connection.hystart) = switches;
+        (connection.nagle, connection.hystart, connection.dss_checksum) = switches;
         connection.workload = workload;
         connection.start = start;
         let written = scenario.to_toml();

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
 use super::cross_traffic::CrossTrafficTable;
+use super::middlebox::MiddleboxTable;
 use super::names::{
     AppliesTo, Direction, Family, JitterModelName, Profile, Protocol, QueueKind, StateName,
 };
@@ -102,6 +103,9 @@ pub(super) struct PathTable {
     /// The direction from client to server.
     #[serde(default)]
     pub(super) reverse: ReverseTable,
+    /// Middleboxes between the link and the server, the first next to the link.
+    #[serde(default, rename = "middlebox", skip_serializing_if = "Vec::is_empty")]
+    pub(super) middleboxes: Vec<MiddleboxTable>,
     /// Changes during the run.
     #[serde(default, rename = "change")]
     pub(super) changes: Vec<ChangeTable>,
@@ -236,6 +240,10 @@ pub(super) struct ConnectionTable {
     /// What it speaks.
     #[serde(default)]
     pub(super) protocol: Protocol,
+    /// Protect mappings by checksums, which reveal a middlebox that changes the payload; by default
+    /// not.
+    #[serde(default)]
+    pub(super) dss_checksum: bool,
     /// Who sends the data.
     #[serde(default)]
     pub(super) direction: Direction,

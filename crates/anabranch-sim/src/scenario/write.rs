@@ -5,6 +5,7 @@ use anabranch_net::{Discipline, GilbertElliottConfig};
 use super::chosen::{Choice, Used};
 use super::congestion_control::CongestionControlValue;
 use super::cross_traffic::CrossTrafficTable;
+use super::middlebox::MiddleboxTable;
 use super::names::QueueKind;
 use super::remedies::RemediesTable;
 use super::table::{
@@ -59,6 +60,7 @@ fn path_table(path: &Path, paths: &[Path]) -> PathTable {
             jitter: Written(path.reverse.jitter),
             loss: Written(path.reverse.loss),
         },
+        middleboxes: path.middleboxes.iter().map(MiddleboxTable::new).collect(),
         changes: path.changes.iter().map(change_table).collect(),
     }
 }
@@ -113,6 +115,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         name: Some(connection.name.clone()),
         paths: Some(used.names().map(str::to_owned).collect()),
         protocol: connection.protocol,
+        dss_checksum: connection.dss_checksum,
         direction: connection.direction,
         start: Written(connection.start),
         send_buffer: Written(connection.send_buffer),

@@ -1,0 +1,79 @@
+//! SYNs that are never seen again.
+
+use anabranch_wire::mptcp::Control;
+use anabranch_wire::{Flags, Instant, Packet};
+
+use super::{Filter, Towards};
+
+/// Which SYNs, and answers to SYNs, are dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlackholedSyns {
+    /// Those with an option of Multipath TCP.
+    #[default]
+    Mptcp,
+    /// Those with MP_JOIN.
+    MpJoin,
+    /// All.
+    All,
+}
+
+/// A firewall that drops what it does not know, without a word.
+#[derive(Debug)]
+pub(super) struct BlackholeOptions {
+    syns: BlackholedSyns,
+}
+
+impl BlackholeOptions {
+    pub(super) fn new(syns: BlackholedSyns) -> Self {
+        BlackholeOptions { syns }
+    }
+}
+
+impl Filter for BlackholeOptions {
+    fn pass(&mut self, _now: Instant, _towards: Towards, packet: &mut Packet) -> bool {
+        let Packet::Tcp(segment) = packet else { return true };
+        let control = segment.options.control.as_deref();
+        let has = |test: fn(&Control) -> bool| control.is_some_and(test);
+        let refused = match self.syns {
+            BlackholedSyns::Mptcp => has(|c| c.capable.is_some() || c.join.is_some()),
+            BlackholedSyns::MpJoin => has(|c| c.join.is_some()),
+            BlackholedSyns::All => true,
+        };
+        !(refused && segment.header.flags.contains(Flags::SYN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk};
+    use super::*;
+    use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, MpJoin};
+
+    #[test]
+    fn only_the_syns_that_it_is_told_of_disappear() {
+        let plain = Talk::v6().syn();
+        let flags = CapableFlags {
+            checksum_required: false,
+            extensibility: false,
+            deny_join_to_source: false,
+            unassigned: 0,
+            hmac_sha256: true,
+        };
+        let mut capable = plain.clone();
+        capable.options.control_mut().capable =
+            Some(MpCapable { version: 1, flags, keys: CapableKeys::None });
+        let mut join = plain.clone();
+        let syn = MpJoin::Syn { backup: false, address_id: 1, token: 2, nonce: 3 };
+        join.options.control_mut().join = Some(syn);
+        let passes = |syns| {
+            let mut bench = Bench::new(&MiddleboxConfig::BlackholeOptions(syns));
+            [&plain, &capable, &join].map(|syn| !bench.put(Towards::Server, syn.clone()).is_empty())
+        };
+        assert_eq!(passes(BlackholedSyns::Mptcp), [true, false, false]);
+        assert_eq!(passes(BlackholedSyns::MpJoin), [true, true, false]);
+        assert_eq!(passes(BlackholedSyns::All), [false; 3]);
+        let mut bench = Bench::new(&MiddleboxConfig::BlackholeOptions(BlackholedSyns::All));
+        bench.cross(Towards::Server, Talk::v4().data(Towards::Server, 0, 10));
+    }
+}

@@ -1,0 +1,152 @@
+//! The boxes of one place on a path, one behind the other.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Endpoint, Instant, Packet};
+
+use super::{Middlebox, Towards};
+
+/// A box with the time during which it is there.
+#[derive(Debug)]
+pub struct Placed {
+    /// The box.
+    pub middlebox: Box<dyn Middlebox>,
+    /// From when on packets pass it; before, they pass it by.
+    pub from: Instant,
+    /// Until when; what it holds then still leaves it.
+    pub until: Instant,
+}
+
+/// Boxes in a row, the first next to the client: a box made of boxes.
+#[derive(Debug)]
+pub struct Chain {
+    boxes: Vec<Placed>,
+    out: VecDeque<(Towards, Packet)>,
+}
+
+impl Chain {
+    /// These boxes, the first next to the client.
+    pub fn new(boxes: Vec<Placed>) -> Self {
+        Chain { boxes, out: VecDeque::new() }
+    }
+
+    /// Hand a packet that goes that way to the next box in use, of which `next` is the first to
+    /// be asked, or to the outside.
+    fn hand_over(&mut self, now: Instant, towards: Towards, next: Option<usize>, packet: Packet) {
+        let mut index = next;
+        while let Some(place) = index.and_then(|index| self.boxes.get_mut(index)) {
+            if place.from <= now && now < place.until {
+                return place.middlebox.handle_packet(now, towards, packet);
+            }
+            index = after(index, towards);
+        }
+        self.out.push_back((towards, packet));
+    }
+
+    /// Move packets from box to box until all have left or are held.
+    fn settle(&mut self, now: Instant) {
+        let mut quiet = false;
+        while !quiet {
+            quiet = true;
+            for index in 0..self.boxes.len() {
+                while let Some((towards, packet)) = self.boxes[index].middlebox.poll_transmit(now) {
+                    quiet = false;
+                    self.hand_over(now, towards, after(Some(index), towards), packet);
+                }
+            }
+        }
+    }
+}
+
+fn after(index: Option<usize>, towards: Towards) -> Option<usize> {
+    match towards {
+        Towards::Server => index.map(|index| index + 1),
+        Towards::Client => index.and_then(|index| index.checked_sub(1)),
+    }
+}
+
+impl Middlebox for Chain {
+    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+        let first = match towards {
+            Towards::Server => Some(0),
+            Towards::Client => self.boxes.len().checked_sub(1),
+        };
+        self.hand_over(now, towards, first, packet);
+        self.settle(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for place in &mut self.boxes {
+            place.middlebox.handle_timeout(now);
+        }
+        self.settle(now);
+    }
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+        self.out.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.boxes.iter().filter_map(|place| place.middlebox.poll_timeout()).min()
+    }
+
+    fn original(&self, public: Endpoint) -> Option<Endpoint> {
+        let translated = self.boxes.iter().rev().try_fold(public, |endpoint, place| {
+            Some(place.middlebox.original(endpoint).unwrap_or(endpoint))
+        });
+        translated.filter(|endpoint| *endpoint != public)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Talk, at, site};
+    use super::super::{BlackholedSyns, MiddleboxConfig, NatConfig};
+    use super::*;
+    use anabranch_wire::Segment;
+
+    fn placed(config: &MiddleboxConfig, seed: u64, from: u64, until: u64) -> Placed {
+        let middlebox = config.build(site(seed));
+        Placed { middlebox, from: at(from), until: at(until) }
+    }
+
+    fn cross(chain: &mut Chain, now: Instant, towards: Towards, segment: Segment) -> Vec<Segment> {
+        chain.handle_packet(now, towards, segment.into());
+        let out = std::iter::from_fn(|| chain.poll_transmit(now));
+        out.map(|(way, packet)| match packet {
+            Packet::Tcp(segment) if way == towards => segment,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_box_is_passed_by_outside_of_its_time() {
+        let hole = MiddleboxConfig::BlackholeOptions(BlackholedSyns::All);
+        let mut chain = Chain::new(vec![placed(&hole, 1, 10, 20)]);
+        let syn = Talk::v4().syn();
+        let arrives = [9, 10, 19, 20]
+            .map(|ms| cross(&mut chain, at(ms), Towards::Server, syn.clone()) == [syn.clone()]);
+        assert_eq!(arrives, [true, false, false, true]);
+    }
+
+    #[test]
+    fn what_goes_there_passes_the_boxes_in_the_other_order_on_its_way_back() {
+        let nat = MiddleboxConfig::Nat(NatConfig::default());
+        let mut chain = Chain::new(vec![
+            placed(&nat, 1, 0, 99),
+            placed(&MiddleboxConfig::RewriteIsn, 2, 0, 99),
+            placed(&nat, 3, 0, 99),
+        ]);
+        let talk = Talk::v4();
+        let syn = cross(&mut chain, at(1), Towards::Server, talk.syn()).remove(0);
+        assert_ne!((syn.source, syn.header.seq), (talk.syn().source, talk.syn().header.seq));
+        assert_eq!(chain.original(syn.source), Some(talk.syn().source));
+        let mut answer = talk.syn_ack();
+        answer.destination = syn.source;
+        answer.header.ack = syn.header.seq + 1;
+        let back = cross(&mut chain, at(2), Towards::Client, answer).remove(0);
+        assert_eq!(back.destination, talk.syn().source);
+        assert_eq!(back.header.ack, talk.syn_ack().header.ack);
+    }
+}

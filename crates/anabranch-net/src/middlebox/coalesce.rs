@@ -1,0 +1,196 @@
+//! Neighbouring segments that arrive as one: what receive offload and normalisers do.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, Segment};
+
+use super::flows::{Flow, MAX_FLOWS};
+use super::{Middlebox, Towards};
+
+/// What is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoalesceConfig {
+    /// Most payload octets of a segment that leaves, unless it came so.
+    pub size: u32,
+    /// How long a segment waits for the next, at most.
+    pub delay: Duration,
+}
+
+impl Default for CoalesceConfig {
+    fn default() -> Self {
+        // Two full segments of the usual size; a millisecond is what network cards wait.
+        CoalesceConfig { size: 2_920, delay: Duration::from_millis(1) }
+    }
+}
+
+/// Largest IP packet. RFC 791 §3.1.
+const MAX_PACKET: usize = 65_535;
+
+/// Merges data segments of a flow that follow each other; the first one's options stay.
+#[derive(Debug)]
+pub(super) struct Coalesce {
+    config: CoalesceConfig,
+    /// For each flow and direction, the segment that waits for its neighbour.
+    held: BTreeMap<(Flow, Towards), Held>,
+    out: VecDeque<(Towards, Packet)>,
+}
+
+#[derive(Debug)]
+struct Held {
+    segment: Segment,
+    until: Instant,
+}
+
+impl Coalesce {
+    pub(super) fn new(config: &CoalesceConfig) -> Self {
+        Coalesce { config: *config, held: BTreeMap::new(), out: VecDeque::new() }
+    }
+
+    /// May the segment be merged with others?
+    fn is_plain_data(segment: &Segment) -> bool {
+        let known = (Flags::ACK | Flags::PSH).0;
+        segment.checksum_ok && !segment.payload.is_empty() && segment.header.flags.0 & !known == 0
+    }
+
+    /// Does `next` continue `held`, and is there room for both?
+    fn fits(&self, held: &Segment, next: &Segment) -> bool {
+        let len = held.payload.len() + next.payload.len();
+        Self::is_plain_data(next)
+            && held.header.seq + held.payload.len() as u32 == next.header.seq
+            && held.ecn == next.ecn
+            && len <= self.config.size as usize
+            && held.wire_len() + next.payload.len() <= MAX_PACKET
+    }
+
+    fn release(&mut self, key: (Flow, Towards)) {
+        if let Some(held) = self.held.remove(&key) {
+            self.out.push_back((key.1, held.segment.into()));
+        }
+    }
+
+    fn hold(&mut self, now: Instant, key: (Flow, Towards), segment: Segment) {
+        if self.held.len() >= MAX_FLOWS {
+            let first = self.held.iter().min_by_key(|(_, held)| held.until);
+            if let Some(first) = first.map(|(key, _)| *key) {
+                self.release(first);
+            }
+        }
+        self.held.insert(key, Held { segment, until: now + self.config.delay });
+    }
+}
+
+/// `next` becomes part of `held`: the first one's options stay, the newer acknowledgement counts.
+fn merge(held: &mut Segment, next: &Segment) {
+    held.payload = Payload::concat(&held.payload, &next.payload);
+    held.header.flags = held.header.flags | next.header.flags;
+    (held.header.ack, held.header.window) = (next.header.ack, next.header.window);
+}
+
+impl Middlebox for Coalesce {
+    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+        let Packet::Tcp(segment) = packet else {
+            return self.out.push_back((towards, packet));
+        };
+        let key = (Flow::of(towards, &segment), towards);
+        let fits = self.held.get(&key).is_some_and(|held| self.fits(&held.segment, &segment));
+        match self.held.get_mut(&key) {
+            Some(held) if fits => merge(&mut held.segment, &segment),
+            _ => {
+                self.release(key);
+                if Self::is_plain_data(&segment) {
+                    self.hold(now, key, segment);
+                } else {
+                    self.out.push_back((towards, segment.into()));
+                }
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let due = self.held.iter().filter(|(_, held)| held.until <= now);
+        let mut due: Vec<_> = due.map(|(key, held)| (held.until, *key)).collect();
+        due.sort_unstable();
+        due.into_iter().for_each(|(_, key)| self.release(key));
+    }
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+        self.out.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.held.values().map(|held| held.until).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk, at};
+    use super::*;
+
+    fn bench(size: u32) -> Bench {
+        let delay = Duration::from_millis(5);
+        Bench::new(&MiddleboxConfig::Coalesce(CoalesceConfig { size, delay }))
+    }
+
+    #[test]
+    fn neighbours_become_one_with_the_options_of_the_first() {
+        let mut bench = bench(3_000);
+        let data = |from| Talk::v4().data(Towards::Server, from, 1_000);
+        for from in [0, 1_000, 2_000] {
+            assert!(bench.put(Towards::Server, data(from)).is_empty());
+        }
+        assert_eq!(bench.middlebox.poll_timeout(), Some(at(5)));
+        // No room for a fourth: it waits on its own.
+        let out = bench.put(Towards::Server, data(3_000));
+        let expected =
+            Segment { payload: Talk::v4().data(Towards::Server, 0, 3_000).payload, ..data(0) };
+        assert_eq!(out, [(Towards::Server, expected)]);
+        assert_eq!(bench.wait_until(4), []);
+        assert_eq!(bench.wait_until(5), [(Towards::Server, data(3_000))]);
+        assert_eq!(bench.middlebox.poll_timeout(), None);
+    }
+
+    #[test]
+    fn anything_else_of_the_flow_comes_after_what_waits() {
+        let talk = Talk::v6();
+        for next in [
+            talk.data(Towards::Server, 300, 100),
+            talk.data(Towards::Server, 0, 100),
+            talk.ack(Towards::Server, 0),
+            talk.fin(Towards::Server, 100),
+        ] {
+            let mut bench = bench(1_000);
+            bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+            let mut out = bench.put(Towards::Server, next.clone());
+            out.extend(bench.wait_until(99));
+            let out: Vec<_> = out.into_iter().map(|(_, segment)| segment).collect();
+            assert_eq!(out, [talk.data(Towards::Server, 0, 100), next]);
+        }
+    }
+
+    #[test]
+    fn the_other_direction_and_other_flows_are_not_held_up() {
+        let talk = Talk::v4();
+        let mut bench = bench(1_000);
+        bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+        let mut syn = talk.syn();
+        syn.source.port += 1;
+        bench.cross(Towards::Server, syn);
+        assert_eq!(bench.wait_until(5).len(), 1);
+    }
+
+    #[test]
+    fn what_it_holds_is_bounded() {
+        let mut bench = bench(1_000);
+        let mut out = 0;
+        for port in 0..MAX_FLOWS as u16 + 10 {
+            let mut segment = Talk::v4().data(Towards::Server, 0, 100);
+            segment.source.port = port;
+            out += bench.put(Towards::Server, segment).len();
+        }
+        assert_eq!(out, 10);
+        assert_eq!(bench.wait_until(5).len(), MAX_FLOWS);
+    }
+}

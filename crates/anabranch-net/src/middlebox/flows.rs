@@ -1,0 +1,262 @@
+//! What a box remembers of the flows that pass it.
+
+use std::collections::BTreeMap;
+
+use anabranch_wire::{Endpoint, Flags, Segment, SeqNumber};
+
+use super::Towards;
+
+/// Most flows that a box remembers; a further one makes it forget the one that was silent longest.
+pub const MAX_FLOWS: usize = 1024;
+
+/// A table of at most [`MAX_FLOWS`] entries that forgets the one that was used longest ago.
+#[derive(Debug)]
+pub(super) struct Table<K, V> {
+    entries: BTreeMap<K, (u64, V)>,
+    /// Keys by the time of their last use.
+    by_use: BTreeMap<u64, K>,
+    uses: u64,
+}
+
+impl<K: Ord + Copy, V> Table<K, V> {
+    /// The entry of `key`, which is thereby used.
+    pub(super) fn get(&mut self, key: K) -> Option<&mut V> {
+        let (used, value) = self.entries.get_mut(&key)?;
+        self.by_use.remove(used);
+        self.uses += 1;
+        *used = self.uses;
+        self.by_use.insert(self.uses, key);
+        Some(value)
+    }
+
+    /// The entry of `key`, without using it.
+    pub(super) fn peek(&self, key: K) -> Option<&V> {
+        self.entries.get(&key).map(|(_, value)| value)
+    }
+
+    /// Set the entry of `key`; what had to be forgotten for it is given back.
+    pub(super) fn insert(&mut self, key: K, value: V) -> Option<(K, V)> {
+        self.remove(key);
+        self.uses += 1;
+        self.entries.insert(key, (self.uses, value));
+        self.by_use.insert(self.uses, key);
+        let oldest = *self.by_use.first_key_value().filter(|_| self.entries.len() > MAX_FLOWS)?.1;
+        self.remove(oldest).map(|value| (oldest, value))
+    }
+
+    pub(super) fn remove(&mut self, key: K) -> Option<V> {
+        let (used, value) = self.entries.remove(&key)?;
+        self.by_use.remove(&used);
+        Some(value)
+    }
+
+    /// All entries, by key.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.entries.iter_mut().map(|(key, (_, value))| (key, value))
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.values().map(|(_, value)| value)
+    }
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Table { entries: BTreeMap::new(), by_use: BTreeMap::new(), uses: 0 }
+    }
+}
+
+/// A TCP connection, as its segments name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Flow {
+    pub(super) client: Endpoint,
+    pub(super) server: Endpoint,
+}
+
+impl Flow {
+    pub(super) fn of(towards: Towards, segment: &Segment) -> Self {
+        let (source, destination) = (segment.source, segment.destination);
+        match towards {
+            Towards::Server => Flow { client: source, server: destination },
+            Towards::Client => Flow { client: destination, server: source },
+        }
+    }
+}
+
+/// Sequence numbers of one direction as offsets that do not wrap: the SYN has 0, the first octet 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbering {
+    pub(super) isn: SeqNumber,
+    /// The highest offset that has been seen.
+    highest: u64,
+}
+
+impl Numbering {
+    pub(super) fn new(isn: SeqNumber) -> Self {
+        Numbering { isn, highest: 0 }
+    }
+
+    /// The offset of `seq`, which is less than 2³¹ from the highest; `None` if it is below the SYN's.
+    pub(super) fn offset(&self, seq: SeqNumber) -> Option<u64> {
+        let distance = seq.distance_from(self.isn + self.highest as u32);
+        self.highest.checked_add_signed(distance.into())
+    }
+
+    /// The same; the offset has been seen.
+    pub(super) fn note(&mut self, seq: SeqNumber) -> Option<u64> {
+        let offset = self.offset(seq)?;
+        self.highest = self.highest.max(offset);
+        Some(offset)
+    }
+
+    /// The highest offset that has been seen.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// The sequence number at `offset`.
+    pub(super) fn seq(&self, offset: u64) -> SeqNumber {
+        self.isn + offset as u32
+    }
+}
+
+/// A flow that was seen to begin.
+#[derive(Debug)]
+pub(super) struct Known<T> {
+    /// How many flows began before it.
+    pub(super) number: u64,
+    /// Which way the first SYN went.
+    pub(super) opened: Towards,
+    /// Numbering of what goes to the client, and to the server, once their SYNs were seen.
+    numbering: [Option<Numbering>; 2],
+    /// What else the box remembers.
+    pub(super) state: T,
+}
+
+impl<T> Known<T> {
+    /// Numbering of what goes that way.
+    pub(super) fn towards(&mut self, towards: Towards) -> Option<&mut Numbering> {
+        self.numbering[towards as usize].as_mut()
+    }
+}
+
+/// The flows that were seen to begin.
+#[derive(Debug)]
+pub(super) struct Flows<T> {
+    table: Table<Flow, Known<T>>,
+    begun: u64,
+}
+
+impl<T: Default> Flows<T> {
+    /// The flow of a segment. A SYN begins one, and another SYN between the same endpoints begins
+    /// it anew.
+    pub(super) fn of(&mut self, towards: Towards, segment: &Segment) -> Option<&mut Known<T>> {
+        let flow = Flow::of(towards, segment);
+        let (seq, flags) = (segment.header.seq, segment.header.flags);
+        if flags.contains(Flags::SYN) {
+            let answer = flags.contains(Flags::ACK);
+            let numbered = self.table.peek(flow).map(|known| known.numbering[towards as usize]);
+            match numbered {
+                Some(Some(numbering)) if numbering.isn == seq => {}
+                None if answer => return None,
+                None | Some(Some(_)) if !answer => self.begin(flow, towards),
+                Some(_) | None => {}
+            }
+            let known = self.table.get(flow)?;
+            let numbering = &mut known.numbering[towards as usize];
+            if numbering.is_none_or(|numbering| numbering.isn != seq) {
+                *numbering = Some(Numbering::new(seq));
+            }
+        }
+        self.table.get(flow)
+    }
+
+    fn begin(&mut self, flow: Flow, opened: Towards) {
+        let number = self.begun;
+        self.begun += 1;
+        let known = Known { number, opened, numbering: [None; 2], state: T::default() };
+        self.table.insert(flow, known);
+    }
+
+    /// All flows, in an order that is always the same.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Flow, &mut Known<T>)> {
+        self.table.iter_mut()
+    }
+
+    pub(super) fn states(&self) -> impl Iterator<Item = &T> {
+        self.table.values().map(|known| &known.state)
+    }
+}
+
+impl<T> Default for Flows<T> {
+    fn default() -> Self {
+        Flows { table: Table::default(), begun: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Talk;
+    use super::*;
+
+    #[test]
+    fn the_entry_that_was_used_longest_ago_is_forgotten() {
+        let mut table = Table::default();
+        for key in 0..MAX_FLOWS {
+            assert_eq!(table.insert(key, key), None);
+        }
+        table.get(0);
+        assert_eq!(table.insert(MAX_FLOWS, 0), Some((1, 1)));
+        assert_eq!(table.entries.len(), MAX_FLOWS);
+        assert_eq!(table.by_use.len(), MAX_FLOWS);
+        assert!(table.get(0).is_some() && table.get(1).is_none());
+    }
+
+    #[test]
+    fn a_flow_is_known_from_its_syn_on_and_a_new_syn_begins_it_anew() {
+        let talk = Talk::v4();
+        let mut flows: Flows<u32> = Flows::default();
+        let data = talk.data(Towards::Server, 0, 100);
+        assert!(flows.of(Towards::Server, &data).is_none());
+        assert!(flows.of(Towards::Client, &talk.syn_ack()).is_none());
+        flows.of(Towards::Server, &talk.syn()).unwrap().state = 7;
+        flows.of(Towards::Client, &talk.syn_ack());
+        // Both SYNs again change nothing.
+        flows.of(Towards::Client, &talk.syn_ack());
+        let known = flows.of(Towards::Server, &talk.syn()).unwrap();
+        assert_eq!((known.number, known.opened, known.state), (0, Towards::Server, 7));
+        let known = flows.of(Towards::Server, &data).unwrap();
+        assert_eq!(known.towards(Towards::Server).unwrap().offset(data.header.seq), Some(1));
+        let answer = known.towards(Towards::Client).unwrap();
+        assert_eq!(answer.offset(data.header.ack), Some(1));
+        let again = Talk { client_isn: 77, ..Talk::v4() };
+        let known = flows.of(Towards::Server, &again.syn()).unwrap();
+        assert_eq!((known.number, known.state), (1, 0));
+        assert!(known.towards(Towards::Client).is_none());
+    }
+
+    #[test]
+    fn a_flood_of_syns_makes_the_box_forget_not_grow() {
+        let mut flows: Flows<()> = Flows::default();
+        for port in 0..3 * MAX_FLOWS as u16 {
+            let mut syn = Talk::v6().syn();
+            syn.source.port = port;
+            flows.of(Towards::Server, &syn);
+        }
+        assert_eq!(flows.iter_mut().count(), MAX_FLOWS);
+        assert_eq!(flows.iter_mut().next().unwrap().0.client.port, 2 * MAX_FLOWS as u16);
+    }
+
+    #[test]
+    fn offsets_do_not_wrap() {
+        let mut numbering = Numbering::new(SeqNumber(u32::MAX - 9));
+        assert_eq!(numbering.note(SeqNumber(0)), Some(10));
+        for round in 1..5u64 {
+            assert_eq!(numbering.note(SeqNumber(1 << 30)), Some(10 + (4 * round - 3) * (1 << 30)));
+            assert_eq!(numbering.note(SeqNumber(1 << 31)), Some(10 + (4 * round - 2) * (1 << 30)));
+            assert_eq!(numbering.note(SeqNumber(3 << 30)), Some(10 + (4 * round - 1) * (1 << 30)));
+            assert_eq!(numbering.note(SeqNumber(0)), Some(10 + 4 * round * (1 << 30)));
+        }
+        assert_eq!(Numbering::new(SeqNumber(5)).offset(SeqNumber(4)), None);
+    }
+}

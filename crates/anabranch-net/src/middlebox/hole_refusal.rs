@@ -1,0 +1,68 @@
+//! A box that insists on seeing everything: no data beyond a hole, no acknowledgement of what it
+//! did not see. Honda et al., IMC 2011.
+
+use anabranch_wire::{Flags, Instant, Packet};
+
+use super::flows::Flows;
+use super::{Filter, Towards};
+
+/// Per flow, the end of what it saw without a hole, for what goes to the client and to the server.
+#[derive(Debug, Default)]
+pub(super) struct HoleRefusal {
+    flows: Flows<[u64; 2]>,
+}
+
+impl Filter for HoleRefusal {
+    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+        let Packet::Tcp(segment) = packet else { return true };
+        let Some(flow) = self.flows.of(towards, segment) else { return true };
+        let (seq, ack, flags) = (segment.header.seq, segment.header.ack, segment.header.flags);
+        if flags.contains(Flags::ACK)
+            && let Some(numbering) = flow.towards(towards.opposite())
+        {
+            let acknowledged = numbering.offset(ack).unwrap_or(0);
+            if acknowledged > flow.state[towards.opposite() as usize] {
+                return false;
+            }
+        }
+        let counted = u64::from(flags.contains(Flags::SYN)) + u64::from(flags.contains(Flags::FIN));
+        let len = segment.payload.len() as u64 + counted;
+        let start = flow.towards(towards).and_then(|numbering| numbering.offset(seq));
+        let Some(start) = start.filter(|_| len > 0) else { return true };
+        let seen = &mut flow.state[towards as usize];
+        if start > *seen {
+            return false;
+        }
+        *seen = (*seen).max(start + len);
+        let end = segment.header.seq + len as u32;
+        flow.towards(towards).and_then(|numbering| numbering.note(end));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk};
+    use super::*;
+
+    #[test]
+    fn data_beyond_a_hole_and_acknowledgements_of_the_unseen_are_dropped() {
+        for talk in [Talk::v4(), Talk::v6()] {
+            let mut bench = Bench::opened(&MiddleboxConfig::HoleRefusal, &talk);
+            let data = |from| talk.data(Towards::Server, from, 100);
+            bench.cross(Towards::Server, data(0));
+            assert!(bench.put(Towards::Server, data(200)).is_empty());
+            assert!(bench.put(Towards::Client, talk.ack(Towards::Client, 300)).is_empty());
+            bench.cross(Towards::Client, talk.ack(Towards::Client, 100));
+            bench.cross(Towards::Server, data(100));
+            bench.cross(Towards::Server, data(200));
+            bench.cross(Towards::Server, data(0));
+            bench.cross(Towards::Client, talk.ack(Towards::Client, 300));
+            assert!(bench.put(Towards::Server, talk.fin(Towards::Server, 400)).is_empty());
+            bench.cross(Towards::Server, talk.fin(Towards::Server, 300));
+            // Without payload there is nothing to miss.
+            bench.cross(Towards::Server, talk.ack(Towards::Server, 0));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Network address and port translation. RFC 4787, RFC 5382.
+
+use std::net::IpAddr;
+
+use anabranch_wire::{Duration, Endpoint, Instant, Packet};
+
+use super::flows::Table;
+use super::{Filter, Site, Towards};
+use crate::rng::{Draws, stream_seed};
+
+/// How long mappings last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NatConfig {
+    /// A mapping that nothing has used for longer is dropped.
+    pub idle_timeout: Duration,
+    /// At this time, counted from the epoch, all mappings are dropped, as when the box restarts.
+    pub rebind_at: Option<Duration>,
+}
+
+impl Default for NatConfig {
+    fn default() -> Self {
+        // RFC 5382 §5: not less than 2 hours 4 minutes.
+        NatConfig { idle_timeout: Duration::from_secs(124 * 60), rebind_at: None }
+    }
+}
+
+/// First port that is given out: those below belong to services.
+const FIRST_PORT: u16 = 1024;
+
+/// An endpoint of TCP (true) or UDP, whose ports are apart.
+type Key = (bool, Endpoint);
+
+/// Gives each of the client's endpoints a port of the box's address, the same towards all servers.
+#[derive(Debug)]
+pub(super) struct Nat {
+    config: NatConfig,
+    address: IpAddr,
+    ports: Draws,
+    drawn: u64,
+    /// Ports in use, by the client's endpoint.
+    by_client: Table<Key, Mapping>,
+    /// What ports stood for last, by the box's endpoint; they may be out of use.
+    by_port: Table<Key, Endpoint>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mapping {
+    public: Endpoint,
+    made: Instant,
+    used: Instant,
+}
+
+impl Nat {
+    pub(super) fn new(config: &NatConfig, site: Site) -> Self {
+        Nat {
+            config: *config,
+            address: site.address,
+            ports: Draws::new(stream_seed(site.seed, "port")),
+            drawn: 0,
+            by_client: Table::default(),
+            by_port: Table::default(),
+        }
+    }
+
+    /// The mapping of a client's endpoint, if it is in use at `now`, which this is a use of.
+    fn use_mapping(&mut self, now: Instant, key: Key) -> Option<Endpoint> {
+        let NatConfig { idle_timeout, rebind_at } = self.config;
+        let restart = rebind_at.map(|at| Instant::ZERO + at).filter(|at| *at <= now);
+        let mapping = self.by_client.get(key)?;
+        let idle = now.saturating_since(mapping.used) > idle_timeout;
+        if idle || restart.is_some_and(|restart| mapping.made < restart) {
+            self.by_client.remove(key);
+            return None;
+        }
+        mapping.used = now;
+        Some(mapping.public)
+    }
+
+    fn make_mapping(&mut self, now: Instant, key: Key) -> Endpoint {
+        let range = u64::from(u16::MAX - FIRST_PORT) + 1;
+        let first = self.ports.bits(self.drawn) % range;
+        self.drawn += 1;
+        let tcp = key.0;
+        let public = (0..range)
+            .map(|step| FIRST_PORT + ((first + step) % range) as u16)
+            .map(|port| Endpoint::new(self.address, port))
+            .find(|public| self.by_port.peek((tcp, *public)).is_none())
+            .expect("the table is smaller than the range of ports");
+        if let Some(((tcp, forgotten), client)) = self.by_port.insert((tcp, public), key.1) {
+            // Else somebody else could get a port that this one still uses.
+            let shown = self.by_client.peek((tcp, client)).map(|mapping| mapping.public);
+            if shown == Some(forgotten) {
+                self.by_client.remove((tcp, client));
+            }
+        }
+        self.by_client.insert(key, Mapping { public, made: now, used: now });
+        public
+    }
+
+    /// Whom a packet for the box's endpoint is for.
+    fn client_of(&mut self, now: Instant, tcp: bool, public: Endpoint) -> Option<Endpoint> {
+        let client = *self.by_port.get((tcp, public))?;
+        (self.use_mapping(now, (tcp, client)) == Some(public)).then_some(client)
+    }
+}
+
+impl Filter for Nat {
+    fn pass(&mut self, now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+        let (tcp, source, destination) = match packet {
+            Packet::Tcp(segment) => (true, &mut segment.source, &mut segment.destination),
+            Packet::Udp(datagram) => (false, &mut datagram.source, &mut datagram.destination),
+        };
+        match towards {
+            Towards::Server => {
+                let key = (tcp, *source);
+                let public = self.use_mapping(now, key);
+                *source = public.unwrap_or_else(|| self.make_mapping(now, key));
+                true
+            }
+            // What nobody asked for is dropped. RFC 5382 §4.3.
+            Towards::Client if destination.address == self.address => {
+                let client = self.client_of(now, tcp, *destination);
+                *destination = client.unwrap_or(*destination);
+                client.is_some()
+            }
+            Towards::Client => true,
+        }
+    }
+
+    fn original(&self, public: Endpoint) -> Option<Endpoint> {
+        self.by_port.peek((true, public)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, Talk, at};
+    use super::super::{MAX_FLOWS, MiddleboxConfig};
+    use super::*;
+    use anabranch_wire::{Datagram, Piece};
+
+    fn bench(config: NatConfig) -> Bench {
+        Bench::new(&MiddleboxConfig::Nat(config))
+    }
+
+    /// The endpoint under which the server sees the client at `ms`.
+    fn seen(bench: &mut Bench, ms: u64) -> Endpoint {
+        bench.now = at(ms);
+        bench.cross(Towards::Server, Talk::v4().ack(Towards::Server, 0)).source
+    }
+
+    /// Does an answer to `public` reach the client?
+    fn reaches(bench: &mut Bench, public: Endpoint) -> bool {
+        let mut answer = Talk::v4().ack(Towards::Client, 0);
+        let client = answer.destination;
+        answer.destination = public;
+        let out = bench.put(Towards::Client, answer);
+        assert!(out.iter().all(|(_, segment)| segment.destination == client));
+        !out.is_empty()
+    }
+
+    #[test]
+    fn answers_find_the_client_and_strangers_do_not() {
+        let mut bench = bench(NatConfig::default());
+        let public = seen(&mut bench, 1);
+        assert_eq!(public.address.to_string(), "10.2.0.0");
+        assert_eq!(seen(&mut bench, 2), public);
+        assert!(reaches(&mut bench, public));
+        let other = Endpoint::new(public.address, public.port ^ 1);
+        assert!(!reaches(&mut bench, other));
+        let untranslated = Talk::v4().ack(Towards::Client, 0);
+        assert_eq!(bench.cross(Towards::Client, untranslated.clone()), untranslated);
+        assert_eq!(
+            bench.middlebox.original(public),
+            Some(Talk::v4().ack(Towards::Server, 0).source)
+        );
+        assert_eq!(bench.middlebox.original(other), None);
+    }
+
+    #[test]
+    fn an_idle_mapping_is_dropped_and_the_flow_gets_another_port() {
+        let config = NatConfig { idle_timeout: Duration::from_millis(50), rebind_at: None };
+        let mut bench = bench(config);
+        let first = seen(&mut bench, 0);
+        bench.now = at(50);
+        assert!(reaches(&mut bench, first), "which keeps it in use");
+        assert_eq!(seen(&mut bench, 100), first);
+        let second = seen(&mut bench, 151);
+        assert_ne!(second, first);
+        assert!(reaches(&mut bench, second) && !reaches(&mut bench, first));
+        bench.now = at(202);
+        assert!(!reaches(&mut bench, second));
+        // For whoever reads tables afterwards.
+        let client = bench.middlebox.original(second);
+        assert!(client.is_some() && client == bench.middlebox.original(first));
+    }
+
+    #[test]
+    fn at_the_time_of_a_rebinding_every_mapping_is_dropped_once() {
+        let rebind_at = Some(Duration::from_millis(10));
+        let mut bench = bench(NatConfig { rebind_at, ..NatConfig::default() });
+        let first = seen(&mut bench, 9);
+        bench.now = at(10);
+        assert!(!reaches(&mut bench, first));
+        let second = seen(&mut bench, 11);
+        assert_ne!(second, first);
+        assert_eq!(seen(&mut bench, 1_000), second);
+    }
+
+    #[test]
+    fn udp_is_translated_too_with_ports_of_its_own() {
+        let mut bench = bench(NatConfig::default());
+        let ack = Talk::v4().ack(Towards::Server, 0);
+        let datagram = Datagram {
+            source: ack.source,
+            destination: ack.destination,
+            payload: Piece::pattern(0, 9).into(),
+            ecn: 0,
+        };
+        bench.middlebox.handle_packet(at(1), Towards::Server, datagram.clone().into());
+        let Some((Towards::Server, Packet::Udp(out))) = bench.middlebox.poll_transmit(at(1)) else {
+            panic!("a datagram went in");
+        };
+        assert_eq!(out.source.address.to_string(), "10.2.0.0");
+        assert_ne!(out.source.port, seen(&mut bench, 2).port);
+        assert_eq!((out.destination, out.payload), (datagram.destination, datagram.payload));
+    }
+
+    #[test]
+    fn a_scan_of_ports_cannot_make_it_grow() {
+        let mut bench = bench(NatConfig::default());
+        let mut publics = Vec::new();
+        for port in 0..3 * MAX_FLOWS as u16 {
+            let mut segment = Talk::v4().ack(Towards::Server, 0);
+            segment.source.port = port;
+            publics.push(bench.cross(Towards::Server, segment).source);
+        }
+        publics.sort_unstable();
+        publics.dedup();
+        let known = publics.iter().filter(|public| bench.middlebox.original(**public).is_some());
+        assert_eq!(known.count(), MAX_FLOWS);
+    }
+}

@@ -1,0 +1,157 @@
+//! A normaliser: whatever is sent again arrives as it was first. Handley, Paxson and Kreibich,
+//! USENIX Security 2001.
+
+use std::collections::BTreeMap;
+
+use anabranch_wire::{Flags, Instant, Packet, Payload};
+
+use super::flows::Flows;
+use super::{Filter, Towards};
+
+/// Most octets remembered of a flow in one direction; the earliest are forgotten first.
+const MAX_OCTETS: u64 = 1 << 20;
+
+/// Remembers what has not been acknowledged.
+#[derive(Debug, Default)]
+pub(super) struct Normalise {
+    flows: Flows<[Memory; 2]>,
+}
+
+/// Payload by its offset in the stream, without overlap.
+#[derive(Debug, Default)]
+struct Memory {
+    seen: BTreeMap<u64, Payload>,
+    octets: u64,
+}
+
+impl Memory {
+    /// What was seen first of the octets from `start` on; what is new is remembered.
+    fn first_seen(&mut self, start: u64, payload: &Payload) -> Payload {
+        let end = start + payload.len() as u64;
+        let mut whole = Payload::EMPTY;
+        let mut at = start;
+        while at < end {
+            let part = match self.held_at(at) {
+                Some((from, held)) => {
+                    let until = end.min(from + held.len() as u64);
+                    held.slice((at - from) as usize, (until - from) as usize)
+                }
+                None => {
+                    let next = self.seen.range(at..end).next().map_or(end, |(from, _)| *from);
+                    let new = payload.slice((at - start) as usize, (next - start) as usize);
+                    self.remember(at, new.clone());
+                    new
+                }
+            };
+            at += part.len() as u64;
+            whole = Payload::concat(&whole, &part);
+        }
+        self.limit();
+        whole
+    }
+
+    /// What is remembered at `offset`, and where that begins.
+    fn held_at(&self, offset: u64) -> Option<(u64, &Payload)> {
+        let (from, held) = self.seen.range(..=offset).next_back()?;
+        (offset < from + held.len() as u64).then_some((*from, held))
+    }
+
+    fn remember(&mut self, at: u64, payload: Payload) {
+        self.octets += payload.len() as u64;
+        self.seen.insert(at, payload);
+    }
+
+    fn limit(&mut self) {
+        while self.octets > MAX_OCTETS
+            && let Some((_, oldest)) = self.seen.pop_first()
+        {
+            self.octets -= oldest.len() as u64;
+        }
+    }
+
+    /// Everything before `offset` has arrived, and need not come again.
+    fn forget_before(&mut self, offset: u64) {
+        while let Some(first) = self.seen.first_entry()
+            && first.key() + first.get().len() as u64 <= offset
+        {
+            self.octets -= first.remove().len() as u64;
+        }
+    }
+}
+
+impl Filter for Normalise {
+    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+        let Packet::Tcp(segment) = packet else { return true };
+        let Some(flow) = self.flows.of(towards, segment).filter(|_| segment.checksum_ok) else {
+            return true;
+        };
+        let back = towards.opposite();
+        if segment.header.flags.contains(Flags::ACK)
+            && let Some(numbering) = flow.towards(back)
+            && let Some(acknowledged) = numbering.offset(segment.header.ack)
+        {
+            flow.state[back as usize].forget_before(acknowledged);
+        }
+        if !segment.payload.is_empty()
+            && let Some(numbering) = flow.towards(towards)
+            && let Some(start) = numbering.note(segment.header.seq)
+        {
+            let memory = &mut flow.state[towards as usize];
+            segment.payload = memory.first_seen(start, &segment.payload);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk};
+    use super::*;
+
+    /// A segment whose octets are all `octet`.
+    fn put(bench: &mut Bench, talk: &Talk, from: u32, len: u32, octet: u8) -> Vec<u8> {
+        let mut segment = talk.data(Towards::Server, from, len);
+        segment.payload = vec![octet; len as usize].into();
+        bench.cross(Towards::Server, segment).payload.to_vec()
+    }
+
+    #[test]
+    fn what_is_sent_again_arrives_as_it_was_first() {
+        for talk in [Talk::v4(), Talk::v6()] {
+            let mut bench = Bench::opened(&MiddleboxConfig::Normalise, &talk);
+            put(&mut bench, &talk, 10, 10, b'a');
+            put(&mut bench, &talk, 30, 10, b'b');
+            assert_eq!(
+                put(&mut bench, &talk, 0, 50, b'c'),
+                b"ccccccccccaaaaaaaaaaccccccccccbbbbbbbbbbcccccccccc"
+            );
+            assert_eq!(put(&mut bench, &talk, 5, 10, b'd'), b"cccccaaaaa");
+            // Acknowledged: forgotten, so anything goes.
+            bench.cross(Towards::Client, talk.ack(Towards::Client, 30));
+            assert_eq!(put(&mut bench, &talk, 10, 25, b'e'), b"eeeeeeeeeeeeeeeeeeeebbbbb");
+        }
+    }
+
+    #[test]
+    fn the_first_copy_is_passed_on_without_copying() {
+        let talk = Talk::v4();
+        let mut bench = Bench::opened(&MiddleboxConfig::Normalise, &talk);
+        for _ in 0..2 {
+            let segment = bench.cross(Towards::Server, talk.data(Towards::Server, 0, 1_000));
+            assert!(matches!(segment.payload.pieces()[0], anabranch_wire::Piece::Pattern { .. }));
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut memory = Memory::default();
+        for n in 0..2_000u64 {
+            memory.first_seen(n * 2_000, &vec![0; 1_000].into());
+        }
+        assert!(memory.octets <= MAX_OCTETS && memory.octets > MAX_OCTETS - 1_000);
+        assert_eq!(memory.seen.len() as u64, memory.octets / 1_000);
+        memory.forget_before(u64::MAX);
+        assert_eq!((memory.octets, memory.seen.len()), (0, 0));
+    }
+}

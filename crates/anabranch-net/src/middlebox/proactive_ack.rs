@@ -1,0 +1,298 @@
+//! A performance-enhancing proxy: it acknowledges data itself and answers for its arrival.
+//! RFC 3135 §3.1.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, TcpHeader, TcpOptions, Timestamps};
+
+use super::flows::{Flow, Flows, Known};
+use super::relay::{Accepted, Relay};
+use super::{Middlebox, Towards};
+
+/// How much the box answers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProactiveAckConfig {
+    /// Most octets of a flow in one direction that are on their way from the box to the receiver;
+    /// above zero. Four times as many are held; what finds no room is dropped.
+    pub window: u64,
+}
+
+impl Default for ProactiveAckConfig {
+    fn default() -> Self {
+        ProactiveAckConfig { window: 64 << 10 }
+    }
+}
+
+/// Acknowledges data of both directions as it comes, holds it until its receiver has it, and sends
+/// it again when that takes too long.
+#[derive(Debug)]
+pub(super) struct ProactiveAck {
+    window: u64,
+    flows: Flows<Ends>,
+    out: VecDeque<(Towards, Packet)>,
+}
+
+/// What the box has for both ends of a flow, by direction.
+#[derive(Debug, Default)]
+struct Ends {
+    relays: [Relay; 2],
+    /// What the last segment that went this way said.
+    said: [Said; 2],
+}
+
+/// How a host describes itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    /// Its clock.
+    timestamp: Option<u32>,
+    /// Shift of its window field. RFC 7323 §2.2.
+    scale: u8,
+    /// The offset that its window ends at.
+    edge: u64,
+}
+
+impl ProactiveAck {
+    pub(super) fn new(config: &ProactiveAckConfig) -> Self {
+        ProactiveAck { window: config.window.max(1), flows: Flows::default(), out: VecDeque::new() }
+    }
+}
+
+/// Take down what the segment says about its sender and what that has received; false if it says
+/// nothing new to the other end.
+fn take_acknowledgement(
+    now: Instant,
+    towards: Towards,
+    segment: &Segment,
+    flow: &mut Known<Ends>,
+) -> bool {
+    let back = towards.opposite();
+    let header = &segment.header;
+    let said = &mut flow.state.said[towards as usize];
+    said.timestamp = segment.options.timestamps.map(|timestamps| timestamps.value);
+    if header.flags.contains(Flags::SYN) {
+        said.scale = segment.options.window_scale.unwrap_or(0).min(14);
+    }
+    let ack = flow.towards(back).and_then(|numbering| numbering.offset(header.ack));
+    let Some(ack) = ack.filter(|_| header.flags.contains(Flags::ACK)) else { return true };
+    let ends = &mut flow.state;
+    let said = &mut ends.said[towards as usize];
+    let scale = if header.flags.contains(Flags::SYN) { 0 } else { said.scale };
+    let edge = ack + (u64::from(header.window) << scale);
+    let moved = edge > said.edge;
+    said.edge = said.edge.max(edge);
+    let pure = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
+    let duplicate = ends.relays[back as usize].on_ack(now, ack, pure && !moved);
+    !duplicate
+}
+
+impl Middlebox for ProactiveAck {
+    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+        let ProactiveAck { window, flows, out } = self;
+        let Packet::Tcp(segment) = packet else { return out.push_back((towards, packet)) };
+        let place = Flow::of(towards, &segment);
+        let known = flows.of(towards, &segment).filter(|_| segment.checksum_ok);
+        let Some(flow) = known else { return out.push_back((towards, segment.into())) };
+        let flags = segment.header.flags;
+        if flags.contains(Flags::RST) {
+            flow.state.relays = Default::default();
+            return out.push_back((towards, segment.into()));
+        }
+        let fin = flags.contains(Flags::FIN);
+        let len = segment.payload.len() as u32 + u32::from(fin);
+        let syn = u32::from(flags.contains(Flags::SYN));
+        let Some(numbering) = flow.towards(towards) else { return };
+        let start = numbering.offset(segment.header.seq);
+        numbering.note(segment.header.seq + (len + syn));
+        let news = take_acknowledgement(now, towards, &segment, flow);
+        let Some(start) = start.filter(|_| len > 0 && syn == 0) else {
+            if news {
+                out.push_back((towards, segment.into()));
+            }
+            return forward(now, flow, *window, out);
+        };
+        let echo = segment.options.timestamps.map(|timestamps| timestamps.value);
+        match flow.state.relays[towards as usize].accept(start, segment, 4 * *window) {
+            Accepted::Passed(segment) => out.push_back((towards, (*segment).into())),
+            Accepted::Dropped => {}
+            Accepted::Held => {
+                let answer = acknowledge(place, towards, echo, flow);
+                out.extend(answer.map(|segment| (towards.opposite(), segment.into())));
+            }
+        }
+        forward(now, flow, *window, out);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let ProactiveAck { window, flows, out } = self;
+        for (_, flow) in flows.iter_mut() {
+            for relay in &mut flow.state.relays {
+                relay.handle_timeout(now);
+            }
+            forward(now, flow, *window, out);
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+        self.out.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let relays = self.flows.states().flat_map(|ends| &ends.relays);
+        relays.filter_map(Relay::poll_timeout).min()
+    }
+}
+
+/// Send on what the receivers of a flow may have.
+fn forward(
+    now: Instant,
+    flow: &mut Known<Ends>,
+    window: u64,
+    out: &mut VecDeque<(Towards, Packet)>,
+) {
+    for towards in [Towards::Client, Towards::Server] {
+        while let Some(segment) = flow.state.relays[towards as usize].poll(now, window) {
+            out.push_back((towards, segment.into()));
+        }
+    }
+}
+
+/// The box's answer, in the name of the receiver, to data that went `towards` it with this time
+/// in its timestamps.
+fn acknowledge(
+    place: Flow,
+    towards: Towards,
+    time: Option<u32>,
+    flow: &mut Known<Ends>,
+) -> Option<Segment> {
+    let back = towards.opposite();
+    let next = flow.state.relays[towards as usize].next();
+    let said = flow.state.said[back as usize];
+    let seq = flow.towards(back).map(|numbering| numbering.seq(numbering.highest()))?;
+    let ack = flow.towards(towards)?.seq(next);
+    // Not more than the receiver has offered.
+    let window = (said.edge.saturating_sub(next) >> said.scale).min(u64::from(u16::MAX)) as u16;
+    let timestamps = said.timestamp.zip(time).map(|(value, echo)| Timestamps { value, echo });
+    let (source, destination) = match towards {
+        Towards::Server => (place.server, place.client),
+        Towards::Client => (place.client, place.server),
+    };
+    Some(Segment {
+        source,
+        destination,
+        header: TcpHeader { seq, ack, flags: Flags::ACK, window, urgent: 0 },
+        options: TcpOptions { timestamps, ..TcpOptions::default() },
+        payload: Payload::EMPTY,
+        ecn: 0,
+        checksum_ok: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk, at};
+    use super::*;
+
+    fn opened(talk: &Talk, window: u64) -> Bench {
+        let config = MiddleboxConfig::ProactiveAck(ProactiveAckConfig { window });
+        Bench::opened(&config, talk)
+    }
+
+    /// Octets that an acknowledgement towards the client covers.
+    fn acknowledged(talk: &Talk, (towards, segment): &(Towards, Segment)) -> Option<u32> {
+        let ack = segment.header.ack.0.wrapping_sub(talk.client_isn.wrapping_add(1));
+        (*towards == Towards::Client && segment.payload.is_empty()).then_some(ack)
+    }
+
+    #[test]
+    fn data_is_acknowledged_at_once_and_travels_on() {
+        for talk in [Talk::v4(), Talk::v6()] {
+            let mut bench = opened(&talk, 1_000);
+            let data = talk.data(Towards::Server, 0, 500);
+            let out = bench.put(Towards::Server, data.clone());
+            assert_eq!(acknowledged(&talk, &out[0]), Some(500));
+            // 1000 from the offset of the SYN/ACK's window on, less what was sent.
+            assert_eq!(out[0].1.header.window, 500);
+            assert_eq!(out[1], (Towards::Server, data));
+            assert_eq!(out.len(), 2);
+        }
+    }
+
+    #[test]
+    fn what_the_receiver_lacks_is_sent_again_and_its_duplicates_are_swallowed() {
+        let talk = Talk::v4();
+        let mut bench = opened(&talk, 10_000);
+        let data = |from| talk.data(Towards::Server, from, 100);
+        for from in [0, 100, 200, 300] {
+            assert_eq!(bench.put(Towards::Server, data(from)).len(), 2);
+        }
+        bench.cross(Towards::Client, talk.ack(Towards::Client, 100));
+        let again = (0..3).map(|_| bench.put(Towards::Client, talk.ack(Towards::Client, 100)));
+        let again: Vec<_> = again.flatten().collect();
+        assert_eq!(again, [(Towards::Server, data(100))], "after the third, and none got through");
+        bench.cross(Towards::Client, talk.ack(Towards::Client, 400));
+        assert_eq!(bench.middlebox.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_silent_receiver_gets_it_again_at_growing_intervals_but_not_for_ever() {
+        let talk = Talk::v4();
+        let mut bench = opened(&talk, 10_000);
+        bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        let mut times = Vec::new();
+        while let Some(next) = bench.middlebox.poll_timeout() {
+            let out = bench.wait_until(next.as_millis());
+            times.extend(out.iter().map(|_| next.as_millis()));
+            assert!(times.len() < 99);
+        }
+        assert_eq!(times[..4], [1_000, 3_000, 7_000, 15_000]);
+        assert_eq!(times.len(), 10);
+        assert!(bench.now > at(60_000));
+    }
+
+    #[test]
+    fn what_is_beyond_the_window_waits_and_what_is_beyond_four_windows_is_dropped() {
+        let talk = Talk::v4();
+        let mut bench = opened(&talk, 250);
+        let mut count = |from| {
+            let out = bench.put(Towards::Server, talk.data(Towards::Server, from, 100));
+            let acknowledged = out.iter().filter_map(|each| acknowledged(&talk, each)).max();
+            (acknowledged, out.iter().filter(|(way, _)| *way == Towards::Server).count())
+        };
+        assert_eq!(count(0), (Some(100), 1));
+        assert_eq!(count(100), (Some(200), 1));
+        assert_eq!(count(200), (Some(300), 0));
+        for from in (300..1_000).step_by(100) {
+            assert_eq!(count(from), (Some(from + 100), 0));
+        }
+        assert_eq!(count(1_000), (None, 0));
+        let out = bench.put(Towards::Client, talk.ack(Towards::Client, 200));
+        assert_eq!(out.len(), 3, "the acknowledgement, and two segments that have room now");
+    }
+
+    #[test]
+    fn data_out_of_order_is_held_and_a_fin_comes_last() {
+        let talk = Talk::v4();
+        let mut bench = opened(&talk, 10_000);
+        let out = bench.put(Towards::Server, talk.fin(Towards::Server, 200));
+        assert_eq!(out.iter().map(|each| acknowledged(&talk, each)).collect::<Vec<_>>(), [Some(0)]);
+        let out = bench.put(Towards::Server, talk.data(Towards::Server, 100, 100));
+        assert_eq!(acknowledged(&talk, &out[0]), Some(0));
+        let out = bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        assert_eq!(acknowledged(&talk, &out[0]), Some(200), "its receiver answers for the FIN");
+        let way: Vec<_> = out[1..].iter().map(|(_, segment)| segment.header.seq).collect();
+        let expected = [0, 100].map(|from| talk.data(Towards::Server, from, 1).header.seq);
+        assert_eq!(way, [expected[0], expected[1], talk.fin(Towards::Server, 200).header.seq]);
+    }
+
+    #[test]
+    fn a_reset_ends_it() {
+        let talk = Talk::v4();
+        let mut bench = opened(&talk, 10_000);
+        bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        let mut reset = talk.ack(Towards::Client, 0);
+        reset.header.flags = Flags::RST | Flags::ACK;
+        bench.cross(Towards::Client, reset);
+        assert_eq!(bench.middlebox.poll_timeout(), None);
+    }
+}

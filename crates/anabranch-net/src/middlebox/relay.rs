@@ -1,0 +1,183 @@
+//! One direction of a flow through a proxy: data that it has taken over and has to deliver.
+
+use std::collections::BTreeMap;
+
+use anabranch_wire::{Duration, Flags, Instant, Segment};
+
+/// RFC 6298 §2: until there is a measurement; and the RFC's minimum, which costs a proxy nothing
+/// but time.
+const INITIAL_TIMEOUT: Duration = Duration::from_secs(1);
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeouts in a row after which the receiver is given up.
+const MAX_TIMEOUTS: u32 = 10;
+/// RFC 5681 §3.2.
+const DUPLICATES: u32 = 3;
+
+/// Segments between the proxy and the receiver. Offsets count from the SYN, which has 0.
+#[derive(Debug)]
+pub(super) struct Relay {
+    /// What the receiver has not acknowledged, by its first offset, without overlap.
+    held: BTreeMap<u64, Segment>,
+    octets: u64,
+    /// The end of what the receiver has, of what was sent to it, and of what the proxy has.
+    acked: u64,
+    sent: u64,
+    taken: u64,
+    duplicates: u32,
+    /// The segment at `acked` is to be sent again.
+    again: bool,
+    /// Losses before this offset are repaired one after the other. RFC 6582.
+    recover: u64,
+    deadline: Option<Instant>,
+    timeouts: u32,
+}
+
+/// What became of a segment.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    /// It is the proxy's affair from now on, or already was.
+    Held,
+    /// There is no room for it.
+    Dropped,
+    /// The receiver has it, and may have to say so again.
+    Passed(Box<Segment>),
+}
+
+impl Default for Relay {
+    fn default() -> Self {
+        Relay {
+            held: BTreeMap::new(),
+            octets: 0,
+            acked: 1,
+            sent: 1,
+            taken: 1,
+            duplicates: 0,
+            again: false,
+            recover: 0,
+            deadline: None,
+            timeouts: 0,
+        }
+    }
+}
+
+/// Sequence numbers that a segment takes.
+fn len(segment: &Segment) -> u64 {
+    segment.payload.len() as u64 + u64::from(segment.header.flags.contains(Flags::FIN))
+}
+
+/// The segment without what lies before `skip` octets or after `keep`.
+fn cut(segment: &mut Segment, skip: u64, keep: u64) {
+    let payload = segment.payload.len() as u64;
+    if keep < len(segment) {
+        segment.header.flags = Flags(segment.header.flags.0 & !Flags::FIN.0);
+    }
+    let (from, to) = (skip.min(payload), keep.min(payload));
+    segment.payload = segment.payload.slice(from as usize, to as usize);
+    segment.header.seq = segment.header.seq + skip as u32;
+}
+
+impl Relay {
+    /// What the proxy can acknowledge: payload without a hole. The FIN is left to its receiver.
+    pub(super) fn next(&self) -> u64 {
+        let fin = |segment: &Segment| segment.header.flags.contains(Flags::FIN);
+        let ends_in_fin = self.held.range(..self.taken).next_back().is_some_and(|(_, s)| fin(s));
+        self.taken - u64::from(ends_in_fin)
+    }
+
+    /// Take over a segment that begins at `start`.
+    pub(super) fn accept(&mut self, start: u64, mut segment: Segment, room: u64) -> Accepted {
+        let mut end = start + len(&segment);
+        if end <= self.acked {
+            return Accepted::Passed(Box::new(segment));
+        }
+        let before = self.held.range(..=start).next_back().map(|(at, held)| at + len(held));
+        let from = start.max(self.taken).max(before.unwrap_or(0));
+        if from < end {
+            if let Some((next, _)) = self.held.range(from..end).next() {
+                end = *next;
+            }
+            if self.octets + (end - from) > room {
+                return Accepted::Dropped;
+            }
+            cut(&mut segment, from - start, end - start);
+            self.octets += end - from;
+            self.held.insert(from, segment);
+            while let Some(next) = self.held.get(&self.taken) {
+                self.taken += len(next);
+            }
+        }
+        Accepted::Held
+    }
+
+    /// The receiver has everything before `ack`. `plain` acknowledgements carry nothing else; true
+    /// if it is one that says what was known.
+    pub(super) fn on_ack(&mut self, now: Instant, ack: u64, plain: bool) -> bool {
+        if ack > self.acked {
+            self.advance(now, ack);
+            return false;
+        }
+        let duplicate = plain && ack == self.acked && self.sent > self.acked;
+        if duplicate {
+            self.duplicates += 1;
+            if self.duplicates == DUPLICATES && self.acked >= self.recover {
+                (self.again, self.recover) = (true, self.sent);
+            }
+        }
+        duplicate
+    }
+
+    fn advance(&mut self, now: Instant, ack: u64) {
+        self.acked = ack;
+        self.sent = self.sent.max(ack);
+        while let Some(first) = self.held.first_entry().filter(|first| *first.key() < ack) {
+            let (at, mut segment) = first.remove_entry();
+            let held = len(&segment);
+            self.octets -= held.min(ack - at);
+            if at + held > ack {
+                cut(&mut segment, ack - at, held);
+                self.held.insert(ack, segment);
+            }
+        }
+        self.taken = self.taken.max(ack);
+        (self.duplicates, self.timeouts) = (0, 0);
+        self.again = ack < self.recover;
+        self.deadline = (self.sent > ack).then(|| now + INITIAL_TIMEOUT);
+    }
+
+    /// The next segment that the receiver may have, with at most `window` octets on their way.
+    pub(super) fn poll(&mut self, now: Instant, window: u64) -> Option<Segment> {
+        let at = if std::mem::take(&mut self.again) { self.acked } else { self.sent };
+        let segment = self.held.get(&at)?;
+        let end = at + len(segment);
+        if end > self.acked + window && at > self.acked {
+            return None;
+        }
+        self.sent = self.sent.max(end);
+        self.deadline.get_or_insert(now + INITIAL_TIMEOUT);
+        Some(segment.clone())
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.deadline.is_none_or(|at| at > now) {
+            return;
+        }
+        self.timeouts += 1;
+        if self.timeouts > MAX_TIMEOUTS {
+            *self = Relay {
+                acked: self.taken,
+                sent: self.taken,
+                taken: self.taken,
+                ..Relay::default()
+            };
+            return;
+        }
+        // RFC 6298 §5.5: twice as long each time.
+        let pause = INITIAL_TIMEOUT * (1 << self.timeouts);
+        self.deadline = Some(now + pause.min(LONGEST_TIMEOUT));
+        (self.again, self.recover) = (true, self.sent);
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.deadline
+    }
+}

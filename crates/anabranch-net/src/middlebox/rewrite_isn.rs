@@ -1,0 +1,79 @@
+//! Initial sequence numbers of the box's own, as firewalls choose for hosts whose own are guessable.
+
+use anabranch_wire::{Flags, Instant, Packet, SeqNumber};
+
+use super::flows::Flows;
+use super::{Filter, Towards, map_sack_blocks};
+use crate::rng::{Draws, stream_seed};
+
+/// Shifts the sequence numbers of each flow and direction by a random number, and what refers to
+/// them back.
+#[derive(Debug)]
+pub(super) struct RewriteIsn {
+    flows: Flows<()>,
+    shifts: Draws,
+}
+
+impl RewriteIsn {
+    pub(super) fn new(seed: u64) -> Self {
+        RewriteIsn { flows: Flows::default(), shifts: Draws::new(stream_seed(seed, "isn")) }
+    }
+}
+
+impl Filter for RewriteIsn {
+    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+        let Packet::Tcp(segment) = packet else { return true };
+        let Some(flow) = self.flows.of(towards, segment) else { return true };
+        let first = 2 * flow.number;
+        let shift = |towards: Towards| self.shifts.bits(first + towards as u64) as u32;
+        let (ahead, back) = (shift(towards), shift(towards.opposite()).wrapping_neg());
+        segment.header.seq = segment.header.seq + ahead;
+        if segment.header.flags.contains(Flags::ACK) {
+            segment.header.ack = segment.header.ack + back;
+            map_sack_blocks(&mut segment.options, |seq: SeqNumber| seq + back);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk};
+    use super::*;
+    use anabranch_wire::SackBlock;
+
+    #[test]
+    fn both_ends_see_numbers_that_agree_with_their_own() {
+        for talk in [Talk::v4(), Talk::v6()] {
+            let mut bench = Bench::new(&MiddleboxConfig::RewriteIsn);
+            let syn = bench.cross(Towards::Server, talk.syn());
+            assert_eq!(bench.cross(Towards::Server, talk.syn()), syn, "the same for the same SYN");
+            let shift = syn.header.seq.0.wrapping_sub(talk.client_isn);
+            assert_ne!(shift, 0);
+            let mut syn_ack = talk.syn_ack();
+            syn_ack.header.ack = syn.header.seq + 1;
+            let seen = bench.cross(Towards::Client, syn_ack);
+            assert_eq!(seen.header.ack, talk.syn_ack().header.ack);
+            assert_ne!(seen.header.seq, talk.syn_ack().header.seq);
+            let data = bench.cross(Towards::Server, talk.data(Towards::Server, 100, 10));
+            assert_eq!(data.header.seq.0, (syn.header.seq + 101).0);
+            let mut ack = talk.ack(Towards::Client, 0);
+            ack.header.ack = syn.header.seq + 1;
+            let (start, end) = (data.header.seq, data.header.seq + 10);
+            ack.options.sack.push(SackBlock { start, end });
+            let seen = bench.cross(Towards::Client, ack);
+            let block = seen.options.sack.as_slice()[0];
+            assert_eq!(seen.header.ack, SeqNumber(talk.client_isn) + 1);
+            assert_eq!(block.start, SeqNumber(talk.client_isn) + 101);
+            assert_eq!(block.end, SeqNumber(talk.client_isn) + 111);
+        }
+    }
+
+    #[test]
+    fn flows_that_it_did_not_see_begin_are_left_alone() {
+        let data = Talk::v4().data(Towards::Server, 0, 10);
+        let mut bench = Bench::new(&MiddleboxConfig::RewriteIsn);
+        assert_eq!(bench.cross(Towards::Server, data.clone()), data);
+    }
+}

@@ -1,0 +1,264 @@
+//! Options that do not arrive. Honda et al., IMC 2011: boxes remove what they do not know, from
+//! SYNs more often than from data.
+
+use anabranch_wire::mptcp::{Control, KIND, Subtype};
+use anabranch_wire::{Flags, Instant, Packet, Segment, TcpOptions};
+
+use super::flows::Flows;
+use super::{Directions, Filter, Towards};
+
+/// Which options are removed, from which segments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StripOptionsConfig {
+    /// The options.
+    pub options: Vec<OptionName>,
+    /// The segments.
+    pub segments: Vec<SegmentClass>,
+    /// The first packets of each flow, both directions counted, that are left alone.
+    pub after_packets: u32,
+    /// Which way the segments go.
+    pub directions: Directions,
+}
+
+/// An option, or several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionName {
+    /// All of Multipath TCP.
+    Mptcp,
+    /// All that a box does not know which knows maximum segment size, window scale, SACK and
+    /// timestamps.
+    Unknown,
+    /// One of Multipath TCP.
+    Subtype(Subtype),
+}
+
+/// What a segment is for; each is of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentClass {
+    /// The first of the handshake.
+    Syn,
+    /// The second.
+    SynAck,
+    /// The third and its repetitions: an acknowledgement of the second, before any data.
+    ThirdAck,
+    /// With payload.
+    Data,
+    /// Without: acknowledgements, FINs and RSTs.
+    Ack,
+}
+
+impl Default for StripOptionsConfig {
+    /// Multipath TCP is removed from everything.
+    fn default() -> Self {
+        use SegmentClass::{Ack, Data, Syn, SynAck, ThirdAck};
+        StripOptionsConfig {
+            options: vec![OptionName::Mptcp],
+            segments: vec![Syn, SynAck, ThirdAck, Data, Ack],
+            after_packets: 0,
+            directions: Directions::Both,
+        }
+    }
+}
+
+/// Removes options.
+#[derive(Debug)]
+pub(super) struct StripOptions {
+    config: StripOptionsConfig,
+    /// Packets so far, and whether there was data.
+    flows: Flows<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    packets: u64,
+    data: bool,
+}
+
+impl StripOptions {
+    pub(super) fn new(config: &StripOptionsConfig) -> Self {
+        StripOptions { config: config.clone(), flows: Flows::default() }
+    }
+
+    /// What is the segment for, and how many of its flow came before it? Where the flow is not
+    /// known, nobody knows how many: it counts as old.
+    fn classify(&mut self, towards: Towards, segment: &Segment) -> (SegmentClass, u64) {
+        let flow = self.flows.of(towards, segment);
+        let flags = segment.header.flags;
+        let class = if flags.contains(Flags::SYN) {
+            if flags.contains(Flags::ACK) { SegmentClass::SynAck } else { SegmentClass::Syn }
+        } else if segment.payload.is_empty() {
+            SegmentClass::Ack
+        } else {
+            SegmentClass::Data
+        };
+        let Some(flow) = flow else { return (class, u64::MAX) };
+        let before = flow.state.packets;
+        flow.state.packets += 1;
+        flow.state.data |= class == SegmentClass::Data;
+        let third = class == SegmentClass::Ack
+            && !flow.state.data
+            && flow.opened == towards
+            && !flags.intersects(Flags::FIN | Flags::RST);
+        (if third { SegmentClass::ThirdAck } else { class }, before)
+    }
+}
+
+impl Filter for StripOptions {
+    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+        let Packet::Tcp(segment) = packet else { return true };
+        let (class, before) = self.classify(towards, segment);
+        let concerned = before >= u64::from(self.config.after_packets)
+            && self.config.segments.contains(&class)
+            && self.config.directions.include(towards);
+        if concerned {
+            for name in &self.config.options {
+                strip(&mut segment.options, *name);
+            }
+        }
+        true
+    }
+}
+
+fn strip(options: &mut TcpOptions, name: OptionName) {
+    match name {
+        OptionName::Mptcp | OptionName::Unknown => {
+            (options.dss, options.control) = (None, None);
+            options.unknown = match options.unknown.take() {
+                Some(octets) if name == OptionName::Mptcp => without_mptcp(&octets),
+                _ => None,
+            };
+        }
+        OptionName::Subtype(Subtype::Dss) => options.dss = None,
+        OptionName::Subtype(subtype) => {
+            if let Some(control) = &mut options.control {
+                strip_control(control, subtype);
+            }
+            options.control.take_if(|control| **control == Control::default());
+        }
+    }
+}
+
+fn strip_control(control: &mut Control, subtype: Subtype) {
+    match subtype {
+        Subtype::Capable => control.capable = None,
+        Subtype::Join => control.join = None,
+        Subtype::AddAddr => control.add_addr = None,
+        Subtype::RemoveAddr => control.remove_addr = None,
+        Subtype::Prio => control.prio = None,
+        Subtype::Fail => control.fail = None,
+        Subtype::Fastclose => control.fastclose = None,
+        Subtype::Tcprst => control.reset = None,
+        Subtype::Dss => {}
+    }
+}
+
+/// Raw options without those of Multipath TCP's kind.
+fn without_mptcp(octets: &[u8]) -> Option<Box<[u8]>> {
+    let mut kept = Vec::new();
+    let mut rest = octets;
+    while let [kind, len, ..] = *rest {
+        let (option, after) = rest.split_at(usize::from(len).clamp(2, rest.len()));
+        if kind != KIND {
+            kept.extend_from_slice(option);
+        }
+        rest = after;
+    }
+    (!kept.is_empty()).then(|| kept.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk};
+    use super::*;
+    use anabranch_wire::Timestamps;
+    use anabranch_wire::mptcp::{MpFastclose, MpPrio};
+
+    fn config(options: OptionName, segments: &[SegmentClass]) -> StripOptionsConfig {
+        StripOptionsConfig {
+            options: vec![options],
+            segments: segments.to_vec(),
+            ..StripOptionsConfig::default()
+        }
+    }
+
+    /// For each segment of a small exchange: does the DSS option arrive?
+    fn arrives(config: StripOptionsConfig) -> Vec<bool> {
+        use Towards::{Client, Server};
+        let talk = Talk::v4();
+        let exchange = [
+            (Server, talk.syn()),
+            (Client, talk.syn_ack()),
+            (Server, talk.ack(Server, 0)),
+            (Server, talk.ack(Server, 0)),
+            (Server, talk.data(Server, 0, 10)),
+            (Client, talk.ack(Client, 10)),
+            (Server, talk.ack(Server, 0)),
+            (Client, talk.data(Client, 0, 10)),
+        ];
+        let mut bench = Bench::new(&MiddleboxConfig::StripOptions(config));
+        let dss = talk.data(Server, 0, 10).options.dss;
+        exchange
+            .into_iter()
+            .map(|(towards, mut segment)| {
+                segment.options.dss = dss;
+                bench.cross(towards, segment).options.dss.is_some()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn segments_are_told_apart() {
+        use SegmentClass::{Ack, Data, Syn, SynAck, ThirdAck};
+        let kept = |class| {
+            let kept = arrives(config(OptionName::Mptcp, &[class]));
+            kept.into_iter().map(u8::from).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(Syn), [0, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(kept(SynAck), [1, 0, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(kept(ThirdAck), [1, 1, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(kept(Data), [1, 1, 1, 1, 0, 1, 1, 0]);
+        assert_eq!(kept(Ack), [1, 1, 1, 1, 1, 0, 0, 1]);
+        assert_eq!(arrives(StripOptionsConfig::default()), [false; 8]);
+    }
+
+    #[test]
+    fn the_first_packets_and_the_other_direction_can_be_left_alone() {
+        let later = StripOptionsConfig { after_packets: 5, ..StripOptionsConfig::default() };
+        let expected = [true, true, true, true, true, false, false, false];
+        assert_eq!(arrives(later), expected);
+        let directions = Directions::Only(Towards::Client);
+        let one_way = StripOptionsConfig { directions, ..StripOptionsConfig::default() };
+        assert_eq!(arrives(one_way), [true, false, true, true, true, false, true, false]);
+    }
+
+    #[test]
+    fn only_the_options_that_were_named_go() {
+        let talk = Talk::v6();
+        let mut segment = talk.data(Towards::Server, 0, 10);
+        segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+        segment.options.control_mut().prio = Some(MpPrio { backup: true });
+        segment.options.control_mut().fastclose = Some(MpFastclose { receiver_key: 5 });
+        // Kind 253 (experiments, RFC 4727) and an undefined subtype of Multipath TCP.
+        segment.options.unknown = Some(vec![253, 4, 1, 2, KIND, 3, 0xb0].into());
+        let after = |name| {
+            let config = config(name, &[SegmentClass::Data]);
+            let mut bench = Bench::new(&MiddleboxConfig::StripOptions(config));
+            bench.cross(Towards::Server, segment.clone()).options
+        };
+        let mut expected = segment.options.clone();
+        expected.control_mut().prio = None;
+        assert_eq!(after(OptionName::Subtype(Subtype::Prio)), expected);
+        let bare = TcpOptions { timestamps: segment.options.timestamps, ..TcpOptions::default() };
+        assert_eq!(after(OptionName::Unknown), bare);
+        let unknown = Some(vec![253, 4, 1, 2].into());
+        assert_eq!(after(OptionName::Mptcp), TcpOptions { unknown, ..bare });
+    }
+
+    #[test]
+    fn malformed_raw_options_end_the_search() {
+        assert_eq!(without_mptcp(&[7, 0, 9, 200, 1]), Some(vec![7, 0, 9, 200, 1].into()));
+        assert_eq!(without_mptcp(&[KIND, 255]), None);
+        assert_eq!(without_mptcp(&[]), None);
+    }
+}

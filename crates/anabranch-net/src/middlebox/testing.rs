@@ -1,0 +1,153 @@
+//! Segments and boxes for the tests of this folder.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
+use anabranch_wire::{
+    Duration, Endpoint, Flags, Instant, Packet, Payload, Piece, Segment, SeqNumber, TcpHeader,
+    TcpOptions,
+};
+
+use super::{Middlebox, MiddleboxConfig, Site, Towards};
+
+pub(super) fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+pub(super) fn site(seed: u64) -> Site {
+    Site { seed, address: Ipv4Addr::new(10, 2, 0, 0).into() }
+}
+
+/// A connection whose streams are the test pattern.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Talk {
+    pub(super) client: IpAddr,
+    pub(super) server: IpAddr,
+    pub(super) client_isn: u32,
+    pub(super) server_isn: u32,
+}
+
+impl Talk {
+    pub(super) fn v4() -> Self {
+        Talk {
+            client: Ipv4Addr::new(10, 1, 0, 0).into(),
+            server: Ipv4Addr::new(10, 0, 0, 1).into(),
+            // The client's numbers wrap soon.
+            client_isn: u32::MAX - 50,
+            server_isn: 1_000,
+        }
+    }
+
+    pub(super) fn v6() -> Self {
+        let address = |last| IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, last));
+        Talk { client: address(1), server: address(2), ..Talk::v4() }
+    }
+
+    fn segment(&self, towards: Towards, seq: u32, ack: u32, flags: Flags) -> Segment {
+        let client = Endpoint::new(self.client, 50_000);
+        let server = Endpoint::new(self.server, 5_001);
+        let (source, destination, own, other) = match towards {
+            Towards::Server => (client, server, self.client_isn, self.server_isn),
+            Towards::Client => (server, client, self.server_isn, self.client_isn),
+        };
+        let ack = if flags.contains(Flags::ACK) { SeqNumber(other) + ack } else { SeqNumber(0) };
+        let header = TcpHeader { seq: SeqNumber(own) + seq, ack, flags, window: 1_000, urgent: 0 };
+        Segment {
+            source,
+            destination,
+            header,
+            options: TcpOptions::default(),
+            payload: Payload::EMPTY,
+            ecn: 0,
+            checksum_ok: true,
+        }
+    }
+
+    pub(super) fn syn(&self) -> Segment {
+        self.segment(Towards::Server, 0, 0, Flags::SYN)
+    }
+
+    pub(super) fn syn_ack(&self) -> Segment {
+        self.segment(Towards::Client, 0, 1, Flags::SYN | Flags::ACK)
+    }
+
+    /// `len` octets from stream offset `from` on, mapped one to one; nothing of the other
+    /// direction is acknowledged.
+    pub(super) fn data(&self, towards: Towards, from: u32, len: u32) -> Segment {
+        let mut segment = self.segment(towards, from + 1, 1, Flags::ACK | Flags::PSH);
+        segment.payload = Piece::pattern(from.into(), len).into();
+        segment.options.dss = Some(Dss {
+            data_ack: None,
+            mapping: Some(Mapping {
+                data_seq: WideOrNarrow::Narrow(from + 1),
+                subflow_seq: SeqNumber(from + 1),
+                len: len as u16,
+                checksum: None,
+            }),
+            data_fin: false,
+        });
+        segment
+    }
+
+    /// An acknowledgement, going that way, of the other direction's first `octets`.
+    pub(super) fn ack(&self, towards: Towards, octets: u32) -> Segment {
+        self.segment(towards, 1, octets + 1, Flags::ACK)
+    }
+
+    /// The end of a stream of `octets`.
+    pub(super) fn fin(&self, towards: Towards, octets: u32) -> Segment {
+        self.segment(towards, octets + 1, 1, Flags::ACK | Flags::FIN)
+    }
+}
+
+/// A box with a clock at hand.
+#[derive(Debug)]
+pub(super) struct Bench {
+    pub(super) middlebox: Box<dyn Middlebox>,
+    pub(super) now: Instant,
+}
+
+impl Bench {
+    pub(super) fn new(config: &MiddleboxConfig) -> Self {
+        Bench { middlebox: config.build(site(1)), now: Instant::ZERO }
+    }
+
+    /// A box that has seen the SYNs of `talk`.
+    pub(super) fn opened(config: &MiddleboxConfig, talk: &Talk) -> Self {
+        let mut bench = Bench::new(config);
+        bench.cross(Towards::Server, talk.syn());
+        bench.cross(Towards::Client, talk.syn_ack());
+        bench
+    }
+
+    /// What leaves the box after `segment` has entered it.
+    pub(super) fn put(&mut self, towards: Towards, segment: Segment) -> Vec<(Towards, Segment)> {
+        self.middlebox.handle_packet(self.now, towards, segment.into());
+        self.drain()
+    }
+
+    /// The one segment that leaves the box on the other side after `segment` has entered it.
+    pub(super) fn cross(&mut self, towards: Towards, segment: Segment) -> Segment {
+        let mut out = self.put(towards, segment);
+        assert_eq!(out.len(), 1, "{out:?}");
+        let (way, segment) = out.remove(0);
+        assert_eq!(way, towards);
+        segment
+    }
+
+    /// What has left the box by `ms`.
+    pub(super) fn wait_until(&mut self, ms: u64) -> Vec<(Towards, Segment)> {
+        self.now = at(ms);
+        self.middlebox.handle_timeout(self.now);
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Vec<(Towards, Segment)> {
+        let out = std::iter::from_fn(|| self.middlebox.poll_transmit(self.now));
+        let tcp = out.map(|(towards, packet)| match packet {
+            Packet::Tcp(segment) => (towards, segment),
+            Packet::Udp(datagram) => panic!("{datagram:?}"),
+        });
+        tcp.collect()
+    }
+}
