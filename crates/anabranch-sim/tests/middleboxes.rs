@@ -18,7 +18,8 @@ enum Place {
     BothPaths,
 }
 
-const PLACES: [Place; 4] = [Place::OnlyPath, Place::FirstOfTwo, Place::SecondOfTwo, Place::BothPaths];
+const PLACES: [Place; 4] =
+    [Place::OnlyPath, Place::FirstOfTwo, Place::SecondOfTwo, Place::BothPaths];
 
 fn scenario(boxes: &str, place: Place, direction: &str, family: &str) -> String {
     let path = |name: &str, rate: &str, delay: &str, has_boxes: bool| {
@@ -44,13 +45,19 @@ fn scenario(boxes: &str, place: Place, direction: &str, family: &str) -> String 
 }
 
 fn strip(options: &str, segments: &str, more: &str) -> String {
-    format!("[[path.middlebox]]\nkind = \"strip_options\"\noptions = [\"{options}\"]\nsegments = [{segments}]\n{more}\n")
+    format!(
+        "[[path.middlebox]]\nkind = \"strip_options\"\noptions = [\"{options}\"]\nsegments = [{segments}]\n{more}\n"
+    )
 }
 
 fn summary(outcome: &Outcome) -> String {
     let one = |name| column(outcome, "connections", name)[0];
     let mut carried = [0; 2];
-    for (path, octets) in column(outcome, "subflows", "path").iter().zip(column(outcome, "subflows", "octets_received")) {
+    for (path, octets) in column(outcome, "subflows", "path").iter().zip(column(
+        outcome,
+        "subflows",
+        "octets_received",
+    )) {
         carried[*path as usize] += octets;
     }
     let last = column(outcome, "connection_samples", "time_ns").len();
@@ -69,8 +76,14 @@ fn explore() {
     let kind = |text: &str| format!("[[path.middlebox]]\nkind = {text}\n");
     let rows: Vec<(String, String)> = vec![
         ("nothing".into(), String::new()),
-        ("strip mptcp all".into(), strip("mptcp", "\"syn\", \"syn_ack\", \"third_ack\", \"data\", \"ack\"", "")),
-        ("strip unknown all".into(), strip("unknown", "\"syn\", \"syn_ack\", \"third_ack\", \"data\", \"ack\"", "")),
+        (
+            "strip mptcp all".into(),
+            strip("mptcp", "\"syn\", \"syn_ack\", \"third_ack\", \"data\", \"ack\"", ""),
+        ),
+        (
+            "strip unknown all".into(),
+            strip("unknown", "\"syn\", \"syn_ack\", \"third_ack\", \"data\", \"ack\"", ""),
+        ),
         ("strip mptcp syn".into(), strip("mptcp", "\"syn\"", "")),
         ("strip mptcp syn_ack".into(), strip("mptcp", "\"syn_ack\"", "")),
         ("strip mptcp third".into(), strip("mptcp", "\"third_ack\"", "")),
@@ -97,7 +110,12 @@ fn explore() {
         ("split first".into(), kind("\"split_segments\"\noptions_on = \"first\"")),
         ("coalesce".into(), kind("\"coalesce\"")),
         ("coalesce big".into(), kind("\"coalesce\"\nsize = \"60kB\"\ndelay = \"5ms\"")),
-        ("coalesce+split".into(), kind("\"coalesce\"\nsize = \"60kB\"\n[[path.middlebox]]\nkind = \"split_segments\"\nsize = \"1400B\"")),
+        (
+            "coalesce+split".into(),
+            kind(
+                "\"coalesce\"\nsize = \"60kB\"\n[[path.middlebox]]\nkind = \"split_segments\"\nsize = \"1400B\"",
+            ),
+        ),
         ("replace".into(), kind("\"rewrite_payload\"\nchange = \"replace\"\nat = \"100kB\"")),
         ("insert".into(), kind("\"rewrite_payload\"\nchange = \"insert\"\nat = \"100kB\"")),
         ("remove".into(), kind("\"rewrite_payload\"\nchange = \"remove\"\nat = \"100kB\"")),
@@ -136,16 +154,29 @@ fn explore() {
 fn one_run() {
     let Ok(boxes) = std::env::var("BOX") else { return };
     let boxes = format!("[[path.middlebox]]\n{}\n", boxes.replace(';', "\n"));
-    let place = match std::env::var("PLACE").unwrap().as_str() { "1" => Place::OnlyPath, "F" => Place::FirstOfTwo, "S" => Place::SecondOfTwo, _ => Place::BothPaths };
+    let place = match std::env::var("PLACE").unwrap().as_str() {
+        "1" => Place::OnlyPath,
+        "F" => Place::FirstOfTwo,
+        "S" => Place::SecondOfTwo,
+        _ => Place::BothPaths,
+    };
     let direction = std::env::var("DIRECTION").unwrap();
     let mut file = std::fs::File::create("/tmp/w_mb.pcapng").unwrap();
-    let outcome = common::run_with(&scenario(&boxes, place, &direction, "ipv4"), 0, anabranch_sim::Options { capture: Some(&mut file), ..Default::default() });
+    let outcome = common::run_with(
+        &scenario(&boxes, place, &direction, "ipv4"),
+        0,
+        anabranch_sim::Options { capture: Some(&mut file), ..Default::default() },
+    );
     println!("{}", summary(&outcome));
-    for name in ["time_ns", "octets_delivered", "out_of_order_octets", "window_room", "unsent_octets"] {
+    for name in
+        ["time_ns", "octets_delivered", "out_of_order_octets", "window_room", "unsent_octets"]
+    {
         let c = column(&outcome, "connection_samples", name);
         println!("{name}: {:?} .. {:?} ({})", &c[..c.len().min(14)], c.last(), c.len());
     }
     for t in ["connections", "subflows"] {
-        for (name, c) in &common::table(&outcome, t).columns { println!("{t}.{name}: {c:?}"); }
+        for (name, c) in &common::table(&outcome, t).columns {
+            println!("{t}.{name}: {c:?}");
+        }
     }
 }

@@ -1,0 +1,100 @@
+//! Run one seed and say what is wrong, if anything is.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::{Column, Options, Outcome};
+
+use crate::draw::{self, Drawn};
+
+/// How the connections of a run ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) segments: u64,
+    /// Everything arrived and both directions were closed, over Multipath TCP and over TCP.
+    pub(crate) completed_mptcp: u64,
+    pub(crate) completed_tcp: u64,
+    /// The connection ended with an error.
+    pub(crate) failed: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.segments += other.segments;
+        self.completed_mptcp += other.completed_mptcp;
+        self.completed_tcp += other.completed_tcp;
+        self.failed += other.failed;
+    }
+}
+
+/// Run `seed`.
+///
+/// # Errors
+/// What is wrong, in one line.
+pub(crate) fn check(seed: u64) -> Result<Tally, String> {
+    let drawn = draw::scenario(seed);
+    let scenario = Scenario::from_toml(&drawn.toml, "soak.toml")
+        .map_err(|error| format!("the scenario is refused: {error}"))?;
+    let outcome = run(&scenario, seed, Options::default())?;
+    // Now and then: the same again, through octets, gives the same.
+    if seed.is_multiple_of(16) {
+        let again = run(&scenario, seed, Options { round_trip: true, ..Options::default() })?;
+        if again.digest != outcome.digest {
+            return Err("a second run through octets has another digest".into());
+        }
+    }
+    judge(&drawn, &outcome)
+}
+
+fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, String> {
+    match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, seed, options))) {
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(error)) => Err(format!("the run fails: {error}")),
+        Err(panic) => {
+            let message = panic.downcast_ref::<String>().cloned();
+            let message = message.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).into()));
+            Err(format!("panic: {}", message.unwrap_or_default()))
+        }
+    }
+}
+
+/// The stream arrives exactly, or the connection ends with an error.
+fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
+    let mut tally = Tally { segments: outcome.segments, ..Tally::default() };
+    for (index, size) in drawn.sizes.iter().enumerate() {
+        let value = |name| column(outcome, name)[index];
+        let (completed, failed) = (value("completed") == 1, value("failed") == 1);
+        let (delivered, corrupt) = (value("octets_delivered"), value("corrupt_octets"));
+        let mptcp = value("is_mptcp") == 1 && value("fallback") == 0;
+        // Without Multipath TCP's checksums nobody can know what a box makes of the stream.
+        let protected = !drawn.rewrites || drawn.checksums[index] && mptcp;
+        let problem = if protected && corrupt > 0 {
+            Some(format!("{corrupt} octets are corrupt"))
+        } else if protected && delivered > *size {
+            Some(format!("{delivered} octets delivered of {size}"))
+        } else if protected && completed && delivered < *size {
+            Some(format!("closed after {delivered} octets of {size}"))
+        } else if !completed && !failed && !(drawn.rewrites && !mptcp) {
+            Some(format!("stuck after {delivered} octets of {size}"))
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err(format!("connection {index}: {problem}"));
+        }
+        tally.failed += u64::from(failed);
+        tally.completed_mptcp += u64::from(completed && !failed && mptcp);
+        tally.completed_tcp += u64::from(completed && !failed && !mptcp);
+    }
+    Ok(tally)
+}
+
+fn column(outcome: &Outcome, name: &str) -> Vec<u64> {
+    let table = outcome.tables.iter().find(|table| table.name == "connections");
+    let columns = &table.expect("each run has this table").columns;
+    match &columns.iter().find(|(column, _)| *column == name).expect("a column of it").1 {
+        Column::U8(values) => values.iter().copied().map(u64::from).collect(),
+        Column::U32(values) => values.iter().copied().map(u64::from).collect(),
+        Column::U64(values) => values.clone(),
+    }
+}

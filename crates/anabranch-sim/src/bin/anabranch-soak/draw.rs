@@ -1,0 +1,268 @@
+//! A scenario from a seed: topology, policies, middleboxes, faults and workload.
+//!
+//! Everything that disturbs is over by [`CALM_AT`]; what a middlebox does to each segment may go
+//! on. So a connection that can get through at all has got through by the end.
+
+use std::fmt::Write;
+
+use anabranch_net::rng::{Draws, stream_seed};
+
+/// Virtual seconds after which no path changes any more.
+pub(crate) const CALM_AT: u64 = 20;
+/// Virtual seconds of a run: enough for timers that have backed off until then.
+pub(crate) const DURATION: u64 = 400;
+
+/// Numbers drawn one after the other.
+pub(crate) struct Dice {
+    draws: Draws,
+    drawn: u64,
+}
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Dice { draws: Draws::new(stream_seed(seed, "soak")), drawn: 0 }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.drawn += 1;
+        self.draws.bits(self.drawn) % n
+    }
+
+    /// True one time in `n`.
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn between(&mut self, from: u64, to: u64) -> u64 {
+        from + self.below(to - from + 1)
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    /// From `least` to `most`, each power of ten as likely.
+    fn spread(&mut self, least: f64, most: f64) -> u64 {
+        self.drawn += 1;
+        (least * libm::pow(most / least, self.draws.uniform(self.drawn))) as u64
+    }
+}
+
+/// What the check has to know about a scenario, beside what the run says.
+pub(crate) struct Drawn {
+    pub(crate) toml: String,
+    /// Some box changes the stream.
+    pub(crate) rewrites: bool,
+    /// The connections, in order: do they ask for checksums?
+    pub(crate) checksums: Vec<bool>,
+    /// Octets that each connection is to transfer.
+    pub(crate) sizes: Vec<u64>,
+}
+
+/// The scenario of `seed`.
+pub(crate) fn scenario(seed: u64) -> Drawn {
+    let mut dice = Dice::new(seed);
+    let mut toml =
+        format!("name = \"soak-{seed}\"\nduration = \"{DURATION}s\"\nsample_interval = \"100s\"\n");
+    let paths = dice.between(1, 3);
+    let mixed = dice.one_in(6);
+    let mut rewrites = false;
+    for index in 0..paths {
+        rewrites |= path(&mut dice, &mut toml, index, mixed);
+    }
+    let mut drawn = Drawn { toml, rewrites, checksums: Vec::new(), sizes: Vec::new() };
+    for index in 0..dice.between(1, 2) {
+        connection(&mut dice, &mut drawn, index, mixed);
+    }
+    if dice.one_in(8) {
+        let rate = dice.spread(50.0, 2_000.0);
+        let _ = write!(
+            drawn.toml,
+            "[[cross_traffic]]\npath = \"p0\"\nrate = \"{rate}kbit/s\"\n\
+             on = {{ kind = \"exponential\", mean = \"200ms\" }}\noff = \"10s\"\n"
+        );
+    }
+    drawn
+}
+
+fn path(dice: &mut Dice, toml: &mut String, index: u64, mixed: bool) -> bool {
+    let (rate, delay) = (dice.spread(500.0, 50_000.0), dice.spread(100.0, 300_000.0));
+    let limit = dice.spread(2.0, 300.0);
+    let _ = write!(
+        toml,
+        "[[path]]\nname = \"p{index}\"\nrate = \"{rate}kbit/s\"\ndelay = \"{delay}us\"\n\
+         limit = \"{limit}packets\"\n"
+    );
+    if dice.one_in(3) {
+        let (jitter, model) = (dice.spread(100.0, 200_000.0), dice.pick(&["fifo", "reordering"]));
+        let _ = write!(toml, "jitter = \"{jitter}us\"\njitter_model = \"{model}\"\n");
+    }
+    if dice.one_in(3) {
+        let _ = writeln!(toml, "loss = \"{}%\"", dice.pick(&["0.1", "1", "3", "8"]));
+    }
+    if mixed && index % 2 == 1 || !mixed && dice.one_in(1 << 20) {
+        toml.push_str("family = \"ipv6\"\n");
+    }
+    let _ = writeln!(toml, "mtu = \"{}B\"", dice.pick(&["1500", "1500", "1500", "1280", "9000"]));
+    if dice.one_in(4) {
+        let kind = dice.pick(&["codel", "red"]);
+        let _ = writeln!(toml, "queue = {{ kind = \"{kind}\" }}");
+    }
+    if dice.one_in(8) {
+        toml.push_str(
+            "burst_loss = { to_bad = \"1%\", to_good = \"20%\", loss_in_bad = \"50%\" }\n",
+        );
+    }
+    if dice.one_in(4) {
+        let (rate, loss) = (dice.spread(500.0, 20_000.0), dice.pick(&["0", "1", "5"]));
+        let _ = writeln!(toml, "reverse = {{ rate = \"{rate}kbit/s\", loss = \"{loss}%\" }}");
+    }
+    let mut rewrites = false;
+    for _ in 0..[0, 0, 0, 0, 1, 1, 1, 2][dice.below(8) as usize] {
+        rewrites |= middlebox(dice, toml);
+    }
+    changes(dice, toml);
+    rewrites
+}
+
+/// Outages and other changes, all over by [`CALM_AT`].
+fn changes(dice: &mut Dice, toml: &mut String) {
+    let calm = CALM_AT * 1000;
+    let mut at = dice.between(10, 3_000);
+    for _ in 0..dice.between(0, 3) {
+        let until = (at + dice.spread(20.0, 15_000.0)).min(calm - 1);
+        if at >= until {
+            break;
+        }
+        let (begin, end, more) = match dice.below(4) {
+            0 => ("state = \"down\"", "state = \"up\"", "noticed = true\n"),
+            1 => ("state = \"suspend\"", "state = \"resume\"", ""),
+            2 => ("loss = \"40%\"", "loss = \"0%\"", ""),
+            _ => ("state = \"down\"", "state = \"up\"", ""),
+        };
+        let one_way = more.is_empty() && dice.one_in(4);
+        let applies = if one_way { "applies_to = \"reverse\"\n" } else { "" };
+        let _ = write!(
+            toml,
+            "[[path.change]]\nat = \"{at}ms\"\n{begin}\n{more}{applies}\
+             [[path.change]]\nat = \"{until}ms\"\n{end}\n{more}{applies}"
+        );
+        at = until + dice.between(10, 5_000);
+    }
+}
+
+/// True if the box changes the stream.
+fn middlebox(dice: &mut Dice, toml: &mut String) -> bool {
+    toml.push_str("[[path.middlebox]]\n");
+    let calm = CALM_AT * 1000;
+    match dice.below(10) {
+        0 | 1 => {
+            let options = dice.pick(&["mptcp", "mptcp", "dss", "mp_join", "unknown"]);
+            let segments = dice.pick(&["syn", "syn_ack", "third_ack", "data", "ack", "all"]);
+            let all = segments == "all";
+            let _ = writeln!(toml, "kind = \"strip_options\"\noptions = [\"{options}\"]");
+            if !all {
+                let _ = writeln!(toml, "segments = [\"{segments}\"]");
+            }
+            if dice.one_in(2) {
+                let _ = writeln!(toml, "after_packets = {}", dice.between(1, 60));
+            }
+            if dice.one_in(3) {
+                let side = dice.pick(&["forward", "reverse"]);
+                let _ = writeln!(toml, "applies_to = \"{side}\"");
+            }
+            if dice.one_in(3) {
+                let _ = writeln!(toml, "until = \"{}ms\"", dice.between(100, calm));
+            }
+        }
+        2 => {
+            toml.push_str("kind = \"nat\"\n");
+            if dice.one_in(2) {
+                let _ = writeln!(toml, "rebind_at = \"{}ms\"", dice.between(100, calm));
+            }
+        }
+        3 => toml.push_str("kind = \"rewrite_isn\"\n"),
+        4 => {
+            let on = dice.pick(&["all", "first"]);
+            let size = dice.between(100, 1200);
+            let _ = writeln!(
+                toml,
+                "kind = \"split_segments\"\nsize = \"{size}B\"\noptions_on = \"{on}\""
+            );
+        }
+        5 => toml.push_str("kind = \"coalesce\"\n"),
+        6 => {
+            let change = dice.pick(&["replace", "insert", "remove"]);
+            let (octets, at) = (dice.between(1, 40), dice.spread(1.0, 500_000.0));
+            let _ = write!(
+                toml,
+                "kind = \"rewrite_payload\"\nchange = \"{change}\"\noctets = {octets}\n\
+                 at = \"{at}B\"\n"
+            );
+            return true;
+        }
+        7 => toml.push_str("kind = \"proactive_ack\"\n"),
+        8 => {
+            let kind = dice.pick(&["normalise", "hole_refusal"]);
+            let _ = writeln!(toml, "kind = \"{kind}\"");
+        }
+        _ => {
+            let syns = dice.pick(&["mptcp", "all"]);
+            let until = dice.between(100, 5_000);
+            let _ = write!(
+                toml,
+                "kind = \"blackhole_options\"\nsyns = \"{syns}\"\nuntil = \"{until}ms\"\n"
+            );
+        }
+    }
+    false
+}
+
+fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
+    let size = dice.spread(100.0, 1_500_000.0);
+    let checksum = dice.one_in(2);
+    let tcp = dice.one_in(12);
+    let direction = dice.pick(&["upload", "download"]);
+    let (send, receive) = (dice.spread(8_000.0, 2e6), dice.spread(8_000.0, 2e6));
+    let toml = &mut drawn.toml;
+    let _ = write!(
+        toml,
+        "[[connection]]\ndirection = \"{direction}\"\nstart = \"{}ms\"\n\
+         send_buffer = \"{send}B\"\nreceive_buffer = \"{receive}B\"\nprofile = \"{}\"\n",
+        index * dice.between(0, 3_000),
+        dice.pick(&["linux", "linux", "rfc"]),
+    );
+    if tcp {
+        toml.push_str("protocol = \"tcp\"\n");
+    } else {
+        multipath(dice, toml, mixed);
+        let _ = writeln!(toml, "dss_checksum = {checksum}");
+    }
+    let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
+    drawn.checksums.push(checksum && !tcp);
+    drawn.sizes.push(size);
+}
+
+fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
+    let scheduler = dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf"]);
+    let congestion_control = dice.pick(&["lia", "olia", "balia", "wvegas", "new_reno", "cubic"]);
+    let path_manager = if mixed {
+        dice.pick(&["full_mesh", "full_mesh", "drepas"])
+    } else {
+        dice.pick(&["full_mesh", "full_mesh", "ndiffports", "backup", "single_path", "drepas"])
+    };
+    let remedies = dice.pick(&[
+        "",
+        "",
+        "opportunistic_retransmission = true",
+        "opportunistic_retransmission = true, penalisation = true",
+        "mpt_bm = true",
+        "buffer_autotuning = true, cwnd_cap = 2.0",
+    ]);
+    let _ = write!(
+        toml,
+        "scheduler = \"{scheduler}\"\ncongestion_control = \"{congestion_control}\"\n\
+         path_manager = \"{path_manager}\"\nremedies = {{ {remedies} }}\nnagle = {}\n",
+        dice.one_in(2),
+    );
+}

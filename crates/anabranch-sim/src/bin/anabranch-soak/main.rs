@@ -1,0 +1,125 @@
+//! Random scenarios until stopped: each from a seed, each judged.
+//!
+//! `anabranch-soak [--from SEED] [--seeds COUNT] [--minutes MINUTES] [--show SEED]`
+
+mod check;
+mod draw;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use check::Tally;
+
+const USAGE: &str = "usage: anabranch-soak [--from SEED] [--seeds COUNT] [--minutes MINUTES]
+       anabranch-soak --show SEED
+
+Runs a random scenario for each seed, from SEED (by default 1) on: COUNT of them, or for MINUTES, or
+until it is interrupted. The exit status is 1 if the stream of a connection did not arrive exactly,
+or did not end, or something panicked; each such seed is printed with the command that runs it again.
+--show prints the scenario of a seed, for `anabranch run`.";
+
+/// Time between two lines of progress.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+struct Plan {
+    from: u64,
+    count: u64,
+    minutes: Option<f64>,
+}
+
+fn main() -> ExitCode {
+    match plan(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        Ok(Some(plan)) => soak(&plan),
+        Ok(None) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("anabranch-soak: {message}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What the arguments ask for; `None` if it has been done.
+fn plan(arguments: &[String]) -> Result<Option<Plan>, String> {
+    let mut plan = Plan { from: 1, count: u64::MAX, minutes: None };
+    let mut arguments = arguments.iter();
+    while let Some(name) = arguments.next() {
+        if name == "--help" {
+            println!("{USAGE}");
+            return Ok(None);
+        }
+        let value = arguments.next().ok_or(format!("{name} takes a number"))?;
+        let wrong = |_| format!("{name} takes a number, not {value:?}");
+        match name.as_str() {
+            "--from" => plan.from = value.parse().map_err(wrong)?,
+            "--seeds" => plan.count = value.parse().map_err(wrong)?,
+            "--minutes" => {
+                plan.minutes =
+                    Some(value.parse().map_err(|_| format!("--minutes {value:?}: not a number"))?);
+            }
+            "--show" => {
+                print!("{}", draw::scenario(value.parse().map_err(wrong)?).toml);
+                return Ok(None);
+            }
+            _ => return Err(format!("there is no {name}")),
+        }
+    }
+    Ok(Some(plan))
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long the soak has run, not what it does")]
+fn soak(plan: &Plan) -> ExitCode {
+    let begun = Instant::now();
+    let next = AtomicU64::new(plan.from);
+    let end = plan.from.saturating_add(plan.count);
+    let total = Mutex::new((Tally::default(), 0u64, 0u64, begun));
+    // Panics are reported with their seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let late =
+                        plan.minutes.is_some_and(|m| begun.elapsed().as_secs_f64() > 60.0 * m);
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if late || seed >= end {
+                        return;
+                    }
+                    let result = check::check(seed);
+                    let mut total = total.lock().expect("no thread panics while it holds this");
+                    total.1 += 1;
+                    match result {
+                        Ok(tally) => total.0.add(tally),
+                        Err(problem) => {
+                            total.2 += 1;
+                            println!("seed {seed}: {problem}");
+                            println!("    again: make soak SOAK='--from {seed} --seeds 1'");
+                        }
+                    }
+                    if total.3.elapsed() > REPORT_EVERY {
+                        total.3 = Instant::now();
+                        report(&total.0, total.1, total.2, begun.elapsed());
+                    }
+                }
+            });
+        }
+    });
+    let (tally, seeds, wrong, _) = *total.lock().expect("all threads have ended");
+    report(&tally, seeds, wrong, begun.elapsed());
+    ExitCode::from(u8::from(wrong > 0))
+}
+
+fn report(tally: &Tally, seeds: u64, wrong: u64, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
+    println!(
+        "{seeds} seeds in {seconds:.0} s, {:.0} a second, {:.1} million segments; connections: {} \
+         completed over Multipath TCP, {} over TCP, {} ended with an error; {wrong} seeds wrong",
+        seeds as f64 / seconds,
+        tally.segments as f64 / 1e6,
+        tally.completed_mptcp,
+        tally.completed_tcp,
+        tally.failed,
+    );
+}
