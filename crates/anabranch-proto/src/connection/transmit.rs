@@ -510,6 +510,11 @@ impl Connection {
         }
         self.send.reinject_uncarried();
         let under_way = self.lanes.iter().any(|lane| lane.subflow.has_outstanding());
+        if !under_way && self.timers.retransmission_backoff >= self.tcp.retries {
+            // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
+            // outstanding that it could give up for.
+            return self.fail(crate::error::ConnectionError::TimedOut);
+        }
         if self.views.len() > 1 || !under_way {
             self.send.reinject_head();
         }
