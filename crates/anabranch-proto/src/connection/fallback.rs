@@ -294,6 +294,7 @@ impl Connection {
 
     /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.
     pub(super) fn take_remains(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
+        self.counters.mp_fail_rx += u64::from(fails);
         if fails && self.fallback.announced.is_some() {
             // The answer was lost: the infinite mapping goes out again.
             self.lanes[usize::from(slot)].subflow.demand_ack();

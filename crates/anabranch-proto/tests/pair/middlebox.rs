@@ -52,6 +52,11 @@ impl Gateway {
         }
     }
 
+    /// Where the change was made, as the sender counts.
+    pub fn place(&self) -> Option<SeqNumber> {
+        self.at
+    }
+
     /// A segment in the other direction.
     pub fn backward(&self, segment: &mut Segment) {
         let Some(at) = self.at else { return };
@@ -66,6 +71,10 @@ impl Gateway {
 
     fn translate(&self, at: SeqNumber, number: SeqNumber) -> SeqNumber {
         let beyond = number.distance_from(at);
-        if beyond <= 0 { number } else { number + (beyond - self.change).max(0).wrapping_sub(beyond) as u32 }
+        if beyond <= 0 {
+            number
+        } else {
+            number + (beyond - self.change).max(0).wrapping_sub(beyond) as u32
+        }
     }
 }
