@@ -52,7 +52,7 @@ pub struct Counters {
     pub infinite_map_rx: u64,
     /// MP_FAIL options sent.
     pub mp_fail_tx: u64,
-    /// MP_FAIL options received before the fallback.
+    /// MP_FAIL options received.
     pub mp_fail_rx: u64,
     /// Segments whose TCP checksum was wrong.
     pub checksum_errors: u64,

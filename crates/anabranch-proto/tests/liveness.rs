@@ -6,11 +6,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_proto::Event;
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::remedy::{
     OpportunisticRetransmission, Penalisation, PenalisationForm, Remedy,
 };
+use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::{Duration, Segment};
 use pair::{Fate, Pair, client_address, ms, server_address};
 use proptest::prelude::*;
@@ -164,5 +164,41 @@ proptest! {
         pair.run_ms(200_000);
         prop_assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
         prop_assert!(pair.server_events.contains(&Event::Closed), "{:?}", pair.server_events);
+    }
+}
+
+/// A connection over two paths, the first of which is the quicker, that has carried data; from the
+/// switch on, segments of these client addresses disappear.
+fn pair_that_loses(addresses: &'static [u8]) -> Pair {
+    let dead = Rc::new(Cell::new(false));
+    let switch = Rc::clone(&dead);
+    let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
+        .with_slow_path(1, ms(20))
+        .with_filter(move |_, segment| {
+            let uses = |n: &u8| pair::is_on(segment, *n);
+            if dead.get() && addresses.iter().any(uses) { Fate::Drop } else { Fate::Deliver }
+        });
+    pair.upload(100_000, 10_000);
+    pair.run_ms(1_000);
+    switch.set(true);
+    pair.close_both();
+    pair
+}
+
+#[test]
+fn a_data_fin_finds_its_way_round_a_path_that_died_in_silence() {
+    // RFC 8684 §3.3.3: nothing but the DATA_FIN is outstanding, so no subflow can look dead.
+    let mut pair = pair_that_loses(&[0]);
+    pair.run_ms(20_000);
+    assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
+    assert!(pair.server_events.contains(&Event::Closed), "{:?}", pair.server_events);
+}
+
+#[test]
+fn a_data_fin_that_nobody_answers_is_given_up() {
+    let mut pair = pair_that_loses(&[0, 1]);
+    pair.run_ms(3_600_000);
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::Failed(ConnectionError::TimedOut)), "{events:?}");
     }
 }

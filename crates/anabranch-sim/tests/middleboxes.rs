@@ -1,182 +1,407 @@
-//! What connections make of middleboxes: each box, in each phase that it can act in.
-//! RFC 8684 §3.7; Raiciu et al., NSDI 2012; Honda et al., IMC 2011; Hesmans et al., HotMiddlebox 2013.
+//! What connections make of middleboxes: each box, in each phase in which it can act, where it can
+//! stand. RFC 8684 §3.7; Honda et al., IMC 2011; Raiciu et al., NSDI 2012; Hesmans et al.,
+//! HotMiddlebox 2013. docs/middleboxes.md has the same table for readers.
 
 mod common;
 
-use anabranch_sim::Outcome;
-use common::{column, run};
+use anabranch_sim::{Options, Outcome};
+use common::{column, run, run_with};
 
 /// Octets that a connection carries.
 const OCTETS: u64 = 500_000;
+const BUFFER: u64 = 200_000;
+const SEEDS: u64 = 8;
+
+/// What becomes of a connection. Whatever it is, no octet is delivered that TCP would not have
+/// delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    /// Multipath TCP, and every path carries data.
+    All,
+    /// Multipath TCP, and the first path carries all or nearly all data.
+    First,
+    /// Multipath TCP; the second path may carry data.
+    Some,
+    /// TCP over the first path.
+    Tcp,
+    /// Multipath TCP or TCP: it depends on whether there is a second subflow already.
+    Either,
+    /// TCP over one path, and the stream is what the box made of it.
+    Altered,
+    /// An error.
+    Error,
+}
+use Ends::{All, Altered, Either, Error, First, Some as Several, Tcp};
 
 /// Where the boxes stand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     OnlyPath,
     FirstOfTwo,
     SecondOfTwo,
     BothPaths,
 }
-
 const PLACES: [Place; 4] =
     [Place::OnlyPath, Place::FirstOfTwo, Place::SecondOfTwo, Place::BothPaths];
 
-fn scenario(boxes: &str, place: Place, direction: &str, family: &str) -> String {
-    let path = |name: &str, rate: &str, delay: &str, has_boxes: bool| {
-        let boxes = if has_boxes { boxes } else { "" };
+/// A box and what is expected of it.
+struct Row {
+    /// Its kind.
+    kind: &'static str,
+    /// What it does and when, for readers.
+    what: &'static str,
+    /// Its other keys.
+    keys: &'static str,
+    /// Keys of the connection.
+    connection: &'static str,
+    /// Seconds within which all is over.
+    limit: u64,
+    /// For each place, when the server sends.
+    download: [Ends; 4],
+    /// For each place, when the client sends.
+    upload: [Ends; 4],
+    /// Plain TCP over the box.
+    tcp: Ends,
+}
+
+const fn row(kind: &'static str, what: &'static str, keys: &'static str, ends: [Ends; 4]) -> Row {
+    let (download, upload) = (ends, ends);
+    Row { kind, what, keys, connection: "", limit: 60, download, upload, tcp: Tcp }
+}
+
+/// A TCP connection when the box is on the first path, Multipath TCP without the second path when
+/// it is there.
+const STRIPPED: [Ends; 4] = [Tcp, Tcp, First, Tcp];
+/// The joined subflow fails, if it has to pass the box.
+const NO_JOIN: [Ends; 4] = [All, All, First, First];
+const HARMLESS: [Ends; 4] = [All; 4];
+const REWRITTEN: [Ends; 4] = [Altered, All, All, Altered];
+const CHECKSUM: &str = "dss_checksum = true";
+/// What only a host can notice that waits for an acknowledgement, after 15 timeouts.
+const LONG: u64 = 3_000;
+
+const STRIP: &str = "strip_options";
+const REWRITE: &str = "rewrite_payload";
+
+const ROWS: &[Row] = &[
+    row(STRIP, "Multipath TCP from everything", "", STRIPPED),
+    row(STRIP, "all unknown from everything", "options = [\"unknown\"]", STRIPPED),
+    row(STRIP, "from the SYN", "segments = [\"syn\"]", STRIPPED),
+    row(STRIP, "from the SYN/ACK", "segments = [\"syn_ack\"]", STRIPPED),
+    Row {
+        upload: NO_JOIN,
+        ..row(STRIP, "from the third ACK", "segments = [\"third_ack\"]", STRIPPED)
+    },
+    row(STRIP, "from data", "segments = [\"data\"]", STRIPPED),
+    row(STRIP, "from acknowledgements without data", "segments = [\"ack\"]", [Tcp, Tcp, All, Tcp]),
+    row(STRIP, "from all but SYNs", "segments = [\"third_ack\", \"data\", \"ack\"]", STRIPPED),
+    Row {
+        upload: [Tcp, Tcp, All, Tcp],
+        ..row(
+            STRIP,
+            "MP_CAPABLE from the first data",
+            "options = [\"mp_capable\"]\nsegments = [\"data\"]",
+            HARMLESS,
+        )
+    },
+    row(STRIP, "DSS from everything", "options = [\"dss\"]", STRIPPED),
+    Row {
+        upload: HARMLESS,
+        ..row(
+            STRIP,
+            "DSS from data to the client",
+            "options = [\"dss\"]\nsegments = [\"data\"]\napplies_to = \"forward\"",
+            STRIPPED,
+        )
+    },
+    row(STRIP, "MP_JOIN from the SYN", "options = [\"mp_join\"]\nsegments = [\"syn\"]", NO_JOIN),
+    row(
+        STRIP,
+        "MP_JOIN from the SYN/ACK",
+        "options = [\"mp_join\"]\nsegments = [\"syn_ack\"]",
+        NO_JOIN,
+    ),
+    row(
+        STRIP,
+        "MP_JOIN from the third ACK",
+        "options = [\"mp_join\"]\nsegments = [\"third_ack\"]",
+        NO_JOIN,
+    ),
+    row(STRIP, "ADD_ADDR", "options = [\"add_addr\"]", HARMLESS),
+    row("nat", "from the start", "", HARMLESS),
+    Row {
+        tcp: Error,
+        limit: LONG,
+        ..row("nat", "other ports after 300 ms", "rebind_at = \"300ms\"", HARMLESS)
+    },
+    Row {
+        tcp: Error,
+        limit: LONG,
+        ..row("nat", "comes after 300 ms", "from = \"300ms\"", HARMLESS)
+    },
+    Row {
+        tcp: Error,
+        limit: LONG,
+        ..row("nat", "goes after 300 ms", "until = \"300ms\"", HARMLESS)
+    },
+    row("rewrite_isn", "from the start", "", HARMLESS),
+    Row {
+        limit: LONG,
+        download: [Error, All, All, Error],
+        tcp: Error,
+        ..row("rewrite_isn", "goes after 300 ms", "until = \"300ms\"", HARMLESS)
+    },
+    row("split_segments", "options on all pieces", "", HARMLESS),
+    Row {
+        // The first data comes with the keys instead of DSS, and the rest of it with nothing.
+        upload: [Tcp, Tcp, All, Tcp],
+        ..row("split_segments", "options on the first piece", "options_on = \"first\"", HARMLESS)
+    },
+    Row { connection: CHECKSUM, ..row("split_segments", "the same, with checksums", "", HARMLESS) },
+    Row {
+        connection: CHECKSUM,
+        upload: [Tcp, Tcp, All, Tcp],
+        ..row(
+            "split_segments",
+            "options on the first piece, with checksums",
+            "options_on = \"first\"",
+            HARMLESS,
+        )
+    },
+    row("coalesce", "neighbours", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp]),
+    Row {
+        connection: CHECKSUM,
+        ..row("coalesce", "the same, with checksums", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp])
+    },
+    Row {
+        connection: CHECKSUM,
+        tcp: Altered,
+        ..row(
+            REWRITE,
+            "four octets replaced, with checksums",
+            "change = \"replace\"\nat = \"100kB\"",
+            REWRITTEN,
+        )
+    },
+    Row {
+        connection: CHECKSUM,
+        tcp: Altered,
+        ..row(
+            REWRITE,
+            "four octets inserted, with checksums",
+            "change = \"insert\"\nat = \"100kB\"",
+            REWRITTEN,
+        )
+    },
+    Row {
+        connection: CHECKSUM,
+        tcp: Altered,
+        ..row(
+            REWRITE,
+            "four octets removed, with checksums",
+            "change = \"remove\"\nat = \"100kB\"",
+            REWRITTEN,
+        )
+    },
+    row("proactive_ack", "from the start", "", [Tcp, Tcp, All, Tcp]),
+    Row {
+        limit: LONG,
+        download: [Error, Error, All, Error],
+        tcp: Error,
+        ..row("proactive_ack", "goes after 300 ms", "until = \"300ms\"", [Tcp, Tcp, All, Tcp])
+    },
+    row("normalise", "from the start", "", HARMLESS),
+    row("hole_refusal", "from the start", "", HARMLESS),
+    row("blackhole_options", "SYNs with Multipath TCP", "", STRIPPED),
+    row("blackhole_options", "SYNs with MP_JOIN", "syns = \"mp_join\"", NO_JOIN),
+    Row {
+        limit: 300,
+        tcp: Error,
+        ..row("blackhole_options", "all SYNs", "syns = \"all\"", [Error, Error, First, Error])
+    },
+];
+
+/// Options that go missing once data flows.
+const MIDWAY: &[Row] = &[
+    row(
+        STRIP,
+        "DSS after 60 packets",
+        "options = [\"dss\"]\nafter_packets = 60",
+        [Tcp, Either, All, Either],
+    ),
+    row(STRIP, "everything after 60 packets", "after_packets = 60", [Tcp, Either, All, Either]),
+];
+
+fn scenario(row: &Row, place: Place, direction: &str, family: &str, protocol: &str) -> String {
+    let Row { kind, keys, connection, limit, .. } = row;
+    let path = |name: &str, rate: &str, delay: &str, without: Place| {
+        let boxes = format!("[[path.middlebox]]\nkind = \"{kind}\"\n{keys}\n");
+        let boxes = if place == without { "" } else { &boxes };
         format!(
             "[[path]]\nname = \"{name}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\n\
              limit = \"50packets\"\nloss = \"0.5%\"\nfamily = \"{family}\"\n{boxes}\n\
              [path.reverse]\nloss = \"0.5%\"\n"
         )
     };
-    let first = path("first", "10Mbit/s", "10ms", !matches!(place, Place::SecondOfTwo));
+    let first = path("first", "10Mbit/s", "10ms", Place::SecondOfTwo);
     let second = match place {
         Place::OnlyPath => String::new(),
-        _ => path("second", "5Mbit/s", "30ms", !matches!(place, Place::FirstOfTwo)),
+        _ => path("second", "5Mbit/s", "30ms", Place::FirstOfTwo),
     };
     format!(
-        "name = \"box\"\nduration = \"60s\"\nsample_interval = \"10s\"\n{first}{second}\
-         [[connection]]\n{}\ndirection = \"{direction}\"\n\
-         send_buffer = \"200kB\"\nreceive_buffer = \"200kB\"\n\
-         workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n",
-        std::env::var("KEYS").unwrap_or_default()
+        "name = \"box\"\nduration = \"{limit}s\"\nsample_interval = \"200ms\"\n{first}{second}\
+         [[connection]]\n{connection}\ndirection = \"{direction}\"\nprotocol = \"{protocol}\"\n\
+         send_buffer = \"{BUFFER}B\"\nreceive_buffer = \"{BUFFER}B\"\n\
+         workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n"
     )
 }
 
-fn strip(options: &str, segments: &str, more: &str) -> String {
-    format!(
-        "[[path.middlebox]]\nkind = \"strip_options\"\noptions = [\"{options}\"]\nsegments = [{segments}]\n{more}\n"
-    )
-}
-
-fn summary(outcome: &Outcome) -> String {
-    let one = |name| column(outcome, "connections", name)[0];
+/// Octets that the first and the second path carried.
+fn carried(outcome: &Outcome) -> [u64; 2] {
     let mut carried = [0; 2];
-    for (path, octets) in column(outcome, "subflows", "path").iter().zip(column(
-        outcome,
-        "subflows",
-        "octets_received",
-    )) {
+    let octets = column(outcome, "subflows", "octets_received");
+    for (path, octets) in column(outcome, "subflows", "path").iter().zip(octets) {
         carried[*path as usize] += octets;
     }
-    let last = column(outcome, "connection_samples", "time_ns").len();
-    format!(
-        "{}{}{}{} {:?} {last}",
-        if one("is_mptcp") == 1 { "M" } else { "T" },
-        if one("completed") == 1 { "" } else { " INCOMPLETE" },
-        if one("failed") == 1 { " failed" } else { "" },
-        if one("corrupt_octets") > 0 { " CORRUPT" } else { "" },
-        carried.map(|octets| octets > 10_000),
-    )
+    carried
 }
 
-#[test]
-fn explore() {
-    let kind = |text: &str| format!("[[path.middlebox]]\nkind = {text}\n");
-    let rows: Vec<(String, String)> = vec![
-        ("nothing".into(), String::new()),
-        (
-            "strip mptcp all".into(),
-            strip("mptcp", "\"syn\", \"syn_ack\", \"third_ack\", \"data\", \"ack\"", ""),
-        ),
-        (
-            "strip unknown all".into(),
-            strip("unknown", "\"syn\", \"syn_ack\", \"third_ack\", \"data\", \"ack\"", ""),
-        ),
-        ("strip mptcp syn".into(), strip("mptcp", "\"syn\"", "")),
-        ("strip mptcp syn_ack".into(), strip("mptcp", "\"syn_ack\"", "")),
-        ("strip mptcp third".into(), strip("mptcp", "\"third_ack\"", "")),
-        ("strip mptcp data".into(), strip("mptcp", "\"data\"", "")),
-        ("strip mptcp ack".into(), strip("mptcp", "\"ack\"", "")),
-        ("strip mptcp not syn".into(), strip("mptcp", "\"third_ack\", \"data\", \"ack\"", "")),
-        ("strip capable data".into(), strip("mp_capable", "\"data\"", "")),
-        ("strip join syn".into(), strip("mp_join", "\"syn\"", "")),
-        ("strip join syn_ack".into(), strip("mp_join", "\"syn_ack\"", "")),
-        ("strip join third".into(), strip("mp_join", "\"third_ack\"", "")),
-        ("strip dss all".into(), strip("dss", "\"third_ack\", \"data\", \"ack\"", "")),
-        ("strip dss after 60".into(), strip("dss", "\"data\", \"ack\"", "after_packets = 60")),
-        ("strip all after 60".into(), strip("mptcp", "\"data\", \"ack\"", "after_packets = 60")),
-        ("strip add_addr".into(), strip("add_addr", "\"data\", \"ack\"", "")),
-        ("strip dss data fwd".into(), strip("dss", "\"data\"", "applies_to = \"forward\"")),
-        ("nat".into(), kind("\"nat\"")),
-        ("nat rebind".into(), kind("\"nat\"\nrebind_at = \"300ms\"")),
-        ("nat off".into(), kind("\"nat\"\nuntil = \"300ms\"")),
-        ("nat on".into(), kind("\"nat\"\nfrom = \"300ms\"")),
-        ("nat idle".into(), kind("\"nat\"\nidle_timeout = \"5ms\"")),
-        ("isn".into(), kind("\"rewrite_isn\"")),
-        ("isn off".into(), kind("\"rewrite_isn\"\nuntil = \"300ms\"")),
-        ("split all".into(), kind("\"split_segments\"")),
-        ("split first".into(), kind("\"split_segments\"\noptions_on = \"first\"")),
-        ("coalesce".into(), kind("\"coalesce\"")),
-        ("coalesce big".into(), kind("\"coalesce\"\nsize = \"60kB\"\ndelay = \"5ms\"")),
-        (
-            "coalesce+split".into(),
-            kind(
-                "\"coalesce\"\nsize = \"60kB\"\n[[path.middlebox]]\nkind = \"split_segments\"\nsize = \"1400B\"",
-            ),
-        ),
-        ("replace".into(), kind("\"rewrite_payload\"\nchange = \"replace\"\nat = \"100kB\"")),
-        ("insert".into(), kind("\"rewrite_payload\"\nchange = \"insert\"\nat = \"100kB\"")),
-        ("remove".into(), kind("\"rewrite_payload\"\nchange = \"remove\"\nat = \"100kB\"")),
-        ("proactive".into(), kind("\"proactive_ack\"")),
-        ("proactive off".into(), kind("\"proactive_ack\"\nuntil = \"300ms\"")),
-        ("normalise".into(), kind("\"normalise\"")),
-        ("hole".into(), kind("\"hole_refusal\"")),
-        ("blackhole".into(), kind("\"blackhole_options\"")),
-        ("blackhole join".into(), kind("\"blackhole_options\"\nsyns = \"mp_join\"")),
-        ("blackhole all".into(), kind("\"blackhole_options\"\nsyns = \"all\"")),
+/// What is wrong with the outcome, if anything is.
+fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<String> {
+    let one = |name| column(outcome, "connections", name)[0];
+    let (delivered, corrupt) = (one("octets_delivered"), one("corrupt_octets"));
+    let (mptcp, why) = (one("is_mptcp") == 1, one("fallback"));
+    let held = column(outcome, "connection_samples", "out_of_order_octets");
+    let ends = (one("completed") == 1, one("failed") == 1);
+    let [first, second] = carried(outcome);
+    let alone = place == Place::OnlyPath;
+    let protocol = match expected {
+        All => mptcp && (alone || first.min(second) > 10_000),
+        First => mptcp && second < 10_000,
+        Several => mptcp,
+        Tcp | Altered => !mptcp,
+        Either | Error => true,
+    };
+    let altered = if expected == Altered { row.keys } else { "" };
+    let octets = match altered {
+        keys if keys.contains("insert") => OCTETS + 4,
+        keys if keys.contains("remove") => OCTETS - 4,
+        _ => OCTETS,
+    };
+    let checks = [
+        ("the protocol or the paths are others", protocol),
+        ("it does not end as it should", ends == (expected != Error, expected == Error)),
+        ("octets are missing, or too many", expected == Error || delivered == octets),
+        ("octets are others", (corrupt > 0) == (expected == Altered)),
+        ("too much is held", held.iter().all(|octets| *octets <= BUFFER)),
     ];
-    let only = std::env::var("ONLY").unwrap_or_default();
-    for (name, boxes) in rows.into_iter().filter(|(name, _)| name.contains(&only)) {
-        for place in PLACES {
-            let mut seen: Vec<(String, u32)> = Vec::new();
-            let started = std::process::id();
-            let _ = started;
-            for direction in ["download", "upload"] {
-                for seed in 0..5 {
+    let found = checks.iter().find(|(_, fine)| !fine)?;
+    Some(format!(
+        "{}: MPTCP {mptcp} (fallback {why}), ends {ends:?}, {delivered} delivered, {corrupt} \
+         corrupt, {first} and {second} carried",
+        found.0
+    ))
+}
+
+fn check(rows: &[Row]) {
+    let mut faults = Vec::new();
+    for row in rows {
+        for (direction, expected) in [("download", row.download), ("upload", row.upload)] {
+            for (place, expected) in PLACES.into_iter().zip(expected) {
+                for seed in 0..SEEDS {
                     let family = if seed % 2 == 0 { "ipv4" } else { "ipv6" };
-                    let outcome = run(&scenario(&boxes, place, direction, family), seed);
-                    let text = format!("{direction} {}", summary(&outcome));
-                    let text = text.rsplit_once(' ').map(|(a, _)| a.to_owned()).unwrap();
-                    match seen.iter_mut().find(|(t, _)| *t == text) {
-                        Some((_, n)) => *n += 1,
-                        None => seen.push((text, 1)),
-                    }
+                    let outcome = run(&scenario(row, place, direction, family, "mptcp"), seed);
+                    let fault = fault(row, expected, place, &outcome);
+                    faults.extend(fault.map(|fault| {
+                        let Row { kind, what, .. } = row;
+                        format!("{kind}, {what}, {place:?}, {direction}, seed {seed}: {expected:?} expected; {fault}")
+                    }));
                 }
             }
-            println!("{name:20} {place:?}: {seen:?}");
         }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn multipath_tcp_survives_every_box_or_goes_back_to_tcp() {
+    // RFC 8684 §3.7
+    check(ROWS);
+}
+
+#[test]
+fn options_that_go_missing_midway_end_a_subflow_or_multipath_tcp() {
+    // RFC 8684 §3.7
+    check(MIDWAY);
+}
+
+#[test]
+fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
+    let mut faults = Vec::new();
+    for row in ROWS.iter().chain(MIDWAY) {
+        for direction in ["download", "upload"] {
+            for seed in 0..SEEDS {
+                let toml = scenario(row, Place::OnlyPath, direction, "ipv4", "tcp");
+                let outcome = run(&toml, seed);
+                // Whether a box that goes leaves something undone depends on what passes just then.
+                let survived = column(&outcome, "connections", "completed")[0] == 1;
+                let expected = if row.tcp == Error && survived { Tcp } else { row.tcp };
+                let fault = fault(row, expected, Place::OnlyPath, &outcome);
+                faults.extend(fault.map(|fault| {
+                    format!("{}, {}, {direction}, seed {seed}: {fault}", row.kind, row.what)
+                }));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn what_boxes_make_of_segments_could_be_sent_and_runs_can_be_repeated() {
+    for row in ROWS.iter().chain(MIDWAY) {
+        let toml =
+            scenario(row, Place::BothPaths, "download", "ipv6", "mptcp").replace("3000s", "60s");
+        let outcome = run(&toml, 1);
+        assert_eq!(run(&toml, 1), outcome, "{} {}", row.kind, row.what);
+        let octets = run_with(&toml, 1, Options { round_trip: true, ..Options::default() });
+        assert_eq!(octets.digest, outcome.digest, "{} {}", row.kind, row.what);
     }
 }
 
 #[test]
-fn one_run() {
-    let Ok(boxes) = std::env::var("BOX") else { return };
-    let boxes = format!("[[path.middlebox]]\n{}\n", boxes.replace(';', "\n"));
-    let place = match std::env::var("PLACE").unwrap().as_str() {
-        "1" => Place::OnlyPath,
-        "F" => Place::FirstOfTwo,
-        "S" => Place::SecondOfTwo,
-        _ => Place::BothPaths,
+fn a_nat_that_forgets_between_requests_costs_subflows_not_the_connection() {
+    // Four seconds of silence between requests, and a mapping lasts two.
+    let toml = |protocol: &str| {
+        format!(
+            "name = \"idle\"\nduration = \"300s\"\n\
+             [[path]]\nname = \"p\"\nrate = \"10Mbit/s\"\ndelay = \"10ms\"\nlimit = \"50packets\"\n\
+             [[path.middlebox]]\nkind = \"nat\"\nidle_timeout = \"2s\"\n\
+             [[connection]]\nprotocol = \"{protocol}\"\n[connection.workload]\n\
+             kind = \"request_response\"\nrequest_size = \"400B\"\nresponse_size = \"50kB\"\n\
+             think_time = \"4s\"\ncount = 10\n"
+        )
     };
-    let direction = std::env::var("DIRECTION").unwrap();
-    let mut file = std::fs::File::create("/tmp/w_mb.pcapng").unwrap();
-    let outcome = common::run_with(
-        &scenario(&boxes, place, &direction, "ipv4"),
-        0,
-        anabranch_sim::Options { capture: Some(&mut file), ..Default::default() },
-    );
-    println!("{}", summary(&outcome));
-    for name in
-        ["time_ns", "octets_delivered", "out_of_order_octets", "window_room", "unsent_octets"]
-    {
-        let c = column(&outcome, "connection_samples", name);
-        println!("{name}: {:?} .. {:?} ({})", &c[..c.len().min(14)], c.last(), c.len());
+    for seed in 0..SEEDS {
+        let outcome = run(&toml("mptcp"), seed);
+        assert_eq!(column(&outcome, "connections", "octets_delivered"), [500_000]);
+        assert_eq!(column(&outcome, "connections", "corrupt_octets"), [0]);
+        assert!(column(&outcome, "subflows", "path").len() >= 10, "a new subflow for each request");
+        // The same over TCP ends with the first silence.
+        let outcome = run(&toml("tcp"), seed);
+        assert_eq!(column(&outcome, "connections", "octets_delivered"), [50_000]);
+        assert_eq!(column(&outcome, "connections", "failed"), [1]);
     }
-    for t in ["connections", "subflows"] {
-        for (name, c) in &common::table(&outcome, t).columns {
-            println!("{t}.{name}: {c:?}");
-        }
+}
+
+#[test]
+fn without_checksums_nobody_notices_that_octets_are_others() {
+    // RFC 8684 §3.7: this is what checksums are for.
+    let keys = "change = \"replace\"\nat = \"100kB\"";
+    let unprotected = row(REWRITE, "four octets replaced", keys, [Several; 4]);
+    for place in [Place::OnlyPath, Place::FirstOfTwo] {
+        let outcome = run(&scenario(&unprotected, place, "download", "ipv4", "mptcp"), 1);
+        assert_eq!(column(&outcome, "connections", "is_mptcp"), [1]);
+        assert_eq!(column(&outcome, "connections", "completed"), [1]);
+        assert!(column(&outcome, "connections", "corrupt_octets")[0] > 0);
     }
 }

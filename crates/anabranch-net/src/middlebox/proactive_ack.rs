@@ -43,7 +43,7 @@ struct Ends {
 /// How a host describes itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
-    /// Its clock.
+    /// Its clock, at its latest.
     timestamp: Option<u32>,
     /// Shift of its window field. RFC 7323 §2.2.
     scale: u8,
@@ -68,7 +68,10 @@ fn take_acknowledgement(
     let back = towards.opposite();
     let header = &segment.header;
     let said = &mut flow.state.said[towards as usize];
-    said.timestamp = segment.options.timestamps.map(|timestamps| timestamps.value);
+    if let Some(Timestamps { value, .. }) = segment.options.timestamps {
+        let newer = |held: &u32| value.wrapping_sub(*held) < 1 << 31;
+        said.timestamp = said.timestamp.filter(|held| !newer(held)).or(Some(value));
+    }
     if header.flags.contains(Flags::SYN) {
         said.scale = segment.options.window_scale.unwrap_or(0).min(14);
     }
@@ -150,7 +153,13 @@ fn forward(
     out: &mut VecDeque<(Towards, Packet)>,
 ) {
     for towards in [Towards::Client, Towards::Server] {
-        while let Some(segment) = flow.state.relays[towards as usize].poll(now, window) {
+        let clock = flow.state.said[towards as usize].timestamp;
+        while let Some(mut segment) = flow.state.relays[towards as usize].poll(now, window) {
+            // Newer segments may have overtaken what was held, whose time is then too old for its
+            // receiver. RFC 7323 §5.3.
+            if let Some((timestamps, clock)) = segment.options.timestamps.as_mut().zip(clock) {
+                timestamps.value = clock;
+            }
             out.push_back((towards, segment.into()));
         }
     }

@@ -31,8 +31,11 @@ use crate::subflow::Purpose;
 /// How far a connection is on the way back to TCP.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
-    /// A further subflow was, or is being, established: the stream may be spread over several.
+    /// The peer may have sent on a further subflow.
     pub(super) joined: bool,
+    /// This host may have sent on a further subflow, or data twice on the only one. No sooner than
+    /// the peer has reason to expect it, which is `joined` at the other end.
+    pub(super) repeats: bool,
     /// A checksum failed on the only subflow, and the peer was told.
     pub(super) failing: Option<Failing>,
     /// Slot of the subflow that is the TCP connection.
@@ -213,12 +216,11 @@ impl Connection {
         }
         let lane = &mut self.lanes[usize::from(slot)];
         self.fallback = Fallback {
-            joined: self.fallback.joined,
-            failing: None,
             slot,
             sent_shift,
             received_shift: Some(next.wrapping_sub(lane.mappings.head())),
             announced: infinite.map(|mapping| (mapping, lane.subflow.send_next())),
+            ..Fallback::default()
         };
         while let Some(payload) = lane.mappings.poll_plain() {
             self.recv.append(payload);
@@ -297,6 +299,7 @@ impl Connection {
 
     /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.
     pub(super) fn take_remains(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
+        self.counters.mp_fail_rx += u64::from(fails);
         if fails && self.fallback.announced.is_some() {
             // The answer was lost: the infinite mapping goes out again.
             self.lanes[usize::from(slot)].subflow.demand_ack();

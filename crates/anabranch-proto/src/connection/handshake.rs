@@ -268,7 +268,7 @@ impl Connection {
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
         self.timers.orphan = Instant::FAR_FUTURE;
-        self.fallback.joined = true;
+        (self.fallback.joined, self.fallback.repeats) = (true, true);
         self.abandon_failing();
         self.refresh(slot);
         let id = self.lanes[usize::from(slot)].subflow.id;

@@ -22,8 +22,8 @@ pub(crate) struct MappingTable {
     straight: bool,
     /// Octets of the longest mapping so far.
     longest: u64,
-    /// With checksums: subflow offset up to which they are right.
-    verified: Option<u64>,
+    /// Subflow offset up to which checksums were found right.
+    verified: u64,
     /// A checksum was wrong: nothing from `head` on can be trusted. RFC 8684 §3.7.
     failed: bool,
 }
@@ -73,7 +73,7 @@ impl Default for MappingTable {
             shift: None,
             straight: true,
             longest: LEAST_PATIENCE,
-            verified: None,
+            verified: 0,
             failed: false,
         }
     }
@@ -182,11 +182,10 @@ impl MappingTable {
         self.mappings.front().filter(|held| held.subflow <= head).copied()
     }
 
-    /// With checksums: look at that of the next mapping, if all of its payload is here. Nothing
-    /// is handed out before. RFC 8684 §3.3.1.
+    /// Look at the checksum of the next mapping, if all of its payload is here. Nothing is handed
+    /// out before. RFC 8684 §3.3.1.
     pub(crate) fn verify(&mut self, idsn: DataSeq) -> Option<Verdict> {
-        let done = *self.verified.get_or_insert(self.head);
-        if self.failed || self.waiting.is_empty() || done > self.head {
+        if self.failed || self.waiting.is_empty() || self.verified > self.head {
             return None;
         }
         let held = self.mapping_of_head()?;
@@ -207,7 +206,7 @@ impl MappingTable {
             }
         }
         if sum.verifies(checksum) {
-            self.verified = Some(held.end());
+            self.verified = held.end();
             return Some(Verdict::Right(held.data_fin.then_some(held.data + held.len)));
         }
         self.failed = true;
@@ -217,10 +216,10 @@ impl MappingTable {
     /// The next payload with its data offset, cut at the borders of mappings.
     pub(crate) fn poll(&mut self) -> Option<(u64, Payload)> {
         let len = self.waiting.front()?.len() as u64;
-        if self.verified.is_some_and(|verified| self.head >= verified) {
+        let held = self.mapping_of_head()?;
+        if held.checksum.is_some() && self.verified <= self.head {
             return None;
         }
-        let held = self.mapping_of_head()?;
         self.shift = Some(held.shift());
         let data = held.data + (self.head - held.subflow);
         let mapped = held.end() - self.head;

@@ -179,6 +179,12 @@ impl Connection {
     /// Data that a subflow failed to deliver in time goes out on another.
     fn poll_reinjection(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let mapped = self.send.next_reinjection()?;
+        if !self.fallback.repeats {
+            if !self.may_repeat_on_only_subflow() {
+                return None;
+            }
+            self.fallback.repeats = true;
+        }
         let usable = self.usable_subflows();
         let mut already_on = mapped.carried_by;
         if (0..SubflowSet::CAPACITY as u8).all(|s| !usable.contains(s) || already_on.contains(s)) {
@@ -187,6 +193,15 @@ impl Connection {
         }
         let choice = self.schedule(now, Pending::Reinjection { already_on })?;
         self.carry_again(now, level, mapped.start, choice.slot, Again::Reinjection)
+    }
+
+    /// On a connection's only subflow TCP delivers everything, and a copy of data would take the way
+    /// back to TCP: without its mapping it would be taken for what comes next. So there is none but
+    /// for a peer that has dropped data after it had acknowledged it to TCP, and that goes on to
+    /// leave it out of its DATA_ACKs.
+    fn may_repeat_on_only_subflow(&self) -> bool {
+        let under_way = self.lanes.iter().any(|lane| lane.subflow.has_outstanding());
+        !under_way && self.timers.retransmission_backoff > 1
     }
 
     /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
@@ -419,7 +434,7 @@ impl Connection {
             reinject |= actions.reinject;
             self.penalise(now, actions);
         }
-        if !reinject {
+        if !reinject || !self.fallback.repeats {
             return None;
         }
         self.carry_again(now, level, head.start, slot, Again::Opportunistic)
@@ -490,7 +505,7 @@ impl Connection {
         if self.timers.persist <= now {
             self.timers.persist = Instant::FAR_FUTURE;
             self.timers.persist_backoff += 1;
-            self.probe_window();
+            self.probe_peer();
             self.arm_persist(now);
         }
         if self.timers.scheduler <= now {
@@ -523,16 +538,24 @@ impl Connection {
         }
         self.send.reinject_uncarried();
         let under_way = self.has_data_under_way();
+        if !under_way && self.timers.retransmission_backoff >= self.config.tcp.retries {
+            // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
+            // outstanding that it could give up for.
+            return self.fail(crate::error::ConnectionError::TimedOut);
+        }
         if self.views.len() > 1 || !under_way {
             self.send.reinject_first(1);
         }
         self.timers.repeating = u32::from(!under_way);
+        if !self.fallback.repeats {
+            self.probe_peer();
+        }
         self.timers.retransmission_backoff += 1;
         self.arm_retransmission(now);
     }
 
-    /// RFC 8684 §3.3.5: any subflow will do.
-    fn probe_window(&mut self) {
+    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do.
+    fn probe_peer(&mut self) {
         let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
         if let Some(id) = usable.min_by_key(|view| view.srtt_or_max()).map(|view| view.id) {
             self.lanes[usize::from(id.slot)].subflow.demand_probe();

@@ -1,0 +1,319 @@
+//! Paths that drop Multipath TCP options. RFC 8684 §3.7.
+
+mod pair;
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::{Event, SubflowStats};
+use anabranch_wire::Segment;
+use anabranch_wire::mptcp::{Dss, Mapping, ResetReason};
+use pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
+use proptest::prelude::*;
+
+/// In which direction options are stripped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+    Both,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::Up, Way::Down, Way::Both];
+
+    fn applies_to(self, segment: &Segment) -> bool {
+        match self {
+            Way::Up => to_server(segment),
+            Way::Down => !to_server(segment),
+            Way::Both => true,
+        }
+    }
+}
+
+fn config(dss_checksum: bool) -> ConnectionConfig {
+    ConnectionConfig { dss_checksum, ..ConnectionConfig::default() }
+}
+
+fn both(addresses: u8, checksum: bool) -> Pair {
+    Pair::new(addresses, config(checksum), config(checksum))
+}
+
+/// Options vanish on path `path`, one way or both, but for its first `spared` segments that way
+/// that satisfy `counts`.
+fn stripping(
+    pair: Pair,
+    path: u8,
+    way: Way,
+    spared: usize,
+    counts: impl Fn(&Segment) -> bool + 'static,
+) -> Pair {
+    let mut seen = 0;
+    pair.with_filter(move |_, segment| {
+        if is_on(segment, path) && way.applies_to(segment) && counts(segment) {
+            seen += 1;
+            if seen > spared {
+                strip(segment);
+            }
+        }
+        Fate::Deliver
+    })
+}
+
+/// Carry data both ways and close; every octet arrives, and is the right one.
+fn exchange(pair: &mut Pair, case: &str) {
+    for _ in 0..3 {
+        pair.upload(100_000, 60_000);
+        pair.download(100_000, 60_000);
+    }
+    assert_eq!(pair.received, [300_000; 2], "{case}");
+    pair.close_both();
+    pair.run_ms(5_000);
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::Closed), "{case}: {events:?}");
+    }
+}
+
+fn fell_back(pair: &Pair) -> [bool; 2] {
+    [&pair.client_events, &pair.server_events].map(|events| events.contains(&Event::FellBack))
+}
+
+fn is_infinite(segment: &Segment) -> bool {
+    segment.options.dss.and_then(|dss| dss.mapping).is_some_and(|mapping| mapping.len == 0)
+}
+
+fn reset_reason(segment: &Segment) -> Option<ResetReason> {
+    Some(segment.options.control.as_ref()?.reset?.reason)
+}
+
+#[test]
+fn options_stripped_from_one_segment_of_the_handshake_lead_to_tcp() {
+    // RFC 8684 §3.7: SYN, SYN/ACK, and the third ACK with all data that repeats the keys.
+    for checksum in [false, true] {
+        for step in 0..3 {
+            let mut pair = both(2, checksum).with_filter(move |n, segment| {
+                let keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
+                if n == step || (step == 2 && n > 2 && keys) {
+                    strip(segment);
+                }
+                Fate::Deliver
+            });
+            let case = format!("step {step}, checksum {checksum}");
+            exchange(&mut pair, &case);
+            assert!(fell_back(&pair)[0], "{case}");
+            assert_eq!(pair.segments(is_rst), 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset() {
+    // RFC 8684 §3.7, in one direction or both; the client or the server sends first.
+    for (way, server_first) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        // The SYN and the third ACK, or the SYN/ACK, pass.
+        let spared = if way == Way::Up { 2 } else { 1 };
+        let spared = if way == Way::Both { 3 } else { spared };
+        let mut pair = stripping(both(1, false), 0, way, spared, |_| true);
+        let case = format!("{way:?}, server first: {server_first}");
+        pair.run_ms(50);
+        if server_first {
+            pair.download(20_000, 10_000);
+            pair.upload(20_000, 10_000);
+        } else {
+            pair.upload(20_000, 10_000);
+            pair.download(20_000, 10_000);
+        }
+        assert_eq!(pair.received, [20_000; 2], "{case}");
+        assert_eq!(fell_back(&pair), [true; 2], "{case}");
+        assert_eq!(pair.segments(is_rst), 0, "{case}");
+        pair.close_both();
+        pair.run_ms(1_000);
+        assert!(pair.client_events.contains(&Event::Closed), "{case}");
+        assert!(pair.server_events.contains(&Event::Closed), "{case}");
+    }
+}
+
+#[test]
+fn a_fallback_is_announced_by_an_infinite_mapping_until_it_is_acknowledged() {
+    // RFC 8684 §3.7: options are lost on the way to the client only, which says so.
+    let mut pair = stripping(both(1, false), 0, Way::Down, 1, |_| true);
+    pair.upload(200_000, 10_000);
+    assert_eq!(pair.received[1], 200_000);
+    let infinite = pair.segments(|s| to_server(s) && is_infinite(s));
+    assert!((1..=20).contains(&infinite), "{infinite} segments announced it");
+    assert_eq!(pair.client.counters().infinite_map_tx, 1);
+    assert_eq!(pair.server.counters().infinite_map_rx, 1);
+    let last = pair.log.iter().rposition(is_infinite).expect("there is one");
+    assert!(pair.log[last..].iter().skip(1).all(|s| s.options.dss.is_none() || !to_server(s)));
+    let announced = pair.log.iter().find(|s| is_infinite(s)).expect("there is one");
+    let dss = announced.options.dss.expect("just seen");
+    assert_eq!(dss.data_ack, None, "no DATA_ACK after the fallback");
+}
+
+#[test]
+fn options_that_vanish_later_on_the_only_subflow_lead_to_tcp() {
+    // RFC 8684 §3.7 closes the subflow, as nobody knows where data without mapping belongs. With
+    // a stream that ran straight on the one subflow it is known.
+    for (way, checksum) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        for spared in [5, 20, 63, 150] {
+            let mut pair = stripping(both(1, checksum), 0, way, spared, |_| true);
+            let case = format!("{way:?} after {spared} segments, checksum {checksum}");
+            exchange(&mut pair, &case);
+            assert_eq!(fell_back(&pair), [true; 2], "{case}");
+            assert_eq!(pair.segments(is_rst), 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn options_that_vanish_on_a_join_cost_only_that_subflow() {
+    // RFC 8684 §3.7: from the SYN on, from the first data on, later.
+    for (way, checksum) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        for spared in [0, 1, 2, 3, 10, 60] {
+            let mut pair = stripping(both(2, checksum), 1, way, spared, |_| true);
+            let case = format!("{way:?} after {spared} segments, checksum {checksum}");
+            exchange(&mut pair, &case);
+            assert_eq!(fell_back(&pair), [false; 2], "{case}");
+            let on_first = pair.segments(|s| is_rst(s) && is_on(s, 0));
+            assert_eq!(on_first, 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_join_on_which_data_comes_without_options_is_reset_for_middlebox_interference() {
+    // RFC 8684 §3.7
+    let data = |segment: &Segment| !is_syn(segment) && !segment.payload.is_empty();
+    let mut pair = stripping(both(2, false), 1, Way::Up, 0, data);
+    pair.upload(1_000_000, 20_000);
+    assert_eq!(pair.received[1], 1_000_000);
+    let reset = pair.log.iter().find(|s| is_rst(s) && is_on(s, 1) && !to_server(s));
+    assert_eq!(reset.and_then(reset_reason), Some(ResetReason::MIDDLEBOX_INTERFERENCE));
+}
+
+#[test]
+fn options_that_vanish_on_the_first_of_two_subflows_cost_only_that_subflow() {
+    // RFC 8684 §3.7: fallback is over once further subflows are added.
+    for way in Way::ALL {
+        for spared in [100, 200] {
+            let mut pair = stripping(both(2, false), 0, way, spared, |_| true);
+            let case = format!("{way:?} after {spared} segments");
+            exchange(&mut pair, &case);
+            assert_eq!(fell_back(&pair), [false; 2], "{case}");
+            let on_second = pair.segments(|s| is_rst(s) && is_on(s, 1));
+            assert_eq!(on_second, 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_on_a_subflow_without_options_is_sent_again_at_once() {
+    // RFC 8684 §3.3.6, §3.7: subflow ACKs say nothing about data that could not be placed.
+    let mut pair = stripping(both(2, false), 0, Way::Up, 40, |_| true);
+    pair.upload(1_000_000, 3_000);
+    assert_eq!(pair.received[1], 1_000_000, "in three seconds");
+}
+
+#[test]
+fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() {
+    // RFC 8684 §3.3.1: a mapping is for octets, not for a segment.
+    for options_on in [[true, true], [true, false], [false, true]] {
+        for (addresses, checksum) in [(1, false), (1, true), (2, false), (2, true)] {
+            let mut pair = both(addresses, checksum).with_filter(move |n, segment| {
+                if n > 60 && n % 5 == 0 && segment.payload.len() > 500 {
+                    return Fate::Split { at: 300 + n as usize % 200, options_on };
+                }
+                Fate::Deliver
+            });
+            let case = format!("{options_on:?}, {addresses} subflows, checksum {checksum}");
+            exchange(&mut pair, &case);
+            let plain = options_on == [false, true] && addresses == 1;
+            assert_eq!(fell_back(&pair), [plain; 2], "{case}");
+            assert_eq!(pair.segments(is_rst), 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn an_infinite_mapping_that_does_not_continue_the_stream_resets_the_subflow() {
+    // RFC 8684 §3.7: what cannot be placed is not delivered.
+    let mut done = false;
+    let mut pair = both(1, false).with_filter(move |n, segment| {
+        if n > 40 && to_server(segment) && !done && !segment.payload.is_empty() {
+            done = true;
+            let mapping = segment.options.dss.and_then(|dss| dss.mapping).expect("a mapping");
+            let subflow_seq = mapping.subflow_seq + 5;
+            let infinite = Mapping { len: 0, subflow_seq, ..mapping };
+            segment.options.dss = Some(Dss { mapping: Some(infinite), ..Dss::default() });
+        }
+        Fate::Deliver
+    });
+    pair.upload(200_000, 1_000);
+    assert_eq!(fell_back(&pair), [false; 2]);
+    assert_eq!(pair.server.counters().dss_corruption_reset, 1);
+    let reset = pair.log.iter().find(|s| is_rst(s) && !to_server(s));
+    assert_eq!(reset.and_then(reset_reason), Some(ResetReason::MPTCP_SPECIFIC));
+}
+
+#[test]
+fn after_a_fallback_no_subflow_is_added_and_segments_have_room_for_more_payload() {
+    // RFC 8684 §3.7: MPTCP does not come back.
+    let mut pair = stripping(both(3, false), 0, Way::Both, 3, |_| true);
+    pair.upload(500_000, 20_000);
+    pair.run_ms(70_000);
+    assert_eq!(pair.segments(|s| is_syn(s) && !is_on(s, 0)), 0);
+    let stats: Vec<SubflowStats> = pair.client.subflow_stats(pair.connection).collect();
+    assert_eq!(stats.len(), 1);
+    // 1500 octets less IP and TCP headers and timestamps.
+    assert_eq!(stats[0].view.mss, 1500 - 40 - 12);
+    assert_eq!(pair.received[1], 500_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    /// Whatever is stripped, the octets delivered are the right ones (the pair looks at each), and
+    /// either all of them are or the connection ends with an error.
+    #[test]
+    fn stripped_options_never_corrupt_the_stream(
+        seed in any::<u64>(),
+        addresses in 1u8..4,
+        checksum in any::<bool>(),
+        loss_percent in 0u64..6,
+        mean_run in 1u64..200,
+        slow_ms in 0u64..80,
+    ) {
+        let mut state = seed;
+        let mut draw = move |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        // Each path strips for some segments, then lets some through, each way on its own.
+        let mut strips = [[false; 2]; 3];
+        let mut pair = both(addresses, checksum).with_slow_path(1, ms(slow_ms)).with_filter(
+            move |_, segment| {
+                let path = (0..3).find(|n| is_on(segment, *n)).expect("a client's address");
+                let strips = &mut strips[usize::from(path)][usize::from(to_server(segment))];
+                if draw(mean_run) == 0 {
+                    *strips = !*strips && draw(3) == 0;
+                }
+                if *strips {
+                    strip(segment);
+                }
+                if draw(100) < loss_percent { Fate::Drop } else { Fate::Deliver }
+            },
+        );
+        for _ in 0..3 {
+            pair.upload(60_000, 30_000);
+            pair.download(60_000, 30_000);
+        }
+        pair.close_both();
+        pair.run_ms(300_000);
+        let failed = |events: &[Event]| events.iter().any(|event| matches!(event, Event::Failed(_)));
+        let clean = pair.received == pair.written.map(|_| 180_000);
+        prop_assert!(
+            clean || failed(&pair.client_events) || failed(&pair.server_events),
+            "{:?} received, {:?} {:?}", pair.received, pair.client_events, pair.server_events
+        );
+    }
+}
