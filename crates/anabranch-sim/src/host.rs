@@ -288,6 +288,8 @@ fn config(
         tcp,
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
+        dss_checksum: connection.dss_checksum,
+        allow_join_initial_addr_port: true,
         local_addresses,
         max_subflows: SubflowSet::CAPACITY,
         congestion_control: match &connection.congestion_control {
