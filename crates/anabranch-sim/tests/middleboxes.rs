@@ -26,12 +26,14 @@ enum Ends {
     Tcp,
     /// Multipath TCP or TCP: it depends on whether there is a second subflow already.
     Either,
+    /// One of the two, or an error.
+    Undecided,
     /// TCP over one path, and the stream is what the box made of it.
     Altered,
     /// An error.
     Error,
 }
-use Ends::{All, Altered, Either, Error, First, Some as Several, Tcp};
+use Ends::{All, Altered, Either, Error, First, Some as Several, Tcp, Undecided};
 
 /// Where the boxes stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +130,24 @@ const ROWS: &[Row] = &[
         NO_JOIN,
     ),
     row(STRIP, "ADD_ADDR", "options = [\"add_addr\"]", HARMLESS),
+    Row {
+        // The server may be back at TCP when the client has just joined, and the client cannot
+        // know: an error is all that is left.
+        upload: [Tcp, Undecided, All, Undecided],
+        ..row(
+            STRIP,
+            "DSS after 60 packets, while the second path joins",
+            "options = [\"dss\"]\nafter_packets = 60",
+            [Tcp, Either, All, Either],
+        )
+    },
+    row(
+        STRIP,
+        "DSS after 200 packets",
+        "options = [\"dss\"]\nafter_packets = 200",
+        [Tcp, All, All, All],
+    ),
+    row(STRIP, "everything after 200 packets", "after_packets = 200", [Tcp, All, All, All]),
     row("nat", "from the start", "", HARMLESS),
     Row {
         tcp: Error,
@@ -221,17 +241,6 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Options that go missing once data flows.
-const MIDWAY: &[Row] = &[
-    row(
-        STRIP,
-        "DSS after 60 packets",
-        "options = [\"dss\"]\nafter_packets = 60",
-        [Tcp, Either, All, Either],
-    ),
-    row(STRIP, "everything after 60 packets", "after_packets = 60", [Tcp, Either, All, Either]),
-];
-
 fn scenario(row: &Row, place: Place, direction: &str, family: &str, protocol: &str) -> String {
     let Row { kind, keys, connection, limit, .. } = row;
     let path = |name: &str, rate: &str, delay: &str, without: Place| {
@@ -269,6 +278,10 @@ fn carried(outcome: &Outcome) -> [u64; 2] {
 /// What is wrong with the outcome, if anything is.
 fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<String> {
     let one = |name| column(outcome, "connections", name)[0];
+    let expected = match expected {
+        Undecided if one("failed") == 1 => Error,
+        other => other,
+    };
     let (delivered, corrupt) = (one("octets_delivered"), one("corrupt_octets"));
     let (mptcp, why) = (one("is_mptcp") == 1, one("fallback"));
     let held = column(outcome, "connection_samples", "out_of_order_octets");
@@ -280,7 +293,7 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
         First => mptcp && second < 10_000,
         Several => mptcp,
         Tcp | Altered => !mptcp,
-        Either | Error => true,
+        Either | Undecided | Error => true,
     };
     let altered = if expected == Altered { row.keys } else { "" };
     let octets = match altered {
@@ -303,9 +316,11 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
     ))
 }
 
-fn check(rows: &[Row]) {
+#[test]
+fn multipath_tcp_survives_every_box_or_goes_back_to_tcp() {
+    // RFC 8684 §3.7
     let mut faults = Vec::new();
-    for row in rows {
+    for row in ROWS {
         for (direction, expected) in [("download", row.download), ("upload", row.upload)] {
             for (place, expected) in PLACES.into_iter().zip(expected) {
                 for seed in 0..SEEDS {
@@ -324,21 +339,9 @@ fn check(rows: &[Row]) {
 }
 
 #[test]
-fn multipath_tcp_survives_every_box_or_goes_back_to_tcp() {
-    // RFC 8684 §3.7
-    check(ROWS);
-}
-
-#[test]
-fn options_that_go_missing_midway_end_a_subflow_or_multipath_tcp() {
-    // RFC 8684 §3.7
-    check(MIDWAY);
-}
-
-#[test]
 fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
     let mut faults = Vec::new();
-    for row in ROWS.iter().chain(MIDWAY) {
+    for row in ROWS {
         for direction in ["download", "upload"] {
             for seed in 0..SEEDS {
                 let toml = scenario(row, Place::OnlyPath, direction, "ipv4", "tcp");
@@ -358,7 +361,7 @@ fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
 
 #[test]
 fn what_boxes_make_of_segments_could_be_sent_and_runs_can_be_repeated() {
-    for row in ROWS.iter().chain(MIDWAY) {
+    for row in ROWS {
         let toml =
             scenario(row, Place::BothPaths, "download", "ipv6", "mptcp").replace("3000s", "60s");
         let outcome = run(&toml, 1);
