@@ -129,7 +129,17 @@ const ROWS: &[Row] = &[
         "options = [\"mp_join\"]\nsegments = [\"third_ack\"]",
         NO_JOIN,
     ),
-    row(STRIP, "ADD_ADDR", "options = [\"add_addr\"]", HARMLESS),
+    Row {
+        // One for IPv6 has no room for DATA_ACK beside it: what arrives is an acknowledgement of
+        // the first data without options.
+        upload: [All, Either, All, Either],
+        ..row(
+            STRIP,
+            "ADD_ADDR, second path of another family",
+            "options = [\"add_addr\"]",
+            [All, First, All, First],
+        )
+    },
     Row {
         // The server may be back at TCP when the client has just joined, and the client cannot
         // know: an error is all that is left.
@@ -173,11 +183,14 @@ const ROWS: &[Row] = &[
     },
     row("split_segments", "options on all pieces", "", HARMLESS),
     Row {
+        connection: CHECKSUM,
+        ..row("split_segments", "options on all pieces, with checksums", "", HARMLESS)
+    },
+    Row {
         // The first data comes with the keys instead of DSS, and the rest of it with nothing.
         upload: [Tcp, Tcp, All, Tcp],
         ..row("split_segments", "options on the first piece", "options_on = \"first\"", HARMLESS)
     },
-    Row { connection: CHECKSUM, ..row("split_segments", "the same, with checksums", "", HARMLESS) },
     Row {
         connection: CHECKSUM,
         upload: [Tcp, Tcp, All, Tcp],
@@ -191,7 +204,7 @@ const ROWS: &[Row] = &[
     row("coalesce", "neighbours", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp]),
     Row {
         connection: CHECKSUM,
-        ..row("coalesce", "the same, with checksums", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp])
+        ..row("coalesce", "neighbours, with checksums", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp])
     },
     Row {
         connection: CHECKSUM,
@@ -243,7 +256,13 @@ const ROWS: &[Row] = &[
 
 fn scenario(row: &Row, place: Place, direction: &str, family: &str, protocol: &str) -> String {
     let Row { kind, keys, connection, limit, .. } = row;
-    let path = |name: &str, rate: &str, delay: &str, without: Place| {
+    // Addresses are announced where the second path has others than the first.
+    let other = match (keys.contains("add_addr"), family) {
+        (true, "ipv4") => "ipv6",
+        (true, _) => "ipv4",
+        (false, _) => family,
+    };
+    let path = |name: &str, rate: &str, delay: &str, family: &str, without: Place| {
         let boxes = format!("[[path.middlebox]]\nkind = \"{kind}\"\n{keys}\n");
         let boxes = if place == without { "" } else { &boxes };
         format!(
@@ -252,10 +271,10 @@ fn scenario(row: &Row, place: Place, direction: &str, family: &str, protocol: &s
              [path.reverse]\nloss = \"0.5%\"\n"
         )
     };
-    let first = path("first", "10Mbit/s", "10ms", Place::SecondOfTwo);
+    let first = path("first", "10Mbit/s", "10ms", family, Place::SecondOfTwo);
     let second = match place {
         Place::OnlyPath => String::new(),
-        _ => path("second", "5Mbit/s", "30ms", Place::FirstOfTwo),
+        _ => path("second", "5Mbit/s", "30ms", other, Place::FirstOfTwo),
     };
     format!(
         "name = \"box\"\nduration = \"{limit}s\"\nsample_interval = \"200ms\"\n{first}{second}\
@@ -407,4 +426,34 @@ fn without_checksums_nobody_notices_that_octets_are_others() {
         assert_eq!(column(&outcome, "connections", "completed"), [1]);
         assert!(column(&outcome, "connections", "corrupt_octets")[0] > 0);
     }
+}
+
+/// The rows as a table of docs/middleboxes.md.
+fn page_table() -> String {
+    let text = |ends: Ends| match ends {
+        All => "MPTCP",
+        First => "MPTCP, first path",
+        Several => "MPTCP, one path or two",
+        Tcp => "TCP",
+        Either => "MPTCP or TCP",
+        Undecided => "MPTCP, TCP or error",
+        Altered => "TCP, changed stream",
+        Error => "error",
+    };
+    let cell = |(down, up): (Ends, Ends)| match (text(down), text(up)) {
+        (down, up) if down == up => down.to_owned(),
+        (down, up) => format!("↓ {down}; ↑ {up}"),
+    };
+    let lines = ROWS.iter().map(|row| {
+        let cells: Vec<_> = row.download.into_iter().zip(row.upload).map(cell).collect();
+        format!("| `{}` | {} | {} | {} |\n", row.kind, row.what, cells.join(" | "), text(row.tcp))
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_page_on_middleboxes_has_these_rows() {
+    let page = include_str!("../../../docs/middleboxes.md");
+    let table = page_table();
+    assert!(page.contains(&table), "docs/middleboxes.md wants these rows:\n{table}");
 }
