@@ -289,6 +289,7 @@ class Connection:
     shared_bottleneck_detection: SharedBottleneckDetection | None = None
     profile: str | None = None
     nagle: bool | None = None
+    dss_checksum: bool | None = None
     hystart: bool | None = None
 
 

@@ -169,6 +169,7 @@ def full() -> Scenario:
         remedies={"cwnd_cap": {"cap_factor": 2.5}},
         profile="rfc",
         nagle=False,
+        dss_checksum=True,
         hystart=True,
         workload=Blocks(block_size="16KiB", count=100),
     )

@@ -80,7 +80,7 @@ fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_octets_are_right() {
     pair.kept = Some(Default::default());
     pair.unchecked = true;
     pair.run_ms(100);
-    let octets: Vec<u8> = (0..5_001_u32).map(|n| (n * n >> 3) as u8).collect();
+    let octets: Vec<u8> = (0..5_001_u32).map(|n| (n * n / 8) as u8).collect();
     pair.client.send(pair.connection, Piece::Shared(Bytes::from(octets.clone()))).expect("open");
     pair.client.close(pair.connection);
     pair.run_ms(500);
@@ -147,12 +147,13 @@ fn a_mapping_without_a_checksum_that_was_agreed_resets_the_subflow() {
     for agreed in [true, false] {
         let mut pair =
             Pair::new(2, config(agreed), config(agreed)).with_filter(move |n, segment| {
-                if n > 100 && is_on(segment, 1) && to_server(segment) {
-                    if let Some(mapping) =
-                        segment.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut())
-                    {
-                        mapping.checksum = if agreed { None } else { Some(7) };
-                    }
+                if n > 100
+                    && is_on(segment, 1)
+                    && to_server(segment)
+                    && let Some(dss) = &mut segment.options.dss
+                    && let Some(mapping) = &mut dss.mapping
+                {
+                    mapping.checksum = if agreed { None } else { Some(7) };
                 }
                 Fate::Deliver
             });

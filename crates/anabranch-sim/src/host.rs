@@ -289,6 +289,8 @@ fn config(
         dss_checksum: connection.dss_checksum,
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
+        dss_checksum: connection.dss_checksum,
+        allow_join_initial_addr_port: true,
         local_addresses,
         max_subflows: SubflowSet::CAPACITY,
         congestion_control: match &connection.congestion_control {

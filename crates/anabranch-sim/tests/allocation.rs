@@ -70,6 +70,7 @@ fn the_second_half_of_a_bulk_run_allocates_nothing() {
     allocations(&scenario(&["a"], "", "20s"));
     for paths in [&["a"][..], &["a", "b"]] {
         assert_second_half_allocates_nothing(paths, "");
+        assert_second_half_allocates_nothing(paths, "dss_checksum = true\n");
     }
     // Every scheduler and every remedy but autotuning: buffers that grow allocate, now and then.
     let remedies = "remedies = { opportunistic_retransmission = true, penalisation = true, \

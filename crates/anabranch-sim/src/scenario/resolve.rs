@@ -299,6 +299,7 @@ fn resolve_connection(
             .map(|sbd| SharedBottleneckDetection { loss_threshold: sbd.loss_threshold.0 }),
         profile: table.profile,
         nagle: table.nagle,
+        dss_checksum: table.dss_checksum,
         hystart,
         workload: table.workload.resolve(&format!("{key}.workload"))?,
         paths: indices,

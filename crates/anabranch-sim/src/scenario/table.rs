@@ -282,6 +282,9 @@ pub(super) struct ConnectionTable {
     /// Does a host keep back a short segment while data is unacknowledged?
     #[serde(default = "default_nagle")]
     pub(super) nagle: bool,
+    /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) dss_checksum: bool,
     /// Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]

@@ -78,6 +78,7 @@ path_manager = "initial_only"
 remedies = { opportunistic_retransmission = true, penalisation = "nsdi12" }
 profile = "rfc"
 nagle = false
+dss_checksum = true
 hystart = true
 [connection.workload]
 kind = "blocks"
@@ -150,6 +151,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         shared_bottleneck_detection: None,
         profile: Profile::Linux,
         nagle: true,
+        dss_checksum: false,
         hystart: false,
         workload: Workload::Bulk { size: None },
     };
@@ -209,6 +211,7 @@ fn every_key_arrives_where_it_belongs() {
         shared_bottleneck_detection: None,
         profile: Profile::Rfc,
         nagle: false,
+        dss_checksum: true,
         hystart: true,
         workload: Workload::Blocks { block_size: Octets::new(16_384), count: Some(100) },
     };
