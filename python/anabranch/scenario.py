@@ -274,8 +274,6 @@ class Connection:
     name: str | None = None
     paths: tuple[str, ...] | None = None
     protocol: str | None = None
-    dss_checksum: bool | None = None
-    """Protect mappings by checksums, which reveal a middlebox that changes the payload."""
     direction: str | None = None
     start: str | None = None
     send_buffer: str | None = None

@@ -158,7 +158,6 @@ def full() -> Scenario:
         name="main",
         paths=("3g", "wifi"),
         protocol="mptcp",
-        dss_checksum=True,
         direction="upload",
         start="1s",
         send_buffer="200KiB",
