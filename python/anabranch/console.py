@@ -141,6 +141,8 @@ def _connections_table(run: Run) -> Table:
 
 def _state(row: dict[str, object]) -> str:
     spoken = "MPTCP" if row["is_mptcp"] else "TCP"
+    if row["fallback"]:
+        spoken = f"fallback to TCP ({str(row['fallback']).replace('_', ' ')})"
     end = "failed" if row["failed"] else "completed" if row["completed"] else "open at the end"
     return f"{spoken}, {end}"
 

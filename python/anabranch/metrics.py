@@ -25,6 +25,9 @@ MODE_BIN_MS = 20.0
 _UNKNOWN, _NO_BOTTLENECK = 0, 1
 """Verdicts in the column `bottleneck` of the samples; larger ones are numbers of groups."""
 
+FALLBACKS = ("", "syn", "syn_ack", "third_ack", "options_lost", "checksum", "peer")
+"""Why a connection speaks TCP that was to speak Multipath TCP, by the number in `connections`."""
+
 DELAY_METRICS = (
     "block_count",
     "delay_mean_ms",
@@ -230,6 +233,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         },
         "idle_restarts": idle_restarts(run.subflows, connection),
         **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},
+        "fallback": FALLBACKS[row["fallback"]],
         "corrupt_octets": row["corrupt_octets"],
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),

@@ -93,6 +93,41 @@ class Queue:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Middlebox:
+    """A box between the link and the server that changes, delays, answers or drops what it sees.
+
+    ``"strip_options"`` (with `options`, `segments`, `after_packets`, `applies_to`), ``"nat"``
+    (`idle_timeout`, `rebind_at`), ``"rewrite_isn"``, ``"split_segments"`` (`size`, `options_on`),
+    ``"coalesce"`` (`size`, `delay`), ``"rewrite_payload"`` (`change`, `octets`, `at`,
+    `applies_to`), ``"proactive_ack"`` (`window`), ``"normalise"``, ``"hole_refusal"`` or
+    ``"blackhole_options"`` (`syns`); docs/middleboxes.md describes them.
+    """
+
+    kind: str
+    from_: str | None = dataclasses.field(default=None, metadata={"key": "from"})
+    """From when on it is there."""
+    until: str | None = None
+    options: tuple[str, ...] | None = None
+    segments: tuple[str, ...] | None = None
+    after_packets: int | None = None
+    applies_to: str | None = None
+    """``"forward"``, ``"reverse"`` or ``"both"``."""
+    idle_timeout: str | None = None
+    rebind_at: str | None = None
+    size: str | None = None
+    options_on: str | None = None
+    """``"all"`` pieces or the ``"first"``."""
+    delay: str | None = None
+    change: str | None = None
+    """``"replace"``, ``"insert"`` or ``"remove"``."""
+    octets: int | None = None
+    at: str | None = None
+    window: str | None = None
+    syns: str | None = None
+    """``"mptcp"``, ``"mp_join"`` or ``"all"``."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Path:
     """A path between client and server; its own fields describe the direction to the client."""
 
@@ -118,6 +153,10 @@ class Path:
     via: str | None = None
     """A path listed before, whose link this path's packets cross too: a shared bottleneck."""
     reverse: Reverse | None = None
+    middleboxes: tuple[Middlebox, ...] = dataclasses.field(
+        default=(), metadata={"key": "middlebox"}
+    )
+    """Between the link and the server, the first next to the link."""
     changes: tuple[Change, ...] = dataclasses.field(default=(), metadata={"key": "change"})
 
 

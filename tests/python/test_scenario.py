@@ -19,6 +19,7 @@ from anabranch.scenario import (
     Connection,
     CrossTraffic,
     Distribution,
+    Middlebox,
     OnOff,
     Path,
     Queue,
@@ -45,6 +46,7 @@ def table(kind: str) -> dict[str, Any]:
         Scenario,
         CrossTraffic,
         Path,
+        Middlebox,
         Trace,
         BurstLoss,
         Queue,
@@ -130,6 +132,23 @@ def full() -> Scenario:
         loss="0.5%",
         mtu="1400B",
         reverse=Reverse(rate="1Mbit/s", delay="12ms", limit="infinite", jitter="1ms", loss="1%"),
+        middleboxes=(
+            Middlebox(
+                kind="strip_options",
+                from_="1s",
+                until="2s",
+                options=("mp_join", "dss"),
+                segments=("data",),
+                after_packets=7,
+                applies_to="forward",
+            ),
+            Middlebox(kind="nat", idle_timeout="30s", rebind_at="5s"),
+            Middlebox(kind="split_segments", size="500B", options_on="first"),
+            Middlebox(kind="coalesce", size="3kB", delay="2ms"),
+            Middlebox(kind="rewrite_payload", change="insert", octets=3, at="1MB"),
+            Middlebox(kind="proactive_ack", window="10kB"),
+            Middlebox(kind="blackhole_options", syns="mp_join"),
+        ),
         changes=(
             Change(at="10s", state="down"),
             Change(at="20s", state="up", rate="2Mbit/s", applies_to="forward"),
@@ -181,6 +200,21 @@ def test_every_field_reaches_the_core_unchanged() -> None:
             assert part == whole
 
     contained(written, normalised)
+
+
+def test_a_fallback_is_in_the_metrics() -> None:
+    def row(*middleboxes: Middlebox) -> dict[str, Any]:
+        path = dataclasses.replace(WIFI, middleboxes=middleboxes)
+        connection = Connection(workload=Bulk(size="100kB"))
+        made = anabranch.run(
+            Scenario(name="box", duration="5s", paths=(path,), connections=(connection,))
+        )
+        return metrics.connection_row(made)
+
+    unharmed, stripped = row(), row(Middlebox(kind="strip_options", segments=("syn_ack",)))
+    assert (unharmed["is_mptcp"], unharmed["fallback"]) == (True, "")
+    assert (stripped["is_mptcp"], stripped["fallback"]) == (False, "syn_ack")
+    assert stripped["octets_delivered"] == 100_000
 
 
 def test_a_trace_is_a_file_or_its_content(

@@ -286,7 +286,6 @@ fn config(
             scenario::Protocol::Tcp => Protocol::Tcp,
         },
         tcp,
-        dss_checksum: connection.dss_checksum,
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
         dss_checksum: connection.dss_checksum,

@@ -91,10 +91,11 @@ impl Middlebox for Chain {
     }
 
     fn original(&self, public: Endpoint) -> Option<Endpoint> {
-        let translated = self.boxes.iter().rev().try_fold(public, |endpoint, place| {
-            Some(place.middlebox.original(endpoint).unwrap_or(endpoint))
-        });
-        translated.filter(|endpoint| *endpoint != public)
+        let translated =
+            self.boxes.iter().rev().fold(public, |endpoint, place| {
+                place.middlebox.original(endpoint).unwrap_or(endpoint)
+            });
+        (translated != public).then_some(translated)
     }
 }
 

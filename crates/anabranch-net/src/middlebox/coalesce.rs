@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, Segment};
 
 use super::flows::{Flow, MAX_FLOWS};
-use super::{Middlebox, Towards};
+use super::{MAX_PACKET, Middlebox, Towards};
 
 /// What is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,6 @@ impl Default for CoalesceConfig {
         CoalesceConfig { size: 2_920, delay: Duration::from_millis(1) }
     }
 }
-
-/// Largest IP packet. RFC 791 §3.1.
-const MAX_PACKET: usize = 65_535;
 
 /// Merges data segments of a flow that follow each other; the first one's options stay.
 #[derive(Debug)]
@@ -82,7 +79,7 @@ impl Coalesce {
 /// `next` becomes part of `held`: the first one's options stay, the newer acknowledgement counts.
 fn merge(held: &mut Segment, next: &Segment) {
     held.payload = Payload::concat(&held.payload, &next.payload);
-    held.header.flags = held.header.flags | next.header.flags;
+    held.header.flags |= next.header.flags;
     (held.header.ack, held.header.window) = (next.header.ack, next.header.window);
 }
 

@@ -36,6 +36,9 @@ pub use rewrite_payload::{PayloadChange, RewritePayloadConfig};
 pub use split_segments::{OptionCopies, SplitSegmentsConfig};
 pub use strip_options::{OptionName, SegmentClass, StripOptionsConfig};
 
+/// Octets of the largest IP packet. RFC 791 §3.1.
+const MAX_PACKET: usize = 65_535;
+
 /// Which way a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Towards {

@@ -1,10 +1,10 @@
 //! Octets that arrive as others, as more, or as fewer: what application-level gateways do, such as
 //! those that put another address into FTP's PORT command.
 
-use anabranch_wire::{Flags, Instant, Packet, Payload, Segment};
+use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber};
 
 use super::flows::{Flows, Numbering};
-use super::{Directions, Filter, Towards, map_sack_blocks};
+use super::{Directions, Filter, MAX_PACKET, Towards, map_sack_blocks};
 
 /// What is changed, once in each flow and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,12 @@ impl Edit {
         }
     }
 
+    /// The same for a sequence number of an acknowledgement.
+    fn translate_back(&self, seq: SeqNumber, numbering: &Numbering) -> SeqNumber {
+        let offset = numbering.offset(seq);
+        offset.map_or(seq, |offset| numbering.seq(self.back(offset, numbering.highest())))
+    }
+
     /// The payload that begins at `start`, changed.
     fn apply(&self, start: u64, payload: &Payload) -> Payload {
         let end = start + payload.len() as u64;
@@ -142,12 +148,8 @@ impl Filter for RewritePayload {
             && let Some(numbering) = flow.towards(back)
         {
             let (edit, numbering) = (self.edit, *numbering);
-            let translate = |seq| match numbering.offset(seq) {
-                Some(offset) => numbering.seq(edit.back(offset, numbering.highest())),
-                None => seq,
-            };
-            segment.header.ack = translate(segment.header.ack);
-            map_sack_blocks(&mut segment.options, translate);
+            segment.header.ack = edit.translate_back(segment.header.ack, &numbering);
+            map_sack_blocks(&mut segment.options, |seq| edit.translate_back(seq, &numbering));
         }
         let syn = segment.header.flags.contains(Flags::SYN);
         if self.directions.include(towards)
@@ -156,7 +158,8 @@ impl Filter for RewritePayload {
         {
             self.edit.rewrite(segment, numbering);
         }
-        true
+        // What has become too long for a packet is lost.
+        segment.wire_len() <= MAX_PACKET
     }
 }
 
@@ -165,7 +168,7 @@ mod tests {
     use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk};
     use super::*;
-    use anabranch_wire::{SackBlock, SeqNumber};
+    use anabranch_wire::SackBlock;
 
     /// A change of ten octets after the first hundred towards the server.
     fn opened(change: PayloadChange, talk: &Talk) -> Bench {

@@ -152,8 +152,6 @@ pub struct Connection {
     pub paths: Vec<usize>,
     /// What it speaks.
     pub protocol: Protocol,
-    /// Are mappings protected by checksums?
-    pub dss_checksum: bool,
     /// Who sends the workload's data.
     pub direction: Direction,
     /// When it is opened, from the start of the run; before its end.

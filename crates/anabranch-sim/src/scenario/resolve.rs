@@ -285,7 +285,6 @@ fn resolve_connection(
     Ok(Connection {
         name,
         protocol: table.protocol,
-        dss_checksum: table.dss_checksum,
         direction: table.direction,
         start: table.start.0,
         send_buffer: table.send_buffer.0,

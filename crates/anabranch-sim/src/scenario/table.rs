@@ -240,10 +240,6 @@ pub(super) struct ConnectionTable {
     /// What it speaks.
     #[serde(default)]
     pub(super) protocol: Protocol,
-    /// Protect mappings by checksums, which reveal a middlebox that changes the payload; by default
-    /// not.
-    #[serde(default)]
-    pub(super) dss_checksum: bool,
     /// Who sends the data.
     #[serde(default)]
     pub(super) direction: Direction,

@@ -139,7 +139,6 @@ fn what_is_left_out_has_the_documented_defaults() {
         name: "connection-1".to_owned(),
         paths: vec![0],
         protocol: Protocol::Mptcp,
-        dss_checksum: false,
         direction: Direction::Download,
         start: Duration::ZERO,
         send_buffer: Octets::new(4 * 1024 * 1024),
@@ -198,7 +197,6 @@ fn every_key_arrives_where_it_belongs() {
         name: "main".to_owned(),
         paths: vec![1, 0],
         protocol: Protocol::Mptcp,
-        dss_checksum: false,
         direction: Direction::Upload,
         start: Duration::from_secs(1),
         send_buffer: Octets::new(204_800),
@@ -292,7 +290,6 @@ loss = "0%"
 name = "connection-1"
 paths = ["wifi"]
 protocol = "mptcp"
-dss_checksum = false
 direction = "download"
 start = "0s"
 send_buffer = "4MiB"

@@ -115,7 +115,6 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         name: Some(connection.name.clone()),
         paths: Some(used.names().map(str::to_owned).collect()),
         protocol: connection.protocol,
-        dss_checksum: connection.dss_checksum,
         direction: connection.direction,
         start: Written(connection.start),
         send_buffer: Written(connection.send_buffer),
