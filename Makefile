@@ -66,6 +66,7 @@ test: check-rust test-rust check-python test-python ## formatting, lints, types,
 check-rust: ## formatting and lints of the Rust code
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	$(PYTHON) docs/rfc/coverage.py --check
 
 # anabranch-py is an extension module: it links only inside a Python interpreter, and the Python
 # tests are its tests.
@@ -87,7 +88,51 @@ format: $(VENV)/.installed-dev ## format everything
 	$(BIN)/ruff format
 
 .PHONY: ci
-ci: test gallery bench-smoke ## make test, the quick gallery, a short benchmark
+ci: test gallery soak-smoke bench-smoke ## make test, the quick gallery, 300 random scenarios, a short benchmark
+
+.PHONY: soak-smoke
+soak-smoke:
+	$(MAKE) soak SOAK='--seeds 300'
+
+# ---- reliability ----------------------------------------------------------------------------
+
+TOOLS := $(CURDIR)/target/tools
+# Minutes of `make fuzz` and `make soak`.
+MINUTES ?= 10
+FUZZ_TARGETS := options packet endpoint peers
+
+$(TOOLS)/bin/cargo-%:
+	cargo install --quiet --root $(TOOLS) cargo-$*
+
+.PHONY: rfc-coverage fuzz soak coverage mutants
+rfc-coverage: ## write docs/rfc-coverage.md; fails when a citation names no clause
+	$(PYTHON) docs/rfc/coverage.py
+
+# The nightly compiler instruments the code. New inputs go to target/fuzz-corpus.
+fuzz: $(TOOLS)/bin/cargo-fuzz ## run the fuzzing targets, MINUTES=10 together
+	@rustup toolchain list | grep -q nightly || rustup toolchain install nightly --profile minimal
+	@set -e; for target in $(FUZZ_TARGETS); do \
+		echo "== $$target"; \
+		mkdir -p target/fuzz-corpus/$$target; \
+		PATH=$(TOOLS)/bin:$$PATH cargo +nightly fuzz run --sanitizer none --features fuzzing \
+			--target-dir target/fuzz $$target target/fuzz-corpus/$$target fuzz/corpus/$$target -- \
+			-max_total_time=$$(($(MINUTES) * 60 / $(words $(FUZZ_TARGETS)))) -max_len=4096 \
+			-print_final_stats=1 -verbosity=0; \
+	done
+
+soak: ## run random scenarios for MINUTES=10, or as SOAK='--seeds 1000' says
+	cargo run --quiet --release -p anabranch-sim --bin anabranch-soak -- \
+		$(or $(SOAK),--minutes $(MINUTES))
+
+coverage: $(TOOLS)/bin/cargo-llvm-cov ## lines and branches of wire and proto that their tests run
+	rustup component add --toolchain nightly llvm-tools
+	PATH=$(TOOLS)/bin:$$PATH cargo +nightly llvm-cov --branch --summary-only \
+		-p anabranch-wire -p anabranch-proto -p anabranch-sim \
+		--ignore-filename-regex 'anabranch-(sim|net)/|/tests'
+
+mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of the engine's connection/ and subflow/ (hours)
+	PATH=$(TOOLS)/bin:$$PATH cargo mutants -p anabranch-proto --output target \
+		-f 'crates/anabranch-proto/src/connection/*.rs' -f 'crates/anabranch-proto/src/subflow/*.rs'
 
 # ---- benchmark ------------------------------------------------------------------------------
 

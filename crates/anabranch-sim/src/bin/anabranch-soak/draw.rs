@@ -9,8 +9,8 @@ use anabranch_net::rng::{Draws, stream_seed};
 
 /// Virtual seconds after which no path changes any more.
 pub(crate) const CALM_AT: u64 = 20;
-/// Virtual seconds of a run: enough for timers that have backed off until then.
-pub(crate) const DURATION: u64 = 400;
+/// Virtual seconds of a run: enough for what only shows by 15 timeouts in a row, twice.
+pub(crate) const DURATION: u64 = 3000;
 
 /// Numbers drawn one after the other.
 pub(crate) struct Dice {
