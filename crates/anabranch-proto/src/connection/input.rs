@@ -30,7 +30,7 @@ impl Connection {
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && lane.subflow.state() == State::Closed {
-            self.take_reset(slot, segment);
+            self.take_reset(now, slot, segment);
         }
         if handled.established {
             if was_opening {
@@ -52,7 +52,10 @@ impl Connection {
                 Mode::Mptcp => self.take_signals(now, slot, segment),
                 _ => self.take_plain(now, slot, segment, handled.ack),
             }
-            self.deliver(now, slot, bare);
+            // What condemned the subflow condemns what came with it.
+            if !self.lanes[usize::from(slot)].subflow.is_doomed() {
+                self.deliver(now, slot, bare);
+            }
         }
         self.refresh(slot);
         self.detect_bottlenecks(now, slot);
@@ -120,7 +123,13 @@ impl Connection {
     }
 
     /// What a believed reset says.
-    fn take_reset(&mut self, slot: u8, segment: &Segment) {
+    fn take_reset(&mut self, now: Instant, slot: u8, segment: &Segment) {
+        if let Some(dss) = &segment.options.dss
+            && self.mode == Mode::Mptcp
+            && self.lanes[usize::from(slot)].subflow.confirmed
+        {
+            self.take_data_ack(now, slot, dss, segment);
+        }
         let Some(control) = &segment.options.control else { return };
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
         self.counters.mp_fail_rx += u64::from(control.fail.is_some());

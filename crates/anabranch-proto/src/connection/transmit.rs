@@ -538,9 +538,10 @@ impl Connection {
         }
         self.send.reinject_uncarried();
         let under_way = self.has_data_under_way();
-        if !under_way && self.timers.retransmission_backoff >= self.config.tcp.retries {
-            // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
-            // outstanding that it could give up for.
+        // RFC 8684 §3.3 leaves a send timeout to the connection. Subflows that have something
+        // outstanding give up on their own, but others may take their place without end.
+        let most = self.config.tcp.retries * if under_way { 2 } else { 1 };
+        if self.timers.retransmission_backoff >= most {
             return self.fail(crate::error::ConnectionError::TimedOut);
         }
         if self.views.len() > 1 || !under_way {

@@ -290,8 +290,10 @@ impl Subflow {
         level: &DataLevel,
         reason: Option<Box<Control>>,
     ) -> Segment {
+        // The DATA_ACK goes along: what the subflow has delivered need not come again.
+        let data_ack = level.data_ack.filter(|_| self.confirmed && self.is_established());
         let plain =
-            DataLevel { data_ack: None, keys: None, bare_data_fin: None, infinite: None, ..*level };
+            DataLevel { data_ack, keys: None, bare_data_fin: None, infinite: None, ..*level };
         let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
         segment
