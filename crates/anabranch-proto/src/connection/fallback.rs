@@ -296,8 +296,10 @@ impl Connection {
     pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
         let lane = &mut self.lanes[usize::from(slot)];
         lane.distrusted = true;
-        lane.subflow.reset(Some(because(reason)));
-        self.refresh(slot);
+        if !lane.subflow.is_doomed() {
+            lane.subflow.reset(Some(because(reason)));
+            self.refresh(slot);
+        }
     }
 
     /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.
