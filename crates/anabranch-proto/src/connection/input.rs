@@ -25,6 +25,8 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         let was_opening = lane.subflow.state() == State::SynSent;
         let was_confirmed = lane.subflow.confirmed;
+        let bare = segment.options.dss.is_none() && segment.options.control.is_none();
+        lane.bare_data |= bare && !segment.payload.is_empty();
         let arrived = Arrived { window, views: &self.views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
@@ -43,7 +45,6 @@ impl Connection {
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
             self.answer_join(slot, segment);
-            let bare = segment.options.dss.is_none() && segment.options.control.is_none();
             if bare && self.mode == Mode::Mptcp {
                 self.take_bare(slot, handled.ack);
             }
@@ -51,7 +52,7 @@ impl Connection {
                 Mode::Mptcp => self.take_signals(now, slot, segment),
                 _ => self.take_plain(now, slot, segment, handled.ack),
             }
-            self.deliver(now, slot, bare);
+            self.deliver(now, slot);
         }
         self.refresh(slot);
         self.detect_bottlenecks(now, slot);
@@ -250,11 +251,14 @@ impl Connection {
         self.end_announcement(slot);
     }
 
-    /// Move what the subflow has in order to the data level. `bare` if the segment that just came
-    /// had no Multipath TCP option.
-    fn deliver(&mut self, now: Instant, slot: u8, bare: bool) {
+    /// Move what the subflow has in order to the data level.
+    fn deliver(&mut self, now: Instant, slot: u8) {
         let lane = &mut self.lanes[usize::from(slot)];
         if self.mode != Mode::Mptcp {
+            if lane.subflow.is_doomed() {
+                // Its segments say that the stream is not what it is taken for.
+                return;
+            }
             while let Some((_, payload)) = lane.subflow.poll_received() {
                 self.recv.append(payload);
                 self.readable = true;
@@ -271,7 +275,7 @@ impl Connection {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since != Instant::FAR_FUTURE {
-            self.check_mapped(now, slot, bare);
+            self.check_mapped(now, slot);
         }
     }
 
