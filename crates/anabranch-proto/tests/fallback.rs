@@ -4,8 +4,8 @@ mod pair;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Event, SubflowStats};
-use anabranch_wire::Segment;
 use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
+use anabranch_wire::{Segment, SeqNumber};
 use pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
 use proptest::prelude::*;
 
@@ -230,6 +230,54 @@ fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() 
             assert_eq!(pair.segments(is_rst), 0, "{case}");
         }
     }
+}
+
+#[test]
+fn payload_that_loses_its_options_behind_a_hole_is_no_reason_to_wait() {
+    // The peer would send the last octets again, since they are not DATA_ACKed: twice in TCP.
+    // With checksums 40 000 octets are 1424, 27 times 1428, and 20.
+    let mut dropped = false;
+    let mut pair = both(1, true).with_filter(move |n, segment| {
+        if to_server(segment) && n > 25 && (1..100).contains(&segment.payload.len()) {
+            strip(segment);
+        }
+        let first = n > 25 && to_server(segment) && segment.payload.len() > 1_000 && !dropped;
+        dropped |= first;
+        // Nor does the server's announcement arrive.
+        if first || is_infinite(segment) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.run_ms(100);
+    pair.upload(40_000, 10_000);
+    assert_eq!((fell_back(&pair)[1], pair.received[1]), (true, 40_000));
+    pair.run_ms(10_000);
+    assert_eq!(pair.received[1], 40_000);
+}
+
+#[test]
+fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
+    // A stream with an error is better than a stream with errors.
+    let forging = std::rc::Rc::new(std::cell::Cell::new(false));
+    let forges = std::rc::Rc::clone(&forging);
+    let mut pair = stripping(both(1, false), 0, Way::Both, 60, |_| true);
+    pair.upload(100_000, 5_000);
+    pair.run_ms(2_000);
+    assert_eq!(fell_back(&pair), [true; 2]);
+    pair = pair.with_filter(move |_, segment| {
+        if forges.get() && !segment.payload.is_empty() {
+            let mapping = Mapping {
+                data_seq: WideOrNarrow::Narrow(12_345),
+                subflow_seq: SeqNumber(100_001),
+                len: segment.payload.len() as u16,
+                checksum: None,
+            };
+            segment.options.dss = Some(Dss { mapping: Some(mapping), ..Dss::default() });
+        }
+        Fate::Deliver
+    });
+    forging.set(true);
+    pair.upload(10_000, 2_000);
+    assert_eq!(pair.received[1], 100_000);
+    assert!(pair.server_events.iter().any(|event| matches!(event, Event::Failed(_))));
 }
 
 #[test]

@@ -57,9 +57,10 @@ pub(super) struct Run {
     end: u64,
 }
 
-/// How long payload waits for its mapping at most (ours: RFC 8684 §3.3.1 has a window's worth of
-/// data in mind, but the sender may have no more to send).
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long payload waits for its mapping at most (ours: RFC 8684 §3.3.1 has "a short while" and a
+/// window's worth of data, but the sender may have no more to send). Not longer than the shortest
+/// retransmission timeout in use, after which the peer may send the data again.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Default for Run {
     fn default() -> Self {
@@ -93,11 +94,13 @@ impl Connection {
         }
     }
 
-    /// Payload waits on the subflow in `slot`, or did. `bare` if the segment that just came had no
-    /// Multipath TCP option.
-    pub(super) fn check_mapped(&mut self, now: Instant, slot: u8, bare: bool) {
+    /// Payload waits on the subflow in `slot`, or did. On the only subflow it does not if some came
+    /// without options, perhaps before what it follows: the peer, which is not told of it, might
+    /// send the same data again.
+    pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
         let alone = self.is_alone(slot);
         let lane = &mut self.lanes[usize::from(slot)];
+        let bare = lane.bare_data;
         if lane.mappings.has_failed() {
             // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP.
             if bare && let Some(shift) = self.way_back(slot) {
@@ -301,8 +304,10 @@ impl Connection {
     pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
         let lane = &mut self.lanes[usize::from(slot)];
         lane.distrusted = true;
-        lane.subflow.reset(Some(because(reason)));
-        self.refresh(slot);
+        if !lane.subflow.is_doomed() {
+            lane.subflow.reset(Some(because(reason)));
+            self.refresh(slot);
+        }
     }
 
     /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.

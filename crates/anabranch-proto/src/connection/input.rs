@@ -26,6 +26,8 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         let was_opening = lane.subflow.state() == State::SynSent;
         let was_confirmed = lane.subflow.confirmed;
+        let bare = segment.options.dss.is_none() && segment.options.control.is_none();
+        lane.bare_data |= bare && !segment.payload.is_empty();
         let arrived = Arrived { window, views: &self.views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
@@ -44,7 +46,6 @@ impl Connection {
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
             self.answer_join(slot, segment);
-            let bare = segment.options.dss.is_none() && segment.options.control.is_none();
             if bare && self.mode == Mode::Mptcp {
                 self.take_bare(slot, handled.ack);
             }
@@ -54,7 +55,7 @@ impl Connection {
             }
             // What condemned the subflow condemns what came with it.
             if !self.lanes[usize::from(slot)].subflow.is_doomed() {
-                self.deliver(now, slot, bare);
+                self.deliver(now, slot);
             }
         }
         self.refresh(slot);
@@ -113,7 +114,8 @@ impl Connection {
     fn take_first_mapping(&mut self, slot: u8, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
             && (Some(sender), receiver) == (self.keys.remote, self.keys.local)
-            && (self.role, slot) == (Role::Listener, 0)
+            && self.role == Role::Listener
+            && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
             let len = u64::from(data_len);
@@ -265,11 +267,14 @@ impl Connection {
         self.end_announcement(slot);
     }
 
-    /// Move what the subflow has in order to the data level. `bare` if the segment that just came
-    /// had no Multipath TCP option.
-    fn deliver(&mut self, now: Instant, slot: u8, bare: bool) {
+    /// Move what the subflow has in order to the data level.
+    fn deliver(&mut self, now: Instant, slot: u8) {
         let lane = &mut self.lanes[usize::from(slot)];
         if self.mode != Mode::Mptcp {
+            if lane.subflow.is_doomed() {
+                // Its segments say that the stream is not what it is taken for.
+                return;
+            }
             while let Some((_, payload)) = lane.subflow.poll_received() {
                 self.recv.append(payload);
                 self.readable = true;
@@ -286,7 +291,7 @@ impl Connection {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since != Instant::FAR_FUTURE {
-            self.check_mapped(now, slot, bare);
+            self.check_mapped(now, slot);
         }
     }
 

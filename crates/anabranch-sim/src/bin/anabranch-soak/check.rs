@@ -62,7 +62,7 @@ fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, 
 fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally = Tally { segments: outcome.segments, ..Tally::default() };
     for (index, size) in drawn.sizes.iter().enumerate() {
-        let value = |name| column(outcome, name)[index];
+        let value = |name| column(outcome, "connections", name)[index];
         let (completed, failed) = (value("completed") == 1, value("failed") == 1);
         let (delivered, corrupt) = (value("octets_delivered"), value("corrupt_octets"));
         let mptcp = value("is_mptcp") == 1 && value("fallback") == 0;
@@ -74,7 +74,11 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             Some(format!("{delivered} octets delivered of {size}"))
         } else if protected && completed && delivered < *size {
             Some(format!("closed after {delivered} octets of {size}"))
-        } else if !completed && !failed && !(drawn.rewrites && !mptcp) {
+        } else if !completed
+            && !failed
+            && !(drawn.rewrites && !mptcp)
+            && delivered == delivered_half_way(outcome, index)
+        {
             Some(format!("stuck after {delivered} octets of {size}"))
         } else {
             None
@@ -89,8 +93,19 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     Ok(tally)
 }
 
-fn column(outcome: &Outcome, name: &str) -> Vec<u64> {
-    let table = outcome.tables.iter().find(|table| table.name == "connections");
+/// Octets that the connection had delivered in the middle of the run.
+fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
+    let of = |name| column(outcome, "connection_samples", name);
+    let rows = of("connection").into_iter().zip(of("time_ns")).zip(of("octets_delivered"));
+    let middle = outcome.end.as_nanos() / 2;
+    rows.filter(|((connection, at), _)| *connection == index as u64 && *at <= middle)
+        .map(|(_, delivered)| delivered)
+        .last()
+        .unwrap_or(0)
+}
+
+fn column(outcome: &Outcome, table: &str, name: &str) -> Vec<u64> {
+    let table = outcome.tables.iter().find(|found| found.name == table);
     let columns = &table.expect("each run has this table").columns;
     match &columns.iter().find(|(column, _)| *column == name).expect("a column of it").1 {
         Column::U8(values) => values.iter().copied().map(u64::from).collect(),
