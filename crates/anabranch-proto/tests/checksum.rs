@@ -143,7 +143,7 @@ fn what_is_left_of_a_split_segment_repeats_the_mapping_of_the_whole() {
 
 #[test]
 fn a_mapping_without_a_checksum_that_was_agreed_resets_the_subflow() {
-    // RFC 8684 §3.3.1; and so does one with a checksum that was not.
+    // RFC 8684 §3.3; and so does one with a checksum that was not.
     for agreed in [true, false] {
         let mut pair =
             Pair::new(2, config(agreed), config(agreed)).with_filter(move |n, segment| {
@@ -168,7 +168,7 @@ fn a_mapping_without_a_checksum_that_was_agreed_resets_the_subflow() {
 
 #[test]
 fn a_first_mapping_without_the_agreed_checksum_ends_the_connection() {
-    // RFC 8684 §3.1, §3.3.1: MP_CAPABLE with data in the form of 22 octets instead of 24.
+    // RFC 8684 §3.1, §3.3: MP_CAPABLE with data in the form of 22 octets instead of 24.
     let mut pair = both(1).with_filter(|_, segment| {
         if let Some(control) = &mut segment.options.control
             && let Some(capable) = &mut control.capable

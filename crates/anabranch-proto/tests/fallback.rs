@@ -5,7 +5,7 @@ mod pair;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Event, SubflowStats};
 use anabranch_wire::Segment;
-use anabranch_wire::mptcp::{Dss, Mapping, ResetReason};
+use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
 use pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
 use proptest::prelude::*;
 
@@ -230,6 +230,39 @@ fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() 
             assert_eq!(pair.segments(is_rst), 0, "{case}");
         }
     }
+}
+
+#[test]
+fn a_peer_that_leaves_out_data_acks_with_nothing_new_keeps_its_subflows() {
+    // RFC 8684 §3.3.2: that is valid. One segment's data is lost eighteen times, wherever it is sent, so
+    // that DATA_ACK stands still while both subflows carry on.
+    let (mut last, mut unlucky, mut lost) = (0, None, 0);
+    let mut pair = both(2, false).with_filter(move |n, segment| {
+        if let Some(mapping) = segment.options.dss.and_then(|dss| dss.mapping)
+            && n > 150
+            && to_server(segment)
+            && *unlucky.get_or_insert(mapping.data_seq) == mapping.data_seq
+            && lost < 18
+        {
+            lost += 1;
+            return Fate::Drop;
+        }
+        let dss = segment.options.dss;
+        if let Some(WideOrNarrow::Narrow(data_ack)) = dss.and_then(|dss| dss.data_ack)
+            && !to_server(segment)
+            && segment.payload.is_empty()
+        {
+            if data_ack == last {
+                strip(segment);
+            }
+            last = data_ack;
+        }
+        Fate::Deliver
+    });
+    pair.upload(1_000_000, 60_000);
+    assert_eq!(pair.received[1], 1_000_000);
+    assert_eq!(pair.segments(is_rst), 0);
+    assert_eq!(fell_back(&pair), [false; 2]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod pair;
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_wire::mptcp::{
-    CapableFlags, CapableKeys, Dss, Mapping, MpCapable, VERSION, WideOrNarrow,
+    CapableFlags, CapableKeys, Dss, Mapping, MpCapable, MpFail, VERSION, WideOrNarrow,
 };
 use anabranch_wire::{DataSeq, Flags, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber};
 use pair::{Fate, Pair, ms};
@@ -92,7 +92,7 @@ fn mutate_header(draws: &mut Draws, segment: &mut Segment) {
 
 fn mutate_options(draws: &mut Draws, segment: &mut Segment) {
     let options = &mut segment.options;
-    match draws.below(5) {
+    match draws.below(6) {
         0 => {
             if let Some(stamps) = &mut options.timestamps {
                 stamps.value = stamps.value.wrapping_add(draws.step());
@@ -101,6 +101,10 @@ fn mutate_options(draws: &mut Draws, segment: &mut Segment) {
         1 => options.timestamps = None,
         2 => options.control = None,
         3 => options.sack = sacks(draws, segment.header.ack),
+        4 => {
+            let data_seq = DataSeq(draws.next());
+            options.control_mut().fail = Some(MpFail { data_seq });
+        }
         _ => {
             let flags = CapableFlags {
                 checksum_required: false,
@@ -135,7 +139,7 @@ fn mutate_signal(draws: &mut Draws, segment: &mut Segment) {
         data_seq: WideOrNarrow::Narrow(draws.next() as u32),
         subflow_seq: SeqNumber(draws.step()),
         len: draws.next() as u16,
-        checksum: None,
+        checksum: [None, Some(draws.next() as u16)][draws.below(2) as usize],
     };
     let Some(dss) = &mut segment.options.dss else {
         segment.options.dss = Some(Dss { mapping: Some(mapping), ..Dss::default() });
@@ -182,13 +186,18 @@ proptest! {
         seed in any::<u64>(),
         percent in 1u64..60,
         plain in any::<bool>(),
+        dss_checksum in any::<bool>(),
         addresses in 1u8..4,
         slow_ms in 0u64..100,
         loss_percent in 0u64..10,
     ) {
         let protocol = if plain { Protocol::Tcp } else { Protocol::Mptcp };
         let config = ConnectionConfig {
-            protocol, send_buffer: 60_000, receive_buffer: 60_000, ..ConnectionConfig::default()
+            protocol,
+            dss_checksum,
+            send_buffer: 60_000,
+            receive_buffer: 60_000,
+            ..ConnectionConfig::default()
         };
         let mut draws = Draws(seed | 1);
         let mut pair = Pair::new(addresses, config.clone(), config)

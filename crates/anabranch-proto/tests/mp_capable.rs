@@ -177,6 +177,17 @@ fn flags_that_are_not_understood_lead_to_tcp() {
 }
 
 #[test]
+fn an_answer_that_names_two_hash_algorithms_leads_to_tcp() {
+    // RFC 8684 §3.1: one bit of "D" to "H".
+    let pair = changing(false, |segment, capable| {
+        if is_syn(segment) && !is_syn_only(segment) {
+            capable.flags.unassigned = 0x02;
+        }
+    });
+    is_plain_tcp(pair, "G beside H");
+}
+
+#[test]
 fn mp_capable_in_the_form_of_another_step_leads_to_tcp() {
     // RFC 8684 §3.1, figure 4: 4, 12, 20, and 22 or 24 octets.
     let forms = [

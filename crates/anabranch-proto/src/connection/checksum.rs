@@ -15,7 +15,7 @@
 //!   it resets the subflow. If no answer comes to any of the repeated MP_FAILs, this host does.
 
 use anabranch_wire::mptcp::{MpFail, ResetReason};
-use anabranch_wire::{DataSeq, Instant};
+use anabranch_wire::{Checksum, Instant, SeqNumber};
 
 use super::Connection;
 use super::handshake::because;
@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// RFC 8684 §3.3.1: a host that leaves out the checksums that were agreed on, or has them
+    /// RFC 8684 §3.3: a host that leaves out the checksums that were agreed on, or has them
     /// although they were not, does not do what was negotiated, and the subflow is reset.
     pub(super) fn is_as_agreed(&mut self, slot: u8, checksum: Option<u16>) -> bool {
         let agreed = checksum.is_some() == self.checksums;
@@ -121,12 +121,8 @@ impl Connection {
 
     /// A DATA_FIN without payload: its checksum covers the pseudo-header alone. RFC 8684 §3.3.3.
     pub(super) fn is_right_without_payload(&self, data: u64, checksum: Option<u16>) -> bool {
-        let data_seq: DataSeq = self.keys.remote_idsn + data;
-        let sum = anabranch_wire::Checksum::of_dss_pseudo_header(
-            data_seq,
-            anabranch_wire::SeqNumber(0),
-            1,
-        );
+        let data_seq = self.keys.remote_idsn + data;
+        let sum = Checksum::of_dss_pseudo_header(data_seq, SeqNumber(0), 1);
         checksum.is_none_or(|checksum| sum.verifies(checksum))
     }
 }

@@ -130,12 +130,20 @@ impl Connection {
         }
     }
 
-    /// The peer has not acknowledged data for long at data level. Where it did so at subflow level
-    /// without options, that is why.
+    /// The peer has not acknowledged data for long at data level. If it acknowledged the oldest of
+    /// it on a subflow, without options, those are lost there. Others may go without rightly: RFC
+    /// 8684 §3.3.2 lets a peer leave out a DATA_ACK that says nothing new.
     pub(super) fn give_up_unheard(&mut self) {
-        for slot in 0..self.lanes.len() as u8 {
+        let Some(oldest) = self.send.head() else { return };
+        let data_seq = self.data_seq(oldest.start);
+        for slot in oldest.carried_by.slots() {
             let lane = &self.lanes[usize::from(slot)];
-            if lane.bare_acks && !lane.reaped && self.mode == Mode::Mptcp {
+            let mut under_way = lane.subflow.unacknowledged_data();
+            if lane.bare_acks
+                && self.mode == Mode::Mptcp
+                && !under_way.any(|(from, len)| (data_seq.distance_from(from) as u64) < len)
+            {
+                drop(under_way);
                 self.on_options_lost(slot);
             }
         }
@@ -293,8 +301,10 @@ impl Connection {
     pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
         let lane = &mut self.lanes[usize::from(slot)];
         lane.distrusted = true;
-        lane.subflow.reset(Some(because(reason)));
-        self.refresh(slot);
+        if !lane.subflow.is_doomed() {
+            lane.subflow.reset(Some(because(reason)));
+            self.refresh(slot);
+        }
     }
 
     /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.

@@ -164,7 +164,9 @@ impl Connection {
     fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
         if self.mode == Mode::Negotiating {
-            match acceptable(segment).map(|capable| (capable.keys, capable.flags)) {
+            // RFC 8684 §3.1: the listener chooses one of the hash algorithms offered, which is one.
+            let answer = acceptable(segment).filter(|capable| capable.flags.unassigned == 0);
+            match answer.map(|capable| (capable.keys, capable.flags)) {
                 Some((CapableKeys::Sender(key), flags)) => {
                     self.counters.mp_capable_syn_ack_rx += 1;
                     self.checksums |= flags.checksum_required;

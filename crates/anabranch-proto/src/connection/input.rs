@@ -109,7 +109,8 @@ impl Connection {
     fn take_first_mapping(&mut self, slot: u8, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
             && (Some(sender), receiver) == (self.keys.remote, self.keys.local)
-            && (self.role, slot) == (Role::Listener, 0)
+            && self.role == Role::Listener
+            && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
             let len = u64::from(data_len);
