@@ -91,6 +91,8 @@ struct Simulation<'s, 'c> {
     cross_traffic: Vec<CrossTraffic>,
     /// What stands at the server's end of each path's link; nothing at all if no path has boxes.
     boxes: Vec<Option<Chain>>,
+    /// When they want to be woken.
+    boxes_due: Vec<Option<Instant>>,
     /// Nodes 0 and 1 are the hosts, the links follow, then the sources of cross-traffic, then the
     /// paths' boxes.
     queue: EventQueue,
@@ -141,6 +143,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             queue: EventQueue::new(FIRST_LINK + links.len() + cross_traffic.len() + boxes.len()),
             links,
             cross_traffic,
+            boxes_due: vec![None; boxes.len()],
             boxes,
             routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
             recorder: Recorder::new(scenario),
@@ -173,12 +176,10 @@ impl<'s, 'c> Simulation<'s, 'c> {
             if node < FIRST_LINK {
                 self.hosts[node].handle_timeout(self.now);
                 self.serve_host(node)?;
-            } else if let Some(path) = node.checked_sub(self.first_box()) {
-                self.serve_boxes(path)?;
-            } else if let Some(source) = node.checked_sub(FIRST_LINK + self.links.len()) {
-                self.serve_cross_traffic(source)?;
+            } else if let Some(link) = self.link_of(node) {
+                self.serve_link(link)?;
             } else {
-                self.serve_link(node - FIRST_LINK)?;
+                self.serve_cross_traffic(node - FIRST_LINK - self.links.len())?;
             }
         }
         self.now = end;
@@ -200,37 +201,72 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
     }
 
-    /// What the link delivers now goes on to the next link, to a host, or to the path's boxes.
+    /// The link of a node: its own, or the one at whose end the boxes are.
+    #[inline(always)]
+    fn link_of(&self, node: usize) -> Option<usize> {
+        let link = node - FIRST_LINK;
+        if link < self.links.len() {
+            return Some(link);
+        }
+        node.checked_sub(self.first_box()).map(|path| 2 * path + 1)
+    }
+
+    /// What the link, and the boxes at its end, deliver now goes on to the next link, or to a host.
     fn serve_link(&mut self, number: usize) -> Result<(), RunError> {
-        let boxes = !number.is_multiple_of(2) && self.has_boxes(number / 2);
+        let sender = if number.is_multiple_of(2) { Side::Server } else { Side::Client };
         self.links[number].handle_timeout(self.now);
-        while let Some(packet) = self.links[number].poll_transmit(self.now) {
-            if boxes {
-                self.enter_boxes(number / 2, Towards::Server, packet);
-            } else {
-                self.leave(number, packet)?;
+        loop {
+            let mut packet = self.links[number].poll_transmit(self.now);
+            let more = packet.is_some();
+            if !self.boxes.is_empty() {
+                self.pass_boxes(number, &mut packet)?;
+            }
+            let Some(packet) = packet else {
+                if more {
+                    continue;
+                }
+                break;
+            };
+            let client = match sender {
+                Side::Client => packet.source(),
+                Side::Server => packet.destination(),
+            };
+            let path = self.routes.path(client).expect("it had a path when it was sent");
+            match self.routes.next(number, path) {
+                Hop::Link(next) => self.enter(next, packet),
+                Hop::Host(receiver) => match packet {
+                    Packet::Tcp(segment) => self.arrive(receiver, path, segment)?,
+                    Packet::Udp(datagram) => self.discard(receiver, path, &datagram)?,
+                },
             }
         }
         self.plan(FIRST_LINK + number);
         Ok(())
     }
 
-    /// A packet has the link, and the boxes at its end, behind it.
-    #[inline]
-    fn leave(&mut self, link: usize, packet: Packet) -> Result<(), RunError> {
-        let sender = if link.is_multiple_of(2) { Side::Server } else { Side::Client };
-        let client = match sender {
-            Side::Client => packet.source(),
-            Side::Server => packet.destination(),
-        };
-        let path = self.routes.path(client).expect("it had a path when it was sent");
-        match self.routes.next(link, path) {
-            Hop::Link(next) => self.enter(next, packet),
-            Hop::Host(receiver) => match packet {
-                Packet::Tcp(segment) => self.arrive(receiver, path, segment)?,
-                Packet::Udp(datagram) => self.discard(receiver, path, &datagram)?,
-            },
+    /// Replace the next packet that has passed the link, if there is one, by the next that has passed
+    /// the boxes at its end too, if it has any. What they send the other way enters the other link.
+    #[cold]
+    fn pass_boxes(&mut self, link: usize, next: &mut Option<Packet>) -> Result<(), RunError> {
+        let (now, path) = (self.now, link / 2);
+        if link.is_multiple_of(2) || !self.has_boxes(path) {
+            return Ok(());
         }
+        if let Some(packet) = next.take() {
+            self.enter_boxes(path, Towards::Server, packet);
+        }
+        while let Some(boxes) = self.boxes[path].as_mut().filter(|_| next.is_none()) {
+            boxes.handle_timeout(now);
+            let Some((towards, mut packet)) = boxes.poll_transmit(now) else { break };
+            if self.round_trip {
+                packet = there_and_back(&packet)?;
+            }
+            match towards {
+                Towards::Client => self.enter_link(2 * path, packet),
+                Towards::Server => *next = Some(packet),
+            }
+        }
+        self.plan_boxes(path);
         Ok(())
     }
 
@@ -240,35 +276,14 @@ impl<'s, 'c> Simulation<'s, 'c> {
         self.boxes.get(path).is_some_and(Option::is_some)
     }
 
-    /// What comes out of the boxes does so as an event of its own: one that answers a host at once
-    /// would otherwise make that host wait for itself.
+    /// What a host sends comes out of the boxes as an event of its own: one that answers at once
+    /// would otherwise make the host wait for itself.
     #[cold]
     fn enter_boxes(&mut self, path: usize, towards: Towards, packet: Packet) {
         if let Some(boxes) = &mut self.boxes[path] {
             boxes.handle_packet(self.now, towards, packet);
-            self.queue.set(self.first_box() + path, Some(self.now));
+            self.plan_boxes(path);
         }
-    }
-
-    #[cold]
-    fn serve_boxes(&mut self, path: usize) -> Result<(), RunError> {
-        let now = self.now;
-        if let Some(boxes) = &mut self.boxes[path] {
-            boxes.handle_timeout(now);
-        }
-        while let Some((towards, mut packet)) =
-            self.boxes[path].as_mut().and_then(|boxes| boxes.poll_transmit(now))
-        {
-            if self.round_trip {
-                packet = there_and_back(&packet)?;
-            }
-            match towards {
-                Towards::Client => self.enter_link(2 * path, packet),
-                Towards::Server => self.leave(2 * path + 1, packet)?,
-            }
-        }
-        self.plan(self.first_box() + path);
-        Ok(())
     }
 
     fn arrive(&mut self, receiver: Side, path: usize, segment: Segment) -> Result<(), RunError> {
@@ -388,9 +403,14 @@ impl<'s, 'c> Simulation<'s, 'c> {
             _ if node < self.first_box() => {
                 self.cross_traffic[node - FIRST_LINK - self.links.len()].udp.poll_timeout()
             }
-            _ => self.boxes[node - self.first_box()].as_ref().and_then(Chain::poll_timeout),
+            _ => self.boxes_due[node - self.first_box()],
         };
         self.queue.set(node, at);
+    }
+
+    fn plan_boxes(&mut self, path: usize) {
+        self.boxes_due[path] = self.boxes[path].as_ref().and_then(Chain::poll_timeout);
+        self.plan(self.first_box() + path);
     }
 
     fn finish(self) -> Outcome {

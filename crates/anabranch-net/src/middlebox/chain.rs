@@ -87,7 +87,10 @@ impl Middlebox for Chain {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.boxes.iter().filter_map(|place| place.middlebox.poll_timeout()).min()
+        // What has not been collected is due already.
+        let uncollected = self.out.front().map(|_| Instant::ZERO);
+        let boxes = self.boxes.iter().filter_map(|place| place.middlebox.poll_timeout());
+        boxes.chain(uncollected).min()
     }
 
     fn original(&self, public: Endpoint) -> Option<Endpoint> {
