@@ -3,7 +3,8 @@
 //!
 //! Offsets are 64-bit, from 0 for the IDSN; the first octet is 1. RFC 8684 §3.3.1.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_wire::{Payload, Piece};
 
@@ -20,8 +21,8 @@ pub(crate) struct SendQueue {
     finished: bool,
     /// What was sent and is not acknowledged, in order, by the segments it was first sent in.
     mapped: VecDeque<Mapped>,
-    /// Starts of segments that must go out again; may be stale.
-    reinjections: VecDeque<u64>,
+    /// Starts of segments that must go out again, the oldest data first; may be stale.
+    reinjections: BinaryHeap<Reverse<u64>>,
     /// The subflows that may still owe copies, and the offset before which each owes none.
     owing: SubflowSet,
     cursors: Vec<u64>,
@@ -62,7 +63,7 @@ impl SendQueue {
             end: 1,
             finished: false,
             mapped: VecDeque::new(),
-            reinjections: VecDeque::new(),
+            reinjections: BinaryHeap::new(),
             owing: SubflowSet::EMPTY,
             cursors: Vec::new(),
         }
@@ -205,7 +206,7 @@ impl SendQueue {
             front.len -= (ack - front.start) as u32;
             front.start = ack;
             if front.queued {
-                self.reinjections.push_front(ack);
+                self.reinjections.push(Reverse(ack));
             }
         }
         while let Some((start, piece)) = self.pieces.front_mut() {
@@ -231,11 +232,11 @@ impl SendQueue {
 
     /// The next segment that must go out again.
     pub(crate) fn next_reinjection(&mut self) -> Option<Mapped> {
-        while let Some(&start) = self.reinjections.front() {
+        while let Some(&Reverse(start)) = self.reinjections.peek() {
             if let Some(mapped) = self.find(start).filter(|mapped| mapped.queued) {
                 return Some(*mapped);
             }
-            self.reinjections.pop_front();
+            self.reinjections.pop();
         }
         None
     }
@@ -250,7 +251,7 @@ impl SendQueue {
             }
             if !mapped.queued && !mapped.carried_by.intersects(usable) {
                 mapped.queued = true;
-                self.reinjections.push_back(mapped.start);
+                self.reinjections.push(Reverse(mapped.start));
             }
         }
     }
@@ -261,7 +262,7 @@ impl SendQueue {
         for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by.contains(slot)) {
             if !mapped.queued && !mapped.carried_by.intersects(usable) {
                 mapped.queued = true;
-                self.reinjections.push_back(mapped.start);
+                self.reinjections.push(Reverse(mapped.start));
             }
         }
     }
@@ -271,7 +272,7 @@ impl SendQueue {
         for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by.is_empty()) {
             if !mapped.queued {
                 mapped.queued = true;
-                self.reinjections.push_back(mapped.start);
+                self.reinjections.push(Reverse(mapped.start));
             }
         }
     }
@@ -294,7 +295,7 @@ impl SendQueue {
         let count = self.mapped.len().min(segments as usize);
         for mapped in self.mapped.range_mut(..count).rev().filter(|mapped| !mapped.queued) {
             mapped.queued = true;
-            self.reinjections.push_front(mapped.start);
+            self.reinjections.push(Reverse(mapped.start));
         }
     }
 
@@ -330,7 +331,7 @@ impl SendQueue {
             };
             mapped.len = limit;
             if rest_queued {
-                self.reinjections.push_front(rest.start);
+                self.reinjections.push(Reverse(rest.start));
             }
             self.mapped.insert(index + 1, rest);
         }
