@@ -19,6 +19,8 @@ pub(super) struct DataTimers {
     pub(super) retransmission_backoff: u32,
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
     repeating: u32,
+    /// When the connection ends if the peer acknowledges no more data.
+    give_up: Instant,
     /// When to ask a peer with a closed window whether it has opened. RFC 9293 §3.8.6.1.
     pub(super) persist: Instant,
     pub(super) persist_backoff: u32,
@@ -38,6 +40,7 @@ impl Default for DataTimers {
             retransmission: Instant::FAR_FUTURE,
             retransmission_backoff: 0,
             repeating: 0,
+            give_up: Instant::FAR_FUTURE,
             persist: Instant::FAR_FUTURE,
             persist_backoff: 0,
             scheduler: Instant::FAR_FUTURE,
@@ -51,7 +54,7 @@ impl Default for DataTimers {
 impl DataTimers {
     pub(super) fn next(&self) -> Instant {
         let rare = self.orphan.min(self.unmapped).min(self.fail);
-        self.retransmission.min(self.persist).min(self.scheduler).min(rare)
+        self.retransmission.min(self.give_up).min(self.persist).min(self.scheduler).min(rare)
     }
 }
 
@@ -68,6 +71,9 @@ pub(super) enum Again {
     Probe,
 }
 
+/// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
+/// twice what TCP's timeouts take. Subflows that fail may be replaced by others without end.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -465,6 +471,7 @@ impl Connection {
             .unwrap_or(Duration::from_secs(1));
         let pause = slowest * 2 * (1 << self.timers.retransmission_backoff.min(16));
         self.timers.retransmission = now + pause.min(LONGEST_PAUSE);
+        self.timers.give_up = self.timers.give_up.min(now + SEND_TIMEOUT);
     }
 
     fn arm_persist(&mut self, now: Instant) {
@@ -480,6 +487,7 @@ impl Connection {
         self.timers.retransmission_backoff = 0;
         self.timers.persist_backoff = 0;
         self.timers.persist = Instant::FAR_FUTURE;
+        self.timers.give_up = Instant::FAR_FUTURE;
         if self.send.una() == self.send.nxt() {
             self.timers.repeating = 0;
             self.timers.retransmission = Instant::FAR_FUTURE;
@@ -519,6 +527,12 @@ impl Connection {
             self.timers.fail = Instant::FAR_FUTURE;
             self.tell_failure(now);
         }
+        if self.timers.give_up <= now {
+            self.timers.give_up = Instant::FAR_FUTURE;
+            if self.mode == Mode::Mptcp {
+                self.fail(crate::error::ConnectionError::TimedOut);
+            }
+        }
         if self.timers.orphan <= now {
             self.timers.orphan = Instant::FAR_FUTURE;
             self.fail(crate::error::ConnectionError::NoSubflow);
@@ -538,10 +552,9 @@ impl Connection {
         }
         self.send.reinject_uncarried();
         let under_way = self.has_data_under_way();
-        // RFC 8684 §3.3 leaves a send timeout to the connection. Subflows that have something
-        // outstanding give up on their own, but others may take their place without end.
-        let most = self.config.tcp.retries * if under_way { 2 } else { 1 };
-        if self.timers.retransmission_backoff >= most {
+        if !under_way && self.timers.retransmission_backoff >= self.config.tcp.retries {
+            // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
+            // outstanding that it could give up for.
             return self.fail(crate::error::ConnectionError::TimedOut);
         }
         if self.views.len() > 1 || !under_way {
