@@ -248,7 +248,10 @@ impl Connection {
             let fails = control.is_some_and(|control| control.fail.is_some());
             self.take_remains(slot, segment.options.dss.as_ref(), fails);
         }
-        self.end_announcement(slot);
+        if self.lanes[usize::from(slot)].subflow.end_announcement() {
+            // RFC 8684 §3.7: from here on there are no options.
+            self.settle_options(slot);
+        }
     }
 
     /// Move what the subflow has in order to the data level.

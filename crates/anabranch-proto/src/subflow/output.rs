@@ -26,9 +26,6 @@ pub(crate) struct DataLevel {
     pub(crate) keys: Option<MpCapable>,
     /// Mappings have checksums. RFC 8684 §3.3.1.
     pub(crate) checksums: bool,
-    /// The infinite mapping with which Multipath TCP ends, while the peer may not have it.
-    /// RFC 8684 §3.7.
-    pub(crate) infinite: Option<Mapping>,
 }
 
 impl Subflow {
@@ -290,10 +287,10 @@ impl Subflow {
         level: &DataLevel,
         reason: Option<Box<Control>>,
     ) -> Segment {
-        let plain =
-            DataLevel { data_ack: None, keys: None, bare_data_fin: None, infinite: None, ..*level };
+        let plain = DataLevel { data_ack: None, keys: None, bare_data_fin: None, ..*level };
         let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
+        segment.options.dss = None;
         segment
     }
 
@@ -312,7 +309,7 @@ impl Subflow {
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.timestamps(now));
         }
-        if let Some(mapping) = level.infinite {
+        if let Some((mapping, _)) = self.infinite {
             let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
             segment.options.dss = Some(dss);
         } else if !self.confirmed && self.handshake_options.is_some() {
