@@ -44,8 +44,6 @@ pub(super) struct Fallback {
     pub(super) sent_shift: i64,
     /// The same for what the peer sends, if it spoke Multipath TCP before.
     received_shift: Option<u64>,
-    /// The infinite mapping, until an octet from this subflow offset on is acknowledged.
-    pub(super) announced: Option<(Mapping, u64)>,
 }
 
 /// The last run of data on a subflow at one distance from the subflow's octets.
@@ -100,7 +98,9 @@ impl Connection {
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
         let alone = self.is_alone(slot);
         let lane = &mut self.lanes[usize::from(slot)];
-        let bare = lane.bare_data;
+        // Pieces of a segment that was split may come without its options.
+        let reach = lane.mappings.reach();
+        let bare = lane.bare_end > reach && lane.subflow.receive_next() > reach;
         if lane.mappings.has_failed() {
             // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP.
             if bare && let Some(shift) = self.way_back(slot) {
@@ -230,7 +230,6 @@ impl Connection {
             slot,
             sent_shift,
             received_shift: Some(next.wrapping_sub(lane.mappings.head())),
-            announced: infinite.map(|mapping| (mapping, lane.subflow.send_next())),
             ..Fallback::default()
         };
         while let Some(payload) = lane.mappings.poll_plain() {
@@ -244,8 +243,9 @@ impl Connection {
         if self.send.acknowledge(una.min(self.send.end())) {
             self.writable = true;
         }
-        if infinite.is_none() {
-            self.settle_options(slot);
+        match infinite {
+            Some(mapping) => self.lanes[usize::from(slot)].subflow.announce_infinite(mapping),
+            None => self.settle_options(slot),
         }
         self.refresh(slot);
     }
@@ -313,9 +313,10 @@ impl Connection {
     /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.
     pub(super) fn take_remains(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
         self.counters.mp_fail_rx += u64::from(fails);
-        if fails && self.fallback.announced.is_some() {
+        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        if fails && subflow.announces_infinite() {
             // The answer was lost: the infinite mapping goes out again.
-            self.lanes[usize::from(slot)].subflow.demand_ack();
+            subflow.demand_ack();
         }
         let mapping = dss.and_then(|dss| dss.mapping).filter(|mapping| mapping.len > 0);
         let (Some(mapping), Some(shift)) = (mapping, self.fallback.received_shift) else { return };
@@ -325,15 +326,6 @@ impl Connection {
         if !bare_fin && data.wrapping_sub(mapping.subflow_seq.0) != shift as u32 {
             self.counters.dss_corruption_reset += 1;
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
-        }
-    }
-
-    /// RFC 8684 §3.7: the infinite mapping has arrived, and from here on there are no options.
-    pub(super) fn end_announcement(&mut self, slot: u8) {
-        let una = self.lanes[usize::from(slot)].subflow.una();
-        if self.fallback.announced.is_some_and(|(_, until)| una > until) {
-            self.fallback.announced = None;
-            self.settle_options(slot);
         }
     }
 }

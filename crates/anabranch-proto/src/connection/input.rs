@@ -27,7 +27,9 @@ impl Connection {
         let was_opening = lane.subflow.state() == State::SynSent;
         let was_confirmed = lane.subflow.confirmed;
         let bare = segment.options.dss.is_none() && segment.options.control.is_none();
-        lane.bare_data |= bare && !segment.payload.is_empty();
+        if bare && !segment.payload.is_empty() {
+            lane.bare_end = lane.bare_end.max(lane.subflow.end_of(segment));
+        }
         let arrived = Arrived { window, views: &self.views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
@@ -264,7 +266,10 @@ impl Connection {
             let fails = control.is_some_and(|control| control.fail.is_some());
             self.take_remains(slot, segment.options.dss.as_ref(), fails);
         }
-        self.end_announcement(slot);
+        if self.lanes[usize::from(slot)].subflow.end_announcement() {
+            // RFC 8684 §3.7: from here on there are no options.
+            self.settle_options(slot);
+        }
     }
 
     /// Move what the subflow has in order to the data level.

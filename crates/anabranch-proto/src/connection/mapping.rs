@@ -22,6 +22,8 @@ pub(crate) struct MappingTable {
     straight: bool,
     /// Octets of the longest mapping so far.
     longest: u64,
+    /// Subflow offset up to which mappings have been declared.
+    reach: u64,
     /// Subflow offset up to which checksums were found right.
     verified: u64,
     /// A checksum was wrong: nothing from `head` on can be trusted. RFC 8684 §3.7.
@@ -73,6 +75,7 @@ impl Default for MappingTable {
             shift: None,
             straight: true,
             longest: LEAST_PATIENCE,
+            reach: 1,
             verified: 0,
             failed: false,
         }
@@ -91,6 +94,7 @@ impl MappingTable {
         let shift = self.mappings.back().map(Received::shift).or(self.shift);
         self.straight &= shift.is_none_or(|shift| shift == new.shift());
         self.longest = self.longest.max(len);
+        self.reach = self.reach.max(new.end());
         if new.checksum.is_some() {
             return self.add_whole(new);
         }
@@ -147,6 +151,11 @@ impl MappingTable {
                 true
             }
         }
+    }
+
+    /// Subflow offset up to which mappings have been declared.
+    pub(crate) fn reach(&self) -> u64 {
+        self.reach
     }
 
     /// Are there as many mappings as a subflow may need that is `octets` ahead?

@@ -90,8 +90,8 @@ struct Lane {
     heard: bool,
     /// Since the last one, data was acknowledged without any Multipath TCP option.
     bare_acks: bool,
-    /// Payload has come without any Multipath TCP option.
-    bare_data: bool,
+    /// Subflow offset of the end of the last payload without any Multipath TCP option.
+    bare_end: u64,
     /// Since when payload waits for a mapping.
     unmapped_since: Instant,
     /// What was sent lately.
@@ -351,7 +351,7 @@ impl Connection {
             reinjected_octets: 0,
             heard: false,
             bare_acks: false,
-            bare_data: false,
+            bare_end: 0,
             unmapped_since: Instant::FAR_FUTURE,
             run: fallback::Run::default(),
             distrusted: false,

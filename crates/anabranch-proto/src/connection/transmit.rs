@@ -143,7 +143,6 @@ impl Connection {
             bare_data_fin: None,
             keys: self.keys_to_repeat(),
             checksums: self.checksums,
-            infinite: self.fallback.announced.map(|(mapping, _)| mapping),
         }
     }
 

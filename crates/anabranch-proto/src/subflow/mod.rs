@@ -17,8 +17,10 @@ use timer::Timer;
 
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{AddAddr, Control, MpFail, MpFastclose, MpPrio, MpTcprst, RemoveAddr};
-use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, SeqNumber};
+use anabranch_wire::mptcp::{
+    AddAddr, Control, Mapping, MpFail, MpFastclose, MpPrio, MpTcprst, RemoveAddr,
+};
+use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, Segment, SeqNumber};
 
 use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
@@ -199,6 +201,9 @@ pub(crate) struct Subflow {
     probe_due: bool,
     /// Options to be sent on an acknowledgement of their own.
     signals: Option<Box<Control>>,
+    /// The infinite mapping with which Multipath TCP ends, until an octet from this offset on is
+    /// acknowledged. RFC 8684 §3.7.
+    infinite: Option<(Mapping, u64)>,
     /// When MP_PRIO was last sent.
     priority_sent: Instant,
     /// The peer says that the path is gone, and nothing has come over it since.
@@ -316,6 +321,7 @@ impl Subflow {
             keep_alive_probes: 0,
             probe_due: false,
             signals: None,
+            infinite: None,
             priority_sent: Instant::ZERO,
             doubted: false,
             tail_probe_due: false,
@@ -448,6 +454,12 @@ impl Subflow {
         self.receiver.nxt()
     }
 
+    /// Subflow offset of the end of an arriving segment's payload.
+    pub(crate) fn end_of(&self, segment: &Segment) -> u64 {
+        let start = self.receiver.nxt() as i64 + self.receiver.distance(segment.header.seq);
+        (start + segment.payload.len() as i64).max(0) as u64
+    }
+
     /// Has the peer's FIN arrived, with everything before it?
     pub(crate) fn peer_finished(&self) -> bool {
         self.receiver.finished()
@@ -517,6 +529,21 @@ impl Subflow {
         self.handshake_options = None;
         self.priority = Priority::default();
         self.confirmed = true;
+    }
+
+    /// Have every segment say that Multipath TCP ends, until one of them is acknowledged.
+    pub(crate) fn announce_infinite(&mut self, mapping: Mapping) {
+        self.infinite = Some((mapping, self.nxt));
+    }
+
+    /// Does the peer not know yet that Multipath TCP has ended?
+    pub(crate) fn announces_infinite(&self) -> bool {
+        self.infinite.is_some()
+    }
+
+    /// Stop announcing the infinite mapping if it has arrived; true if so.
+    pub(crate) fn end_announcement(&mut self) -> bool {
+        self.infinite.take_if(|(_, until)| self.una > *until).is_some()
     }
 
     /// The peer says that the path is gone. RFC 8684 §3.4.2: believed only if nothing answers.

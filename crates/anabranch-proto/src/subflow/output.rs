@@ -26,9 +26,6 @@ pub(crate) struct DataLevel {
     pub(crate) keys: Option<MpCapable>,
     /// Mappings have checksums. RFC 8684 §3.3.1.
     pub(crate) checksums: bool,
-    /// The infinite mapping with which Multipath TCP ends, while the peer may not have it.
-    /// RFC 8684 §3.7.
-    pub(crate) infinite: Option<Mapping>,
 }
 
 impl Subflow {
@@ -292,10 +289,14 @@ impl Subflow {
     ) -> Segment {
         // The DATA_ACK goes along: what the subflow has delivered need not come again.
         let data_ack = level.data_ack.filter(|_| self.confirmed && self.is_established());
-        let plain =
-            DataLevel { data_ack, keys: None, bare_data_fin: None, infinite: None, ..*level };
+        let plain = DataLevel { data_ack, keys: None, bare_data_fin: None, ..*level };
         let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
+        segment.options.dss = data_ack.map(|ack| Dss {
+            data_ack: Some(WideOrNarrow::Narrow(ack.low32())),
+            mapping: None,
+            data_fin: false,
+        });
         segment
     }
 
@@ -314,7 +315,7 @@ impl Subflow {
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.timestamps(now));
         }
-        if let Some(mapping) = level.infinite {
+        if let Some((mapping, _)) = self.infinite {
             let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
             segment.options.dss = Some(dss);
         } else if !self.confirmed && self.handshake_options.is_some() {
