@@ -102,8 +102,13 @@ impl Connection {
         let reach = lane.mappings.reach();
         let bare = lane.bare_end > reach && lane.subflow.receive_next() > reach;
         if lane.mappings.has_failed() {
-            // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP.
-            if bare && let Some(shift) = self.way_back(slot) {
+            // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP: nothing but
+            // data without options has come for a while.
+            let silent = now.saturating_since(lane.heard_at) > PATIENCE;
+            if bare
+                && silent
+                && let Some(shift) = self.way_back(slot)
+            {
                 self.counters.dss_corruption_fallback += 1;
                 self.revert(slot, shift, true);
             }

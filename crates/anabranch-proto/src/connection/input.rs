@@ -93,7 +93,7 @@ impl Connection {
             if !lane.subflow.confirmed {
                 lane.subflow.confirmed = true;
             }
-            (lane.heard, lane.bare_acks) = (true, false);
+            (lane.heard, lane.heard_at, lane.bare_acks) = (true, now, false);
             self.take_data_ack(now, slot, dss, segment);
             self.take_mapping(slot, dss);
             self.start_path_manager(now);

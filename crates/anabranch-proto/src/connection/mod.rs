@@ -90,6 +90,8 @@ struct Lane {
     heard: bool,
     /// Since the last one, data was acknowledged without any Multipath TCP option.
     bare_acks: bool,
+    /// When a data sequence signal last came.
+    heard_at: Instant,
     /// Subflow offset of the end of the last payload without any Multipath TCP option.
     bare_end: u64,
     /// Since when payload waits for a mapping.
@@ -351,6 +353,7 @@ impl Connection {
             reinjected_octets: 0,
             heard: false,
             bare_acks: false,
+            heard_at: Instant::ZERO,
             bare_end: 0,
             unmapped_since: Instant::FAR_FUTURE,
             run: fallback::Run::default(),
