@@ -208,7 +208,7 @@ impl Connection {
 
     pub(super) fn settle_options(&mut self, slot: u8) {
         let carries = match self.mode {
-            Mode::Mptcp => Carries::Mapping { checksum: self.checksums },
+            Mode::Mptcp => Carries::Mapping { checksum: self.checksums, wide_ack: self.wide_acks },
             _ => Carries::Nothing,
         };
         self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);

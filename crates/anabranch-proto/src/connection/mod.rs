@@ -110,6 +110,8 @@ pub(crate) struct Connection {
     keys: Keys,
     /// Mappings have checksums. RFC 8684 §3.1.
     checksums: bool,
+    /// The peer sends data sequence numbers of 8 octets.
+    wide_acks: bool,
     fallback: fallback::Fallback,
     /// Where this host does not take further subflows, and where the peer does not: the ends of
     /// the first, if so agreed. RFC 8684 §3.1.
@@ -208,6 +210,7 @@ impl Connection {
                 remote_idsn: DataSeq(0),
             },
             checksums: config.dss_checksum,
+            wide_acks: false,
             fallback: fallback::Fallback::default(),
             closed_to_joins: (None, None),
             secrets: new.secrets,

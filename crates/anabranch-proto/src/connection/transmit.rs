@@ -1,5 +1,6 @@
 //! What goes out next, and on which subflow.
 
+use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Duration, Instant, Payload, Segment};
 
 use super::schedule::Choice;
@@ -136,7 +137,11 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
 impl Connection {
     pub(super) fn data_level(&mut self, mss: u64) -> DataLevel {
         let data_ack = (self.mode == Mode::Mptcp && self.keys.remote.is_some())
-            .then(|| self.keys.remote_idsn + self.recv.nxt());
+            .then(|| self.keys.remote_idsn + self.recv.nxt())
+            .map(|ack| match self.wide_acks {
+                true => WideOrNarrow::Wide(ack),
+                false => WideOrNarrow::Narrow(ack.low32()),
+            });
         DataLevel {
             window: self.recv.announce(mss),
             data_ack,
@@ -303,7 +308,7 @@ impl Connection {
         let checksum = self.checksums;
         let carries = match self.is_first_data_with_keys() {
             true => Carries::Keys { checksum },
-            false => Carries::Mapping { checksum },
+            false => Carries::Mapping { checksum, wide_ack: self.wide_acks },
         };
         self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(carries))
     }

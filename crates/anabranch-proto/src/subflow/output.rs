@@ -18,8 +18,8 @@ pub(crate) struct DataLevel {
     /// Receive window in octets, from the acknowledgement on: the DATA_ACK when there is one,
     /// the subflow's otherwise.
     pub(crate) window: u64,
-    /// DATA_ACK, when Multipath TCP is in use.
-    pub(crate) data_ack: Option<DataSeq>,
+    /// DATA_ACK, when Multipath TCP is in use: in 8 octets for a peer that sends numbers of 8.
+    pub(crate) data_ack: Option<WideOrNarrow>,
     /// A DATA_FIN that has no payload to ride on: its data sequence number.
     pub(crate) bare_data_fin: Option<DataSeq>,
     /// MP_CAPABLE with both keys, while the peer may not have them.
@@ -292,11 +292,8 @@ impl Subflow {
         let plain = DataLevel { data_ack, keys: None, bare_data_fin: None, ..*level };
         let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
-        segment.options.dss = data_ack.map(|ack| Dss {
-            data_ack: Some(WideOrNarrow::Narrow(ack.low32())),
-            mapping: None,
-            data_fin: false,
-        });
+        segment.options.dss =
+            data_ack.map(|ack| Dss { data_ack: Some(ack), mapping: None, data_fin: false });
         segment
     }
 
@@ -324,7 +321,7 @@ impl Subflow {
             segment.options.control_mut().capable = Some(keys);
         } else if let Some(data_ack) = level.data_ack {
             segment.options.dss = Some(Dss {
-                data_ack: Some(WideOrNarrow::Narrow(data_ack.low32())),
+                data_ack: Some(data_ack),
                 mapping: bare_data_fin.map(|data_seq| Mapping {
                     // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1; the
                     // checksum covers the pseudo-header.
@@ -381,7 +378,7 @@ impl Subflow {
         // A mapping and the keys of the third ACK do not fit together; the mapping wins.
         segment.options.control = None;
         let dss = segment.options.dss.get_or_insert_default();
-        dss.data_ack = level.data_ack.map(|data_ack| WideOrNarrow::Narrow(data_ack.low32()));
+        dss.data_ack = level.data_ack;
         let head = u32::from(cargo.head);
         dss.mapping = Some(Mapping {
             data_seq: WideOrNarrow::Narrow(cargo.data_seq.low32().wrapping_sub(head)),
@@ -390,6 +387,18 @@ impl Subflow {
             checksum: cargo.checksum,
         });
         dss.data_fin = cargo.data_fin;
+        let octets = payload.len() + segment.options.octets_len();
+        if octets > self.octets_in_packet()
+            && let Some(dss) = &mut segment.options.dss
+        {
+            // Sent first when the DATA_ACK took less room: it goes without.
+            dss.data_ack = None;
+        }
+    }
+
+    /// What a packet can hold beside its fixed headers.
+    fn octets_in_packet(&self) -> usize {
+        (u32::from(self.config.tcp.mtu) - self.header_octets()) as usize
     }
 
     /// As many selective acknowledgements as fit, beside `payload` octets. RFC 2018 §3.
@@ -397,7 +406,7 @@ impl Subflow {
         if !self.peer.sack || !self.receiver.has_sacks() {
             return;
         }
-        let in_packet = (u32::from(self.config.tcp.mtu) - self.header_octets()) as usize;
+        let in_packet = self.octets_in_packet();
         let room = in_packet.saturating_sub(payload).min(MAX_OPTION_OCTETS);
         for blocks in (0..=SackBlocks::MAX).rev() {
             options.sack = self.receiver.sack_blocks(blocks);
@@ -434,7 +443,8 @@ impl Subflow {
 }
 
 /// Padded octets of the options of a data segment with these parts, but for selective
-/// acknowledgements. RFC 8684 §3.3: 4-octet forms of DATA_ACK and data sequence number.
+/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers, and of the DATA_ACK
+/// for a peer that sends it.
 pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
     let sum = |checksum: bool| checksum.then_some(0);
@@ -442,11 +452,12 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
         TcpOptions { timestamps: timestamps.then(Timestamps::default), ..TcpOptions::default() };
     match carries {
         Carries::Nothing => {}
-        Carries::Mapping { checksum } => {
+        Carries::Mapping { checksum, wide_ack } => {
             let checksum = sum(checksum);
+            let data_ack = if wide_ack { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
             let mapping = Mapping { data_seq: narrow, subflow_seq: SeqNumber(0), len: 0, checksum };
             options.dss =
-                Some(Dss { data_ack: Some(narrow), mapping: Some(mapping), data_fin: false });
+                Some(Dss { data_ack: Some(data_ack), mapping: Some(mapping), data_fin: false });
         }
         Carries::Keys { checksum } => {
             let checksum = sum(checksum);
@@ -469,8 +480,8 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
 pub(crate) enum Carries {
     /// Plain TCP: nothing.
     Nothing,
-    /// A mapping, with or without checksum, and a DATA_ACK.
-    Mapping { checksum: bool },
+    /// A mapping, with or without checksum, and a DATA_ACK of 4 or 8 octets.
+    Mapping { checksum: bool, wide_ack: bool },
     /// MP_CAPABLE with both keys, which implies the mapping.
     Keys { checksum: bool },
 }

@@ -74,10 +74,8 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             Some(format!("{delivered} octets delivered of {size}"))
         } else if protected && completed && delivered < *size {
             Some(format!("closed after {delivered} octets of {size}"))
-        } else if !completed
-            && !failed
-            && !(drawn.rewrites && !mptcp)
-            && delivered == delivered_half_way(outcome, index)
+        } else if is_stuck(completed || failed, delivered, outcome, index)
+            && (mptcp || !drawn.rewrites)
         {
             Some(format!("stuck after {delivered} octets of {size}"))
         } else {
@@ -93,6 +91,11 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     Ok(tally)
 }
 
+/// Has the connection neither ended nor delivered anything in the second half of the run?
+fn is_stuck(ended: bool, delivered: u64, outcome: &Outcome, index: usize) -> bool {
+    !ended && delivered == delivered_half_way(outcome, index)
+}
+
 /// Octets that the connection had delivered in the middle of the run.
 fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
     let of = |name| column(outcome, "connection_samples", name);
@@ -100,7 +103,7 @@ fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
     let middle = outcome.end.as_nanos() / 2;
     rows.filter(|((connection, at), _)| *connection == index as u64 && *at <= middle)
         .map(|(_, delivered)| delivered)
-        .last()
+        .next_back()
         .unwrap_or(0)
 }
 
