@@ -273,7 +273,10 @@ impl Connection {
         self.counters.infinite_map_rx += 1;
         let head = self.lanes[usize::from(slot)].mappings.head();
         let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.next_data();
-        match self.way_back(slot).filter(|_| placed) {
+        // The peer takes every octet of its only subflow for the stream's: copies among them would
+        // be taken for what comes next.
+        let copies = self.fallback.repeats && !self.fallback.joined;
+        match self.way_back(slot).filter(|_| placed && !copies) {
             Some(shift) => self.revert(slot, shift, false),
             None => {
                 self.counters.dss_corruption_reset += 1;

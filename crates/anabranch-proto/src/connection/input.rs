@@ -47,6 +47,7 @@ impl Connection {
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
+            self.timers.unanswered = 0;
             self.answer_join(slot, segment);
             if bare && self.mode == Mode::Mptcp {
                 self.take_bare(slot, handled.ack);

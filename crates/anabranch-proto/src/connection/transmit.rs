@@ -25,6 +25,8 @@ pub(super) struct DataTimers {
     /// When to ask a peer with a closed window whether it has opened. RFC 9293 §3.8.6.1.
     pub(super) persist: Instant,
     pub(super) persist_backoff: u32,
+    /// Window probes since anything came from the peer.
+    pub(super) unanswered: u32,
     /// When a scheduler that waits wants to be asked again.
     pub(super) scheduler: Instant,
     /// When a connection without subflows is given up.
@@ -44,6 +46,7 @@ impl Default for DataTimers {
             give_up: Instant::FAR_FUTURE,
             persist: Instant::FAR_FUTURE,
             persist_backoff: 0,
+            unanswered: 0,
             scheduler: Instant::FAR_FUTURE,
             orphan: Instant::FAR_FUTURE,
             unmapped: Instant::FAR_FUTURE,
@@ -517,6 +520,11 @@ impl Connection {
         if self.timers.persist <= now {
             self.timers.persist = Instant::FAR_FUTURE;
             self.timers.persist_backoff += 1;
+            self.timers.unanswered += 1;
+            if self.timers.unanswered > self.config.tcp.retries {
+                // RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
+                return self.fail(crate::error::ConnectionError::TimedOut);
+            }
             self.probe_peer();
             self.arm_persist(now);
         }
