@@ -28,7 +28,6 @@ class Place(NamedTuple):
     """A function with the clauses of RFC 8684 that it cites."""
 
     path: Path
-    line: int
     clauses: frozenset[str]
 
 
@@ -36,7 +35,9 @@ def citations(text: str) -> list[tuple[str, str]]:
     """RFC and clause of every citation in a text; a clause may continue on the next line."""
     flat = re.sub(r"\n\s*//[/!]? ?", " ", text)
     return [
-        (rfc, clause) for rfc, clauses in CITATION.findall(flat) for clause in CLAUSE.findall(clauses)
+        (rfc, clause)
+        for rfc, clauses in CITATION.findall(flat)
+        for clause in CLAUSE.findall(clauses)
     ]
 
 
@@ -53,7 +54,7 @@ def places(path: Path) -> dict[str, Place]:
         last = starts[index + 1][0] if index + 1 < len(starts) else len(lines)
         text = head + "\n" + "\n".join(lines[first:last])
         clauses = frozenset(clause for rfc, clause in citations(text) if rfc == RFC)
-        found.setdefault(name, Place(path, line + 1, clauses))
+        found.setdefault(name, Place(path, clauses))
     return found
 
 
@@ -76,7 +77,7 @@ def find(name: str, sources: list[Path], cache: dict[Path, dict[str, Place]]) ->
     paths = [path for path in sources if str(path).endswith("/" + file)]
     if not function:
         return [
-            Place(path, 1, frozenset(c for rfc, c in citations(path.read_text()) if rfc == RFC))
+            Place(path, frozenset(c for rfc, c in citations(path.read_text()) if rfc == RFC))
             for path in paths
         ]
     function = function.rpartition("::")[2]
@@ -95,7 +96,7 @@ def is_cited(clause: str, place: Place) -> bool:
 
 def link(place: Place, name: str) -> str:
     function = name.partition(" ")[2] or place.path.name
-    return f"[{function}](../{place.path.relative_to(ROOT)}#L{place.line})"
+    return f"[{function}](../{place.path.relative_to(ROOT)})"
 
 
 def page(requirements: list[dict], sources: list[Path]) -> tuple[str, list[str]]:
@@ -118,10 +119,14 @@ def page(requirements: list[dict], sources: list[Path]) -> tuple[str, list[str]]
             cells.append(", ".join(links))
         code, tests = cells
         state = (
-            "missing" if "missing" in requirement
-            else "not applicable" if "because" in requirement and not code
-            else "tested" if tests
-            else "not tested" if code
+            "missing"
+            if "missing" in requirement
+            else "not applicable"
+            if "because" in requirement and not code
+            else "tested"
+            if tests
+            else "not tested"
+            if code
             else "missing"
         )
         counts[state, requirement["level"]] += 1
@@ -161,12 +166,12 @@ TABLE = """
 
 
 def main() -> int:
-    sources = sorted(
-        path for path in (ROOT / "crates").rglob("*.rs") if "target" not in path.parts
-    )
+    sources = sorted(path for path in (ROOT / "crates").rglob("*.rs") if "target" not in path.parts)
     known = {
         rfc: [str(clause) for clause in clauses]
-        for rfc, clauses in tomllib.loads((Path(__file__).parent / "clauses.toml").read_text()).items()
+        for rfc, clauses in tomllib.loads(
+            (Path(__file__).parent / "clauses.toml").read_text()
+        ).items()
     }
     table = tomllib.loads((Path(__file__).parent / "rfc8684.toml").read_text())
     text, problems = page(table["requirement"], sources)
@@ -178,7 +183,9 @@ def main() -> int:
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(text)
     elif not PAGE.exists() or PAGE.read_text() != text:
-        print("rfc-coverage: docs/rfc-coverage.md is out of date: make rfc-coverage", file=sys.stderr)
+        print(
+            "rfc-coverage: docs/rfc-coverage.md is out of date: make rfc-coverage", file=sys.stderr
+        )
         return 1
     return 0
 

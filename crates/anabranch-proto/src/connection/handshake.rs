@@ -117,6 +117,7 @@ impl Connection {
         }
     }
 
+    /// RFC 8684 §3.7.
     fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
         if self.mode == Mode::Negotiating {

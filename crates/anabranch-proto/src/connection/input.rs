@@ -12,7 +12,7 @@ use crate::subflow::{Arrived, Purpose, State};
 const COPIES: u64 = 2;
 
 impl Connection {
-    /// Take a segment for the subflow in `slot`; its payload is moved out.
+    /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
         self.remedies_asked = false;
         if self.waits_for_keys(slot, segment) || self.lanes[usize::from(slot)].subflow.is_doomed() {
@@ -213,6 +213,7 @@ impl Connection {
         }
     }
 
+    /// RFC 8684 §3.3.1.
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
         if !self.wide_acks && matches!(mapping.data_seq, WideOrNarrow::Wide(_)) {

@@ -467,6 +467,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.6: data counts as delivered only when the data level acknowledges it.
+    /// RFC 8684 §4.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let slowest = self
             .lanes

@@ -161,6 +161,7 @@ impl Subflow {
         }
     }
 
+    /// RFC 8684 §3.3.6.
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
         let timestamp = self.timestamp(now);
         self.recovery.on_retransmission(timestamp);
@@ -254,7 +255,7 @@ impl Subflow {
     }
 
     /// A middlebox may drop SYNs for their Multipath TCP option: the last attempts to open a
-    /// connection go without.
+    /// connection go without. RFC 8684 §3.9.3, §6.
     fn offers_multipath(&self) -> bool {
         self.purpose == Purpose::Join
             || self.state == State::SynReceived
@@ -355,6 +356,7 @@ impl Subflow {
         self.add_sacks(&mut segment.options, payload.len());
     }
 
+    /// RFC 8684 §3.3.1, §3.7.
     fn attach_mapping(
         &self,
         segment: &mut Segment,
