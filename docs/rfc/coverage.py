@@ -13,7 +13,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "rfc-coverage.md"
@@ -46,7 +46,7 @@ def places(path: Path) -> dict[str, Place]:
     lines = path.read_text().splitlines()
     head = "\n".join(line for line in lines if line.startswith("//!"))
     starts = [(n, match[2]) for n, line in enumerate(lines) if (match := FUNCTION.match(line))]
-    found = {}
+    found: dict[str, Place] = {}
     for index, (line, name) in enumerate(starts):
         first = line
         while first > 0 and re.match(r"\s*(///|//|#\[)", lines[first - 1]):
@@ -95,14 +95,17 @@ def is_cited(clause: str, place: Place) -> bool:
 
 
 def link(place: Place, name: str) -> str:
+    """A place as a link whose label is what the table calls it."""
     function = name.partition(" ")[2] or place.path.name
     return f"[{function}](../{place.path.relative_to(ROOT)})"
 
 
-def page(requirements: list[dict], sources: list[Path]) -> tuple[str, list[str]]:
+def page(requirements: list[dict[str, Any]], sources: list[Path]) -> tuple[str, list[str]]:
     """The page, and what is wrong with the table."""
     cache: dict[Path, dict[str, Place]] = {}
-    problems, rows, counts = [], [], defaultdict(int)
+    problems: list[str] = []
+    rows: list[str] = []
+    counts: dict[tuple[str, str], int] = defaultdict(int)
     for requirement in requirements:
         clause, cells = requirement["clause"], []
         for kind in ("code", "tests"):
@@ -139,6 +142,7 @@ def page(requirements: list[dict], sources: list[Path]) -> tuple[str, list[str]]
 
 
 def summary(counts: dict[tuple[str, str], int]) -> str:
+    """How many requirements of each level are in each state."""
     states = ["tested", "not tested", "not applicable", "missing"]
     levels = {
         "MUST, MUST NOT": ["MUST", "MUST NOT"],
@@ -166,6 +170,7 @@ TABLE = """
 
 
 def main() -> int:
+    """Write or check the page; the exit status."""
     sources = sorted(path for path in (ROOT / "crates").rglob("*.rs") if "target" not in path.parts)
     known = {
         rfc: [str(clause) for clause in clauses]
