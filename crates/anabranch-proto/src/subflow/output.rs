@@ -389,11 +389,17 @@ impl Subflow {
             checksum: cargo.checksum,
         });
         dss.data_fin = cargo.data_fin;
-        let octets = payload.len() + segment.options.octets_len();
+        if matches!(level.data_ack, Some(WideOrNarrow::Wide(_))) {
+            self.fit_wide_ack(segment);
+        }
+    }
+
+    /// A segment that was first sent when the DATA_ACK took less room goes without.
+    fn fit_wide_ack(&self, segment: &mut Segment) {
+        let octets = segment.payload.len() + segment.options.octets_len();
         if octets > self.octets_in_packet()
             && let Some(dss) = &mut segment.options.dss
         {
-            // Sent first when the DATA_ACK took less room: it goes without.
             dss.data_ack = None;
         }
     }
