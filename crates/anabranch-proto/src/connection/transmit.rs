@@ -9,7 +9,7 @@ use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
 use crate::subflow::{Cargo, Carries, DataLevel};
 use crate::trace::TraceKind;
-use crate::view::{SubflowSet, Usability};
+use crate::view::{SubflowSet, SubflowView, Usability};
 
 /// Timers of the data level; [`Instant::FAR_FUTURE`] stands for "not running".
 #[derive(Clone, Copy, Debug)]
@@ -511,8 +511,8 @@ impl Connection {
         }
         if self.timers.persist <= now {
             self.timers.persist = Instant::FAR_FUTURE;
+            self.probe_peer(self.timers.persist_backoff);
             self.timers.persist_backoff += 1;
-            self.probe_peer();
             self.arm_persist(now);
         }
         if self.timers.scheduler <= now {
@@ -561,16 +561,21 @@ impl Connection {
         }
         self.timers.repeating = u32::from(!under_way);
         if !self.fallback.repeats {
-            self.probe_peer();
+            self.probe_peer(self.timers.retransmission_backoff);
         }
         self.timers.retransmission_backoff += 1;
         self.arm_retransmission(now);
     }
 
-    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do.
-    fn probe_peer(&mut self) {
-        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
-        if let Some(id) = usable.min_by_key(|view| view.srtt_or_max()).map(|view| view.id) {
+    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The best
+    /// first, and then in turn: no other sign comes from a dead path on which nothing is outstanding.
+    fn probe_peer(&mut self, attempt: u32) {
+        let usable = || self.views.iter().filter(|view| view.usability == Usability::Usable);
+        let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
+        let turn = attempt as usize % usable().count().max(1);
+        let next =
+            |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
+        if let Some(id) = usable().find(next).map(|view| view.id) {
             self.lanes[usize::from(id.slot)].subflow.demand_probe();
         }
     }
