@@ -525,10 +525,11 @@ impl Endpoint {
         }
         let cookies = Cookies::towards(&self.secrets, segment);
         let Some((syn, numbers)) = cookies.recall(now, segment) else { return false };
-        let (key, nonce) = (cookies.key(numbers), cookies.nonce(numbers));
+        let key = cookies.key(numbers);
         let control = segment.options.control.as_ref();
         let (index, slot) = if control.is_some_and(|control| control.join.is_some()) {
-            let Some(join) = self.waiting_joins.take(&self.secrets, &syn) else { return false };
+            let Some(held) = self.waiting_joins.take(&self.secrets, &syn) else { return false };
+            let (join, nonce) = (held.join, held.nonce);
             let MpJoin::Syn { token, .. } = join else { return false };
             let Some(index) = self.tokens.get(&token).copied() else { return false };
             let connection = self.slots[index as usize].connection.as_mut();
@@ -566,12 +567,14 @@ impl Endpoint {
             JoinAnswer::Accepted => self.touched(index),
             JoinAnswer::Refused => self.refuse(syn, Some(ResetReason::PROHIBITED)),
             JoinAnswer::Flooded => {
-                let cookies = Cookies::towards(&self.secrets, syn);
-                let numbers = cookies.numbers(now, syn);
-                let proof = (numbers, cookies.nonce(numbers));
-                let answer = connection.answer_join_without_state(now, syn, join, proof);
+                let numbers = Cookies::towards(&self.secrets, syn).numbers(now, syn);
+                // The first answer to a SYN that is repeated may be on its way.
+                let held = self.waiting_joins.get(&self.secrets, syn).filter(|h| h.join == join);
+                let nonce =
+                    held.map_or_else(|| self.secrets.draw("nonce") as u32, |held| held.nonce);
+                let answer = connection.answer_join_without_state(now, syn, join, (numbers, nonce));
                 if let Some(answer) = answer {
-                    self.waiting_joins.put(&self.secrets, syn, join);
+                    self.waiting_joins.put(&self.secrets, syn, join, nonce);
                     self.reply_without_state(now, answer);
                 }
             }

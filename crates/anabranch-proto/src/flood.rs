@@ -80,11 +80,6 @@ impl<'a> Cookies<'a> {
         self.draw("cookie key", &[numbers.iss.0])
     }
 
-    /// The nonce that goes with a cookie.
-    pub(crate) fn nonce(&self, numbers: Numbers) -> u32 {
-        self.draw("cookie nonce", &[numbers.iss.0]) as u32
-    }
-
     /// The SYN that `ack` completes the handshake of, as far as it can be known, if this host has
     /// answered one within the last two periods.
     pub(crate) fn recall(&self, now: Instant, ack: &Segment) -> Option<(Segment, Numbers)> {
@@ -139,7 +134,10 @@ pub(crate) struct WaitingJoin {
     /// The SYN's sequence number.
     seq: SeqNumber,
     /// The SYN's option.
-    join: MpJoin,
+    pub(crate) join: MpJoin,
+    /// This host's nonce. RFC 8684 §3.2: a new one for each join, or who overheard one could say the
+    /// same again; so it cannot follow from a cookie.
+    pub(crate) nonce: u32,
 }
 
 /// Joins that were answered without state: a fixed number, found by a hash that nobody can guess.
@@ -154,20 +152,26 @@ impl WaitingJoins {
         (hash % JOIN_SLOTS) as usize
     }
 
-    /// Remember what the SYN of a join said, instead of another one if need be.
-    pub(crate) fn put(&mut self, secrets: &Secrets, syn: &Segment, join: MpJoin) {
+    /// Remember what the SYN of a join said and this host's nonce, instead of another join if need
+    /// be.
+    pub(crate) fn put(&mut self, secrets: &Secrets, syn: &Segment, join: MpJoin, nonce: u32) {
         self.slots.resize(JOIN_SLOTS as usize, None);
         let (local, remote, seq) = (syn.destination, syn.source, syn.header.seq);
-        self.slots[Self::slot(secrets, syn)] = Some(WaitingJoin { local, remote, seq, join });
+        self.slots[Self::slot(secrets, syn)] =
+            Some(WaitingJoin { local, remote, seq, join, nonce });
     }
 
-    /// What the SYN said that `syn` has been rebuilt from, if nothing took its place.
-    pub(crate) fn take(&mut self, secrets: &Secrets, syn: &Segment) -> Option<MpJoin> {
-        let slot = self.slots.get_mut(Self::slot(secrets, syn))?;
-        let held = slot.filter(|held| {
+    /// What is known of `syn`, if nothing took its place.
+    pub(crate) fn get(&self, secrets: &Secrets, syn: &Segment) -> Option<WaitingJoin> {
+        self.slots.get(Self::slot(secrets, syn)).copied().flatten().filter(|held| {
             (held.local, held.remote, held.seq) == (syn.destination, syn.source, syn.header.seq)
-        })?;
-        *slot = None;
-        Some(held.join)
+        })
+    }
+
+    /// The same for the last time.
+    pub(crate) fn take(&mut self, secrets: &Secrets, syn: &Segment) -> Option<WaitingJoin> {
+        let held = self.get(secrets, syn)?;
+        self.slots[Self::slot(secrets, syn)] = None;
+        Some(held)
     }
 }

@@ -117,7 +117,7 @@ impl Connection {
         let known = self.announcements.heard.iter().find(|(id, _)| *id == address_id);
         let contradicts = address_id == 0 || known.is_some_and(|(_, other)| *other != remote);
         let full = known.is_none() && self.announcements.heard.len() >= MOST_HEARD;
-        if hmac != expected || contradicts || full || !is_unicast(address) {
+        if hmac != expected || contradicts || full || !self.is_elsewhere(address) {
             self.counters.add_addr_drop += 1;
             return;
         }
@@ -136,6 +136,16 @@ impl Connection {
             let event = PathEvent::AddressAnnounced { remote, remote_address_id: address_id };
             self.tell_path_manager(now, &event);
         }
+    }
+
+    /// Can the peer be at `address`? Not if this host is: a peer could have it connect to services
+    /// that are meant for itself alone.
+    fn is_elsewhere(&self, address: IpAddr) -> bool {
+        let loopback = |address: IpAddr| address.to_canonical().is_loopback();
+        let own = self.addresses.iter().any(|own| own.address == address);
+        let reachable =
+            !loopback(address) || self.addresses.iter().all(|own| loopback(own.address));
+        is_unicast(address) && reachable && !own
     }
 
     /// The peer takes addresses back. RFC 8684 §3.4.2.

@@ -10,7 +10,7 @@ use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
 use crate::subflow::{Cargo, Carries, DataLevel};
 use crate::trace::TraceKind;
-use crate::view::{SubflowSet, Usability};
+use crate::view::{SubflowSet, SubflowView, Usability};
 
 /// Timers of the data level; [`Instant::FAR_FUTURE`] stands for "not running".
 #[derive(Clone, Copy, Debug)]
@@ -520,13 +520,13 @@ impl Connection {
         }
         if self.timers.persist <= now {
             self.timers.persist = Instant::FAR_FUTURE;
+            self.probe_peer(self.timers.persist_backoff);
             self.timers.persist_backoff += 1;
             self.timers.unanswered += 1;
             if self.timers.unanswered > self.config.tcp.retries {
                 // RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
                 return self.fail(crate::error::ConnectionError::TimedOut);
             }
-            self.probe_peer();
             self.arm_persist(now);
         }
         if self.timers.scheduler <= now {
@@ -575,16 +575,21 @@ impl Connection {
         }
         self.timers.repeating = u32::from(!under_way);
         if !self.fallback.repeats {
-            self.probe_peer();
+            self.probe_peer(self.timers.retransmission_backoff);
         }
         self.timers.retransmission_backoff += 1;
         self.arm_retransmission(now);
     }
 
-    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do.
-    fn probe_peer(&mut self) {
-        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
-        if let Some(id) = usable.min_by_key(|view| view.srtt_or_max()).map(|view| view.id) {
+    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The best
+    /// first, and then in turn: no other sign comes from a dead path on which nothing is outstanding.
+    fn probe_peer(&mut self, attempt: u32) {
+        let usable = || self.views.iter().filter(|view| view.usability == Usability::Usable);
+        let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
+        let turn = attempt as usize % usable().count().max(1);
+        let next =
+            |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
+        if let Some(id) = usable().find(next).map(|view| view.id) {
             self.lanes[usize::from(id.slot)].subflow.demand_probe();
         }
     }

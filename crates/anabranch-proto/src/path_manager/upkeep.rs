@@ -111,11 +111,18 @@ impl Upkeep {
                     pair.has_worked = true;
                 }
             }
-            PathEvent::SubflowClosed { local_address_id, remote, .. } => {
+            PathEvent::SubflowClosed { id, local_address_id, remote } => {
                 let mut pairs = self.pairs.iter_mut();
                 let pair = pairs.find(|p| p.local.id == local_address_id && p.remote == remote);
                 if let Some(pair) = pair {
-                    pair.on_closed(now);
+                    return pair.on_closed(now);
+                }
+                // Perhaps its identifier stands for another address by now, which had to wait.
+                let view = subflows.iter().find(|view| Some(view.id) == id);
+                let heir = |pair: &Pair| pair.remote_id != 0 && view.is_some_and(|v| pair.is_of(v));
+                if let Some(index) = self.pairs.iter().position(heir) {
+                    self.pairs[index].existing = self.pairs[index].existing.saturating_sub(1);
+                    self.open_missing(index);
                 }
             }
             PathEvent::AddressWithdrawn { remote_address_id } => {

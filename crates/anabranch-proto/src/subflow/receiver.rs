@@ -16,6 +16,8 @@ pub(crate) struct Receiver {
     nxt: u64,
     /// Offset of the peer's FIN, once seen.
     fin: Option<u64>,
+    /// Offset after the last octet held.
+    reach: u64,
     out_of_order: Reassembly,
     /// Runs beyond `nxt`, most recently changed first. RFC 2018 §4.
     runs: RecentRuns,
@@ -67,6 +69,7 @@ impl Receiver {
             irs,
             nxt: 1,
             fin: None,
+            reach: 0,
             out_of_order: Reassembly::default(),
             runs: RecentRuns::default(),
             duplicate: None,
@@ -117,9 +120,11 @@ impl Receiver {
     ) -> Arrival {
         self.full_segment = self.full_segment.max(payload.len() as u64);
         let end = distance + payload.len() as i64;
-        if fin && self.fin.is_none() && end >= 0 {
+        if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
             self.fin = Some(self.nxt + end as u64);
         }
+        // RFC 9293 §3.10.7.4: there is no text after a FIN. Whatever comes has no place in the stream.
+        let window = self.fin.map_or(window, |fin| window.min(fin.saturating_sub(self.nxt)));
         let arrival = self.place(distance, payload, window);
         self.take_fin();
         match arrival {
@@ -168,6 +173,7 @@ impl Receiver {
     fn hold(&mut self, start: u64, payload: Payload) -> Arrival {
         let end = start + payload.len() as u64;
         let held_before = self.out_of_order.octets();
+        self.reach = self.reach.max(end);
         self.out_of_order.insert(0, start, payload);
         if self.runs.covers(start, end) || self.out_of_order.octets() == held_before {
             self.duplicate = Some((start, end));

@@ -1,0 +1,220 @@
+//! Ends of every kind at every moment. RFC 8684 §3.3.3, §3.5.
+
+use anabranch_proto::{ConnectionError, Event};
+use anabranch_wire::mptcp::{Control, MpFastclose};
+use anabranch_wire::{Flags, Segment};
+
+use crate::pair::{
+    Fate, Pair, client_address, is_on, is_rst, is_syn, ms, server_address, to_server,
+};
+use crate::support::{
+    Draws, assert_closed_and_forgotten, assert_forgotten, at_server, both, buffers, carrying,
+    default_pair, endings, error_of, give, keys, live, switch,
+};
+
+/// A whole life: it opens, carries data both ways, the client closes, then the server, all in
+/// about half a second; `at_ms` milliseconds in something happens.
+fn life(mut pair: Pair, at_ms: u64, mut happens: impl FnMut(&mut Pair)) -> Pair {
+    for now in 0..700 {
+        if now == at_ms {
+            happens(&mut pair);
+        }
+        match now {
+            0..150 => pair.write(0, 200_000),
+            150..300 if pair.accepted.is_some() => pair.write(1, 200_000),
+            300 => pair.client.close(pair.connection),
+            400 => {
+                if let Some(accepted) = pair.accepted {
+                    pair.server.close(accepted);
+                }
+            }
+            _ => {}
+        }
+        pair.drain();
+        pair.run_ms(1);
+    }
+    pair
+}
+
+#[test]
+fn an_abort_at_any_moment_ends_both_hosts_once_and_leaves_nothing() {
+    for (by_client, at_ms) in (0..600).step_by(3).flat_map(|at| [(true, at), (false, at + 1)]) {
+        let mut pair = life(default_pair(2), at_ms, |pair| {
+            if by_client {
+                pair.client.abort(pair.connection);
+            } else if let Some(accepted) = pair.accepted {
+                pair.server.abort(accepted);
+            }
+        });
+        let case = format!("by the client: {by_client}, after {at_ms} ms");
+        pair.run_ms(300_000);
+        let accepted = pair.server_events.contains(&Event::Accepted);
+        assert_eq!(endings(&pair.client_events), 1, "{case}: {:?}", pair.client_events);
+        let server_ends = endings(&pair.server_events);
+        assert!(server_ends == 1 || !accepted, "{case}: {:?}", pair.server_events);
+        assert_forgotten(&mut pair, &case);
+    }
+}
+
+/// MP_FASTCLOSE as an on-path attacker or the peer would say it, from the client.
+fn fastclose(pair: &Pair, receiver_key: u64, from: u8, flags: Flags) -> Segment {
+    let control = Control { fastclose: Some(MpFastclose { receiver_key }), ..Control::default() };
+    let mut segment = carrying(pair, client_address(from), control);
+    segment.header.flags = flags;
+    segment
+}
+
+#[test]
+fn mp_fastclose_with_the_right_key_ends_the_connection_in_either_form_on_either_subflow() {
+    // RFC 8684 §3.5
+    for flags in [Flags::ACK, Flags::RST, Flags::RST | Flags::ACK] {
+        for from in [0, 1] {
+            let mut pair = default_pair(2);
+            pair.upload(200_000, 5_000);
+            pair.run_ms(100);
+            let segment = fastclose(&pair, keys(&pair).1, from, flags);
+            give(&mut pair, segment);
+            assert_eq!(error_of(&pair.server_events), Some(ConnectionError::Reset));
+            // The client did not say so, and finds that its peer knows nothing of the connection.
+            pair.write(0, 300_000);
+            pair.run_ms(120_000);
+            assert_eq!(endings(&pair.client_events), 1, "{:?}", pair.client_events);
+            assert_forgotten(&mut pair, "");
+        }
+    }
+}
+
+#[test]
+fn mp_fastclose_with_a_key_wrong_in_any_bit_ends_nothing() {
+    for bit in 0..64 {
+        let mut pair = default_pair(2);
+        pair.upload(50_000, 5_000);
+        pair.run_ms(100);
+        let key = keys(&pair).1;
+        for from in [0, 1] {
+            let segment = fastclose(&pair, key ^ 1 << bit, from, Flags::ACK);
+            give(&mut pair, segment);
+        }
+        assert_eq!(live(&pair.server, at_server(&pair)), 2, "bit {bit}");
+        // In the other form it is a reset like any.
+        let segment = fastclose(&pair, key ^ 1 << bit, 1, Flags::RST);
+        give(&mut pair, segment);
+        assert_eq!(error_of(&pair.server_events), None, "bit {bit}");
+        pair.upload(50_000, 5_000);
+        assert_eq!(pair.received[1], 100_000, "bit {bit}");
+        assert_eq!(pair.server.counters().mp_fastclose_rx, 0);
+    }
+}
+
+#[test]
+fn mp_fastclose_with_a_wrong_key_changes_nothing_at_any_moment() {
+    for at_ms in (25..600).step_by(5) {
+        let mut pair = life(default_pair(2), at_ms, |pair| {
+            for (from, key) in [(client_address(0), 1), (server_address(), 2)] {
+                let option = Some(MpFastclose { receiver_key: key });
+                let control = Control { fastclose: option, ..Control::default() };
+                let segment = carrying(pair, from, control);
+                if !is_syn(&segment) {
+                    give(pair, segment);
+                }
+            }
+        });
+        pair.run_ms(5_000);
+        assert_eq!(pair.received, [pair.written[1], pair.written[0]]);
+        assert_closed_and_forgotten(&mut pair, &format!("after {at_ms} ms"));
+    }
+}
+
+#[test]
+fn data_fins_in_every_order_end_both_directions_after_all_data() {
+    // RFC 8684 §3.3.3: alone, with data, lost, repeated, before data that fills a hole, both at once.
+    for seed in 0..300 {
+        let mut draws = Draws::new(seed);
+        let (client_at, server_at) = (draws.below(400), draws.below(400));
+        let octets = [draws.below(100_000), draws.below(100_000)];
+        let (loss, late) = (draws.below(20), draws.below(30));
+        let mut fins = draws.below(4);
+        let mut filter = Draws::new(seed + 1_000);
+        let mut pair =
+            both(buffers(30_000), 1 + (seed % 3) as u8).with_filter(move |n, segment| {
+                let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
+                if data_fin && fins > 0 {
+                    fins -= 1;
+                    return match filter.below(3) {
+                        0 => Fate::Drop,
+                        1 => Fate::Twice,
+                        _ => Fate::Delay(ms(300)),
+                    };
+                }
+                match filter.below(100) {
+                    draw if n > 6 && draw < loss => Fate::Drop,
+                    draw if draw < loss + late => Fate::Delay(ms(filter.below(200))),
+                    _ => Fate::Deliver,
+                }
+            });
+        let mut closed = [false; 2];
+        for now in 0..30_000 {
+            pair.write(0, octets[0]);
+            if pair.accepted.is_some() {
+                pair.write(1, octets[1]);
+            }
+            // RFC 9293 §3.10.4: before there is a connection, closing gives up what was written.
+            let connected = pair.client_events.contains(&Event::Connected);
+            if now >= client_at && connected && !closed[0] && pair.written[0] == octets[0] {
+                closed[0] = true;
+                pair.client.close(pair.connection);
+            }
+            if now >= server_at
+                && !closed[1]
+                && pair.written[1] == octets[1]
+                && let Some(accepted) = pair.accepted
+            {
+                closed[1] = true;
+                pair.server.close(accepted);
+            }
+            pair.drain();
+            pair.run_ms(1);
+            if endings(&pair.client_events) + endings(&pair.server_events) == 2 {
+                break;
+            }
+        }
+        pair.run_ms(60_000);
+        assert_eq!(closed, [true; 2], "seed {seed}");
+        assert_closed_and_forgotten(&mut pair, &format!("seed {seed}"));
+    }
+}
+
+/// A network that puts a FIN on a data segment of the client.
+fn with_a_fin(addresses: u8, on: u8) -> Pair {
+    let (off, turn) = switch();
+    let mut pair = default_pair(addresses).with_filter(move |_, segment| {
+        if off.get() && is_on(segment, on) && to_server(segment) && !segment.payload.is_empty() {
+            off.set(false);
+            segment.header.flags = segment.header.flags | Flags::FIN;
+        }
+        Fate::Deliver
+    });
+    pair.upload(100_000, 5_000);
+    turn.set(true);
+    pair
+}
+
+#[test]
+fn a_fin_without_a_data_fin_is_not_the_end_of_the_stream() {
+    // RFC 8684 §3.3.3
+    for on in [0, 1] {
+        let mut pair = with_a_fin(2, on);
+        pair.upload(500_000, 60_000);
+        assert_eq!(pair.received[1], 600_000, "FIN on {on}");
+        assert!(!pair.server.is_at_end(at_server(&pair)));
+    }
+    let mut pair = with_a_fin(1, 0);
+    pair.upload(500_000, 120_000);
+    let ended = pair.server.is_at_end(at_server(&pair)) && error_of(&pair.server_events).is_none();
+    assert!(!ended, "{} octets, and the end", pair.received[1]);
+    pair.run_ms(3_600_000);
+    let whole = pair.received[1] == 600_000;
+    let failed = error_of(&pair.client_events).is_some();
+    assert!(whole || failed, "{} octets, {:?}", pair.received[1], pair.client_events);
+    assert!(pair.segments(is_rst) < 1_000);
+}

@@ -1,0 +1,325 @@
+//! Data sequence numbers, windows and acknowledgements that are strange. RFC 8684 §3.3.
+
+use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
+use anabranch_wire::{DataSeq, Flags, Payload, Piece, Segment, SeqNumber};
+use bytes::Bytes;
+
+use crate::pair::{Fate, Pair, client_address, is_on, is_rst, is_syn, ms, to_server};
+use crate::support::{
+    assert_closed_and_forgotten, at_server, both, buffers, default_pair, give, initial_data_seq,
+    keys, of_secrets, secret, switch,
+};
+
+/// A secret with which the host's initial data sequence number is less than `octets` before a
+/// multiple of 2^32: its keys follow from its secret.
+fn secret_near_wrap(of_client: bool, octets: u32) -> [u8; 32] {
+    let near = (0..).map(secret).find(|secret| {
+        let secrets = if of_client { (*secret, [2; 32]) } else { ([1; 32], *secret) };
+        let mut pair = of_secrets(secrets.0, secrets.1, &buffers(10_000));
+        pair.run_ms(30);
+        let keys = keys(&pair);
+        let start = initial_data_seq(if of_client { keys.0 } else { keys.1 });
+        (start.0 as u32).wrapping_neg() < octets
+    });
+    near.expect("one of many")
+}
+
+#[test]
+fn data_sequence_numbers_of_32_bits_wrap() {
+    // RFC 8684 §3.3.1: what is left out is found out from what is near.
+    const NEAR: u32 = 1_500_000;
+    let (client, server) = (secret_near_wrap(true, NEAR), secret_near_wrap(false, NEAR));
+    let mut count = 0;
+    let mut pair = of_secrets(client, server, &buffers(300_000)).with_filter(move |_, _| {
+        count += 1;
+        match count % 53 {
+            0 => Fate::Drop,
+            17 => Fate::Delay(ms(70)),
+            29 => Fate::Twice,
+            _ => Fate::Deliver,
+        }
+    });
+    pair.upload(3_000_000, 60_000);
+    pair.download(3_000_000, 60_000);
+    let wrapped = |up: bool| {
+        let numbers = pair.log.iter().filter(|s| to_server(s) == up).filter_map(|segment| {
+            let mapping = segment.options.dss?.mapping?;
+            Some(match mapping.data_seq {
+                WideOrNarrow::Narrow(number) => number,
+                WideOrNarrow::Wide(number) => number.0 as u32,
+            })
+        });
+        let numbers: Vec<u32> = numbers.collect();
+        numbers.iter().any(|n| *n > u32::MAX - NEAR) && numbers.iter().any(|n| *n < NEAR)
+    };
+    assert!(wrapped(true) && wrapped(false), "the numbers have wrapped");
+    pair.close_both();
+    pair.run_ms(5_000);
+    assert_closed_and_forgotten(&mut pair, "");
+}
+
+/// A client that says what it likes to a server that keeps what it reads.
+struct Liar {
+    pair: Pair,
+    base: Segment,
+    /// Subflow sequence number, relative, and data sequence number, of the next octet.
+    subflow_seq: u32,
+    data_seq: DataSeq,
+    read: usize,
+}
+
+impl Liar {
+    fn new() -> Self {
+        let mut pair = both(buffers(100_000), 1);
+        pair.upload(10_000, 1_000);
+        pair.run_ms(500);
+        pair.unchecked = true;
+        pair.kept = Some([Vec::new(), Vec::new()]);
+        let mut base = pair.last(to_server);
+        base.header.seq = base.header.seq + base.payload.len() as u32;
+        let data_seq = initial_data_seq(keys(&pair).0) + 10_001;
+        Liar { pair, base, subflow_seq: 10_001, data_seq, read: 0 }
+    }
+
+    /// `octets` at `subflow` beyond the next, mapped to `data` beyond the next.
+    fn say(&mut self, subflow: u32, data: i64, octets: &[u8]) {
+        let len = octets.len() as u16;
+        self.say_mapped(subflow, octets, subflow, data, len);
+    }
+
+    fn say_mapped(&mut self, at: u32, octets: &[u8], subflow: u32, data: i64, len: u16) {
+        let mut segment = self.base.clone();
+        segment.header.seq = segment.header.seq + at;
+        segment.header.flags = Flags::ACK;
+        segment.payload = Payload::from(Bytes::copy_from_slice(octets));
+        let mapping = Mapping {
+            data_seq: WideOrNarrow::Wide(DataSeq(self.data_seq.0.wrapping_add_signed(data))),
+            subflow_seq: SeqNumber(self.subflow_seq + subflow),
+            len,
+            checksum: None,
+        };
+        segment.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false });
+        give(&mut self.pair, segment);
+    }
+
+    /// What the server has read since the last time.
+    fn heard(&mut self) -> Vec<u8> {
+        let all = &self.pair.kept.as_ref().expect("kept")[1];
+        let new = all[self.read..].to_vec();
+        self.read = all.len();
+        new
+    }
+
+    fn is_alive(&self) -> bool {
+        self.pair.segments(is_rst) == 0
+    }
+}
+
+#[test]
+fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
+    // RFC 8684 §3.3.1
+    let mut liar = Liar::new();
+    liar.say(0, 0, &[1; 1000]);
+    liar.say(1000, 500, &[2; 1000]);
+    assert_eq!(liar.heard(), [vec![1; 1000], vec![2; 500]].concat());
+    assert!(liar.is_alive());
+    // Beyond a hole, and then from its front to behind what was there.
+    let mut liar = Liar::new();
+    liar.say(0, 500, &[1; 300]);
+    assert_eq!(liar.heard(), [0; 0]);
+    liar.say(300, 0, &[2; 600]);
+    let heard = liar.heard();
+    assert_eq!((heard.len(), &heard[..500], &heard[600..]), (800, &[2; 500][..], &[1; 200][..]));
+    liar.say(900, 0, &[3; 800]);
+    assert_eq!(liar.heard(), [0; 0], "nothing is delivered twice");
+    assert!(liar.is_alive());
+}
+
+#[test]
+fn data_outside_of_the_window_is_dropped_and_what_is_old_is_not_delivered_again() {
+    // RFC 8684 §3.3.5
+    let mut liar = Liar::new();
+    let mut at = 0;
+    let far = [100_001, 1 << 31, (1 << 31) - 1, 1 << 32, i64::MAX, i64::MIN, -(1 << 31)];
+    for data in far.into_iter().chain([-1000, -10_000, -500_000]) {
+        liar.say(at, data, &[7; 1000]);
+        at += 1000;
+        assert_eq!(liar.heard(), [0; 0], "{data}");
+    }
+    let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
+    assert_eq!(held.map(|stats| stats.out_of_order_octets), Some(0));
+    if liar.is_alive() {
+        liar.say(at, 0, &[8; 1000]);
+        assert_eq!(liar.heard(), [8; 1000]);
+    } else {
+        liar.pair.run_ms(200_000);
+        assert_eq!(liar.heard(), [0; 0]);
+    }
+}
+
+#[test]
+fn data_that_reaches_beyond_the_window_is_cut_there() {
+    let mut liar = Liar::new();
+    liar.say(0, 99_500, &[1; 1000]);
+    let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
+    assert!(held.is_some_and(|stats| stats.out_of_order_octets <= 1000));
+    for n in 0..100 {
+        liar.say(1000 + n * 1000, i64::from(n) * 1000, &[2; 1000]);
+    }
+    let heard = liar.heard();
+    assert!(heard.len() >= 100_000, "{}", heard.len());
+    assert!(heard.iter().enumerate().all(|(at, octet)| {
+        *octet == if (99_500..100_500).contains(&at) { 1 } else { 2 } || at >= 99_500
+    }));
+    assert!(heard[..99_500].iter().all(|octet| *octet == 2));
+    assert!(liar.is_alive());
+}
+
+#[test]
+fn a_mapping_of_65535_octets_holds_for_the_octets_that_come() {
+    let mut liar = Liar::new();
+    liar.say_mapped(0, &[1], 0, 0, u16::MAX);
+    for n in 0..65 {
+        let mut segment = liar.base.clone();
+        segment.header.seq = segment.header.seq + (1 + n * 1000);
+        segment.header.flags = Flags::ACK;
+        segment.payload = Payload::from(Bytes::from(vec![1; 1000]));
+        segment.options.dss = None;
+        give(&mut liar.pair, segment);
+    }
+    assert_eq!(liar.heard(), [1; 65_001]);
+    assert!(liar.is_alive());
+}
+
+#[test]
+fn mappings_of_octets_that_are_far_off_on_the_subflow_are_not_kept() {
+    let mut liar = Liar::new();
+    let before = liar.pair.server.counters().dss_not_matching;
+    for subflow in [1 << 20, 1 << 30, (1 << 30) * 2 - 20_000] {
+        liar.say_mapped(0, &[], subflow, 0, 1000);
+    }
+    assert_eq!(liar.pair.server.counters().dss_not_matching - before, 3);
+    for before_the_first in [1 << 31, 3 << 30, u32::MAX - (1 << 20)] {
+        liar.say_mapped(0, &[], before_the_first, 0, 1000);
+    }
+    liar.say(0, 0, &[1; 1000]);
+    assert_eq!(liar.heard(), [1; 1000]);
+}
+
+#[test]
+fn data_acks_of_what_was_never_sent_or_long_ago_change_nothing() {
+    // RFC 8684 §3.3.2
+    let mut pair = both(buffers(50_000), 1);
+    pair.upload(100_000, 5_000);
+    pair.run_ms(200);
+    pair = pair.with_filter(|_, s| if to_server(s) { Fate::Drop } else { Fate::Deliver });
+    pair.write(0, 150_000);
+    pair.run_ms(5);
+    let stats = |pair: &Pair| {
+        let stats = pair.client.connection_stats(pair.now, pair.connection).expect("open");
+        (stats.octets_acknowledged, stats.window_room)
+    };
+    let (base, before) = (pair.last(|s| !to_server(s)), stats(&pair));
+    let start = initial_data_seq(keys(&pair).0) + 1;
+    let sent = 100_000 + 50_000;
+    let ahead = [sent + 1, sent + 100_000, 1 << 31, 1 << 32, 1 << 62, 1 << 63];
+    let back = [0, 1, 99_999, u64::MAX - 1, u64::MAX - (1 << 32)];
+    for offset in ahead.into_iter().chain(back) {
+        let number = start + offset;
+        for data_ack in [WideOrNarrow::Wide(number), WideOrNarrow::Narrow(number.0 as u32)] {
+            let mut ack = base.clone();
+            ack.options.dss =
+                Some(Dss { data_ack: Some(data_ack), mapping: None, data_fin: false });
+            give(&mut pair, ack);
+            let narrow = matches!(data_ack, WideOrNarrow::Narrow(_));
+            // In 32 bits some of them stand for numbers that are near.
+            if !narrow || offset as u32 as u64 == offset {
+                assert_eq!(stats(&pair).0, before.0, "{offset:#x} {narrow}");
+            }
+        }
+    }
+    pair = pair.with_filter(|_, _| Fate::Deliver);
+    pair.upload(100_000, 60_000);
+    assert_eq!(pair.received[1], pair.written[0]);
+}
+
+#[test]
+fn a_window_that_shrinks_or_shuts_for_a_time_stops_nothing_for_good() {
+    // RFC 9293 §3.8.6: a receiver should not, but a sender must cope.
+    for (from, length, shut) in
+        (0..6).flat_map(|n| [(n, 200, true), (n, 5_000, true), (n, 5_000, false)])
+    {
+        let (off, on) = switch();
+        let mut pair = both(buffers(60_000), 2).with_filter(move |_, segment| {
+            if off.get() && !to_server(segment) && !is_syn(segment) {
+                segment.header.window = if shut { 0 } else { segment.header.window.min(2) };
+            }
+            Fate::Deliver
+        });
+        pair.upload(100_000, 5_000);
+        pair.run_ms(from * 7);
+        on.set(true);
+        pair.upload(300_000, length);
+        on.set(false);
+        let left = pair.written[0] - pair.received[1];
+        pair.upload(300_000, 30_000);
+        let case = format!("{from} {length} {shut}: {left} left");
+        assert_eq!(pair.received[1], pair.written[0], "{case}");
+        pair.close_both();
+        pair.run_ms(5_000);
+        assert_closed_and_forgotten(&mut pair, &case);
+    }
+}
+
+#[test]
+fn a_lost_window_update_is_probed_for_over_whatever_path_answers() {
+    // RFC 9293 §3.8.6.1
+    for dead in [0, 1] {
+        let (lost, lose) = switch();
+        let (gone, kill) = switch();
+        let mut pair = both(buffers(40_000), 2).with_filter(move |_, segment| {
+            let lost = lost.get() && to_server(segment);
+            let dead = gone.get() && is_on(segment, dead);
+            if lost || dead { Fate::Drop } else { Fate::Deliver }
+        });
+        pair.download(100_000, 5_000);
+        pair.paused = true;
+        pair.download(200_000, 2_000);
+        assert_eq!(pair.received[0], 100_000);
+        lose.set(true);
+        pair.resume();
+        pair.run_ms(100);
+        lose.set(false);
+        kill.set(true);
+        let (left, begun) = (300_000 - pair.written[1], pair.now);
+        pair.download(left, 60_000);
+        assert_eq!(pair.received[0], 300_000, "path {dead} dead");
+        let took = pair.now.saturating_since(begun);
+        assert!(took < ms(20_000), "{took:?} with path {dead} dead");
+    }
+}
+
+#[test]
+fn a_reader_of_single_octets_gets_them_all() {
+    let mut pair = default_pair(2);
+    pair.client.close(pair.connection);
+    let mut slow = both(buffers(5_000), 2);
+    slow.paused = true;
+    slow.run_ms(100);
+    let id = at_server(&slow);
+    let (mut written, mut read) = (0, 0_u64);
+    while read < 60_000 {
+        let room = slow.client.send_room(slow.connection).min(60_000 - written);
+        let piece = Piece::pattern(written, room as u32);
+        written += slow.client.send(slow.connection, piece).map_or(0, |octets| octets as u64);
+        if let Some(payload) = slow.server.recv(id) {
+            assert!(payload.matches_pattern(read));
+            read += payload.len() as u64;
+        }
+        slow.drain();
+        slow.run_ms(37);
+        assert!(slow.now.as_nanos() < 600_000_000_000, "{read} octets in ten minutes");
+    }
+    assert_eq!(slow.segments(is_rst) + pair.segments(|s| is_rst(s) && is_on(s, 9)), 0);
+    assert!(slow.segments(|s| s.source.address == client_address(1)) > 0);
+}

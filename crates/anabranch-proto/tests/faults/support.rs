@@ -1,0 +1,149 @@
+//! What several of the tests need.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::view::Usability;
+use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
+use anabranch_wire::mptcp::{CapableKeys, Control};
+use anabranch_wire::{DataSeq, Endpoint as Address, Payload, Segment};
+use sha2::{Digest, Sha256};
+
+use crate::pair::{PORT, Pair, server_address, to_server};
+
+/// A small generator, so that a case is one number.
+pub(crate) struct Draws(pub(crate) u64);
+
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Self {
+        Draws(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+/// A switch that a filter reads and a test turns.
+pub(crate) fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
+    let shared = Rc::new(Cell::new(false));
+    (Rc::clone(&shared), shared)
+}
+
+pub(crate) fn both(config: ConnectionConfig, addresses: u8) -> Pair {
+    Pair::new(addresses, config.clone(), config)
+}
+
+pub(crate) fn default_pair(addresses: u8) -> Pair {
+    both(ConnectionConfig::default(), addresses)
+}
+
+pub(crate) fn buffers(octets: u64) -> ConnectionConfig {
+    ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
+}
+
+/// Between the pair's usual addresses, hosts with other secrets.
+pub(crate) fn of_secrets(client: [u8; 32], server: [u8; 32], config: &ConnectionConfig) -> Pair {
+    let mut pair = both(config.clone(), 1);
+    let local = crate::pair::client_address(0);
+    pair.client = Endpoint::new(vec![local], client);
+    pair.server = Endpoint::new(vec![server_address()], server);
+    pair.server.listen(PORT, config.clone());
+    let to = Address::new(server_address(), PORT);
+    pair.connection = pair.client.connect(pair.now, local, to, config.clone()).expect("right");
+    pair
+}
+
+pub(crate) fn secret(number: u64) -> [u8; 32] {
+    let mut secret = [9; 32];
+    secret[..8].copy_from_slice(&number.to_be_bytes());
+    secret
+}
+
+pub(crate) fn error_of(events: &[Event]) -> Option<ConnectionError> {
+    events.iter().find_map(|event| match event {
+        Event::Failed(error) => Some(*error),
+        _ => None,
+    })
+}
+
+/// How often the connection ended.
+pub(crate) fn endings(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::Closed | Event::Failed(_))).count()
+}
+
+/// Subflows that are open or opening.
+pub(crate) fn live(host: &Endpoint, id: ConnectionId) -> usize {
+    host.subflow_stats(id).filter(|stats| stats.view.usability != Usability::Closed).count()
+}
+
+pub(crate) fn at_server(pair: &Pair) -> ConnectionId {
+    pair.accepted.expect("accepted")
+}
+
+/// Hand a segment over at once.
+pub(crate) fn give(pair: &mut Pair, segment: Segment) {
+    if to_server(&segment) {
+        pair.server.handle_segment(pair.now, segment);
+    } else {
+        pair.client.handle_segment(pair.now, segment);
+    }
+    pair.drain();
+}
+
+/// The keys of client and server, from the handshake.
+pub(crate) fn keys(pair: &Pair) -> (u64, u64) {
+    let keys =
+        pair.log.iter().find_map(|segment| match segment.options.control.as_ref()?.capable?.keys {
+            CapableKeys::Both { sender, receiver }
+            | CapableKeys::WithData { sender, receiver, .. } => Some((sender, receiver)),
+            _ => None,
+        });
+    keys.expect("keys were exchanged")
+}
+
+/// RFC 8684 §3.1
+pub(crate) fn initial_data_seq(key: u64) -> DataSeq {
+    let digest = Sha256::digest(key.to_be_bytes());
+    DataSeq(u64::from_be_bytes(digest[24..].try_into().expect("8 octets")))
+}
+
+/// RFC 8684 §3.2
+pub(crate) fn token(key: u64) -> u32 {
+    let digest = Sha256::digest(key.to_be_bytes());
+    u32::from_be_bytes(digest[..4].try_into().expect("4 octets"))
+}
+
+/// The last segment from `source`, as an acknowledgement that carries `control` and nothing else.
+pub(crate) fn carrying(pair: &Pair, source: IpAddr, control: Control) -> Segment {
+    let mut segment = pair.last(|segment| segment.source.address == source);
+    segment.header.seq = segment.header.seq + segment.payload.len() as u32;
+    segment.header.flags = anabranch_wire::Flags::ACK;
+    segment.payload = Payload::EMPTY;
+    segment.options.sack = anabranch_wire::SackBlocks::default();
+    segment.options.dss = None;
+    segment.options.control = Some(Box::new(control));
+    segment
+}
+
+/// Both applications have closed: everything arrived, both ends say so, and in the end nothing is
+/// left of the connection.
+pub(crate) fn assert_closed_and_forgotten(pair: &mut Pair, case: &str) {
+    assert_eq!(pair.received, [pair.written[1], pair.written[0]], "{case}");
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::Closed), "{case}: {events:?}");
+        assert_eq!(endings(events), 1, "{case}: {events:?}");
+    }
+    assert_forgotten(pair, case);
+}
+
+pub(crate) fn assert_forgotten(pair: &mut Pair, case: &str) {
+    pair.run_ms(300_000);
+    let left = pair.client.connections().count() + pair.server.connections().count();
+    assert_eq!(left, 0, "{case}");
+}
