@@ -141,6 +141,9 @@ impl Endpoint {
             Some(&(index, slot)) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
+                if connection.is_about_another(slot, &segment) {
+                    return self.refuse(&segment, None);
+                }
                 connection.handle_segment(now, slot, &mut segment);
                 self.touched(index);
             }
