@@ -73,6 +73,9 @@ struct Slot {
 /// First port of the dynamic range. RFC 6056 §3.2.
 const FIRST_EPHEMERAL_PORT: u16 = 49_152;
 
+/// Wake-ups kept per connection before the stale ones are cleared away.
+const STALE_PER_SLOT: usize = 8;
+
 impl Endpoint {
     /// A host with `addresses`. All its keys, nonces and initial sequence numbers follow from
     /// `secret`: a real-time driver draws it from the system, a simulation derives it from its
@@ -363,6 +366,14 @@ impl Endpoint {
         if deadline < slot.wake_up {
             slot.wake_up = deadline;
             self.wake_ups.push(Reverse((deadline, index)));
+        }
+        // Stale entries go when their time comes, which may be hours off.
+        if self.wake_ups.len() > STALE_PER_SLOT * (self.slots.len() + 16) {
+            self.wake_ups.clear();
+            let awaited = |(slot, index): (&Slot, u32)| {
+                (slot.wake_up != Instant::FAR_FUTURE).then_some(Reverse((slot.wake_up, index)))
+            };
+            self.wake_ups.extend(self.slots.iter().zip(0..).filter_map(awaited));
         }
     }
 
