@@ -76,7 +76,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             Some(format!("closed after {delivered} octets of {size}"))
         } else if !completed
             && !failed
-            && !(drawn.rewrites && !mptcp)
+            && (mptcp || !drawn.rewrites)
             && delivered == delivered_half_way(outcome, index)
         {
             Some(format!("stuck after {delivered} octets of {size}"))
@@ -96,11 +96,10 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
 /// Octets that the connection had delivered in the middle of the run.
 fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
     let of = |name| column(outcome, "connection_samples", name);
-    let rows = of("connection").into_iter().zip(of("time_ns")).zip(of("octets_delivered"));
+    let mut rows = of("connection").into_iter().zip(of("time_ns")).zip(of("octets_delivered"));
     let middle = outcome.end.as_nanos() / 2;
-    rows.filter(|((connection, at), _)| *connection == index as u64 && *at <= middle)
+    rows.rfind(|((connection, at), _)| *connection == index as u64 && *at <= middle)
         .map(|(_, delivered)| delivered)
-        .last()
         .unwrap_or(0)
 }
 
