@@ -73,6 +73,9 @@ struct Slot {
 /// First port of the dynamic range. RFC 6056 §3.2.
 const FIRST_EPHEMERAL_PORT: u16 = 49_152;
 
+/// Wake-ups kept per connection before the stale ones are cleared away.
+const STALE_PER_SLOT: usize = 8;
+
 impl Endpoint {
     /// A host with `addresses`. All its keys, nonces and initial sequence numbers follow from
     /// `secret`: a real-time driver draws it from the system, a simulation derives it from its
@@ -141,6 +144,9 @@ impl Endpoint {
             Some(&(index, slot)) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
+                if connection.is_about_another(slot, &segment) {
+                    return self.refuse(&segment, None);
+                }
                 connection.handle_segment(now, slot, &mut segment);
                 self.touched(index);
             }
@@ -360,6 +366,14 @@ impl Endpoint {
         if deadline < slot.wake_up {
             slot.wake_up = deadline;
             self.wake_ups.push(Reverse((deadline, index)));
+        }
+        // Stale entries go when their time comes, which may be hours off.
+        if self.wake_ups.len() > STALE_PER_SLOT * (self.slots.len() + 16) {
+            self.wake_ups.clear();
+            let awaited = |(slot, index): (&Slot, u32)| {
+                (slot.wake_up != Instant::FAR_FUTURE).then_some(Reverse((slot.wake_up, index)))
+            };
+            self.wake_ups.extend(self.slots.iter().zip(0..).filter_map(awaited));
         }
     }
 
@@ -626,5 +640,62 @@ mod tests {
         let others: Vec<u32> =
             host.tokens.keys().copied().filter(|other| *other != first).collect();
         assert_eq!(others.len(), 1, "the connection has another token");
+    }
+
+    /// Everything that `from` has to send arrives at `to`, but for one segment in `lose`.
+    fn pass_on(now: Instant, from: &mut Endpoint, to: &mut Endpoint, lose: u64, count: &mut u64) {
+        while let Some(segment) = from.poll_transmit(now) {
+            *count += 1;
+            if !count.is_multiple_of(lose) {
+                to.handle_segment(now, segment);
+            }
+        }
+    }
+
+    #[test]
+    fn data_sequence_numbers_of_64_bits_wrap() {
+        // RFC 8684 §3.3.1
+        const OCTETS: u64 = 200_000;
+        let (local, remote) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let starts = [1_u64 << 32, 1 << 63, 0].map(|wrap| wrap.wrapping_sub(OCTETS / 2));
+        for (start, dss_checksum) in starts.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+            keys::CHOSEN.set(Some(anabranch_wire::DataSeq(start)));
+            let config = ConnectionConfig { dss_checksum, ..ConnectionConfig::default() };
+            let mut client = Endpoint::new(vec![local, [10, 0, 1, 1].into()], [7; 32]);
+            let mut server = Endpoint::new(vec![remote], [8; 32]);
+            server.listen(80, config.clone());
+            let to = Address::new(remote, 80);
+            let mut now = Instant::ZERO;
+            let id = client.connect(now, local, to, config).expect("right");
+            client.send(id, Piece::pattern(0, OCTETS as u32)).expect("room");
+            let (mut received, mut count) = (0, 0);
+            let mut closed = 0;
+            for _ in 0..5_000 {
+                for _ in 0..2 {
+                    pass_on(now, &mut client, &mut server, 37, &mut count);
+                    pass_on(now, &mut server, &mut client, 37, &mut count);
+                }
+                while let Some((id, event)) = server.poll_event() {
+                    while let Some(payload) = server.recv(id) {
+                        assert!(payload.matches_pattern(received), "at {received}");
+                        received += payload.len() as u64;
+                    }
+                    if event == Event::Readable && server.is_at_end(id) {
+                        server.close(id);
+                    }
+                }
+                while let Some((_, event)) = client.poll_event() {
+                    if event == Event::Connected {
+                        client.close(id);
+                    }
+                    closed += u32::from(event == Event::Closed);
+                }
+                now += Duration::from_millis(10);
+                client.handle_timeout(now);
+                server.handle_timeout(now);
+            }
+            assert_eq!((received, closed), (OCTETS, 1), "from {start:#x}, {dss_checksum}");
+        }
+        keys::CHOSEN.set(None);
     }
 }

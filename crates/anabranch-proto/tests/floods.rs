@@ -226,3 +226,33 @@ fn joins_with_unknown_tokens_are_answered_without_any_state() {
     assert_eq!(pair.server.connections().count(), 1);
     assert_eq!(pair.server.counters().join_no_token_found, 100_000);
 }
+
+#[test]
+fn a_million_syns_of_each_kind_leave_the_host_able_to_serve() {
+    let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default());
+    pair.upload(1_000, 1_000);
+    pair.run_ms(100);
+    let join = pair.last(|s| is_syn(s) && s.source.address == client_address(1));
+    let Some(MpJoin::Syn { token, .. }) = join.options.control.and_then(|control| control.join)
+    else {
+        panic!("the second path joins")
+    };
+    let id = pair.accepted.expect("accepted");
+    for n in 0..1_000 {
+        let from = n * 1_000;
+        flood(&mut pair, from, from + 1_000);
+        join_flood(&mut pair, token, 2_000_000 + from, 2_001_000 + from);
+        join_flood(&mut pair, token ^ 1, 4_000_000 + from, 4_001_000 + from);
+        assert!(pair.server.connections().count() <= MOST_HALF_OPEN + 1);
+        assert!(pair.server.subflow_stats(id).count() <= 8);
+        // A connection that is there carries on meanwhile.
+        let target = pair.written[0] + 1_000;
+        pair.write(0, target);
+        pair.run_ms(1);
+    }
+    pair.run_ms(100);
+    assert_eq!(pair.received[1], pair.written[0]);
+    assert_eq!(pair.server.counters().join_no_token_found, 1_000_000);
+    pair.run_ms(200_000);
+    assert_eq!(pair.server.connections().count(), 1, "the strangers have been given up");
+}

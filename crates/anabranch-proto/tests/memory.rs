@@ -1,10 +1,12 @@
 //! Memory that connections take: counted by an allocator of the test's own.
 
 use std::alloc::System;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anabranch_proto::Endpoint;
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::{ConnectionId, Endpoint};
 use anabranch_wire::{Duration, Endpoint as Address, Instant, Piece};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -38,6 +40,17 @@ fn exchange(now: Instant, a: &mut Endpoint, b: &mut Endpoint) {
     }
 }
 
+/// Memory is counted for the whole process, so one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn grown(region: &Region<'_, System>) -> i64 {
+    let change = region.change();
+    change.bytes_allocated as i64 - change.bytes_deallocated as i64
+}
+
 /// Octets of memory that an established, idle connection takes at the host that accepted it, after
 /// it received `octets` over so many paths and the host has released what it can.
 fn idle_octets(addresses: u32, octets: u32) -> usize {
@@ -65,17 +78,139 @@ fn idle_octets(addresses: u32, octets: u32) -> usize {
     }
     let id = server.connections().next().expect("accepted");
     assert_eq!(server.subflow_stats(id).count(), addresses as usize);
-    let change = region.change();
-    let grown = change.bytes_allocated - change.bytes_deallocated;
     // Both hosts have one each.
-    grown / CONNECTIONS / 2
+    grown(&region) as usize / CONNECTIONS / 2
 }
 
 #[test]
 fn an_idle_connection_takes_at_most_4_kib_and_one_with_two_subflows_8() {
+    let _alone = alone();
     for (addresses, octets, bound) in [(1, 1, 4096), (1, 100_000, 4096), (2, 100_000, 8192)] {
         let each = idle_octets(addresses, octets);
         println!("{each} octets with {addresses} subflows, {octets} octets received before");
         assert!(each <= bound, "{each} octets with {addresses} subflows, {octets} received");
     }
+}
+
+/// Let time pass for both hosts, timer by timer.
+fn pass(now: &mut Instant, time: Duration, a: &mut Endpoint, b: &mut Endpoint) {
+    let end = *now + time;
+    loop {
+        exchange(*now, a, b);
+        let next = [a.poll_timeout(), b.poll_timeout()].into_iter().flatten().min();
+        let Some(next) = next.filter(|next| *next <= end) else { break };
+        *now = next.max(*now);
+        a.handle_timeout(*now);
+        b.handle_timeout(*now);
+    }
+    *now = end;
+}
+
+/// A connection to port 80 of `server` that carries 10 kB each way; `None` if its port is in
+/// TIME-WAIT there, which takes a second to clear up.
+fn open(now: Instant, client: &mut Endpoint, server: &mut Endpoint) -> Option<[ConnectionId; 2]> {
+    let to = Address::new(address(99), 80);
+    let id = client.connect(now, address(0), to, ConnectionConfig::default()).expect("right");
+    let before: BTreeSet<ConnectionId> = server.connections().collect();
+    exchange(now, client, server);
+    let accepted = server.connections().find(|id| !before.contains(id));
+    let Some(accepted) = accepted else {
+        client.abort(id);
+        return None;
+    };
+    client.send(id, Piece::pattern(0, 10_000)).expect("open");
+    exchange(now, client, server);
+    server.send(accepted, Piece::pattern(0, 10_000)).expect("open");
+    exchange(now, client, server);
+    Some([id, accepted])
+}
+
+#[test]
+fn connections_that_come_and_go_leave_nothing_however_they_go() {
+    let _alone = alone();
+    let mut now = Instant::ZERO;
+    let mut server = Endpoint::new(vec![address(99)], [2; 32]);
+    server.listen(80, ConnectionConfig::default());
+    let mut client = Endpoint::new(vec![address(0), address(1)], [1; 32]);
+    let mut region = Region::new(ALLOCATOR);
+    for round in 0..40 {
+        if round == 20 {
+            region = Region::new(ALLOCATOR);
+        }
+        for n in 0..50 {
+            let Some([id, accepted]) = open(now, &mut client, &mut server) else { continue };
+            match n % 5 {
+                0 => client.abort(id),
+                1 => server.abort(accepted),
+                2 => server.close(accepted),
+                _ => client.close(id),
+            }
+            exchange(now, &mut client, &mut server);
+            client.close(id);
+            server.close(accepted);
+            exchange(now, &mut client, &mut server);
+        }
+        pass(&mut now, Duration::from_secs(300), &mut client, &mut server);
+        assert_eq!(client.connections().count() + server.connections().count(), 0);
+    }
+    let grown = grown(&region);
+    println!("{grown} octets after 1000 further connections");
+    assert!(grown < 4_096, "{grown} octets are left of 1000 connections");
+}
+
+#[test]
+fn a_flood_of_connections_in_time_wait_takes_little_and_passes() {
+    let _alone = alone();
+    const CONNECTIONS: usize = 2_000;
+    let mut now = Instant::ZERO;
+    let mut server = Endpoint::new(vec![address(99)], [2; 32]);
+    server.listen(80, ConnectionConfig::default());
+    let mut client = Endpoint::new(vec![address(0)], [1; 32]);
+    let region = Region::new(ALLOCATOR);
+    for _ in 0..CONNECTIONS {
+        let Some([id, accepted]) = open(now, &mut client, &mut server) else { continue };
+        server.close(accepted);
+        exchange(now, &mut client, &mut server);
+        client.close(id);
+        exchange(now, &mut client, &mut server);
+    }
+    pass(&mut now, Duration::from_secs(1), &mut client, &mut server);
+    for host in [&mut client, &mut server] {
+        host.release_memory();
+    }
+    let waiting = client.connections().count() + server.connections().count();
+    assert!(waiting >= CONNECTIONS / 2, "{waiting} wait");
+    let each = grown(&region) / waiting as i64;
+    println!("{each} octets for a connection in TIME-WAIT");
+    assert!(each <= 4096, "{each} octets for a connection in TIME-WAIT");
+    pass(&mut now, Duration::from_secs(130), &mut client, &mut server);
+    assert_eq!(client.connections().count() + server.connections().count(), 0);
+}
+
+#[test]
+fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
+    let _alone = alone();
+    let config = || {
+        let mut config = ConnectionConfig::default();
+        // Deadlines far off, again and again, behind those that are near.
+        config.tcp.keep_alive = Some(Duration::from_secs(7_200));
+        config
+    };
+    let mut now = Instant::ZERO;
+    let mut server = Endpoint::new(vec![address(99)], [2; 32]);
+    server.listen(80, config());
+    let mut client = Endpoint::new(vec![address(0)], [1; 32]);
+    let to = Address::new(address(99), 80);
+    let id = client.connect(now, address(0), to, config()).expect("right");
+    exchange(now, &mut client, &mut server);
+    let mut region = Region::new(ALLOCATOR);
+    for turn in 0..20_000 {
+        if turn == 1_000 {
+            region = Region::new(ALLOCATOR);
+        }
+        client.send(id, Piece::pattern(0, 100)).expect("open");
+        pass(&mut now, Duration::from_millis(300), &mut client, &mut server);
+    }
+    let grown = grown(&region);
+    assert!(grown < 4_096, "{grown} octets in 19,000 turns");
 }

@@ -12,6 +12,17 @@ use crate::subflow::{Arrived, Purpose, State};
 const COPIES: u64 = 2;
 
 impl Connection {
+    /// Does the segment acknowledge what the subflow in `slot`, which is opening, has not sent? Then
+    /// the peer has a connection with these ports from before: RFC 9293 §3.10.7.3 has it reset.
+    pub(crate) fn is_about_another(&self, slot: u8, segment: &Segment) -> bool {
+        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let flags = segment.header.flags;
+        subflow.state() == State::SynSent
+            && flags.contains(Flags::ACK)
+            && !flags.contains(Flags::RST)
+            && !subflow.acknowledges_syn(segment)
+    }
+
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
         self.remedies_asked = false;

@@ -53,11 +53,14 @@ impl Subflow {
         }
     }
 
+    pub(crate) fn acknowledges_syn(&self, segment: &Segment) -> bool {
+        segment.header.ack == self.iss + 1
+    }
+
     /// RFC 9293 §3.10.7.3.
     fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment) -> Handled {
         let flags = segment.header.flags;
-        let acknowledges_syn = segment.header.ack == self.iss + 1;
-        if flags.contains(Flags::ACK) && !acknowledges_syn {
+        if flags.contains(Flags::ACK) && !self.acknowledges_syn(segment) {
             return Handled::default();
         }
         if flags.contains(Flags::RST) {

@@ -1,11 +1,12 @@
 //! Ends of every kind at every moment. RFC 8684 §3.3.3, §3.5.
 
-use anabranch_proto::{ConnectionError, Event};
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::{ConnectionError, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, MpFastclose};
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Endpoint as Address, Flags, Segment};
 
 use crate::pair::{
-    Fate, Pair, client_address, is_on, is_rst, is_syn, ms, server_address, to_server,
+    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, server_address, to_server,
 };
 use crate::support::{
     Draws, assert_closed_and_forgotten, assert_forgotten, at_server, both, buffers, carrying,
@@ -217,4 +218,30 @@ fn a_fin_without_a_data_fin_is_not_the_end_of_the_stream() {
     let failed = error_of(&pair.client_events).is_some();
     assert!(whole || failed, "{} octets, {:?}", pair.received[1], pair.client_events);
     assert!(pair.segments(is_rst) < 1_000);
+}
+
+#[test]
+fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() {
+    // RFC 9293 §3.5.1, RFC 5961 §4: the old one is open still, or in TIME-WAIT.
+    for closed in [false, true] {
+        let mut pair = default_pair(1);
+        pair.upload(10_000, 1_000);
+        if closed {
+            pair.server.close(at_server(&pair));
+            pair.run_ms(100);
+            pair.client.close(pair.connection);
+        }
+        pair.run_ms(1_000);
+        assert_eq!(pair.server.connections().count(), 1);
+        // With the same secret the same ports are drawn.
+        let port = pair.client.local_port(pair.connection).or(Some(pair.log[0].source.port));
+        pair.client = Endpoint::new(vec![client_address(0)], [1; 32]);
+        let to = Address::new(server_address(), PORT);
+        let config = ConnectionConfig::default();
+        let id = pair.client.connect(pair.now, client_address(0), to, config).expect("right");
+        assert_eq!(pair.client.local_port(id), port);
+        (pair.connection, pair.client_events) = (id, Vec::new());
+        pair.run_ms(3_000);
+        assert!(pair.client_events.contains(&Event::Connected), "{:?}", pair.client_events);
+    }
 }

@@ -11,5 +11,6 @@ mod closing;
 mod data;
 mod handshake;
 mod injection;
+mod options;
 mod storms;
 mod support;

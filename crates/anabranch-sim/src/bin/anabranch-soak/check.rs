@@ -109,11 +109,10 @@ fn is_stuck(ended: bool, delivered: u64, outcome: &Outcome, index: usize) -> boo
 /// Octets that the connection had delivered in the middle of the run.
 fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
     let of = |name| column(outcome, "connection_samples", name);
-    let rows = of("connection").into_iter().zip(of("time_ns")).zip(of("octets_delivered"));
+    let mut rows = of("connection").into_iter().zip(of("time_ns")).zip(of("octets_delivered"));
     let middle = outcome.end.as_nanos() / 2;
-    rows.filter(|((connection, at), _)| *connection == index as u64 && *at <= middle)
+    rows.rfind(|((connection, at), _)| *connection == index as u64 && *at <= middle)
         .map(|(_, delivered)| delivered)
-        .next_back()
         .unwrap_or(0)
 }
 
