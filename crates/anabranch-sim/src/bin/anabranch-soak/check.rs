@@ -19,7 +19,12 @@ pub(crate) struct Tally {
     pub(crate) completed_tcp: u64,
     /// The connection ended with an error.
     pub(crate) failed: u64,
+    /// A changed mapping whose checksum happened to fit: once in 65 536, of 16 bits.
+    pub(crate) collisions: u64,
 }
+
+/// Octets of the longest mapping.
+const LONGEST_MAPPING: u64 = 9_000;
 
 impl Tally {
     pub(crate) fn add(&mut self, other: Tally) {
@@ -27,6 +32,7 @@ impl Tally {
         self.completed_mptcp += other.completed_mptcp;
         self.completed_tcp += other.completed_tcp;
         self.failed += other.failed;
+        self.collisions += other.collisions;
     }
 }
 
@@ -78,7 +84,9 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         let mptcp = value("is_mptcp") == 1 && value("fallback") == 0;
         // Without Multipath TCP's checksums nobody can know what a box makes of the stream.
         let protected = !drawn.rewrites || drawn.checksums[index] && mptcp;
-        let problem = if protected && corrupt > 0 {
+        let collision = drawn.rewrites && protected && (1..=LONGEST_MAPPING).contains(&corrupt);
+        tally.collisions += u64::from(collision);
+        let problem = if protected && corrupt > 0 && !collision {
             Some(format!("{corrupt} octets are corrupt"))
         } else if protected && delivered > *size {
             Some(format!("{delivered} octets delivered of {size}"))
