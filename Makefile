@@ -127,8 +127,7 @@ soak: ## run random scenarios for MINUTES=10, or as SOAK='--seeds 1000' says
 coverage: $(TOOLS)/bin/cargo-llvm-cov ## lines and branches of wire and proto that their tests run
 	rustup component add --toolchain nightly llvm-tools
 	PATH=$(TOOLS)/bin:$$PATH cargo +nightly llvm-cov --branch --summary-only \
-		-p anabranch-wire -p anabranch-proto -p anabranch-sim \
-		--ignore-filename-regex 'anabranch-(sim|net)/|/tests'
+		-p anabranch-wire -p anabranch-proto
 
 mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of the engine's connection/ and subflow/ (hours)
 	PATH=$(TOOLS)/bin:$$PATH cargo mutants -p anabranch-proto --output target \

@@ -13,7 +13,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "rfc-coverage.md"
@@ -28,7 +28,6 @@ class Place(NamedTuple):
     """A function with the clauses of RFC 8684 that it cites."""
 
     path: Path
-    line: int
     clauses: frozenset[str]
 
 
@@ -36,7 +35,9 @@ def citations(text: str) -> list[tuple[str, str]]:
     """RFC and clause of every citation in a text; a clause may continue on the next line."""
     flat = re.sub(r"\n\s*//[/!]? ?", " ", text)
     return [
-        (rfc, clause) for rfc, clauses in CITATION.findall(flat) for clause in CLAUSE.findall(clauses)
+        (rfc, clause)
+        for rfc, clauses in CITATION.findall(flat)
+        for clause in CLAUSE.findall(clauses)
     ]
 
 
@@ -45,7 +46,7 @@ def places(path: Path) -> dict[str, Place]:
     lines = path.read_text().splitlines()
     head = "\n".join(line for line in lines if line.startswith("//!"))
     starts = [(n, match[2]) for n, line in enumerate(lines) if (match := FUNCTION.match(line))]
-    found = {}
+    found: dict[str, Place] = {}
     for index, (line, name) in enumerate(starts):
         first = line
         while first > 0 and re.match(r"\s*(///|//|#\[)", lines[first - 1]):
@@ -53,7 +54,7 @@ def places(path: Path) -> dict[str, Place]:
         last = starts[index + 1][0] if index + 1 < len(starts) else len(lines)
         text = head + "\n" + "\n".join(lines[first:last])
         clauses = frozenset(clause for rfc, clause in citations(text) if rfc == RFC)
-        found.setdefault(name, Place(path, line + 1, clauses))
+        found.setdefault(name, Place(path, clauses))
     return found
 
 
@@ -76,7 +77,7 @@ def find(name: str, sources: list[Path], cache: dict[Path, dict[str, Place]]) ->
     paths = [path for path in sources if str(path).endswith("/" + file)]
     if not function:
         return [
-            Place(path, 1, frozenset(c for rfc, c in citations(path.read_text()) if rfc == RFC))
+            Place(path, frozenset(c for rfc, c in citations(path.read_text()) if rfc == RFC))
             for path in paths
         ]
     function = function.rpartition("::")[2]
@@ -94,14 +95,17 @@ def is_cited(clause: str, place: Place) -> bool:
 
 
 def link(place: Place, name: str) -> str:
+    """A place as a link whose label is what the table calls it."""
     function = name.partition(" ")[2] or place.path.name
-    return f"[{function}](../{place.path.relative_to(ROOT)}#L{place.line})"
+    return f"[{function}](../{place.path.relative_to(ROOT)})"
 
 
-def page(requirements: list[dict], sources: list[Path]) -> tuple[str, list[str]]:
+def page(requirements: list[dict[str, Any]], sources: list[Path]) -> tuple[str, list[str]]:
     """The page, and what is wrong with the table."""
     cache: dict[Path, dict[str, Place]] = {}
-    problems, rows, counts = [], [], defaultdict(int)
+    problems: list[str] = []
+    rows: list[str] = []
+    counts: dict[tuple[str, str], int] = defaultdict(int)
     for requirement in requirements:
         clause, cells = requirement["clause"], []
         for kind in ("code", "tests"):
@@ -118,10 +122,14 @@ def page(requirements: list[dict], sources: list[Path]) -> tuple[str, list[str]]
             cells.append(", ".join(links))
         code, tests = cells
         state = (
-            "missing" if "missing" in requirement
-            else "not applicable" if "because" in requirement and not code
-            else "tested" if tests
-            else "not tested" if code
+            "missing"
+            if "missing" in requirement
+            else "not applicable"
+            if "because" in requirement and not code
+            else "tested"
+            if tests
+            else "not tested"
+            if code
             else "missing"
         )
         counts[state, requirement["level"]] += 1
@@ -134,6 +142,7 @@ def page(requirements: list[dict], sources: list[Path]) -> tuple[str, list[str]]
 
 
 def summary(counts: dict[tuple[str, str], int]) -> str:
+    """How many requirements of each level are in each state."""
     states = ["tested", "not tested", "not applicable", "missing"]
     levels = {
         "MUST, MUST NOT": ["MUST", "MUST NOT"],
@@ -161,12 +170,13 @@ TABLE = """
 
 
 def main() -> int:
-    sources = sorted(
-        path for path in (ROOT / "crates").rglob("*.rs") if "target" not in path.parts
-    )
+    """Write or check the page; the exit status."""
+    sources = sorted(path for path in (ROOT / "crates").rglob("*.rs") if "target" not in path.parts)
     known = {
         rfc: [str(clause) for clause in clauses]
-        for rfc, clauses in tomllib.loads((Path(__file__).parent / "clauses.toml").read_text()).items()
+        for rfc, clauses in tomllib.loads(
+            (Path(__file__).parent / "clauses.toml").read_text()
+        ).items()
     }
     table = tomllib.loads((Path(__file__).parent / "rfc8684.toml").read_text())
     text, problems = page(table["requirement"], sources)
@@ -178,7 +188,9 @@ def main() -> int:
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(text)
     elif not PAGE.exists() or PAGE.read_text() != text:
-        print("rfc-coverage: docs/rfc-coverage.md is out of date: make rfc-coverage", file=sys.stderr)
+        print(
+            "rfc-coverage: docs/rfc-coverage.md is out of date: make rfc-coverage", file=sys.stderr
+        )
         return 1
     return 0
 

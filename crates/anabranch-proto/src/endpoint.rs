@@ -463,7 +463,7 @@ impl Endpoint {
         index
     }
 
-    /// This host's addresses, `first` with identifier 0. RFC 8684 §3.2.
+    /// This host's addresses, `first` with identifier 0. RFC 8684 §3.2, §3.4.1.
     fn addresses_from(&self, first: IpAddr, config: &ConnectionConfig) -> Vec<LocalAddress> {
         let usable = config.local_addresses.as_ref().unwrap_or(&self.addresses);
         let others = usable.iter().filter(|address| **address != first);

@@ -70,7 +70,7 @@ impl Reassembly {
     }
 
     /// Take the data that continues the stream at `next`, if it is here: never empty, and cut so
-    /// that it begins exactly there.
+    /// that it begins exactly there. RFC 8684 §3.3.1.
     pub(crate) fn pop(&mut self, next: u64) -> Option<Payload> {
         if self.octets == 0 {
             return None;

@@ -167,6 +167,7 @@ impl PathManager for Fickle {
 
 #[test]
 fn an_address_that_comes_and_goes_has_one_subflow_at_a_time() {
+    // RFC 8684 §3.4.2
     let server = ConnectionConfig {
         path_manager: Arc::new(|| Box::new(Fickle::default())),
         ..ConnectionConfig::default()
@@ -198,6 +199,7 @@ fn an_announced_address_that_does_not_answer_is_not_tried_again() {
 
 #[test]
 fn announcements_are_no_duplicate_acknowledgements() {
+    // RFC 8684 §4
     let without_sack = || {
         let mut config = ConnectionConfig::default();
         config.tcp.sack = false;

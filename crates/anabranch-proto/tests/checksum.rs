@@ -75,6 +75,7 @@ fn a_segment_with_checksum_fills_the_packet_and_not_more() {
 
 #[test]
 fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_octets_are_right() {
+    // RFC 8684 §3.3.1
     // RFC 8684 §3.3.3: the DATA_FIN counts in the length and not in the octets.
     let mut pair = both(1);
     pair.kept = Some(Default::default());

@@ -264,6 +264,8 @@ fn single_octets(protocol: Protocol) {
 
 #[test]
 fn octets_that_come_one_by_one_do_not_fill_the_memory_and_none_is_lost() {
+    // RFC 8684 §4
+    // RFC 8684 §3.3.6
     let _alone = alone();
     single_octets(Protocol::Tcp);
     single_octets(Protocol::Mptcp);

@@ -25,6 +25,7 @@ fn both(config: ConnectionConfig, addresses: u8) -> Pair {
 
 #[test]
 fn every_data_segment_carries_a_mapping_and_a_data_ack() {
+    // RFC 8684 §3.7
     let mut pair = both(ConnectionConfig::default(), 2);
     pair.download(1_000_000, 5_000);
     for segment in pair.log.iter().filter(|segment| !segment.payload.is_empty()) {

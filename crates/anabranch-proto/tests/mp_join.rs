@@ -18,6 +18,7 @@ fn default_pair(addresses: u8) -> Pair {
 
 #[test]
 fn a_client_with_three_addresses_uses_three_subflows_both_ways() {
+    // RFC 8684 §3.9.1
     for upload in [true, false] {
         let mut pair = default_pair(3);
         if upload {

@@ -107,6 +107,7 @@ mod single_path {
 
     #[test]
     fn it_breaks_before_it_makes_and_loses_nothing() {
+        // RFC 8684 §3.3.3
         let mut pair = pair_with(2, SinglePath::default).with_filter(|number, segment| {
             if number > 400 && uses(segment, 0) { Fate::Drop } else { Fate::Deliver }
         });
@@ -134,6 +135,7 @@ mod single_path {
 
     #[test]
     fn without_any_usable_address_it_waits_for_one() {
+        // RFC 8684 §3.3.3
         let mut pair = pair_with(2, SinglePath::default);
         pair.upload(200_000, 5_000);
         for n in [1, 0] {

@@ -44,6 +44,7 @@ fn dropping(config: ConnectionConfig, wanted: &'static [u64]) -> Pair {
 
 #[test]
 fn a_single_loss_is_repaired_by_one_retransmission_without_a_timeout() {
+    // RFC 8684 §3.3.1
     // RFC 8985 §6.2
     let mut pair = dropping(tcp(|_| {}), &[30]);
     pair.upload(200_000, 2_000);

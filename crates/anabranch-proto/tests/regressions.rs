@@ -133,6 +133,7 @@ fn a_connection_that_found_a_new_subflow_is_not_given_up_a_minute_later() {
 
 #[test]
 fn numbers_half_the_space_away_are_ignored() {
+    // RFC 8684 §3.3.1
     for is_ack in [true, false] {
         let mut pair = default_pair(1);
         pair.upload(5_000, 1_000);
@@ -207,6 +208,7 @@ fn the_rest_of_a_split_segment_keeps_its_mapping() {
 
 #[test]
 fn data_beside_a_wrong_hmac_is_not_delivered() {
+    // RFC 8684 §3.4.1
     // RFC 8684 §3.2
     let mut next = 0_u32;
     let mut injected = false;
@@ -301,6 +303,7 @@ fn a_reader_that_pauses_causes_no_timeout_and_resumes_where_it_stopped() {
 
 #[test]
 fn payload_without_a_mapping_is_held_only_up_to_a_bound() {
+    // RFC 8684 §3.3.1
     let config = ConnectionConfig { receive_buffer: 65_536, ..ConnectionConfig::default() };
     let mut pair = both(config, 1);
     pair.upload(5_000, 1_000);
@@ -342,6 +345,7 @@ fn a_segment_with_an_old_timestamp_counts_for_nothing() {
 
 #[test]
 fn a_connection_closes_although_one_path_swallows_the_fins() {
+    // RFC 8684 §3.3.3
     for (dark, label) in [(false, "the server's FINs"), (true, "everything from its FIN on")] {
         let mut cut = false;
         let mut pair = default_pair(2).with_filter(move |_, segment| {
@@ -386,6 +390,7 @@ fn a_probe_that_was_not_needed_costs_no_window() {
 
 #[test]
 fn an_old_acknowledgement_that_arrives_late_does_not_widen_the_window() {
+    // RFC 8684 §3.3.5
     let config = ConnectionConfig { receive_buffer: 65_000, send_buffer: 1 << 20, ..plain() };
     let mut pair = both(config, 1);
     pair.run_ms(100);

@@ -4,9 +4,13 @@ mod pair;
 
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::Flags;
-use anabranch_wire::mptcp::{CapableFlags, MpCapable};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, WideOrNarrow};
+use anabranch_wire::{DataSeq, Flags};
 use pair::{Fate, Pair, client_address, is_syn};
+use sha2::{Digest, Sha256};
 
 fn pair(addresses: u8) -> Pair {
     Pair::new(addresses, ConnectionConfig::default(), ConnectionConfig::default())
@@ -125,4 +129,53 @@ fn syns_that_get_no_answer_go_without_the_option_in_the_end() {
     assert_eq!(pair.received[1], 100_000);
     assert!(pair.client_events.contains(&Event::FellBack));
     assert_eq!(pair.segments(|s| is_syn(s) && s.options.control.is_some()), 3);
+}
+
+#[test]
+fn data_with_numbers_of_8_octets_is_acknowledged_with_8() {
+    // RFC 8684 §3.3.1, §3.3.2. What the client sends is widened on its way; with 32 bits known and
+    // less than 2³¹ octets sent, the high half is that of the first DATA_ACK in 8 octets, or one
+    // more after a wrap.
+    let idsn = Rc::new(Cell::new(None::<u64>));
+    let known = Rc::clone(&idsn);
+    let mut pair = pair(2).with_filter(move |_, segment| {
+        let from_client = segment.destination.address == pair::server_address();
+        if let Some(control) = &segment.options.control
+            && let Some(option) = control.capable
+            && let CapableKeys::Both { sender, .. } | CapableKeys::WithData { sender, .. } =
+                option.keys
+        {
+            known.set(Some(initial_data_seq(sender)));
+        }
+        if from_client
+            && let Some(dss) = &mut segment.options.dss
+            && let Some(mapping) = &mut dss.mapping
+            && let (WideOrNarrow::Narrow(low), Some(near)) = (mapping.data_seq, known.get())
+        {
+            let ahead = low.wrapping_sub(near as u32);
+            mapping.data_seq = WideOrNarrow::Wide(DataSeq(near.wrapping_add(u64::from(ahead))));
+        }
+        Fate::Deliver
+    });
+    pair.upload(500_000, 10_000);
+    pair.download(500_000, 10_000);
+    assert_eq!(pair.received, [500_000, 500_000]);
+    assert!(idsn.get().is_some());
+    let acks: Vec<WideOrNarrow> = pair
+        .log
+        .iter()
+        .filter(|s| s.source.address == pair::server_address() && s.header.ack.0 != 0)
+        .filter_map(|s| s.options.dss?.data_ack)
+        .collect();
+    let wide = acks.iter().filter(|ack| matches!(ack, WideOrNarrow::Wide(_))).count();
+    assert!(wide + 20 > acks.len(), "{wide} of {} in 8 octets", acks.len());
+    for segment in &pair.log {
+        assert!(segment.payload.len() + segment.options.octets_len() <= 1460, "{segment:?}");
+    }
+}
+
+/// RFC 8684 §3.1: the least significant 64 bits of the key's SHA-256.
+fn initial_data_seq(key: u64) -> u64 {
+    let digest = Sha256::digest(key.to_be_bytes());
+    u64::from_be_bytes(digest[24..].try_into().expect("SHA-256 gives 32 octets"))
 }

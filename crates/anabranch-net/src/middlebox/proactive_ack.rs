@@ -244,6 +244,17 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_that_ends_beyond_two_pieces_held_behind_a_hole_leaves_nothing_empty() {
+        let talk = Talk::v4();
+        let mut bench = opened(&talk, 10_000);
+        for (from, len) in [(100, 50), (150, 50), (100, 200)] {
+            bench.put(Towards::Server, talk.data(Towards::Server, from, len));
+        }
+        let out = bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        assert_eq!(acknowledged(&talk, &out[0]), Some(200));
+    }
+
+    #[test]
     fn a_silent_receiver_gets_it_again_at_growing_intervals_but_not_for_ever() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);

@@ -96,6 +96,10 @@ impl Relay {
             if let Some((next, _)) = self.held.range(from..end).next() {
                 end = *next;
             }
+            if from == end {
+                // Held right behind what is held: the sender will repeat what follows, if anything.
+                return Accepted::Held;
+            }
             if self.octets + (end - from) > room {
                 return Accepted::Dropped;
             }

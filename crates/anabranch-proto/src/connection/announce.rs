@@ -58,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// Stop telling an address that is gone.
+    /// Stop telling an address that is gone. RFC 8684 §3.4.2.
     pub(super) fn withdraw(&mut self, local_address_id: u8) {
         self.announcements.own.retain(|each| each.local.id != local_address_id);
     }

@@ -102,8 +102,13 @@ impl Connection {
         let reach = lane.mappings.reach();
         let bare = lane.bare_end > reach && lane.subflow.receive_next() > reach;
         if lane.mappings.has_failed() {
-            // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP.
-            if bare && let Some(shift) = self.way_back(slot) {
+            // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP: nothing but
+            // data without options has come for a while.
+            let silent = now.saturating_since(lane.heard_at) > PATIENCE;
+            if bare
+                && silent
+                && let Some(shift) = self.way_back(slot)
+            {
                 self.counters.dss_corruption_fallback += 1;
                 self.revert(slot, shift, true);
             }
@@ -268,7 +273,10 @@ impl Connection {
         self.counters.infinite_map_rx += 1;
         let head = self.lanes[usize::from(slot)].mappings.head();
         let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.next_data();
-        match self.way_back(slot).filter(|_| placed) {
+        // The peer takes every octet of its only subflow for the stream's: copies among them would
+        // be taken for what comes next.
+        let copies = self.fallback.repeats && !self.fallback.joined;
+        match self.way_back(slot).filter(|_| placed && !copies) {
             Some(shift) => self.revert(slot, shift, false),
             None => {
                 self.counters.dss_corruption_reset += 1;

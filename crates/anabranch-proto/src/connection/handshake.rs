@@ -117,6 +117,7 @@ impl Connection {
         }
     }
 
+    /// RFC 8684 §3.7.
     fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
         if self.mode == Mode::Negotiating {
@@ -208,7 +209,7 @@ impl Connection {
 
     pub(super) fn settle_options(&mut self, slot: u8) {
         let carries = match self.mode {
-            Mode::Mptcp => Carries::Mapping { checksum: self.checksums },
+            Mode::Mptcp => Carries::Mapping { checksum: self.checksums, wide_ack: self.wide_acks },
             _ => Carries::Nothing,
         };
         self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);

@@ -1,6 +1,6 @@
 //! Segments that arrive: what they say about the data level.
 
-use anabranch_wire::mptcp::{CapableKeys, Control, Dss, MpCapable, ResetReason};
+use anabranch_wire::mptcp::{CapableKeys, Control, Dss, MpCapable, ResetReason, WideOrNarrow};
 use anabranch_wire::{Flags, Instant, Segment};
 
 use super::mapping::Received;
@@ -23,7 +23,7 @@ impl Connection {
             && !subflow.acknowledges_syn(segment)
     }
 
-    /// Take a segment for the subflow in `slot`; its payload is moved out.
+    /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
         self.remedies_asked = false;
         if self.waits_for_keys(slot, segment) || self.lanes[usize::from(slot)].subflow.is_doomed() {
@@ -58,6 +58,7 @@ impl Connection {
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
+            self.timers.unanswered = 0;
             self.answer_join(slot, segment);
             if bare && self.mode == Mode::Mptcp {
                 self.take_bare(slot, handled.ack);
@@ -104,7 +105,7 @@ impl Connection {
             if !lane.subflow.confirmed {
                 lane.subflow.confirmed = true;
             }
-            (lane.heard, lane.bare_acks) = (true, false);
+            (lane.heard, lane.heard_at, lane.bare_acks) = (true, now, false);
             self.take_data_ack(now, slot, dss, segment);
             self.take_mapping(slot, dss);
             self.start_path_manager(now);
@@ -213,8 +214,22 @@ impl Connection {
         self.peer_edge > before
     }
 
+    /// RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8.
+    fn widen_acks(&mut self) {
+        self.wide_acks = true;
+        for slot in 0..self.lanes.len() as u8 {
+            if self.lanes[usize::from(slot)].subflow.is_established() {
+                self.settle_options(slot);
+            }
+        }
+    }
+
+    /// RFC 8684 §3.3.1.
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
+        if !self.wide_acks && matches!(mapping.data_seq, WideOrNarrow::Wide(_)) {
+            self.widen_acks();
+        }
         let near = self.keys.remote_idsn + self.recv.nxt();
         let distance = mapping.data_seq.resolve(near).distance_from(near);
         let Some(data) = self.recv.nxt().checked_add_signed(distance) else { return };

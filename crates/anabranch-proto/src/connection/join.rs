@@ -96,6 +96,7 @@ impl Connection {
         })
     }
 
+    /// RFC 8684 §3.4.1.
     fn joining(&self, now: Instant, syn: &Segment, join: MpJoin, nonce: u32) -> Option<Joining> {
         let MpJoin::Syn { backup, address_id, nonce: remote_nonce, .. } = join else { return None };
         let remote_key = self.keys.remote?;

@@ -90,6 +90,8 @@ struct Lane {
     heard: bool,
     /// Since the last one, data was acknowledged without any Multipath TCP option.
     bare_acks: bool,
+    /// When a data sequence signal last came.
+    heard_at: Instant,
     /// Subflow offset of the end of the last payload without any Multipath TCP option.
     bare_end: u64,
     /// Since when payload waits for a mapping.
@@ -108,6 +110,8 @@ pub(crate) struct Connection {
     keys: Keys,
     /// Mappings have checksums. RFC 8684 §3.1.
     checksums: bool,
+    /// The peer sends data sequence numbers of 8 octets.
+    wide_acks: bool,
     fallback: fallback::Fallback,
     /// Where this host does not take further subflows, and where the peer does not: the ends of
     /// the first, if so agreed. RFC 8684 §3.1.
@@ -206,6 +210,7 @@ impl Connection {
                 remote_idsn: DataSeq(0),
             },
             checksums: config.dss_checksum,
+            wide_acks: false,
             fallback: fallback::Fallback::default(),
             closed_to_joins: (None, None),
             secrets: new.secrets,
@@ -351,6 +356,7 @@ impl Connection {
             reinjected_octets: 0,
             heard: false,
             bare_acks: false,
+            heard_at: Instant::ZERO,
             bare_end: 0,
             unmapped_since: Instant::FAR_FUTURE,
             run: fallback::Run::default(),

@@ -40,6 +40,7 @@ const MOST_ACTIONS: usize = 256;
 
 impl Connection {
     /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
+    /// RFC 8684 §3.1.
     pub(super) fn start_path_manager(&mut self, now: Instant) {
         if self.path_manager_started || self.mode != Mode::Mptcp || self.status != Status::Open {
             return;

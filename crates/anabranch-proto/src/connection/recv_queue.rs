@@ -76,7 +76,7 @@ impl RecvQueue {
         self.capacity = self.capacity.max(capacity);
     }
 
-    /// Octets from DATA_ACK to the promised edge.
+    /// Octets from DATA_ACK to the promised edge. RFC 8684 §3.3.4.
     pub(crate) fn promised_window(&self) -> u64 {
         self.promised.saturating_sub(self.nxt)
     }
@@ -102,7 +102,7 @@ impl RecvQueue {
         self.out_of_order.octets()
     }
 
-    /// Take data that came, in the order of the subflow, on the subflow in `slot`.
+    /// Take data that came, in the order of the subflow, on the subflow in `slot`. RFC 8684 §3.8.
     pub(crate) fn take(&mut self, slot: u8, start: u64, payload: Payload) -> Taken {
         let end = start + payload.len() as u64;
         if end <= self.nxt {
@@ -237,6 +237,7 @@ mod tests {
 
     #[test]
     fn the_promised_edge_never_moves_back_and_opens_in_worthwhile_steps() {
+        // RFC 8684 §3.3.4
         let mut queue = RecvQueue::new(10_000, 0);
         queue.take(0, 1, pattern(1, 1000));
         assert_eq!(queue.announce(1000), 9_000);
@@ -258,6 +259,7 @@ mod tests {
 
     #[test]
     fn data_beyond_the_promise_is_refused() {
+        // RFC 8684 §3.8
         let mut queue = RecvQueue::new(1_000, 0);
         assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
     }

@@ -1,5 +1,6 @@
 //! What goes out next, and on which subflow.
 
+use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Duration, Instant, Payload, Segment};
 
 use super::schedule::Choice;
@@ -24,6 +25,8 @@ pub(super) struct DataTimers {
     /// When to ask a peer with a closed window whether it has opened. RFC 9293 §3.8.6.1.
     pub(super) persist: Instant,
     pub(super) persist_backoff: u32,
+    /// Window probes since anything came from the peer.
+    pub(super) unanswered: u32,
     /// When a scheduler that waits wants to be asked again.
     pub(super) scheduler: Instant,
     /// When a connection without subflows is given up.
@@ -43,6 +46,7 @@ impl Default for DataTimers {
             give_up: Instant::FAR_FUTURE,
             persist: Instant::FAR_FUTURE,
             persist_backoff: 0,
+            unanswered: 0,
             scheduler: Instant::FAR_FUTURE,
             orphan: Instant::FAR_FUTURE,
             unmapped: Instant::FAR_FUTURE,
@@ -136,7 +140,11 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
 impl Connection {
     pub(super) fn data_level(&mut self, mss: u64) -> DataLevel {
         let data_ack = (self.mode == Mode::Mptcp && self.keys.remote.is_some())
-            .then(|| self.keys.remote_idsn + self.recv.nxt());
+            .then(|| self.keys.remote_idsn + self.recv.nxt())
+            .map(|ack| match self.wide_acks {
+                true => WideOrNarrow::Wide(ack),
+                false => WideOrNarrow::Narrow(ack.low32()),
+            });
         DataLevel {
             window: self.recv.announce(mss),
             data_ack,
@@ -303,7 +311,7 @@ impl Connection {
         let checksum = self.checksums;
         let carries = match self.is_first_data_with_keys() {
             true => Carries::Keys { checksum },
-            false => Carries::Mapping { checksum },
+            false => Carries::Mapping { checksum, wide_ack: self.wide_acks },
         };
         self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(carries))
     }
@@ -459,6 +467,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.6: data counts as delivered only when the data level acknowledges it.
+    /// RFC 8684 §4.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let slowest = self
             .lanes
@@ -513,6 +522,11 @@ impl Connection {
             self.timers.persist = Instant::FAR_FUTURE;
             self.probe_peer(self.timers.persist_backoff);
             self.timers.persist_backoff += 1;
+            self.timers.unanswered += 1;
+            if self.timers.unanswered > self.config.tcp.retries {
+                // RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
+                return self.fail(crate::error::ConnectionError::TimedOut);
+            }
             self.arm_persist(now);
         }
         if self.timers.scheduler <= now {

@@ -1,5 +1,5 @@
 //! Full mesh: a subflow for each pair of a local and a remote address. The default of the Linux
-//! implementation behind the papers ("fullmesh").
+//! implementation behind the papers ("fullmesh"). RFC 8684 §3.9.1.
 
 use anabranch_wire::Instant;
 

@@ -391,7 +391,7 @@ impl Subflow {
     }
 
     /// RFC 5681 §2: no payload, nothing new, and something outstanding. RFC 8684 §3: what is sent
-    /// for the sake of its options is none.
+    /// for the sake of its options is none. RFC 8684 §4.
     fn is_duplicate_ack(&self, segment: &Segment) -> bool {
         segment.payload.is_empty()
             && segment.options.control.is_none()

@@ -18,8 +18,8 @@ pub(crate) struct DataLevel {
     /// Receive window in octets, from the acknowledgement on: the DATA_ACK when there is one,
     /// the subflow's otherwise.
     pub(crate) window: u64,
-    /// DATA_ACK, when Multipath TCP is in use.
-    pub(crate) data_ack: Option<DataSeq>,
+    /// DATA_ACK, when Multipath TCP is in use: in 8 octets for a peer that sends numbers of 8.
+    pub(crate) data_ack: Option<WideOrNarrow>,
     /// A DATA_FIN that has no payload to ride on: its data sequence number.
     pub(crate) bare_data_fin: Option<DataSeq>,
     /// MP_CAPABLE with both keys, while the peer may not have them.
@@ -161,6 +161,7 @@ impl Subflow {
         }
     }
 
+    /// RFC 8684 §3.3.6.
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
         let timestamp = self.timestamp(now);
         self.recovery.on_retransmission(timestamp);
@@ -254,7 +255,7 @@ impl Subflow {
     }
 
     /// A middlebox may drop SYNs for their Multipath TCP option: the last attempts to open a
-    /// connection go without.
+    /// connection go without. RFC 8684 §3.9.3, §6.
     fn offers_multipath(&self) -> bool {
         self.purpose == Purpose::Join
             || self.state == State::SynReceived
@@ -292,11 +293,8 @@ impl Subflow {
         let plain = DataLevel { data_ack, keys: None, bare_data_fin: None, ..*level };
         let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
-        segment.options.dss = data_ack.map(|ack| Dss {
-            data_ack: Some(WideOrNarrow::Narrow(ack.low32())),
-            mapping: None,
-            data_fin: false,
-        });
+        segment.options.dss =
+            data_ack.map(|ack| Dss { data_ack: Some(ack), mapping: None, data_fin: false });
         segment
     }
 
@@ -324,7 +322,7 @@ impl Subflow {
             segment.options.control_mut().capable = Some(keys);
         } else if let Some(data_ack) = level.data_ack {
             segment.options.dss = Some(Dss {
-                data_ack: Some(WideOrNarrow::Narrow(data_ack.low32())),
+                data_ack: Some(data_ack),
                 mapping: bare_data_fin.map(|data_seq| Mapping {
                     // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1; the
                     // checksum covers the pseudo-header.
@@ -358,6 +356,7 @@ impl Subflow {
         self.add_sacks(&mut segment.options, payload.len());
     }
 
+    /// RFC 8684 §3.3.1, §3.7.
     fn attach_mapping(
         &self,
         segment: &mut Segment,
@@ -381,7 +380,7 @@ impl Subflow {
         // A mapping and the keys of the third ACK do not fit together; the mapping wins.
         segment.options.control = None;
         let dss = segment.options.dss.get_or_insert_default();
-        dss.data_ack = level.data_ack.map(|data_ack| WideOrNarrow::Narrow(data_ack.low32()));
+        dss.data_ack = level.data_ack;
         let head = u32::from(cargo.head);
         dss.mapping = Some(Mapping {
             data_seq: WideOrNarrow::Narrow(cargo.data_seq.low32().wrapping_sub(head)),
@@ -390,6 +389,24 @@ impl Subflow {
             checksum: cargo.checksum,
         });
         dss.data_fin = cargo.data_fin;
+        if matches!(level.data_ack, Some(WideOrNarrow::Wide(_))) {
+            self.fit_wide_ack(segment);
+        }
+    }
+
+    /// A segment that was first sent when the DATA_ACK took less room goes without.
+    fn fit_wide_ack(&self, segment: &mut Segment) {
+        let octets = segment.payload.len() + segment.options.octets_len();
+        if octets > self.octets_in_packet()
+            && let Some(dss) = &mut segment.options.dss
+        {
+            dss.data_ack = None;
+        }
+    }
+
+    /// What a packet can hold beside its fixed headers.
+    fn octets_in_packet(&self) -> usize {
+        (u32::from(self.config.tcp.mtu) - self.header_octets()) as usize
     }
 
     /// As many selective acknowledgements as fit, beside `payload` octets. RFC 2018 §3.
@@ -397,7 +414,7 @@ impl Subflow {
         if !self.peer.sack || !self.receiver.has_sacks() {
             return;
         }
-        let in_packet = (u32::from(self.config.tcp.mtu) - self.header_octets()) as usize;
+        let in_packet = self.octets_in_packet();
         let room = in_packet.saturating_sub(payload).min(MAX_OPTION_OCTETS);
         for blocks in (0..=SackBlocks::MAX).rev() {
             options.sack = self.receiver.sack_blocks(blocks);
@@ -434,7 +451,8 @@ impl Subflow {
 }
 
 /// Padded octets of the options of a data segment with these parts, but for selective
-/// acknowledgements. RFC 8684 §3.3: 4-octet forms of DATA_ACK and data sequence number.
+/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers, and of the DATA_ACK
+/// for a peer that sends it.
 pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
     let sum = |checksum: bool| checksum.then_some(0);
@@ -442,11 +460,12 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
         TcpOptions { timestamps: timestamps.then(Timestamps::default), ..TcpOptions::default() };
     match carries {
         Carries::Nothing => {}
-        Carries::Mapping { checksum } => {
+        Carries::Mapping { checksum, wide_ack } => {
             let checksum = sum(checksum);
+            let data_ack = if wide_ack { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
             let mapping = Mapping { data_seq: narrow, subflow_seq: SeqNumber(0), len: 0, checksum };
             options.dss =
-                Some(Dss { data_ack: Some(narrow), mapping: Some(mapping), data_fin: false });
+                Some(Dss { data_ack: Some(data_ack), mapping: Some(mapping), data_fin: false });
         }
         Carries::Keys { checksum } => {
             let checksum = sum(checksum);
@@ -469,8 +488,8 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
 pub(crate) enum Carries {
     /// Plain TCP: nothing.
     Nothing,
-    /// A mapping, with or without checksum, and a DATA_ACK.
-    Mapping { checksum: bool },
+    /// A mapping, with or without checksum, and a DATA_ACK of 4 or 8 octets.
+    Mapping { checksum: bool, wide_ack: bool },
     /// MP_CAPABLE with both keys, which implies the mapping.
     Keys { checksum: bool },
 }

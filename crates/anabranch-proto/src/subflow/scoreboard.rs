@@ -10,7 +10,7 @@ use anabranch_wire::{Instant, Payload};
 
 use super::Cargo;
 
-/// One segment's worth of the sequence space.
+/// One segment's worth of the sequence space. RFC 8684 §3.3.2.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// Subflow offset of the first octet.

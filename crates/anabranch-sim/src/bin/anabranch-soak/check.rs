@@ -3,9 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Column, Options, Outcome};
+use anabranch_sim::{Column, Options, Outcome, RunError};
 
 use crate::draw::{self, Drawn};
+
+/// Far more events than any run should need: time stands still, or hosts storm at each other.
+const MOST_EVENTS: u64 = 20_000_000;
 
 /// How the connections of a run ended.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,10 +38,10 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
     let drawn = draw::scenario(seed);
     let scenario = Scenario::from_toml(&drawn.toml, "soak.toml")
         .map_err(|error| format!("the scenario is refused: {error}"))?;
-    let outcome = run(&scenario, seed, Options::default())?;
+    let outcome = run(&scenario, seed, false)?;
     // Now and then: the same again, through octets, gives the same.
     if seed.is_multiple_of(16) {
-        let again = run(&scenario, seed, Options { round_trip: true, ..Options::default() })?;
+        let again = run(&scenario, seed, true)?;
         if again.digest != outcome.digest {
             return Err("a second run through octets has another digest".into());
         }
@@ -46,9 +49,16 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
     judge(&drawn, &outcome)
 }
 
-fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, String> {
+fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, String> {
+    let mut events = 0u64;
+    let mut too_many = || {
+        events += 1;
+        events > MOST_EVENTS
+    };
+    let options = Options { stop: Some(&mut too_many), round_trip, ..Options::default() };
     match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, seed, options))) {
         Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(RunError::Stopped)) => Err(format!("more than {MOST_EVENTS} events")),
         Ok(Err(error)) => Err(format!("the run fails: {error}")),
         Err(panic) => {
             let message = panic.downcast_ref::<String>().cloned();
@@ -74,10 +84,8 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             Some(format!("{delivered} octets delivered of {size}"))
         } else if protected && completed && delivered < *size {
             Some(format!("closed after {delivered} octets of {size}"))
-        } else if !completed
-            && !failed
+        } else if is_stuck(completed || failed, delivered, outcome, index)
             && (mptcp || !drawn.rewrites)
-            && delivered == delivered_half_way(outcome, index)
         {
             Some(format!("stuck after {delivered} octets of {size}"))
         } else {
@@ -91,6 +99,11 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         tally.completed_tcp += u64::from(completed && !failed && !mptcp);
     }
     Ok(tally)
+}
+
+/// Has the connection neither ended nor delivered anything in the second half of the run?
+fn is_stuck(ended: bool, delivered: u64, outcome: &Outcome, index: usize) -> bool {
+    !ended && delivered == delivered_half_way(outcome, index)
 }
 
 /// Octets that the connection had delivered in the middle of the run.
