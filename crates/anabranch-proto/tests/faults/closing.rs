@@ -191,7 +191,7 @@ fn with_a_fin(addresses: u8, on: u8) -> Pair {
     let mut pair = default_pair(addresses).with_filter(move |_, segment| {
         if off.get() && is_on(segment, on) && to_server(segment) && !segment.payload.is_empty() {
             off.set(false);
-            segment.header.flags = segment.header.flags | Flags::FIN;
+            segment.header.flags |= Flags::FIN;
         }
         Fate::Deliver
     });
