@@ -13,8 +13,9 @@ fn main() {
     let stack = |name: &str| if name == "kernel" { Stack::Kernel } else { Stack::Engine };
     let scenario = Scenario::from_toml(&std::fs::read_to_string(&args[1]).unwrap(), &args[1]).unwrap();
     let mut capture = args.get(4).map(|file| std::io::BufWriter::new(std::fs::File::create(file).unwrap()));
-    let options = Options { client: stack(&args[2]), server: stack(&args[3]), capture: capture.as_mut().map(|file| file as _) };
+    let options = Options { client: stack(&args[2]), server: stack(&args[3]), capture: capture.as_mut().map(|file| file as _), linger: None, abort: None };
     let outcome = run(&scenario, 1, options).unwrap();
+    for each in anabranch_live::probe() { println!("{each:?}"); }
     for table in &outcome.tables[..3] {
         println!("{}", table.name);
         for (name, column) in &table.columns {

@@ -1,13 +1,13 @@
 //! A host of the kernel's: its sockets, and the applications on them.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
 use anabranch_sim::driver::{self, Application, Observed, Progress};
-use anabranch_sim::scenario::{Connection, Direction, Protocol, Scenario};
+use anabranch_sim::scenario::{Connection, Direction, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
 use anabranch_wire::{Instant, Piece};
 use bytes::Bytes;
@@ -53,7 +53,9 @@ struct App {
 /// How a socket is made.
 struct Plan {
     protocol: Protocol,
-    local: IpAddr,
+    ipv4_only: bool,
+    /// Where the client binds, and where the server listens.
+    local: SocketAddr,
     server: SocketAddr,
     congestion_control: &'static str,
     send_buffer: u64,
@@ -99,7 +101,7 @@ impl KernelHost {
         self.network.namespace.within(|| {
             for app in apps.iter_mut() {
                 let listener = TcpListener::from(app.plan.socket(settings)?);
-                sys::bind(listener.as_raw_fd(), app.plan.server)?;
+                sys::bind(listener.as_raw_fd(), app.plan.local)?;
                 sys::listen(listener.as_raw_fd())?;
                 app.listener = Some(listener);
             }
@@ -147,6 +149,17 @@ impl KernelHost {
         self.apps.iter_mut().for_each(App::look_at_subflows);
     }
 
+    /// Reset all connections: MP_FASTCLOSE, or RST.
+    pub(crate) fn abort(&mut self) {
+        for app in &mut self.apps {
+            if let Some(socket) = app.socket.take() {
+                app.failed = true;
+                // What a socket that does not linger has not sent when it is closed is lost.
+                let _ = sys::reset_when_closed(socket.as_raw_fd());
+            }
+        }
+    }
+
     /// Let every application do what it can.
     pub(crate) fn serve(&mut self, now: Instant, settings: &mut Settings) -> io::Result<()> {
         for app in &mut self.apps {
@@ -166,14 +179,26 @@ impl Plan {
     fn new(side: Side, scenario: &Scenario, index: usize, congestion_control: &'static str) -> Self {
         let connection = &scenario.connections[index];
         let path = connection.paths[0];
-        let server = driver::server_address(&scenario.paths[path]);
+        let paths = connection.paths.iter().map(|path| &scenario.paths[*path]);
+        let ipv4_only = paths.clone().all(|path| path.family == Family::Ipv4);
+        // A socket of IPv6 knows IPv4 addresses as mapped ones; only such a one has subflows of both.
+        let of_socket = |address: IpAddr| match address {
+            IpAddr::V4(v4) if !ipv4_only => v4.to_ipv6_mapped().into(),
+            other => other,
+        };
+        let any: IpAddr =
+            if ipv4_only { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let port = driver::port_of(index);
+        let client = of_socket(driver::client_address(&scenario.paths, path));
+        let server = of_socket(driver::server_address(&scenario.paths[path]));
         Plan {
             protocol: connection.protocol,
+            ipv4_only,
             local: match side {
-                Side::Client => driver::client_address(&scenario.paths, path),
-                Side::Server => server,
+                Side::Client => SocketAddr::new(client, 0),
+                Side::Server => SocketAddr::new(any, port),
             },
-            server: SocketAddr::new(server, driver::port_of(index)),
+            server: SocketAddr::new(server, port),
             congestion_control,
             send_buffer: connection.send_buffer.as_u64(),
             receive_buffer: connection.receive_buffer.as_u64(),
@@ -187,7 +212,7 @@ impl Plan {
             Protocol::Mptcp => sys::MPTCP,
             Protocol::Tcp => libc::IPPROTO_TCP,
         };
-        let socket = sys::stream_socket(self.local, protocol)?;
+        let socket = sys::stream_socket(self.ipv4_only, protocol)?;
         let fd = socket.as_raw_fd();
         sys::set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         if !self.nagle {
@@ -213,7 +238,7 @@ impl Plan {
 
     fn connect(&self, settings: &mut Settings) -> io::Result<TcpStream> {
         let stream = TcpStream::from(self.socket(settings)?);
-        sys::bind(stream.as_raw_fd(), SocketAddr::new(self.local, 0))?;
+        sys::bind(stream.as_raw_fd(), self.local)?;
         sys::connect(stream.as_raw_fd(), self.server)?;
         Ok(stream)
     }

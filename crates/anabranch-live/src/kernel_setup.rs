@@ -104,9 +104,10 @@ fn set_up(
         }
     }
     commands.push("mptcp limits set subflow 8 add_addr_accepted 8".to_owned());
-    if side == Side::Client {
-        commands.extend(endpoints(settings, interfaces));
-    }
+    commands.extend(match side {
+        Side::Client => endpoints(settings, interfaces),
+        Side::Server => announced(&interfaces[0]),
+    });
     ip(&commands)?;
     interfaces.iter().try_for_each(|each| sys::disable_offloads(&each.name))
 }
@@ -132,4 +133,10 @@ fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
         format!("mptcp endpoint add {} dev {name} id {} subflow", addresses[0], id + 1)
     };
     settings.further_paths.iter().enumerate().map(endpoint).collect()
+}
+
+/// The server's further addresses, which clients learn by ADD_ADDR.
+fn announced(Interface { name, addresses, .. }: &Interface) -> Vec<String> {
+    let further = addresses.iter().enumerate().skip(1);
+    further.map(|(id, address)| format!("mptcp endpoint add {address} dev {name} id {id} signal")).collect()
 }

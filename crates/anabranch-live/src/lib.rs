@@ -10,6 +10,7 @@
 
 mod clock;
 mod counters;
+mod doctor;
 mod kernel_host;
 mod kernel_setup;
 mod kernel_stats;
@@ -21,6 +22,7 @@ mod settings;
 mod sys;
 
 pub use counters::KernelCounters;
+pub use doctor::{Capability, probe};
 pub use lateness::Lateness;
 pub use namespace::{enter, is_inside};
 pub use run::{LiveError, Options, Outcome, Stack, run};

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Recorder};
+use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Recorder};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{RunError, Side, Table};
 use anabranch_wire::pcap::Direction as Capture;
-use anabranch_wire::{Instant, Packet};
+use anabranch_wire::{Duration, Instant, Packet};
 use thiserror::Error;
 
 use crate::clock::Clock;
@@ -35,6 +35,10 @@ pub struct Options<'a> {
     pub server: Stack,
     /// Where to write a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
+    /// End the run so long after all connections have ended.
+    pub linger: Option<Duration>,
+    /// Have a host reset its connections at a time.
+    pub abort: Option<(Side, Instant)>,
 }
 
 /// What a run leaves behind.
@@ -107,6 +111,9 @@ struct Lab<'s, 'c> {
     foreign: u64,
     capture: Option<CaptureFile<'c>>,
     buffer: Vec<u8>,
+    linger: Option<Duration>,
+    abort: Option<(Side, Instant)>,
+    end: Instant,
 }
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
@@ -148,12 +155,14 @@ impl<'s, 'c> Lab<'s, 'c> {
             foreign: 0,
             capture: options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?,
             buffer: vec![0; LONGEST_PACKET],
+            linger: options.linger,
+            abort: options.abort,
+            end: Instant::ZERO + scenario.duration,
             clock: Clock::start(),
         })
     }
 
     fn run(&mut self) -> Result<(), LiveError> {
-        let end = Instant::ZERO + self.scenario.duration;
         loop {
             let now = self.clock.now();
             self.take_packets(now)?;
@@ -162,11 +171,25 @@ impl<'s, 'c> Lab<'s, 'c> {
             for side in SIDES {
                 self.serve_host(side)?;
             }
-            self.observe_until(self.clock.now().min(end));
-            if self.clock.now() >= end {
+            self.observe_until(self.clock.now().min(self.end));
+            self.end_early();
+            if self.clock.now() >= self.end {
                 return Ok(());
             }
-            self.wait(end)?;
+            self.wait()?;
+        }
+    }
+
+    /// Nothing more is going to happen?
+    fn end_early(&mut self) {
+        let Some(linger) = self.linger else { return };
+        let connections = 0..self.scenario.connections.len();
+        let is_over = |host: &dyn Observed| {
+            connections.clone().all(|each| host.progress(each) != Progress::Underway)
+        };
+        if observed(&self.hosts).into_iter().all(is_over) {
+            self.end = self.end.min(self.clock.now() + linger);
+            self.linger = None;
         }
     }
 
@@ -231,6 +254,9 @@ impl<'s, 'c> Lab<'s, 'c> {
     /// Let a host act, and send what it has to send.
     fn serve_host(&mut self, side: Side) -> Result<(), LiveError> {
         let now = self.clock.now();
+        if self.abort.take_if(|(whose, at)| *whose == side && *at <= now).is_some() {
+            self.hosts[side as usize].abort();
+        }
         match &mut self.hosts[side as usize] {
             AnyHost::Kernel(host) => host.serve(now, &mut self.settings)?,
             AnyHost::Engine(host) => {
@@ -272,12 +298,11 @@ impl<'s, 'c> Lab<'s, 'c> {
     }
 
     /// Wait for a packet, a socket, or what is due next.
-    fn wait(&self, end: Instant) -> io::Result<()> {
+    fn wait(&self) -> io::Result<()> {
         let mut fds = Vec::new();
-        let mut due = [Some(end), Some(self.next_sample), self.warm_at, self.network.poll_timeout()]
-            .into_iter()
-            .flatten()
-            .min();
+        let abort = self.abort.map(|(_, at)| at);
+        let own = [Some(self.next_sample), self.warm_at, abort, self.network.poll_timeout()];
+        let mut due = own.into_iter().flatten().chain([self.end]).min();
         for host in &self.hosts {
             due = due.into_iter().chain(host.poll_timeout()).min();
             if let AnyHost::Kernel(host) = host {
@@ -287,11 +312,12 @@ impl<'s, 'c> Lab<'s, 'c> {
                 host.wanted(&mut fds);
             }
         }
-        let left = due.unwrap_or(end).saturating_since(self.clock.now());
+        let left = due.unwrap_or(self.end).saturating_since(self.clock.now());
         sys::poll(&mut fds, std::time::Duration::from_nanos(left.as_nanos()))
     }
 
     fn finish(mut self) -> Result<Outcome, LiveError> {
+        sys::stop_preferring();
         let now = self.clock.now();
         self.network.handle_timeout(now);
         self.hosts.iter_mut().for_each(AnyHost::observe);
@@ -320,6 +346,16 @@ impl AnyHost {
         match self {
             AnyHost::Engine(host) => host.poll_timeout(),
             AnyHost::Kernel(host) => host.poll_timeout(),
+        }
+    }
+
+    fn abort(&mut self) {
+        match self {
+            AnyHost::Engine(host) => {
+                let all: Vec<_> = host.endpoint.connections().collect();
+                all.into_iter().for_each(|id| host.endpoint.abort(id));
+            }
+            AnyHost::Kernel(host) => host.abort(),
         }
     }
 

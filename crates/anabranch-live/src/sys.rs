@@ -55,6 +55,7 @@ pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
         (c"/proc/self/gid_map", format!("0 {group} 1")),
     ];
     let enter = move || {
+        prefer_this_process();
         unshare(leave)?;
         if leave == Leave::UserAndNetwork {
             for (file, text) in &maps {
@@ -66,6 +67,30 @@ pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
     // SAFETY: between fork and exec only system calls are made; what they need was allocated
     // before.
     unsafe { command.pre_exec(enter) };
+}
+
+/// Run before all processes without a priority of their own, for which only a privileged process
+/// may ask. An emulator that waits for a processor is late.
+fn prefer_this_process() {
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameters outlive the call.
+    unsafe { libc::sched_setscheduler(0, PREFERRED, &priority) };
+}
+
+/// Children do not inherit it.
+const PREFERRED: c_int = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+
+/// Does this process run before others?
+pub(crate) fn is_preferred() -> bool {
+    // SAFETY: takes no pointers.
+    unsafe { libc::sched_getscheduler(0) == PREFERRED }
+}
+
+/// Run as other processes do, again.
+pub(crate) fn stop_preferring() {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters outlive the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };
 }
 
 /// Write a file with system calls alone.
@@ -133,6 +158,17 @@ pub(crate) fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> 
     Ok(())
 }
 
+/// Have a socket reset its connection when it is closed.
+pub(crate) fn reset_when_closed(fd: RawFd) -> io::Result<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: the value is a linger and its size is stated.
+    check(unsafe {
+        let len = size_of::<libc::linger>() as socklen_t;
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), len)
+    })?;
+    Ok(())
+}
+
 pub(crate) fn option(fd: RawFd, level: c_int, name: c_int) -> io::Result<c_int> {
     let mut value: c_int = 0;
     let mut len = size_of::<c_int>() as socklen_t;
@@ -170,9 +206,9 @@ pub(crate) fn unacknowledged(fd: RawFd) -> usize {
     if result < 0 { 0 } else { octets as usize }
 }
 
-/// A stream socket that never blocks, of the family of `address`.
-pub(crate) fn stream_socket(address: IpAddr, protocol: c_int) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+/// A stream socket that never blocks, for IPv4 or for both families.
+pub(crate) fn stream_socket(ipv4_only: bool, protocol: c_int) -> io::Result<OwnedFd> {
+    let family = if ipv4_only { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: takes no pointers; the descriptor is new.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::socket(family, kind, protocol))?)) }
