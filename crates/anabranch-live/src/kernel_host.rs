@@ -88,8 +88,7 @@ impl KernelHost {
             let plan = Plan::new(side, scenario, index, settings.congestion_control[index]);
             App::new(side, connection, plan, seed)
         });
-        let mut host =
-            KernelHost { network, apps: apps.collect(), buffer: vec![0; CHUNK] };
+        let mut host = KernelHost { network, apps: apps.collect(), buffer: vec![0; CHUNK] };
         if side == Side::Server {
             host.listen(settings)?;
         }
@@ -122,12 +121,15 @@ impl KernelHost {
     /// What to wait for.
     pub(crate) fn wanted(&self, fds: &mut Vec<PollFd>) {
         for app in &self.apps {
-            if let Some(listener) = app.listener.as_ref().filter(|_| app.socket.is_none()) {
+            if let Some(listener) =
+                app.listener.as_ref().filter(|_| app.socket.is_none() && !app.failed)
+            {
                 fds.push(sys::poll_fd(listener.as_raw_fd(), libc::POLLIN));
             }
             let Some(socket) = &app.socket else { continue };
             let reads = if app.at_end || app.failed { 0 } else { libc::POLLIN };
-            let writes = if (app.connecting || app.blocked) && !app.failed { libc::POLLOUT } else { 0 };
+            let writes =
+                if (app.connecting || app.blocked) && !app.failed { libc::POLLOUT } else { 0 };
             if reads | writes != 0 {
                 fds.push(sys::poll_fd(socket.as_raw_fd(), reads | writes));
             }
@@ -176,7 +178,12 @@ impl KernelHost {
 }
 
 impl Plan {
-    fn new(side: Side, scenario: &Scenario, index: usize, congestion_control: &'static str) -> Self {
+    fn new(
+        side: Side,
+        scenario: &Scenario,
+        index: usize,
+        congestion_control: &'static str,
+    ) -> Self {
         let connection = &scenario.connections[index];
         let path = connection.paths[0];
         let paths = connection.paths.iter().map(|path| &scenario.paths[*path]);
@@ -292,7 +299,7 @@ impl App {
     }
 
     fn accept(&mut self, now: Instant) {
-        let listener = self.listener.as_ref().filter(|_| self.socket.is_none());
+        let listener = self.listener.as_ref().filter(|_| self.socket.is_none() && !self.failed);
         let Some(Ok((stream, _))) = listener.map(TcpListener::accept) else { return };
         self.failed |= stream.set_nonblocking(true).is_err();
         self.socket = Some(stream);
@@ -364,7 +371,8 @@ impl App {
         let Some(stream) = self.stream() else { return };
         let now = kernel_stats::subflows(stream, &self.paths);
         let before = std::mem::replace(&mut self.seen, now);
-        let is_gone = |stats: &SubflowStats| !self.seen.iter().any(|now| now.view.id == stats.view.id);
+        let is_gone =
+            |stats: &SubflowStats| !self.seen.iter().any(|now| now.view.id == stats.view.id);
         self.gone.extend(before.into_iter().filter(is_gone));
     }
 }

@@ -29,7 +29,7 @@ struct Interface {
 }
 
 impl KernelNetwork {
-    /// The network of one side of `scenario`.
+    /// The network of one side of `scenario`, whose far ends are in this thread's namespace.
     pub(crate) fn new(side: Side, scenario: &Scenario, settings: &Settings) -> io::Result<Self> {
         let namespace = Namespace::new()?;
         let interfaces = interfaces(side, scenario);
@@ -80,18 +80,16 @@ fn interfaces(side: Side, scenario: &Scenario) -> Vec<Interface> {
 }
 
 /// Inside the namespace.
-fn set_up(
-    side: Side,
-    settings: &Settings,
-    interfaces: &[Interface],
-) -> io::Result<()> {
+fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Result<()> {
     set_sysctl("ipv4/conf/all/rp_filter", "0")?;
     set_sysctl("ipv4/conf/default/rp_filter", "0")?;
     set_sysctl("ipv4/tcp_no_metrics_save", "1")?;
     // One SYN that is lost must not make the next connections plain TCP.
     let _ = set_sysctl("mptcp/blackhole_timeout", "0");
     set_sysctl("mptcp/checksum_enabled", if settings.checksums { "1" } else { "0" })?;
-    for (name, buffer) in [("tcp_rmem", settings.receive_buffer), ("tcp_wmem", settings.send_buffer)] {
+    for (name, buffer) in
+        [("tcp_rmem", settings.receive_buffer), ("tcp_wmem", settings.send_buffer)]
+    {
         let most = 2 * buffer.max(64 << 10);
         set_sysctl(&format!("ipv4/{name}"), &format!("4096 131072 {most}"))?;
     }
@@ -114,14 +112,13 @@ fn set_up(
 
 /// An address, a route for packets from it, and a route for those from none yet.
 fn address_commands(interface: &str, number: usize, address: IpAddr) -> [String; 4] {
-    let (everything, bits) =
-        if address.is_ipv4() { ("0.0.0.0/0", "32") } else { ("::/0", "128 nodad") };
+    let (family, bits) = if address.is_ipv4() { ("", "32") } else { ("-6 ", "128 nodad") };
     let table = 100 + number;
     [
-        format!("addr add {address}/{bits} dev {interface}"),
-        format!("rule add from {address} table {table}"),
-        format!("route add {everything} dev {interface} table {table}"),
-        format!("route add {everything} dev {interface} metric {}", 1 + number),
+        format!("{family}addr add {address}/{bits} dev {interface}"),
+        format!("{family}rule add from {address} table {table}"),
+        format!("{family}route add default dev {interface} table {table}"),
+        format!("{family}route add default dev {interface} metric {}", 1 + number),
     ]
 }
 
@@ -138,5 +135,7 @@ fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
 /// The server's further addresses, which clients learn by ADD_ADDR.
 fn announced(Interface { name, addresses, .. }: &Interface) -> Vec<String> {
     let further = addresses.iter().enumerate().skip(1);
-    further.map(|(id, address)| format!("mptcp endpoint add {address} dev {name} id {id} signal")).collect()
+    further
+        .map(|(id, address)| format!("mptcp endpoint add {address} dev {name} id {id} signal"))
+        .collect()
 }

@@ -68,10 +68,21 @@ impl Namespace {
     }
 }
 
-/// Have `ip` execute commands in this thread's network namespace.
+/// Have `ip` execute commands in this thread's network namespace: last those that begin
+/// with `-6`, which it does not understand among others.
 pub(crate) fn ip(commands: &[String]) -> io::Result<()> {
+    let of_ipv6 = commands.iter().filter_map(|command| command.strip_prefix("-6 "));
+    let others = commands.iter().map(String::as_str).filter(|command| !command.starts_with("-6 "));
+    batch(&["-batch", "-"], &others.collect::<Vec<_>>())?;
+    batch(&["-6", "-batch", "-"], &of_ipv6.collect::<Vec<_>>())
+}
+
+fn batch(arguments: &[&str], commands: &[&str]) -> io::Result<()> {
+    if commands.is_empty() {
+        return Ok(());
+    }
     let mut child = Command::new("ip")
-        .args(["-batch", "-"])
+        .args(arguments)
         .env("PATH", search_path())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

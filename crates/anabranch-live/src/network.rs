@@ -100,9 +100,10 @@ impl Network {
     fn next(&self) -> Option<(Instant, Due)> {
         let links = self.links.iter().enumerate();
         let links = links.filter_map(|(link, node)| Some((node.poll_timeout()?, Due::Link(link))));
-        let boxes = self.boxes.iter().enumerate().filter_map(|(path, chain)| {
-            Some((chain.as_ref()?.poll_timeout()?, Due::Boxes(path)))
-        });
+        let boxes =
+            self.boxes.iter().enumerate().filter_map(|(path, chain)| {
+                Some((chain.as_ref()?.poll_timeout()?, Due::Boxes(path)))
+            });
         let traffic = self.cross_traffic.iter().enumerate();
         let traffic = traffic.filter_map(|(index, source)| {
             Some((source.udp.poll_timeout()?, Due::CrossTraffic(index)))

@@ -6,7 +6,7 @@ use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Record
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{RunError, Side, Table};
 use anabranch_wire::pcap::Direction as Capture;
-use anabranch_wire::{Duration, Instant, Packet};
+use anabranch_wire::{Duration, Instant, Packet, Segment};
 use thiserror::Error;
 
 use crate::clock::Clock;
@@ -140,7 +140,10 @@ impl<'s, 'c> Lab<'s, 'c> {
                 }
             })
         };
-        let hosts = [make(Side::Client)?, make(Side::Server)?];
+        // A namespace of its own for the emulator, since one run's interfaces go when the kernel has
+        // cleared them away, which may be after the next has begun.
+        let emulator = namespace::Namespace::new()?;
+        let hosts = emulator.within(|| Ok([make(Side::Client)?, make(Side::Server)?]))?;
         Ok(Lab {
             scenario,
             counters_before: counters::of(&hosts.each_ref().map(AnyHost::namespace))?,
@@ -235,7 +238,8 @@ impl<'s, 'c> Lab<'s, 'c> {
             self.lateness.record(now.saturating_since(delivery.due));
             let (side, path) = (delivery.receiver, delivery.path);
             if let Some(capture) = &mut self.capture {
-                capture.write(now, path, side, Capture::Inbound, |out| delivery.packet.emit(out))?;
+                capture
+                    .write(now, path, side, Capture::Inbound, |out| delivery.packet.emit(out))?;
             }
             // Nobody listens for cross-traffic.
             let Packet::Tcp(segment) = delivery.packet else { continue };
@@ -257,26 +261,17 @@ impl<'s, 'c> Lab<'s, 'c> {
         if self.abort.take_if(|(whose, at)| *whose == side && *at <= now).is_some() {
             self.hosts[side as usize].abort();
         }
+        let mut sent = Vec::new();
         match &mut self.hosts[side as usize] {
             AnyHost::Kernel(host) => host.serve(now, &mut self.settings)?,
             AnyHost::Engine(host) => {
                 host.handle_timeout(now);
-                loop {
-                    let AnyHost::Engine(host) = &mut self.hosts[side as usize] else { break };
-                    let mut idle = !host.handle_events(now);
-                    let segments: Vec<_> =
-                        std::iter::from_fn(|| host.endpoint.poll_transmit(now)).collect();
-                    for segment in segments {
-                        idle = false;
-                        self.send(now, side, segment.into())?;
-                    }
-                    if idle {
-                        break;
-                    }
+                while let Some(segments) = act(host, now) {
+                    sent.extend(segments);
                 }
             }
         }
-        Ok(())
+        sent.into_iter().try_for_each(|segment| self.send(now, side, segment.into()))
     }
 
     /// Take the samples that are due before `until`.
@@ -306,9 +301,12 @@ impl<'s, 'c> Lab<'s, 'c> {
         for host in &self.hosts {
             due = due.into_iter().chain(host.poll_timeout()).min();
             if let AnyHost::Kernel(host) = host {
-                fds.extend(host.network.ports.iter().map(|port| {
-                    sys::poll_fd(port.as_raw_fd(), libc::POLLIN)
-                }));
+                fds.extend(
+                    host.network
+                        .ports
+                        .iter()
+                        .map(|port| sys::poll_fd(port.as_raw_fd(), libc::POLLIN)),
+                );
                 host.wanted(&mut fds);
             }
         }
@@ -378,6 +376,13 @@ impl AnyHost {
             AnyHost::Kernel(_) => None,
         }
     }
+}
+
+/// Let the engine's applications act; what it sends then, or `None` when nothing happens any more.
+fn act(host: &mut Host, now: Instant) -> Option<Vec<Segment>> {
+    let acted = host.handle_events(now);
+    let segments: Vec<_> = std::iter::from_fn(|| host.endpoint.poll_transmit(now)).collect();
+    (acted || !segments.is_empty()).then_some(segments)
 }
 
 fn observed(hosts: &[AnyHost; 2]) -> Hosts<'_> {

@@ -82,9 +82,13 @@ impl Settings {
             Policy::BuiltIn(chosen) if chosen.entry.name == "min_rtt" => {}
             Policy::BuiltIn(chosen) => {
                 let scheduler = chosen.entry.name;
-                self.notice(&format!("connection {name}: the kernel has its own scheduler, not {scheduler}"));
+                self.notice(&format!(
+                    "connection {name}: the kernel has its own scheduler, not {scheduler}"
+                ));
             }
-            Policy::Own(_) => return Err(format!("connection {name}: the kernel takes no scheduler")),
+            Policy::Own(_) => {
+                return Err(format!("connection {name}: the kernel takes no scheduler"));
+            }
         }
         if !connection.remedies.is_empty() {
             self.notice(&format!("connection {name}: the kernel has none of the remedies"));
@@ -117,4 +121,3 @@ impl Settings {
         }
     }
 }
-

@@ -360,7 +360,8 @@ impl PacketSocket {
         let received = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, 0) };
         if received < 0 {
             let error = io::Error::last_os_error();
-            let none = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
+            let none =
+                matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
             return if none { Ok(None) } else { Err(error) };
         }
         let stamp = timestamp(&message).unwrap_or_else(|| clock(libc::CLOCK_REALTIME));
@@ -376,7 +377,8 @@ fn timestamp(message: &libc::msghdr) -> Option<u64> {
         let mut next = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = next.as_ref() {
             if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-                let time: libc::timespec = libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
+                let time: libc::timespec =
+                    libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
                 return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
             }
             next = libc::CMSG_NXTHDR(message, header);
