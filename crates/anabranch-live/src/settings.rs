@@ -1,5 +1,6 @@
 //! What of a scenario a host of the kernel's can do, and what it does instead.
 
+use anabranch_net::middlebox::MiddleboxConfig;
 use anabranch_net::units::Octets;
 use anabranch_sim::scenario::{CongestionControl, Connection, Policy, Protocol, Scenario};
 
@@ -56,6 +57,12 @@ impl Settings {
                 ));
             }
             self.take_policies(connection)?;
+        }
+        let mut boxes = scenario.paths.iter().flat_map(|path| &path.middleboxes);
+        if boxes.any(|each| matches!(each.config, MiddleboxConfig::Coalesce(_))) {
+            return Err("a host of the kernel's takes no packets longer than its MTU, \
+                        as coalesce makes them"
+                .to_owned());
         }
         if scenario.paths.iter().any(|path| path.changes.iter().any(|change| change.noticed)) {
             self.notice("hosts of the kernel's do not notice that paths go down");
