@@ -274,7 +274,9 @@ def run_scenario(
         report.save_single(results, out)
         screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
     if conditions is not None and not conditions.valid:
-        raise IntegrityError(f"{file}: the emulator was late too often; repeat on a quieter machine")
+        raise IntegrityError(
+            f"{file}: the emulator was late too often; repeat on a quieter machine"
+        )
 
 
 def _enter_lab() -> None:

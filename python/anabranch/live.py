@@ -90,6 +90,7 @@ def run_toml(
         raise InputError(f"--pcap {_reason(error)}; name a file that can be written") from error
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
+    tables: Mapping[str, Mapping[str, tuple[str, bytes]]] = result["tables"]
     run = Run(
         toml=normalised,
         seed=seed,
@@ -98,7 +99,8 @@ def run_toml(
         segments=result["segments"],
         wall_s=time.perf_counter() - started,
         cpu_s=time.thread_time() - cpu_before,
-        **{name: frame(columns) for name, columns in result["tables"].items()},
+        own_policies=(),
+        **{name: frame(columns) for name, columns in tables.items()},
     )
     p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
     moved = [_moved(counters) for counters in result["kernel_counters"]]

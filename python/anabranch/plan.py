@@ -165,9 +165,7 @@ def execute(
     return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
 
 
-def single(
-    run: Run, name: str, wall_s: float, conditions: Conditions | None = None
-) -> Results:
+def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = None) -> Results:
     """The results of one run of a user's scenario, with every block and sample.
 
     `conditions` are those of a live run.

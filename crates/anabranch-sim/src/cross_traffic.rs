@@ -25,12 +25,7 @@ const FIRST_PORT: u16 = 40_001;
 
 impl CrossTraffic {
     /// Source number `index` of a scenario in the run of `seed`.
-    pub fn new(
-        index: usize,
-        traffic: &scenario::CrossTraffic,
-        paths: &[Path],
-        seed: u64,
-    ) -> Self {
+    pub fn new(index: usize, traffic: &scenario::CrossTraffic, paths: &[Path], seed: u64) -> Self {
         let client = topology::client_address(paths, traffic.path);
         let server = topology::server_address(&paths[traffic.path]);
         let (side, from, to) = match traffic.direction {

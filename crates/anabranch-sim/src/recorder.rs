@@ -213,11 +213,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Sending and receiving host of a connection.
-    fn hosts<'h>(
-        &self,
-        hosts: Hosts<'h>,
-        index: usize,
-    ) -> (&'h dyn Observed, &'h dyn Observed) {
+    fn hosts<'h>(&self, hosts: Hosts<'h>, index: usize) -> (&'h dyn Observed, &'h dyn Observed) {
         let [client, server] = hosts;
         if self.is_upload(index) { (client, server) } else { (server, client) }
     }
