@@ -73,6 +73,10 @@ check-rust: ## formatting and lints of the Rust code
 test-rust: ## tests of the Rust crates
 	cargo test --quiet --workspace --exclude anabranch-py
 
+.PHONY: interop
+interop: ## the engine against this kernel's Multipath TCP, both roles (part of test-rust)
+	cargo test --quiet -p anabranch-live --test interop
+
 check-python: $(VENV)/.installed-dev ## formatting, lints and types of the Python code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

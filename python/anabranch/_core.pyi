@@ -20,6 +20,10 @@ __all__ = [
     "Wait",
     "__version__",
     "json_schema",
+    "live_enter",
+    "live_is_inside",
+    "live_probe",
+    "live_run",
     "policies",
     "run",
     "validate",
@@ -49,6 +53,17 @@ def run(
     pcap: str | None = None,
     own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
 ) -> dict[str, object]: ...
+def live_enter(command: Sequence[str]) -> int: ...
+def live_is_inside() -> bool: ...
+def live_probe() -> list[dict[str, Any]]: ...
+def live_run(
+    toml: str,
+    file: str,
+    seed: int,
+    client: str,
+    server: str,
+    pcap: str | None = None,
+) -> dict[str, Any]: ...
 
 @final
 class SubflowId:

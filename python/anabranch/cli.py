@@ -14,13 +14,14 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anabranch import _core
-from anabranch.errors import AnabranchError, InputError, PolicyError
+from anabranch.errors import AnabranchError, InputError, IntegrityError, PolicyError
 
 if TYPE_CHECKING:
     from anabranch.claims import Judgement
@@ -38,6 +39,15 @@ app = typer.Typer(
 )
 
 _MAX_SEED = 2**64 - 1
+
+
+class Stack(StrEnum):
+    """Whose TCP a host of a live run runs."""
+
+    ENGINE = "engine"
+    KERNEL = "kernel"
+
+
 _INTERRUPTED = 130
 
 _ON: Any = typer.Option(
@@ -216,6 +226,11 @@ def run_scenario(
     scheduler: Annotated[str | None, _own_option("scheduler")] = None,
     congestion_control: Annotated[str | None, _own_option("congestion control")] = None,
     path_manager: Annotated[str | None, _own_option("path manager")] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="In real time (Linux); takes as long as it lasts.")
+    ] = False,
+    client: Annotated[Stack, typer.Option(help="With --live: whose TCP it runs.")] = Stack.KERNEL,
+    server: Annotated[Stack, typer.Option(help="With --live: whose TCP it runs.")] = Stack.KERNEL,
 ) -> None:
     """Run a scenario and print goodput, delays, and what every path carried.
 
@@ -228,26 +243,73 @@ def run_scenario(
 
     toml = read_scenario(file)
     chosen = own.Chosen(scheduler, congestion_control, path_manager)
+    if live and chosen != own.Chosen(None, None, None):
+        raise InputError("--live: policies of your own run in virtual time only")
     toml, made_by = chosen.put_into(toml, str(file))
-    if out is not None:
+    if live or out is not None:
         _core.validate(toml, str(file))
+    if live:
+        _enter_lab()
+    if out is not None:
         prepare_folder(out)
     started = time.perf_counter()
-    run = run_toml(toml, str(file), seed, None if pcap is None else str(pcap), made_by)
+    capture = None if pcap is None else str(pcap)
+    conditions = None
+    if live:
+        from anabranch.live import run_toml as run_live
+
+        stacks = (client.value, server.value)
+        run, conditions = run_live(toml, str(file), seed, stacks, capture)
+    else:
+        run = run_toml(toml, str(file), seed, capture, made_by)
     screen = console.stdout()
     for table in console.run_tables(run):
         screen.print(table)
-    screen.print(
-        f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} segments · "
-        f"seed {seed} · digest {run.digest}"
-    )
+    screen.print(console.effort_of(run, conditions))
     for policy in run.own_policies:
         screen.print(f"{policy.connection}: {policy.kind} {policy.name} of your own")
     if out is not None:
-        results = plan.single(run, run.settings["name"], time.perf_counter() - started)
+        results = plan.single(run, run.settings["name"], time.perf_counter() - started, conditions)
         results.save(out)
         report.save_single(results, out)
         screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
+    if conditions is not None and not conditions.valid:
+        raise IntegrityError(
+            f"{file}: the emulator was late too often; repeat on a quieter machine"
+        )
+
+
+def _enter_lab() -> None:
+    """Start the command again where live runs are possible, unless it has been."""
+    from anabranch import live
+
+    if not live.is_inside():
+        raise typer.Exit(live.enter(sys.argv[1:]))
+
+
+@app.command()
+def doctor() -> None:
+    """Try what live runs need on this host, and say what is missing and how to get it."""
+    from rich.table import Table
+
+    from anabranch import console, live
+
+    if not live.is_inside():
+        raise typer.Exit(live.enter(["doctor"]))
+    table = Table("works", "capability", "for", "why not", "what to do", box=None, pad_edge=False)
+    found = live.doctor()
+    for each in found:
+        works = each["problem"] is None
+        missing = "" if works else each["remedy"]
+        table.add_row(
+            "yes" if works else "NO", each["name"], each["purpose"], each["problem"], missing
+        )
+    screen = console.stdout()
+    screen.print(table)
+    possible = not any(each["required"] and each["problem"] for each in found)
+    screen.print(f"live runs are {'possible' if possible else 'not possible'} here")
+    if not possible:
+        raise typer.Exit(1)
 
 
 @app.command(

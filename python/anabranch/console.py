@@ -21,6 +21,7 @@ from anabranch import metrics
 from anabranch.claims import Judgement, Verdict
 from anabranch.estimates import number
 from anabranch.executors import Progress as Step
+from anabranch.live import Conditions
 from anabranch.run import Run
 
 if TYPE_CHECKING:
@@ -109,6 +110,28 @@ def table(shown: report.Table, title: str) -> Table:
     for row in shown.rows:
         drawn.add_row(*map(_escaped, row))
     return drawn
+
+
+def effort_of(run: Run, conditions: Conditions | None) -> str:
+    """How a run was made, in a line, or in real time in some."""
+    if conditions is None:
+        return (
+            f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} "
+            f"segments · seed {run.seed} · digest {run.digest}"
+        )
+    counted = zip(("client", "server"), conditions.kernel_counters, strict=True)
+    kernel = [
+        f"the kernel counted at the {side}: "
+        + ", ".join(f"{name} {count}" for name, count in counters.items())
+        for side, counters in counted
+        if counters
+    ]
+    first = (
+        f"{run.virtual_ns / 1e9:.3g} s in real time · client {conditions.client}, "
+        f"server {conditions.server} · {run.segments:,} packets · seed {run.seed}"
+    )
+    notices = [f"note: {notice}" for notice in conditions.notices]
+    return "\n".join([first, conditions.lateness(), *kernel, *notices])
 
 
 def run_tables(run: Run) -> list[Table]:

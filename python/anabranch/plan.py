@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from anabranch import batch, own
 from anabranch.claims import Claim
 from anabranch.executors import Progress
+from anabranch.live import Conditions
 from anabranch.provenance import build
 from anabranch.reduction import Task, reduce
 from anabranch.results import Factor, Results
@@ -164,8 +165,11 @@ def execute(
     return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
 
 
-def single(run: Run, name: str, wall_s: float) -> Results:
-    """The results of one run of a user's scenario, with every block and sample."""
+def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = None) -> Results:
+    """The results of one run of a user's scenario, with every block and sample.
+
+    `conditions` are those of a live run.
+    """
     task = Task(
         cell=name,
         factors={},
@@ -185,5 +189,6 @@ def single(run: Run, name: str, wall_s: float) -> Results:
         "duration": run.settings["duration"],
         "warm_up": run.settings["warm_up"],
         "wall_s": round(wall_s, 2),
+        **({} if conditions is None else {"live": conditions.provenance()}),
     }
     return batch.collect(about, [task], [reduce(task, run)])

@@ -1,6 +1,7 @@
 //! The Python module `anabranch._core`: a scenario in, columns out.
 
 mod listing;
+mod live;
 mod policy;
 
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_sim::scenario::{self, OwnNames, Scenario};
-use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError};
+use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError, Table};
 use policy::{Factories, Watch};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -128,8 +129,17 @@ fn failed(error: RunError) -> PyErr {
 }
 
 fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    result.set_item("digest", format!("{:016x}", outcome.digest))?;
+    result.set_item("virtual_ns", outcome.end.as_nanos())?;
+    result.set_item("segments", outcome.segments)?;
+    result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
+    Ok(result)
+}
+
+fn dictionary_of_tables<'py>(py: Python<'py>, all: &[Table]) -> PyResult<Bound<'py, PyDict>> {
     let tables = PyDict::new(py);
-    for table in &outcome.tables {
+    for table in all {
         let columns = PyDict::new(py);
         for (name, column) in &table.columns {
             let (kind, octets) = octets(column);
@@ -137,12 +147,7 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
         }
         tables.set_item(table.name, columns)?;
     }
-    let result = PyDict::new(py);
-    result.set_item("digest", format!("{:016x}", outcome.digest))?;
-    result.set_item("virtual_ns", outcome.end.as_nanos())?;
-    result.set_item("segments", outcome.segments)?;
-    result.set_item("tables", tables)?;
-    Ok(result)
+    Ok(tables)
 }
 
 fn octets(column: &Column) -> (&'static str, Vec<u8>) {
@@ -163,5 +168,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(json_schema, module)?)?;
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    live::register(module)?;
     policy::register(module)
 }

@@ -8,11 +8,13 @@ use crate::topology::{self, Side};
 use crate::workload::{Sampler, UdpOnOff};
 
 /// A source, and the host that it is on.
-pub(crate) struct CrossTraffic {
-    pub(crate) side: Side,
+pub struct CrossTraffic {
+    /// The host.
+    pub side: Side,
     /// The path that its packets take.
-    pub(crate) path: usize,
-    pub(crate) udp: UdpOnOff,
+    pub path: usize,
+    /// The source.
+    pub udp: UdpOnOff,
 }
 
 /// Where datagrams go. RFC 863: what arrives at the discard port is thrown away.
@@ -23,12 +25,7 @@ const FIRST_PORT: u16 = 40_001;
 
 impl CrossTraffic {
     /// Source number `index` of a scenario in the run of `seed`.
-    pub(crate) fn new(
-        index: usize,
-        traffic: &scenario::CrossTraffic,
-        paths: &[Path],
-        seed: u64,
-    ) -> Self {
+    pub fn new(index: usize, traffic: &scenario::CrossTraffic, paths: &[Path], seed: u64) -> Self {
         let client = topology::client_address(paths, traffic.path);
         let server = topology::server_address(&paths[traffic.path]);
         let (side, from, to) = match traffic.direction {

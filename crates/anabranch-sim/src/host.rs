@@ -13,30 +13,33 @@ use std::sync::Arc;
 
 use crate::application::Application;
 use crate::own_policies::{OwnPolicies, Owner};
+use crate::recorder::{Observed, Progress};
 use crate::scenario::{self, CongestionControl, Direction, Policy};
 use crate::topology::{self, Side};
 use crate::workload::{Sender, Sink, Socket};
 
 /// One end of a scenario's connection.
-pub(crate) struct App {
-    pub(crate) id: Option<ConnectionId>,
-    pub(crate) sender: Option<Box<dyn Sender>>,
-    pub(crate) sink: Sink,
-    pub(crate) closed: bool,
-    pub(crate) failed: bool,
+struct App {
+    id: Option<ConnectionId>,
+    sender: Option<Box<dyn Sender>>,
+    sink: Sink,
+    closed: bool,
+    failed: bool,
     /// Totals of subflows that no longer exist.
-    pub(crate) past_subflows: Vec<SubflowStats>,
+    past_subflows: Vec<SubflowStats>,
     /// Totals of the connection when it ended.
-    pub(crate) past: Option<ConnectionStats>,
+    past: Option<ConnectionStats>,
     start: Option<Instant>,
     /// The address that the connection is opened to.
     server: IpAddr,
     config: ConnectionConfig,
 }
 
-pub(crate) struct Host {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) apps: Vec<App>,
+/// A host with the engine on it: the verbs are the engine's.
+pub struct Host {
+    /// The engine.
+    pub endpoint: Endpoint,
+    apps: Vec<App>,
     /// When interfaces go down and come up, latest first.
     address_changes: Vec<(Instant, IpAddr, bool)>,
     /// When an application or an interface is due.
@@ -65,7 +68,7 @@ impl Socket for EngineSocket<'_> {
 
 impl Host {
     /// One side of `scenario` in the run of `seed`.
-    pub(crate) fn new(
+    pub fn new(
         side: Side,
         scenario: &scenario::Scenario,
         own_policies: &[OwnPolicies],
@@ -95,7 +98,7 @@ impl Host {
     }
 
     /// When the host wants to be woken.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         self.endpoint.poll_timeout().into_iter().chain(self.apps_due).min()
     }
 
@@ -108,7 +111,8 @@ impl Host {
         self.apps_due = apps.chain([noticed]).flatten().min();
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    /// Do what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
         if self.apps_due.is_some_and(|at| at <= now) {
             self.wake_apps(now);
@@ -142,7 +146,7 @@ impl Host {
     }
 
     /// Tell the applications what happened; true if anything did.
-    pub(crate) fn handle_events(&mut self, now: Instant) -> bool {
+    pub fn handle_events(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((id, event)) = self.endpoint.poll_event() {
             any = true;
@@ -204,6 +208,41 @@ impl Host {
         if self.endpoint.is_at_end(id) {
             self.endpoint.close(id);
         }
+    }
+}
+
+impl Observed for Host {
+    fn sink(&self, connection: usize) -> &Sink {
+        &self.apps[connection].sink
+    }
+
+    fn sender(&self, connection: usize) -> Option<&dyn Sender> {
+        self.apps[connection].sender.as_deref().map(|sender| sender as _)
+    }
+
+    fn progress(&self, connection: usize) -> Progress {
+        match &self.apps[connection] {
+            App { failed: true, .. } => Progress::Failed,
+            App { closed: true, .. } => Progress::Closed,
+            _ => Progress::Underway,
+        }
+    }
+
+    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats> {
+        self.apps[connection].id.and_then(|id| self.endpoint.connection_stats(now, id))
+    }
+
+    fn last_stats(&self, connection: usize) -> Option<ConnectionStats> {
+        self.apps[connection].past
+    }
+
+    fn subflows(&self, connection: usize) -> Vec<SubflowStats> {
+        let id = self.apps[connection].id;
+        id.into_iter().flat_map(|id| self.endpoint.subflow_stats(id)).collect()
+    }
+
+    fn past_subflows(&self, connection: usize) -> &[SubflowStats] {
+        &self.apps[connection].past_subflows
     }
 }
 

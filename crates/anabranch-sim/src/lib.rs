@@ -22,3 +22,16 @@ pub use own_policies::{
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, RunError, run};
 pub use topology::Side;
+
+/// What a run loop with another clock needs.
+pub mod driver {
+    pub use crate::application::Application;
+    pub use crate::cross_traffic::CrossTraffic;
+    pub use crate::host::Host;
+    pub use crate::middleboxes::chains;
+    pub use crate::recorder::{Hosts, Observed, Progress, Recorder};
+    pub use crate::simulation::CaptureFile;
+    pub use crate::topology::{
+        Hop, Routes, client_address, path_of, port_of, server_address, server_addresses,
+    };
+}

@@ -8,7 +8,7 @@ use crate::scenario::{Path, Scenario};
 use crate::topology;
 
 /// The boxes of each path; none at all if no path has any.
-pub(crate) fn chains(scenario: &Scenario, seed: u64) -> Vec<Option<Chain>> {
+pub fn chains(scenario: &Scenario, seed: u64) -> Vec<Option<Chain>> {
     let paths = &scenario.paths;
     if paths.iter().all(|path| path.middleboxes.is_empty()) {
         return Vec::new();

@@ -6,9 +6,9 @@ use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_wire::Instant;
 
-use crate::host::{App, Host};
 use crate::middleboxes;
 use crate::scenario::{Direction, Scenario};
+use crate::workload::{Sender, Sink};
 
 /// A column of one type.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,40 @@ impl Builder {
     }
 }
 
-pub(crate) struct Recorder<'a> {
+/// What the recorder reads off a host, whose connections count as the scenario's do.
+pub trait Observed {
+    /// The reading half of the connection's application.
+    fn sink(&self, connection: usize) -> &Sink;
+    /// The writing half, if there is one.
+    fn sender(&self, connection: usize) -> Option<&dyn Sender>;
+    /// How far the connection has come.
+    fn progress(&self, connection: usize) -> Progress;
+    /// Totals of the connection, if it exists.
+    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats>;
+    /// Totals that the connection ended with.
+    fn last_stats(&self, connection: usize) -> Option<ConnectionStats>;
+    /// Its subflows.
+    fn subflows(&self, connection: usize) -> Vec<SubflowStats>;
+    /// Those that are gone.
+    fn past_subflows(&self, connection: usize) -> &[SubflowStats];
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is to be opened, or it is open.
+    Underway,
+    /// Both directions were closed, and all data was acknowledged.
+    Closed,
+    /// It ended otherwise.
+    Failed,
+}
+
+/// Client and server.
+pub type Hosts<'a> = [&'a dyn Observed; 2];
+
+/// Builds the tables of a run.
+pub struct Recorder<'a> {
     scenario: &'a Scenario,
     subflow_samples: Builder,
     connection_samples: Builder,
@@ -79,7 +112,8 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+    /// Nothing is recorded yet.
+    pub fn new(scenario: &'a Scenario) -> Self {
         Recorder {
             scenario,
             subflow_samples: Builder::new(
@@ -115,17 +149,17 @@ impl<'a> Recorder<'a> {
     }
 
     /// The warm-up is over.
-    pub(crate) fn on_warm(&mut self, hosts: &[Host; 2]) {
+    pub fn on_warm(&mut self, hosts: Hosts<'_>) {
         for index in 0..self.warm.len() {
-            self.warm[index] = self.ends(hosts, index).1.sink.received();
+            self.warm[index] = self.hosts(hosts, index).1.sink(index).received();
         }
     }
 
     /// Take a sample of everything at `now`.
-    pub(crate) fn sample(
+    pub fn sample(
         &mut self,
         now: Instant,
-        hosts: &[Host; 2],
+        hosts: Hosts<'_>,
         links: &mut [Link],
         boxes: &[Option<Chain>],
     ) {
@@ -140,26 +174,23 @@ impl<'a> Recorder<'a> {
     fn sample_connection(
         &mut self,
         now: Instant,
-        hosts: &[Host; 2],
+        hosts: Hosts<'_>,
         links: &[Link],
         boxes: &[Option<Chain>],
         index: usize,
     ) {
-        let (sender, receiver) = self.ends(hosts, index);
-        let (send_host, receive_host) = self.hosts(hosts, index);
-        let stats = sender.id.and_then(|id| send_host.endpoint.connection_stats(now, id));
-        let Some(stats) = stats else { return };
-        let received = receiver.id.and_then(|id| receive_host.endpoint.connection_stats(now, id));
+        let (sender, receiver) = self.hosts(hosts, index);
+        let Some(stats) = sender.stats(now, index) else { return };
+        let received = receiver.stats(now, index);
         self.connection_samples.push([
             now.as_nanos(),
             index as u64,
-            receiver.sink.received(),
+            receiver.sink(index).received(),
             received.map_or(0, |stats| stats.out_of_order_octets),
             stats.window_room,
             stats.unsent_octets,
         ]);
-        let id = sender.id.expect("it has stats");
-        for subflow in send_host.endpoint.subflow_stats(id) {
+        for subflow in sender.subflows(index) {
             let path = self.path_of(index, &subflow);
             let link = &links[2 * path + usize::from(self.is_upload(index))];
             let view = &subflow.view;
@@ -182,14 +213,9 @@ impl<'a> Recorder<'a> {
     }
 
     /// Sending and receiving host of a connection.
-    fn hosts<'h>(&self, hosts: &'h [Host; 2], index: usize) -> (&'h Host, &'h Host) {
+    fn hosts<'h>(&self, hosts: Hosts<'h>, index: usize) -> (&'h dyn Observed, &'h dyn Observed) {
         let [client, server] = hosts;
         if self.is_upload(index) { (client, server) } else { (server, client) }
-    }
-
-    fn ends<'h>(&self, hosts: &'h [Host; 2], index: usize) -> (&'h App, &'h App) {
-        let (sender, receiver) = self.hosts(hosts, index);
-        (&sender.apps[index], &receiver.apps[index])
     }
 
     fn is_upload(&self, index: usize) -> bool {
@@ -211,7 +237,7 @@ impl<'a> Recorder<'a> {
     /// Payload octets that the other end of `subflow` received in order.
     fn received(
         &self,
-        receiver: &Host,
+        receiver: &dyn Observed,
         boxes: &[Option<Chain>],
         index: usize,
         subflow: &SubflowStats,
@@ -228,24 +254,24 @@ impl<'a> Recorder<'a> {
     /// never shrinks.
     fn received_in_slot(
         &self,
-        hosts: &[Host; 2],
+        hosts: Hosts<'_>,
         boxes: &[Option<Chain>],
         index: usize,
         subflow: &SubflowStats,
     ) -> u64 {
         let (sender, receiver) = self.hosts(hosts, index);
         let place = |stats: &SubflowStats| (stats.view.id.slot, self.path_of(index, stats));
-        let past = sender.apps[index].past_subflows.iter();
+        let past = sender.past_subflows(index).iter();
         let past = past.filter(|stats| stats.view.id != subflow.view.id);
         let same = past.filter(|stats| place(stats) == place(subflow));
         same.chain([subflow]).map(|stats| self.received(receiver, boxes, index, stats)).sum()
     }
 
     /// All tables, at the end of the run.
-    pub(crate) fn finish(
+    pub fn finish(
         self,
         now: Instant,
-        hosts: &[Host; 2],
+        hosts: Hosts<'_>,
         links: &[Link],
         boxes: &[Option<Chain>],
     ) -> Vec<Table> {
@@ -259,7 +285,7 @@ impl<'a> Recorder<'a> {
         ]
     }
 
-    fn connections(&self, now: Instant, hosts: &[Host; 2]) -> Table {
+    fn connections(&self, now: Instant, hosts: Hosts<'_>) -> Table {
         let mut table = Builder::new(
             "connections",
             &[
@@ -286,17 +312,17 @@ impl<'a> Recorder<'a> {
         );
         let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
         for index in 0..self.scenario.connections.len() {
-            let (sender, receiver) = self.ends(hosts, index);
-            let (sending_host, receiving_host) = self.hosts(hosts, index);
-            let stats = connection_stats(now, sending_host, sender);
-            let receiving = connection_stats(now, receiving_host, receiver);
-            let received = receiver.sink.received();
+            let (sender, receiver) = self.hosts(hosts, index);
+            let stats = connection_stats(now, sender, index);
+            let receiving = connection_stats(now, receiver, index);
+            let progress = [sender.progress(index), receiver.progress(index)];
+            let received = receiver.sink(index).received();
             table.push([
                 index as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
                 fallback([stats, receiving]) as u64,
-                u64::from(sender.closed && receiver.closed),
-                u64::from(sender.failed || receiver.failed),
+                u64::from(progress == [Progress::Closed; 2]),
+                u64::from(progress.contains(&Progress::Failed)),
                 stats.map_or(received, |stats| stats.octets_written),
                 received,
                 received - self.warm[index],
@@ -310,13 +336,13 @@ impl<'a> Recorder<'a> {
                 receiving.map_or(0, |stats| stats.receive_buffer),
                 receiving.map_or(0, |stats| stats.out_of_order_segments),
                 receiving.map_or(0, |stats| stats.stray_segments),
-                receiver.sink.corrupt() + sender.sink.corrupt(),
+                receiver.sink(index).corrupt() + sender.sink(index).corrupt(),
             ]);
         }
         table.finish()
     }
 
-    fn subflows(&self, hosts: &[Host; 2], boxes: &[Option<Chain>]) -> Table {
+    fn subflows(&self, hosts: Hosts<'_>, boxes: &[Option<Chain>]) -> Table {
         let mut table = Builder::new(
             "subflows",
             &[
@@ -365,7 +391,7 @@ impl<'a> Recorder<'a> {
         table.finish()
     }
 
-    fn blocks(&self, hosts: &[Host; 2]) -> Table {
+    fn blocks(&self, hosts: Hosts<'_>) -> Table {
         let mut table = Builder::new(
             "blocks",
             &[
@@ -377,13 +403,13 @@ impl<'a> Recorder<'a> {
             ],
         );
         for index in 0..self.scenario.connections.len() {
-            let (sender, receiver) = self.ends(hosts, index);
+            let (sender, receiver) = self.hosts(hosts, index);
+            let sink = receiver.sink(index);
             // Blocks count from their sender's writing or from their receiver's asking.
-            let starts = [sender, receiver].into_iter().filter_map(|app| app.sender.as_ref());
+            let starts = [sender, receiver].into_iter().filter_map(|host| host.sender(index));
             let starts = starts.flat_map(|workload| workload.blocks_accepted());
-            let delivered = receiver.sink.blocks_delivered();
-            for (block, (accepted, delivered)) in starts.zip(delivered).enumerate() {
-                let octets = receiver.sink.block_size(block as u64);
+            for (block, (accepted, delivered)) in starts.zip(sink.blocks_delivered()).enumerate() {
+                let octets = sink.block_size(block as u64);
                 let (accepted, delivered) = (accepted.as_nanos(), delivered.as_nanos());
                 table.push([index as u64, block as u64, octets, accepted, delivered]);
             }
@@ -393,8 +419,12 @@ impl<'a> Recorder<'a> {
 }
 
 /// Totals of a host's connection, or those that it ended with.
-fn connection_stats(now: Instant, host: &Host, app: &App) -> Option<ConnectionStats> {
-    app.id.and_then(|id| host.endpoint.connection_stats(now, id)).or(app.past)
+fn connection_stats(
+    now: Instant,
+    host: &dyn Observed,
+    connection: usize,
+) -> Option<ConnectionStats> {
+    host.stats(now, connection).or_else(|| host.last_stats(connection))
 }
 
 /// Why a connection speaks TCP: of what its hosts know, what happened first.
@@ -404,11 +434,9 @@ fn fallback(hosts: [Option<ConnectionStats>; 2]) -> Fallback {
 }
 
 /// The subflows of a host's connection, those that are gone first.
-fn all_subflows(host: &Host, index: usize) -> Vec<SubflowStats> {
-    let app = &host.apps[index];
-    let live = app.id.into_iter().flat_map(|id| host.endpoint.subflow_stats(id));
-    let mut all = app.past_subflows.clone();
-    for stats in live {
+fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowStats> {
+    let mut all = host.past_subflows(connection).to_vec();
+    for stats in host.subflows(connection) {
         if !all.iter().any(|past| past.view.id == stats.view.id) {
             all.push(stats);
         }

@@ -15,7 +15,7 @@ use crate::event_queue::EventQueue;
 use crate::host::Host;
 use crate::middleboxes;
 use crate::own_policies::{self, OwnPolicies, OwnPoliciesError};
-use crate::recorder::{Recorder, Table};
+use crate::recorder::{Hosts, Recorder, Table};
 use crate::scenario::Scenario;
 use crate::topology::{Hop, Routes, Side};
 
@@ -107,7 +107,8 @@ struct Simulation<'s, 'c> {
     stop: Option<&'c mut dyn FnMut() -> bool>,
 }
 
-struct CaptureFile<'a> {
+/// A capture of all interfaces of a scenario.
+pub struct CaptureFile<'a> {
     writer: PcapWriter<&'a mut dyn Write>,
     /// Client's and server's interface on each path.
     interfaces: Vec<[InterfaceId; 2]>,
@@ -191,12 +192,13 @@ impl<'s, 'c> Simulation<'s, 'c> {
         if let Some(at) = self.warm_at.filter(|at| *at <= until) {
             self.warm_at = None;
             if at > Instant::ZERO {
-                self.recorder.on_warm(&self.hosts);
+                self.recorder.on_warm(observed(&self.hosts));
             }
         }
         while self.next_sample <= until {
             let at = self.next_sample;
-            self.recorder.sample(at, &self.hosts, &mut self.links, &self.boxes);
+            let hosts = observed(&self.hosts);
+            self.recorder.sample(at, hosts, &mut self.links, &self.boxes);
             self.next_sample += self.scenario.sample_interval;
         }
     }
@@ -414,14 +416,19 @@ impl<'s, 'c> Simulation<'s, 'c> {
     }
 
     fn finish(self) -> Outcome {
+        let hosts = observed(&self.hosts);
         Outcome {
             digest: self.digest.value(),
             segments: self.segments,
             data_segments_delivered: self.data_segments_delivered,
             end: self.now,
-            tables: self.recorder.finish(self.now, &self.hosts, &self.links, &self.boxes),
+            tables: self.recorder.finish(self.now, hosts, &self.links, &self.boxes),
         }
     }
+}
+
+fn observed(hosts: &[Host; 2]) -> Hosts<'_> {
+    hosts.each_ref().map(|host| host as _)
 }
 
 fn there_and_back(packet: &Packet) -> Result<Packet, RunError> {
@@ -431,7 +438,11 @@ fn there_and_back(packet: &Packet) -> Result<Packet, RunError> {
 }
 
 impl<'a> CaptureFile<'a> {
-    fn new(out: &'a mut dyn Write, scenario: &Scenario) -> Result<Self, RunError> {
+    /// Begin a capture.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn new(out: &'a mut dyn Write, scenario: &Scenario) -> Result<Self, RunError> {
         let mut writer = PcapWriter::new(out)?;
         let mut interfaces = Vec::new();
         for path in &scenario.paths {
@@ -444,7 +455,11 @@ impl<'a> CaptureFile<'a> {
         Ok(CaptureFile { writer, interfaces, octets: Vec::new() })
     }
 
-    fn write(
+    /// Write a packet that passes an interface of `side`.
+    ///
+    /// # Errors
+    /// If writing fails, or `emit` does.
+    pub fn write(
         &mut self,
         now: Instant,
         path: usize,

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::scenario::{Family, Path};
 
 /// The server's address on a path.
-pub(crate) fn server_address(path: &Path) -> IpAddr {
+pub fn server_address(path: &Path) -> IpAddr {
     match path.family {
         Family::Ipv4 => Ipv4Addr::new(10, 0, 0, 1).into(),
         Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
@@ -19,7 +19,7 @@ pub(crate) fn server_address(path: &Path) -> IpAddr {
 }
 
 /// The server's addresses, of each family in use one.
-pub(crate) fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
+pub fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
     let mut addresses: Vec<_> = paths.iter().map(server_address).collect();
     addresses.sort_unstable();
     addresses.dedup();
@@ -48,7 +48,7 @@ impl fmt::Display for Side {
 }
 
 /// The client's address on path number `path`.
-pub(crate) fn client_address(paths: &[Path], path: usize) -> IpAddr {
+pub fn client_address(paths: &[Path], path: usize) -> IpAddr {
     address_on(paths, path, 1)
 }
 
@@ -69,7 +69,7 @@ fn address_on(paths: &[Path], path: usize, net: u8) -> IpAddr {
 }
 
 /// The path that belongs to an address of the client, translated or not.
-pub(crate) fn path_of(address: IpAddr) -> Option<usize> {
+pub fn path_of(address: IpAddr) -> Option<usize> {
     match address {
         IpAddr::V4(address) => match address.octets() {
             [10, 1..=u8::MAX, high, low] => Some(usize::from(u16::from_be_bytes([high, low]))),
@@ -83,7 +83,7 @@ pub(crate) fn path_of(address: IpAddr) -> Option<usize> {
 }
 
 /// The server's port for connection number `connection`.
-pub(crate) fn port_of(connection: usize) -> u16 {
+pub fn port_of(connection: usize) -> u16 {
     FIRST_PORT + connection as u16
 }
 
@@ -94,31 +94,34 @@ pub(crate) fn connection_of(port: u16) -> usize {
 
 /// What lies at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hop {
+pub enum Hop {
+    /// Another link.
     Link(usize),
+    /// The host.
     Host(Side),
 }
 
 /// Which links a packet crosses. A path has two, forward with an even number and reverse with
 /// the odd one after it.
 #[derive(Clone, Debug)]
-pub(crate) struct Routes {
+pub struct Routes {
     /// For each path, the one that it goes via.
     via: Vec<Option<usize>>,
 }
 
 impl Routes {
-    pub(crate) fn new(via: Vec<Option<usize>>) -> Self {
+    /// Paths that each go via the given one.
+    pub fn new(via: Vec<Option<usize>>) -> Self {
         Routes { via }
     }
 
     /// The path of a packet from or to this client address; `None` if no path has it.
-    pub(crate) fn path(&self, client: IpAddr) -> Option<usize> {
+    pub fn path(&self, client: IpAddr) -> Option<usize> {
         path_of(client).filter(|path| *path < self.via.len())
     }
 
     /// The first link of a packet from `side` on `path`.
-    pub(crate) fn first(&self, side: Side, path: usize) -> usize {
+    pub fn first(&self, side: Side, path: usize) -> usize {
         match side {
             Side::Client => 2 * path + 1,
             Side::Server => 2 * self.chain(path).last().unwrap_or(path),
@@ -126,7 +129,7 @@ impl Routes {
     }
 
     /// Where a packet on `path` goes after `link`.
-    pub(crate) fn next(&self, link: usize, path: usize) -> Hop {
+    pub fn next(&self, link: usize, path: usize) -> Hop {
         let here = link / 2;
         if !link.is_multiple_of(2) {
             return self.via[here].map_or(Hop::Host(Side::Server), |via| Hop::Link(2 * via + 1));

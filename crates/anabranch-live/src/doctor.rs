@@ -1,0 +1,115 @@
+//! What this host allows, and what to do about what it does not.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::namespace::{self, Namespace};
+use crate::sys::{self, PacketSocket};
+
+/// Something that live runs and their judges need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// What.
+    pub name: &'static str,
+    /// What for.
+    pub purpose: &'static str,
+    /// Why it does not work; `None` if it does.
+    pub problem: Option<String>,
+    /// What would make it work.
+    pub remedy: &'static str,
+    /// Can there be no live run without it?
+    pub required: bool,
+}
+
+/// Try everything, inside the namespaces of [`enter`](crate::enter).
+pub fn probe() -> Vec<Capability> {
+    let required = |name, purpose, remedy, tried: io::Result<()>| {
+        let problem = tried.err().map(|error| error.to_string());
+        Capability { name, purpose, problem, remedy, required: true }
+    };
+    let useful = |name, purpose, remedy, tried| Capability {
+        required: false,
+        ..required(name, purpose, remedy, tried)
+    };
+    vec![
+        required("namespaces", "a network of its own for every host", NAMESPACES, namespaces()),
+        required("iproute2", "interfaces, routes, endpoints", "apt install iproute2", ip(&["-V"])),
+        required("veth and AF_PACKET", "packets between kernel and emulator", KERNEL, packets()),
+        required("Multipath TCP", "the kernel as a peer", MPTCP, mptcp()),
+        useful("ip mptcp", "subflows of the kernel's", "iproute2 5.8 or later", ip_mptcp()),
+        useful("congestion control cubic", "hosts of the kernel's", KERNEL, cubic()),
+        useful("preference", "an emulator that is in time on a busy machine", ROOT, preference()),
+        useful("tshark", "a second decoder of captures", "apt install tshark", tool("tshark")),
+        useful("TUN", "nothing yet", "permissions of /dev/net/tun", tun()),
+        useful("nftables", "nothing yet", "apt install nftables", tool("nft")),
+    ]
+}
+
+const NAMESPACES: &str = "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, \
+     kernel.apparmor_restrict_unprivileged_userns=0), or run as root";
+const KERNEL: &str = "a kernel that has it (CONFIG_VETH, CONFIG_PACKET, CONFIG_TCP_CONG_CUBIC)";
+const MPTCP: &str = "Linux 6.5 or later with CONFIG_MPTCP";
+const ROOT: &str = "run as root";
+
+fn namespaces() -> io::Result<()> {
+    Namespace::new().map(|_| ())
+}
+
+fn packets() -> io::Result<()> {
+    let namespace = Namespace::new()?;
+    namespace.within(|| {
+        namespace::ip(&["link add near type veth peer name far".to_owned()])?;
+        namespace::ip(&["link set near up".to_owned(), "link set far up".to_owned()])?;
+        sys::disable_offloads("near")?;
+        PacketSocket::open("far", [2, 0, 0, 0, 0, 1]).map(|_| ())
+    })
+}
+
+fn mptcp() -> io::Result<()> {
+    let enabled = std::fs::read_to_string("/proc/sys/net/mptcp/enabled")?;
+    if enabled.trim() != "1" {
+        return Err(io::Error::other("net.mptcp.enabled is 0"));
+    }
+    let socket = sys::stream_socket(true, sys::MPTCP)?;
+    // One that is not connected has nothing to tell; a kernel that does not know the question says
+    // something else.
+    match sys::mptcp_info(std::os::fd::AsRawFd::as_raw_fd(&socket)) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn ip_mptcp() -> io::Result<()> {
+    Namespace::new()?.within(|| namespace::ip(&["mptcp limits set subflow 8".to_owned()]))
+}
+
+fn cubic() -> io::Result<()> {
+    let socket = sys::stream_socket(true, libc::IPPROTO_TCP)?;
+    sys::set_congestion_control(std::os::fd::AsRawFd::as_raw_fd(&socket), "cubic").map(|_| ())
+}
+
+fn preference() -> io::Result<()> {
+    if sys::is_preferred() { Ok(()) } else { Err(io::Error::other("no privilege for it")) }
+}
+
+fn tun() -> io::Result<()> {
+    let node = Path::new("/dev/net/tun");
+    OpenOptions::new().read(true).write(true).open(node).map(|_: File| ())
+}
+
+fn ip(arguments: &[&str]) -> io::Result<()> {
+    start("ip", arguments)
+}
+
+fn tool(name: &str) -> io::Result<()> {
+    start(name, &["--version"])
+}
+
+fn start(name: &str, arguments: &[&str]) -> io::Result<()> {
+    let mut command = Command::new(name);
+    command.args(arguments).env("PATH", namespace::search_path());
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("{name}: {status}"))) }
+}

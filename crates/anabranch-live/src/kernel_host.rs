@@ -1,0 +1,446 @@
+//! A host of the kernel's: its sockets, and the applications on them.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use anabranch_proto::{ConnectionStats, SubflowStats};
+use anabranch_sim::Side;
+use anabranch_sim::driver::{self, Application, Observed, Progress};
+use anabranch_sim::scenario::{Connection, Direction, Family, Protocol, Scenario};
+use anabranch_sim::workload::{Sender, Sink, Socket};
+use anabranch_wire::{Instant, Piece};
+use bytes::Bytes;
+
+use crate::kernel_setup::KernelNetwork;
+use crate::kernel_stats;
+use crate::settings::Settings;
+use crate::sys::{self, PollFd};
+
+/// A namespace with its sockets.
+pub(crate) struct KernelHost {
+    pub(crate) network: KernelNetwork,
+    apps: Vec<App>,
+    buffer: Vec<u8>,
+}
+
+/// One end of a scenario's connection.
+struct App {
+    /// Stays open for MP_JOINs, which Linux takes where it takes connections.
+    listener: Option<TcpListener>,
+    /// When it is opened, on the client.
+    start: Option<Instant>,
+    plan: Plan,
+    socket: Option<TcpStream>,
+    connecting: bool,
+    sender: Option<Box<dyn Sender>>,
+    sink: Sink,
+    /// The socket took less than the sender offered.
+    blocked: bool,
+    /// Nothing more will be written.
+    finished: bool,
+    at_end: bool,
+    failed: bool,
+    written: u64,
+    /// The paths of the connection.
+    paths: Vec<usize>,
+    /// The subflows when they were last looked at.
+    seen: Vec<SubflowStats>,
+    /// Those that were gone then, with their last totals.
+    gone: Vec<SubflowStats>,
+}
+
+/// How a socket is made.
+struct Plan {
+    protocol: Protocol,
+    ipv4_only: bool,
+    /// Where the client binds, and where the server listens.
+    local: SocketAddr,
+    server: SocketAddr,
+    congestion_control: &'static str,
+    send_buffer: u64,
+    receive_buffer: u64,
+    nagle: bool,
+}
+
+/// The socket of an application while it writes.
+struct Writer<'a> {
+    stream: &'a TcpStream,
+    blocked: &'a mut bool,
+    finished: &'a mut bool,
+    failed: &'a mut bool,
+    written: &'a mut u64,
+}
+
+/// Octets read, and written, at a time.
+const CHUNK: usize = 64 << 10;
+
+impl KernelHost {
+    /// One side of `scenario` in the run of `seed`.
+    pub(crate) fn new(
+        side: Side,
+        scenario: &Scenario,
+        settings: &mut Settings,
+        seed: u64,
+    ) -> io::Result<Self> {
+        let network = KernelNetwork::new(side, scenario, settings)?;
+        let apps = scenario.connections.iter().enumerate().map(|(index, connection)| {
+            let plan = Plan::new(side, scenario, index, settings.congestion_control[index]);
+            App::new(side, connection, plan, seed)
+        });
+        let mut host = KernelHost { network, apps: apps.collect(), buffer: vec![0; CHUNK] };
+        if side == Side::Server {
+            host.listen(settings)?;
+        }
+        Ok(host)
+    }
+
+    fn listen(&mut self, settings: &mut Settings) -> io::Result<()> {
+        let apps = &mut self.apps;
+        self.network.namespace.within(|| {
+            for app in apps.iter_mut() {
+                let listener = TcpListener::from(app.plan.socket(settings)?);
+                sys::bind(listener.as_raw_fd(), app.plan.local)?;
+                sys::listen(listener.as_raw_fd())?;
+                app.listener = Some(listener);
+            }
+            Ok(())
+        })
+    }
+
+    /// Hand the host a packet that came on a path. One that its interface has no room for is lost,
+    /// as it is on any host.
+    pub(crate) fn deliver(&self, path: usize, packet: &[u8]) -> io::Result<()> {
+        let ports = &self.network.ports;
+        match ports[path.min(ports.len() - 1)].send(packet) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// What to wait for.
+    pub(crate) fn wanted(&self, fds: &mut Vec<PollFd>) {
+        for app in &self.apps {
+            if let Some(listener) =
+                app.listener.as_ref().filter(|_| app.socket.is_none() && !app.failed)
+            {
+                fds.push(sys::poll_fd(listener.as_raw_fd(), libc::POLLIN));
+            }
+            let Some(socket) = &app.socket else { continue };
+            let reads = if app.at_end || app.failed { 0 } else { libc::POLLIN };
+            let writes =
+                if (app.connecting || app.blocked) && !app.failed { libc::POLLOUT } else { 0 };
+            if reads | writes != 0 {
+                fds.push(sys::poll_fd(socket.as_raw_fd(), reads | writes));
+            }
+        }
+    }
+
+    /// When an application is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let due = |app: &App| {
+            let open = app.socket.is_some() && !app.connecting && !app.blocked && !app.failed;
+            let sender = app.sender.as_ref().filter(|_| open && !app.finished);
+            [app.start, sender.and_then(|sender| sender.poll_timeout())]
+        };
+        self.apps.iter().flat_map(due).flatten().min()
+    }
+
+    /// Take down what the recorder is going to ask for.
+    pub(crate) fn observe(&mut self) {
+        self.apps.iter_mut().for_each(App::look_at_subflows);
+    }
+
+    /// Reset all connections: MP_FASTCLOSE, or RST.
+    pub(crate) fn abort(&mut self) {
+        for app in &mut self.apps {
+            if let Some(socket) = app.socket.take() {
+                app.failed = true;
+                // What a socket that does not linger has not sent when it is closed is lost.
+                let _ = sys::reset_when_closed(socket.as_raw_fd());
+            }
+        }
+    }
+
+    /// Let every application do what it can.
+    pub(crate) fn serve(&mut self, now: Instant, settings: &mut Settings) -> io::Result<()> {
+        for app in &mut self.apps {
+            if app.start.is_some_and(|at| at <= now) {
+                app.start = None;
+                let plan = &app.plan;
+                let stream = self.network.namespace.within(|| plan.connect(settings))?;
+                (app.socket, app.connecting) = (Some(stream), true);
+            }
+            app.serve(now, &mut self.buffer);
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn new(
+        side: Side,
+        scenario: &Scenario,
+        index: usize,
+        congestion_control: &'static str,
+    ) -> Self {
+        let connection = &scenario.connections[index];
+        let path = connection.paths[0];
+        let paths = connection.paths.iter().map(|path| &scenario.paths[*path]);
+        let ipv4_only = paths.clone().all(|path| path.family == Family::Ipv4);
+        // A socket of IPv6 knows IPv4 addresses as mapped ones; only such a one has subflows of both.
+        let of_socket = |address: IpAddr| match address {
+            IpAddr::V4(v4) if !ipv4_only => v4.to_ipv6_mapped().into(),
+            other => other,
+        };
+        let any: IpAddr =
+            if ipv4_only { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let port = driver::port_of(index);
+        let client = of_socket(driver::client_address(&scenario.paths, path));
+        let server = of_socket(driver::server_address(&scenario.paths[path]));
+        Plan {
+            protocol: connection.protocol,
+            ipv4_only,
+            local: match side {
+                Side::Client => SocketAddr::new(client, 0),
+                Side::Server => SocketAddr::new(any, port),
+            },
+            server: SocketAddr::new(server, port),
+            congestion_control,
+            send_buffer: connection.send_buffer.as_u64(),
+            receive_buffer: connection.receive_buffer.as_u64(),
+            nagle: connection.nagle,
+        }
+    }
+
+    /// A socket of this thread's namespace; what is not as asked for is noticed.
+    fn socket(&self, settings: &mut Settings) -> io::Result<OwnedFd> {
+        let protocol = match self.protocol {
+            Protocol::Mptcp => sys::MPTCP,
+            Protocol::Tcp => libc::IPPROTO_TCP,
+        };
+        let socket = sys::stream_socket(self.ipv4_only, protocol)?;
+        let fd = socket.as_raw_fd();
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        if !self.nagle {
+            sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
+        let used = sys::set_congestion_control(fd, self.congestion_control);
+        if used.as_ref().ok().map(String::as_str) != Some(self.congestion_control) {
+            let why = used.unwrap_or_else(|error| error.to_string());
+            settings.notice(&format!("congestion control {}: {why}", self.congestion_control));
+        }
+        for (name, most, octets) in [
+            (libc::SO_SNDBUF, "wmem_max", self.send_buffer),
+            (libc::SO_RCVBUF, "rmem_max", self.receive_buffer),
+        ] {
+            // The kernel tunes what is larger than a socket may ask for, up to tcp_wmem and
+            // tcp_rmem, which are set to it.
+            if octets <= largest_buffer(most) {
+                sys::set_option(fd, libc::SOL_SOCKET, name, octets as i32)?;
+            }
+        }
+        Ok(socket)
+    }
+
+    fn connect(&self, settings: &mut Settings) -> io::Result<TcpStream> {
+        let stream = TcpStream::from(self.socket(settings)?);
+        sys::bind(stream.as_raw_fd(), self.local)?;
+        sys::connect(stream.as_raw_fd(), self.server)?;
+        Ok(stream)
+    }
+}
+
+/// The system's limit of a socket's buffer.
+fn largest_buffer(name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap_or_default();
+    text.trim().parse().unwrap_or(212_992)
+}
+
+impl App {
+    fn new(side: Side, connection: &Connection, plan: Plan, seed: u64) -> Self {
+        let sends = match connection.direction {
+            Direction::Download => side == Side::Server,
+            Direction::Upload => side == Side::Client,
+        };
+        let application = Application::new(connection, sends, seed);
+        App {
+            listener: None,
+            start: (side == Side::Client).then_some(Instant::ZERO + connection.start),
+            plan,
+            socket: None,
+            connecting: false,
+            sender: application.sender,
+            sink: Sink::new(application.received_blocks),
+            blocked: false,
+            finished: false,
+            at_end: false,
+            failed: false,
+            written: 0,
+            paths: connection.paths.clone(),
+            seen: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    fn serve(&mut self, now: Instant, buffer: &mut [u8]) {
+        self.accept(now);
+        if self.connecting && !self.finish_connecting(now) {
+            return;
+        }
+        if self.socket.is_none() || self.failed {
+            return;
+        }
+        self.read(now, buffer);
+        let due = self.sender.as_ref().and_then(|sender| sender.poll_timeout());
+        if self.blocked || due.is_some_and(|at| at <= now) {
+            self.write(now);
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        let listener = self.listener.as_ref().filter(|_| self.socket.is_none() && !self.failed);
+        let Some(Ok((stream, _))) = listener.map(TcpListener::accept) else { return };
+        self.failed |= stream.set_nonblocking(true).is_err();
+        self.socket = Some(stream);
+        self.write(now);
+    }
+
+    /// True once the connection is there.
+    fn finish_connecting(&mut self, now: Instant) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        match socket.take_error() {
+            Ok(None) if socket.peer_addr().is_ok() => {
+                self.connecting = false;
+                self.write(now);
+                true
+            }
+            Ok(None) => false,
+            _ => {
+                self.failed = true;
+                false
+            }
+        }
+    }
+
+    fn write(&mut self, now: Instant) {
+        self.with_sender(|sender, socket| sender.on_writable(now, socket));
+    }
+
+    fn read(&mut self, now: Instant, buffer: &mut [u8]) {
+        while !self.at_end {
+            let Some(mut socket) = self.socket.as_ref() else { return };
+            match socket.read(buffer) {
+                Ok(0) => self.at_end = true,
+                Ok(len) => {
+                    let piece = Piece::Shared(Bytes::copy_from_slice(&buffer[..len]));
+                    self.sink.on_data(now, &piece.into());
+                    let received = self.sink.received();
+                    self.with_sender(|sender, socket| sender.on_received(now, received, socket));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.failed = true;
+                    return;
+                }
+            }
+        }
+        if self.at_end && !self.finished {
+            self.finished = true;
+            self.look_at_subflows();
+            let _ = self.socket.as_ref().map(|socket| socket.shutdown(Shutdown::Write));
+        }
+    }
+
+    fn with_sender(&mut self, f: impl FnOnce(&mut dyn Sender, &mut dyn Socket)) {
+        let App { socket, sender, blocked, finished, failed, written, .. } = self;
+        if let (Some(stream), Some(sender)) = (socket.as_ref(), sender) {
+            *blocked = false;
+            f(sender.as_mut(), &mut Writer { stream, blocked, finished, failed, written });
+        }
+    }
+
+    /// The socket, once it is connected.
+    fn stream(&self) -> Option<&TcpStream> {
+        self.socket.as_ref().filter(|_| !self.connecting)
+    }
+
+    /// The kernel forgets the totals of a subflow with it.
+    fn look_at_subflows(&mut self) {
+        let Some(stream) = self.stream() else { return };
+        let now = kernel_stats::subflows(stream, &self.paths);
+        let before = std::mem::replace(&mut self.seen, now);
+        let is_gone =
+            |stats: &SubflowStats| !self.seen.iter().any(|now| now.view.id == stats.view.id);
+        self.gone.extend(before.into_iter().filter(is_gone));
+    }
+}
+
+impl Socket for Writer<'_> {
+    fn write(&mut self, piece: Piece) -> usize {
+        let mut accepted = 0;
+        while accepted < piece.len() && !*self.failed {
+            let part = piece.slice(accepted, piece.len().min(accepted + CHUNK));
+            let mut octets = Vec::with_capacity(part.len());
+            part.for_each_slice(|slice| octets.extend_from_slice(slice));
+            match self.stream.write(&octets) {
+                Ok(len) => accepted += len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    *self.failed |= error.kind() != ErrorKind::WouldBlock;
+                    break;
+                }
+            }
+        }
+        *self.blocked = accepted < piece.len();
+        *self.written += accepted as u64;
+        accepted
+    }
+
+    fn room(&self) -> u64 {
+        let fd = self.stream.as_raw_fd();
+        let all = sys::option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF).unwrap_or(0) as usize;
+        all.saturating_sub(sys::unacknowledged(fd)) as u64
+    }
+
+    fn finish(&mut self) {
+        *self.finished = true;
+        *self.failed |= self.stream.shutdown(Shutdown::Write).is_err();
+    }
+}
+
+impl Observed for KernelHost {
+    fn sink(&self, connection: usize) -> &Sink {
+        &self.apps[connection].sink
+    }
+
+    fn sender(&self, connection: usize) -> Option<&dyn Sender> {
+        self.apps[connection].sender.as_deref().map(|sender| sender as _)
+    }
+
+    fn progress(&self, connection: usize) -> Progress {
+        match &self.apps[connection] {
+            App { failed: true, .. } => Progress::Failed,
+            App { finished: true, at_end: true, .. } => Progress::Closed,
+            _ => Progress::Underway,
+        }
+    }
+
+    fn stats(&self, _now: Instant, connection: usize) -> Option<ConnectionStats> {
+        let app = &self.apps[connection];
+        Some(kernel_stats::connection(app.stream()?, app.written, app.sink.received()))
+    }
+
+    fn last_stats(&self, _connection: usize) -> Option<ConnectionStats> {
+        None
+    }
+
+    fn subflows(&self, connection: usize) -> Vec<SubflowStats> {
+        self.apps[connection].seen.clone()
+    }
+
+    fn past_subflows(&self, connection: usize) -> &[SubflowStats] {
+        &self.apps[connection].gone
+    }
+}

@@ -1,0 +1,141 @@
+//! The network of a host of the kernel's: a namespace with interfaces, addresses, routes and
+//! Multipath TCP endpoints.
+
+use std::io;
+use std::net::IpAddr;
+
+use anabranch_sim::Side;
+use anabranch_sim::driver;
+use anabranch_sim::scenario::Scenario;
+
+use crate::namespace::{Namespace, ip, set_sysctl};
+use crate::settings::Settings;
+use crate::sys::{self, PacketSocket};
+
+/// A namespace, and the far ends of its interfaces.
+pub(crate) struct KernelNetwork {
+    pub(crate) namespace: Namespace,
+    /// The client's by path; the server has but one.
+    pub(crate) ports: Vec<PacketSocket>,
+}
+
+/// One interface of a host.
+struct Interface {
+    name: String,
+    far_name: String,
+    station: [u8; 6],
+    mtu: u16,
+    addresses: Vec<IpAddr>,
+}
+
+impl KernelNetwork {
+    /// The network of one side of `scenario`, whose far ends are in this thread's namespace.
+    pub(crate) fn new(side: Side, scenario: &Scenario, settings: &Settings) -> io::Result<Self> {
+        let namespace = Namespace::new()?;
+        let interfaces = interfaces(side, scenario);
+        let mut links = Vec::new();
+        for Interface { name, far_name, station, mtu, .. } in &interfaces {
+            let [a, b, c, d, e, f] = station;
+            links.push(format!(
+                "link add {far_name} type veth peer name {name} \
+                 address {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"
+            ));
+            links.push(format!("link set {name} netns {}", namespace.path()));
+            links.push(format!("link set {far_name} mtu {mtu} arp off up"));
+        }
+        ip(&links)?;
+        // The far ends belong to nobody but this process: no router solicitations there.
+        for interface in &interfaces {
+            let _ = set_sysctl(&format!("ipv6/conf/{}/disable_ipv6", interface.far_name), "1");
+        }
+        namespace.within(|| set_up(side, settings, &interfaces))?;
+        let open = |each: &Interface| PacketSocket::open(&each.far_name, each.station);
+        let ports = interfaces.iter().map(open).collect::<io::Result<_>>()?;
+        Ok(KernelNetwork { namespace, ports })
+    }
+}
+
+fn interfaces(side: Side, scenario: &Scenario) -> Vec<Interface> {
+    let paths = &scenario.paths;
+    let interface = |number: usize, mtu, addresses| {
+        let [high, low] = (number as u16).to_be_bytes();
+        Interface {
+            name: format!("path{number}"),
+            far_name: format!("{}{number}", if side == Side::Client { "client" } else { "server" }),
+            // Locally administered.
+            station: [0x02, 0xab, side as u8, 0, high, low],
+            mtu,
+            addresses,
+        }
+    };
+    match side {
+        Side::Client => (0..paths.len())
+            .map(|path| interface(path, paths[path].mtu, vec![driver::client_address(paths, path)]))
+            .collect(),
+        Side::Server => {
+            let mtu = paths.iter().map(|path| path.mtu).max().unwrap_or(1500);
+            vec![interface(0, mtu, driver::server_addresses(paths))]
+        }
+    }
+}
+
+/// Inside the namespace.
+fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Result<()> {
+    set_sysctl("ipv4/conf/all/rp_filter", "0")?;
+    set_sysctl("ipv4/conf/default/rp_filter", "0")?;
+    set_sysctl("ipv4/tcp_no_metrics_save", "1")?;
+    // One SYN that is lost must not make the next connections plain TCP.
+    let _ = set_sysctl("mptcp/blackhole_timeout", "0");
+    set_sysctl("mptcp/checksum_enabled", if settings.checksums { "1" } else { "0" })?;
+    for (name, buffer) in
+        [("tcp_rmem", settings.receive_buffer), ("tcp_wmem", settings.send_buffer)]
+    {
+        let most = 2 * buffer.max(64 << 10);
+        set_sysctl(&format!("ipv4/{name}"), &format!("4096 131072 {most}"))?;
+    }
+    let mut commands = vec!["link set lo up".to_owned()];
+    for (number, each) in interfaces.iter().enumerate() {
+        // Who cannot resolve addresses need not: the packets of a port all go to one station.
+        commands.push(format!("link set {} mtu {} arp off up", each.name, each.mtu));
+        for address in &each.addresses {
+            commands.extend(address_commands(&each.name, number, *address));
+        }
+    }
+    commands.push("mptcp limits set subflow 8 add_addr_accepted 8".to_owned());
+    commands.extend(match side {
+        Side::Client => endpoints(settings, interfaces),
+        Side::Server => announced(&interfaces[0]),
+    });
+    ip(&commands)?;
+    interfaces.iter().try_for_each(|each| sys::disable_offloads(&each.name))
+}
+
+/// An address, a route for packets from it, and a route for those from none yet.
+fn address_commands(interface: &str, number: usize, address: IpAddr) -> [String; 4] {
+    let (family, bits) = if address.is_ipv4() { ("", "32") } else { ("-6 ", "128 nodad") };
+    let table = 100 + number;
+    [
+        format!("{family}addr add {address}/{bits} dev {interface}"),
+        format!("{family}rule add from {address} table {table}"),
+        format!("{family}route add default dev {interface} table {table}"),
+        format!("{family}route add default dev {interface} metric {}", 1 + number),
+    ]
+}
+
+/// The further addresses of a Multipath TCP connection, with its path's number in it as
+/// identifier, as the engine has it.
+fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
+    let endpoint = |(id, path): (usize, &usize)| {
+        let Interface { name, addresses, .. } = &interfaces[*path];
+        format!("mptcp endpoint add {} dev {name} id {} subflow", addresses[0], id + 1)
+    };
+    settings.further_paths.iter().enumerate().map(endpoint).collect()
+}
+
+/// The server's further addresses, which clients learn by ADD_ADDR.
+fn announced(Interface { name, addresses, .. }: &Interface) -> Vec<String> {
+    let further = addresses.iter().enumerate().skip(1);
+    further
+        .map(|(id, address)| format!("mptcp endpoint add {address} dev {name} id {id} signal"))
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! Network namespaces without privilege.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::sys::{self, Leave};
+
+/// Set for the command that runs inside.
+const INSIDE: &str = "ANABRANCH_LAB";
+
+/// Does this process run where it may make network namespaces?
+pub fn is_inside() -> bool {
+    env::var_os(INSIDE).is_some()
+}
+
+/// Run a command inside a user namespace of its own, where it is root over network namespaces of
+/// its own and over nothing else. Where that is forbidden and this process is root already, a
+/// network namespace alone.
+///
+/// # Errors
+/// If neither is allowed, or the command cannot be started.
+pub fn enter(command: &[String]) -> io::Result<ExitStatus> {
+    let start = |leave| {
+        let mut inside = Command::new(&command[0]);
+        inside.args(&command[1..]).env(INSIDE, "1");
+        sys::start_in_namespaces(&mut inside, leave);
+        inside.spawn()
+    };
+    start(Leave::UserAndNetwork).or_else(|_| start(Leave::Network))?.wait()
+}
+
+/// A network namespace.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    file: File,
+}
+
+impl Namespace {
+    /// The one that this thread is in.
+    fn current() -> io::Result<Self> {
+        Ok(Namespace { file: File::open("/proc/thread-self/ns/net")? })
+    }
+
+    /// A new one with its loopback up; this thread stays where it is.
+    pub(crate) fn new() -> io::Result<Self> {
+        let here = Namespace::current()?;
+        sys::unshare(Leave::Network)?;
+        let new = Namespace::current()?;
+        sys::enter_network(here.file.as_fd())?;
+        Ok(new)
+    }
+
+    /// Do something inside.
+    pub(crate) fn within<T>(&self, f: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let here = Namespace::current()?;
+        sys::enter_network(self.file.as_fd())?;
+        let done = f();
+        sys::enter_network(here.file.as_fd())?;
+        done
+    }
+
+    /// A path to it, for `ip`.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+}
+
+/// Have `ip` execute commands in this thread's network namespace: last those that begin
+/// with `-6`, which it does not understand among others.
+pub(crate) fn ip(commands: &[String]) -> io::Result<()> {
+    let of_ipv6 = commands.iter().filter_map(|command| command.strip_prefix("-6 "));
+    let others = commands.iter().map(String::as_str).filter(|command| !command.starts_with("-6 "));
+    batch(&["-batch", "-"], &others.collect::<Vec<_>>())?;
+    batch(&["-6", "-batch", "-"], &of_ipv6.collect::<Vec<_>>())
+}
+
+fn batch(arguments: &[&str], commands: &[&str]) -> io::Result<()> {
+    if commands.is_empty() {
+        return Ok(());
+    }
+    let mut child = Command::new("ip")
+        .args(arguments)
+        .env("PATH", search_path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| io::Error::new(error.kind(), format!("ip (iproute2): {error}")))?;
+    let mut input = child.stdin.take().expect("it is piped");
+    input.write_all((commands.join("\n") + "\n").as_bytes())?;
+    drop(input);
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+        return Err(io::Error::other(format!("ip: {said}")));
+    }
+    Ok(())
+}
+
+/// Where commands are looked for: where root's are, too.
+pub(crate) fn search_path() -> String {
+    format!("{}:/usr/sbin:/sbin:/usr/bin:/bin", env::var("PATH").unwrap_or_default())
+}
+
+/// Set `/proc/sys/net/…` of this thread's network namespace.
+pub(crate) fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
+    let file = format!("/proc/sys/net/{name}");
+    std::fs::write(&file, value)
+        .map_err(|error| io::Error::new(error.kind(), format!("{file}: {error}")))
+}

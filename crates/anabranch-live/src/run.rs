@@ -1,0 +1,393 @@
+//! The run loop in real time: one thread waits for packets, sockets and the clock.
+
+use std::io::{self, Write};
+
+use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Recorder};
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::{RunError, Side, Table};
+use anabranch_wire::pcap::Direction as Capture;
+use anabranch_wire::{Duration, Instant, Packet, Segment};
+use thiserror::Error;
+
+use crate::clock::Clock;
+use crate::counters::{self, KernelCounters};
+use crate::kernel_host::KernelHost;
+use crate::lateness::Lateness;
+use crate::namespace;
+use crate::network::Network;
+use crate::settings::Settings;
+use crate::sys;
+
+/// Whose TCP a host runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// This project's engine.
+    Engine,
+    /// This kernel.
+    Kernel,
+}
+
+/// How to run, beside the scenario.
+pub struct Options<'a> {
+    /// The client's stack.
+    pub client: Stack,
+    /// The server's stack.
+    pub server: Stack,
+    /// Where to write a pcapng capture of all interfaces.
+    pub capture: Option<&'a mut dyn Write>,
+    /// End the run so long after all connections have ended.
+    pub linger: Option<Duration>,
+    /// Have a host reset its connections at a time.
+    pub abort: Option<(Side, Instant)>,
+}
+
+/// What a run leaves behind.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Tables as those of a run in virtual time; what the kernel does not tell is 0.
+    pub tables: Vec<Table>,
+    /// Time at the end.
+    pub end: Instant,
+    /// Packets that the hosts sent.
+    pub packets: u64,
+    /// Packets that were no TCP and no UDP, or came from nowhere, and were dropped.
+    pub foreign: u64,
+    /// How late the emulator was.
+    pub lateness: Lateness,
+    /// What the hosts' `MPTcpExt` counters counted, of client and server; empty for the engine.
+    pub kernel_counters: [KernelCounters; 2],
+    /// What the engine counted, of client and server.
+    pub engine_counters: [Option<anabranch_proto::Counters>; 2],
+    /// What was not as the scenario has it.
+    pub notices: Vec<String>,
+}
+
+/// Why a run could not be completed.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// This process may not make network namespaces.
+    #[error("a live run needs network namespaces: start it through `enter`")]
+    Outside,
+    /// The kernel cannot do what the scenario asks for.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Hosts could not be set up, or sockets failed.
+    #[error("live run: {0}")]
+    System(#[from] io::Error),
+    /// The capture could not be written.
+    #[error(transparent)]
+    Capture(#[from] RunError),
+}
+
+/// Run `scenario` in real time. What is drawn at random follows from `seed`.
+///
+/// # Errors
+/// [`LiveError`] if it is not started where it may make namespaces, if the scenario asks the
+/// kernel for what it does not have, or if the system refuses something.
+pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, LiveError> {
+    let mut lab = Lab::new(scenario, seed, options)?;
+    lab.run()?;
+    lab.finish()
+}
+
+/// One of two kinds of host.
+enum AnyHost {
+    Engine(Box<Host>),
+    Kernel(Box<KernelHost>),
+}
+
+struct Lab<'s, 'c> {
+    scenario: &'s Scenario,
+    settings: Settings,
+    clock: Clock,
+    hosts: [AnyHost; 2],
+    network: Network,
+    recorder: Recorder<'s>,
+    next_sample: Instant,
+    warm_at: Option<Instant>,
+    lateness: Lateness,
+    counters_before: [KernelCounters; 2],
+    packets: u64,
+    foreign: u64,
+    capture: Option<CaptureFile<'c>>,
+    buffer: Vec<u8>,
+    linger: Option<Duration>,
+    abort: Option<(Side, Instant)>,
+    end: Instant,
+}
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
+
+/// Longest IP packet.
+const LONGEST_PACKET: usize = 1 << 16;
+
+impl<'s, 'c> Lab<'s, 'c> {
+    fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, LiveError> {
+        if !namespace::is_inside() {
+            return Err(LiveError::Outside);
+        }
+        let stacks = [options.client, options.server];
+        let mut settings = Settings::new(scenario);
+        if stacks.contains(&Stack::Kernel) {
+            settings.check(scenario).map_err(LiveError::Unsupported)?;
+        }
+        sys::set_timer_slack();
+        let mut make = |side: Side| -> io::Result<AnyHost> {
+            Ok(match stacks[side as usize] {
+                Stack::Engine => AnyHost::Engine(Box::new(Host::new(side, scenario, &[], seed))),
+                Stack::Kernel => {
+                    AnyHost::Kernel(Box::new(KernelHost::new(side, scenario, &mut settings, seed)?))
+                }
+            })
+        };
+        // A namespace of its own for the emulator, since one run's interfaces go when the kernel has
+        // cleared them away, which may be after the next has begun.
+        let emulator = namespace::Namespace::new()?;
+        let hosts = emulator.within(|| Ok([make(Side::Client)?, make(Side::Server)?]))?;
+        Ok(Lab {
+            scenario,
+            counters_before: counters::of(&hosts.each_ref().map(AnyHost::namespace))?,
+            hosts,
+            settings,
+            network: Network::new(scenario, seed),
+            recorder: Recorder::new(scenario),
+            next_sample: Instant::ZERO,
+            warm_at: Some(Instant::ZERO + scenario.warm_up),
+            lateness: Lateness::default(),
+            packets: 0,
+            foreign: 0,
+            capture: options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?,
+            buffer: vec![0; LONGEST_PACKET],
+            linger: options.linger,
+            abort: options.abort,
+            end: Instant::ZERO + scenario.duration,
+            clock: Clock::start(),
+        })
+    }
+
+    fn run(&mut self) -> Result<(), LiveError> {
+        loop {
+            let now = self.clock.now();
+            self.take_packets(now)?;
+            self.network.handle_timeout(now);
+            self.deliver()?;
+            for side in SIDES {
+                self.serve_host(side)?;
+            }
+            self.observe_until(self.clock.now().min(self.end));
+            self.end_early();
+            if self.clock.now() >= self.end {
+                return Ok(());
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Nothing more is going to happen?
+    fn end_early(&mut self) {
+        let Some(linger) = self.linger else { return };
+        let connections = 0..self.scenario.connections.len();
+        let is_over = |host: &dyn Observed| {
+            connections.clone().all(|each| host.progress(each) != Progress::Underway)
+        };
+        if observed(&self.hosts).into_iter().all(is_over) {
+            self.end = self.end.min(self.clock.now() + linger);
+            self.linger = None;
+        }
+    }
+
+    /// Hand what the kernel's hosts have sent to the network, in the order of sending.
+    fn take_packets(&mut self, now: Instant) -> Result<(), LiveError> {
+        let mut sent = Vec::new();
+        for (side, host) in SIDES.iter().zip(&self.hosts) {
+            let AnyHost::Kernel(host) = host else { continue };
+            for port in &host.network.ports {
+                while let Some((len, stamp)) = port.receive(&mut self.buffer)? {
+                    match Packet::parse(&self.buffer[..len]) {
+                        Ok(packet) => sent.push((self.clock.at_time_of_day(stamp), *side, packet)),
+                        Err(_) => self.foreign += 1,
+                    }
+                }
+            }
+        }
+        sent.sort_by_key(|(at, ..)| *at);
+        for (at, side, packet) in sent {
+            self.send(at.min(now), side, packet)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, at: Instant, side: Side, packet: Packet) -> Result<(), LiveError> {
+        let client = if side == Side::Client { packet.source() } else { packet.destination() };
+        let Some(path) = self.network.path(client) else {
+            self.foreign += 1;
+            return Ok(());
+        };
+        self.packets += 1;
+        if let Some(capture) = &mut self.capture {
+            capture.write(at, path, side, Capture::Outbound, |out| packet.emit(out))?;
+        }
+        self.network.handle_packet(at, side, path, packet);
+        Ok(())
+    }
+
+    /// Hand what has arrived to the hosts.
+    fn deliver(&mut self) -> Result<(), LiveError> {
+        for delivery in self.network.take_delivered() {
+            let now = self.clock.now();
+            self.lateness.record(now.saturating_since(delivery.due));
+            let (side, path) = (delivery.receiver, delivery.path);
+            if let Some(capture) = &mut self.capture {
+                capture
+                    .write(now, path, side, Capture::Inbound, |out| delivery.packet.emit(out))?;
+            }
+            // Nobody listens for cross-traffic.
+            let Packet::Tcp(segment) = delivery.packet else { continue };
+            match &mut self.hosts[side as usize] {
+                AnyHost::Engine(host) => host.endpoint.handle_segment(now, segment),
+                AnyHost::Kernel(host) => {
+                    let mut octets = Vec::with_capacity(segment.wire_len());
+                    segment.emit(&mut octets).map_err(RunError::from)?;
+                    host.deliver(path, &octets)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Let a host act, and send what it has to send.
+    fn serve_host(&mut self, side: Side) -> Result<(), LiveError> {
+        let now = self.clock.now();
+        if self.abort.take_if(|(whose, at)| *whose == side && *at <= now).is_some() {
+            self.hosts[side as usize].abort();
+        }
+        let mut sent = Vec::new();
+        match &mut self.hosts[side as usize] {
+            AnyHost::Kernel(host) => host.serve(now, &mut self.settings)?,
+            AnyHost::Engine(host) => {
+                host.handle_timeout(now);
+                while let Some(segments) = act(host, now) {
+                    sent.extend(segments);
+                }
+            }
+        }
+        sent.into_iter().try_for_each(|segment| self.send(now, side, segment.into()))
+    }
+
+    /// Take the samples that are due before `until`.
+    fn observe_until(&mut self, until: Instant) {
+        if let Some(at) = self.warm_at.filter(|at| *at <= until) {
+            self.warm_at = None;
+            if at > Instant::ZERO {
+                self.recorder.on_warm(observed(&self.hosts));
+            }
+        }
+        while self.next_sample <= until {
+            let (now, at) = (self.clock.now(), self.next_sample);
+            self.network.handle_timeout(now);
+            self.hosts.iter_mut().for_each(AnyHost::observe);
+            let (links, boxes) = (&mut self.network.links, &self.network.boxes);
+            self.recorder.sample(at.max(now), observed(&self.hosts), links, boxes);
+            self.next_sample += self.scenario.sample_interval;
+        }
+    }
+
+    /// Wait for a packet, a socket, or what is due next.
+    fn wait(&self) -> io::Result<()> {
+        let mut fds = Vec::new();
+        let abort = self.abort.map(|(_, at)| at);
+        let own = [Some(self.next_sample), self.warm_at, abort, self.network.poll_timeout()];
+        let mut due = own.into_iter().flatten().chain([self.end]).min();
+        for host in &self.hosts {
+            due = due.into_iter().chain(host.poll_timeout()).min();
+            if let AnyHost::Kernel(host) = host {
+                fds.extend(
+                    host.network
+                        .ports
+                        .iter()
+                        .map(|port| sys::poll_fd(port.as_raw_fd(), libc::POLLIN)),
+                );
+                host.wanted(&mut fds);
+            }
+        }
+        let left = due.unwrap_or(self.end).saturating_since(self.clock.now());
+        sys::poll(&mut fds, std::time::Duration::from_nanos(left.as_nanos()))
+    }
+
+    fn finish(mut self) -> Result<Outcome, LiveError> {
+        sys::stop_preferring();
+        let now = self.clock.now();
+        self.network.handle_timeout(now);
+        self.hosts.iter_mut().for_each(AnyHost::observe);
+        let after = counters::of(&self.hosts.each_ref().map(AnyHost::namespace))?;
+        self.lateness.finish();
+        Ok(Outcome {
+            tables: self.recorder.finish(
+                now,
+                observed(&self.hosts),
+                &self.network.links,
+                &self.network.boxes,
+            ),
+            end: now,
+            packets: self.packets,
+            foreign: self.foreign,
+            lateness: self.lateness,
+            kernel_counters: counters::differences(&self.counters_before, after),
+            engine_counters: self.hosts.each_ref().map(AnyHost::engine_counters),
+            notices: self.settings.notices,
+        })
+    }
+}
+
+impl AnyHost {
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            AnyHost::Engine(host) => host.poll_timeout(),
+            AnyHost::Kernel(host) => host.poll_timeout(),
+        }
+    }
+
+    fn abort(&mut self) {
+        match self {
+            AnyHost::Engine(host) => {
+                let all: Vec<_> = host.endpoint.connections().collect();
+                all.into_iter().for_each(|id| host.endpoint.abort(id));
+            }
+            AnyHost::Kernel(host) => host.abort(),
+        }
+    }
+
+    fn observe(&mut self) {
+        if let AnyHost::Kernel(host) = self {
+            host.observe();
+        }
+    }
+
+    fn namespace(&self) -> Option<&namespace::Namespace> {
+        match self {
+            AnyHost::Engine(_) => None,
+            AnyHost::Kernel(host) => Some(&host.network.namespace),
+        }
+    }
+
+    fn engine_counters(&self) -> Option<anabranch_proto::Counters> {
+        match self {
+            AnyHost::Engine(host) => Some(host.endpoint.counters()),
+            AnyHost::Kernel(_) => None,
+        }
+    }
+}
+
+/// Let the engine's applications act; what it sends then, or `None` when nothing happens any more.
+fn act(host: &mut Host, now: Instant) -> Option<Vec<Segment>> {
+    let acted = host.handle_events(now);
+    let segments: Vec<_> = std::iter::from_fn(|| host.endpoint.poll_transmit(now)).collect();
+    (acted || !segments.is_empty()).then_some(segments)
+}
+
+fn observed(hosts: &[AnyHost; 2]) -> Hosts<'_> {
+    hosts.each_ref().map(|host| match host {
+        AnyHost::Engine(host) => host.as_ref() as &dyn Observed,
+        AnyHost::Kernel(host) => host.as_ref() as &dyn Observed,
+    })
+}

@@ -1,0 +1,579 @@
+//! System calls that the standard library does not have, each behind a safe function.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::process::Command;
+use std::time::Duration;
+
+use libc::{c_int, c_void, socklen_t};
+
+/// `IPPROTO_MPTCP`.
+pub(crate) const MPTCP: c_int = 262;
+/// `SOL_MPTCP`.
+const SOL_MPTCP: c_int = 284;
+
+/// Namespaces to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// The network namespace.
+    Network,
+    /// That, and the user namespace: whoever may do that needs no privilege for the rest.
+    UserAndNetwork,
+}
+
+impl Leave {
+    fn flags(self) -> c_int {
+        match self {
+            Leave::Network => libc::CLONE_NEWNET,
+            Leave::UserAndNetwork => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+        }
+    }
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Put this thread into new namespaces. A user namespace can only be left by a process with one
+/// thread.
+pub(crate) fn unshare(leave: Leave) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::unshare(leave.flags()) })?;
+    Ok(())
+}
+
+/// Have `command` start in new namespaces, as their root.
+pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: take no pointers and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let maps = [
+        (c"/proc/self/setgroups", "deny".to_owned()),
+        (c"/proc/self/uid_map", format!("0 {user} 1")),
+        (c"/proc/self/gid_map", format!("0 {group} 1")),
+    ];
+    let enter = move || {
+        prefer_this_process();
+        unshare(leave)?;
+        if leave == Leave::UserAndNetwork {
+            for (file, text) in &maps {
+                write_file(file, text)?;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made; what they need was allocated
+    // before.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// Run before all processes without a priority of their own, for which only a privileged process
+/// may ask. An emulator that waits for a processor is late.
+fn prefer_this_process() {
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameters outlive the call.
+    unsafe { libc::sched_setscheduler(0, PREFERRED, &priority) };
+}
+
+/// Children do not inherit it.
+const PREFERRED: c_int = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+
+/// Does this process run before others?
+pub(crate) fn is_preferred() -> bool {
+    // SAFETY: takes no pointers.
+    unsafe { libc::sched_getscheduler(0) == PREFERRED }
+}
+
+/// Run as other processes do, again.
+pub(crate) fn stop_preferring() {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters outlive the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };
+}
+
+/// Write a file with system calls alone.
+fn write_file(file: &std::ffi::CStr, text: &str) -> io::Result<()> {
+    // SAFETY: `file` ends in a NUL, and `text` is as long as stated; the descriptor is new.
+    unsafe {
+        let fd = OwnedFd::from_raw_fd(check(libc::open(file.as_ptr(), libc::O_WRONLY))?);
+        let written = libc::write(fd.as_raw_fd(), text.as_ptr().cast(), text.len());
+        check(written as c_int)?;
+    }
+    Ok(())
+}
+
+/// Put this thread into the network namespace that `namespace` is a file of.
+pub(crate) fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
+    Ok(())
+}
+
+/// Let timers of this thread fire when they are due: Linux may delay them by 50 µs otherwise.
+pub(crate) fn set_timer_slack() {
+    // SAFETY: takes no pointers. If it fails, timers are as late as they are elsewhere.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+/// A time of day or since boot, in nanoseconds.
+pub(crate) fn clock(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a timespec that outlives the call.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A descriptor to wait for, and what for.
+pub(crate) type PollFd = libc::pollfd;
+
+pub(crate) fn poll_fd(fd: RawFd, events: i16) -> PollFd {
+    PollFd { fd, events, revents: 0 }
+}
+
+/// Wait until one of `fds` is ready, or for so long.
+pub(crate) fn poll(fds: &mut [PollFd], timeout: Duration) -> io::Result<()> {
+    let timeout = libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // SAFETY: `fds` is as long as stated, `timeout` outlives the call, no signal mask is given.
+    let result = unsafe {
+        libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &timeout, std::ptr::null())
+    };
+    match check(result) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// An option whose value is an integer.
+pub(crate) fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+    // SAFETY: the value is an int and its size is stated.
+    check(unsafe {
+        let value: *const c_int = &value;
+        libc::setsockopt(fd, level, name, value.cast(), size_of::<c_int>() as socklen_t)
+    })?;
+    Ok(())
+}
+
+/// Have a socket reset its connection when it is closed.
+pub(crate) fn reset_when_closed(fd: RawFd) -> io::Result<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: the value is a linger and its size is stated.
+    check(unsafe {
+        let len = size_of::<libc::linger>() as socklen_t;
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), len)
+    })?;
+    Ok(())
+}
+
+pub(crate) fn option(fd: RawFd, level: c_int, name: c_int) -> io::Result<c_int> {
+    let mut value: c_int = 0;
+    let mut len = size_of::<c_int>() as socklen_t;
+    // SAFETY: the value is an int, its size is stated, and both outlive the call.
+    check(unsafe {
+        let value: *mut c_int = &mut value;
+        libc::getsockopt(fd, level, name, value.cast(), &mut len)
+    })?;
+    Ok(value)
+}
+
+/// Have a socket use this congestion control, and say which one it uses then.
+pub(crate) fn set_congestion_control(fd: RawFd, name: &str) -> io::Result<String> {
+    // SAFETY: the name is as long as stated.
+    check(unsafe {
+        let (value, len) = (name.as_ptr().cast(), name.len() as socklen_t);
+        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, len)
+    })?;
+    let mut octets = [0u8; 16];
+    let mut len = octets.len() as socklen_t;
+    // SAFETY: the buffer is as long as stated and outlives the call.
+    check(unsafe {
+        let value = octets.as_mut_ptr().cast();
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, &mut len)
+    })?;
+    let used = octets.split(|octet| *octet == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(used).into_owned())
+}
+
+/// Octets that were written and not acknowledged.
+pub(crate) fn unacknowledged(fd: RawFd) -> usize {
+    let mut octets: c_int = 0;
+    // SAFETY: the request writes one int, which outlives the call.
+    let result = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut octets) };
+    if result < 0 { 0 } else { octets as usize }
+}
+
+/// A stream socket that never blocks, for IPv4 or for both families.
+pub(crate) fn stream_socket(ipv4_only: bool, protocol: c_int) -> io::Result<OwnedFd> {
+    let family = if ipv4_only { libc::AF_INET } else { libc::AF_INET6 };
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: takes no pointers; the descriptor is new.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::socket(family, kind, protocol))?)) }
+}
+
+pub(crate) fn bind(fd: RawFd, address: SocketAddr) -> io::Result<()> {
+    with_address(address, |address, len| {
+        // SAFETY: `with_address` lends an address of the stated length.
+        check(unsafe { libc::bind(fd, address, len) })
+    })?;
+    Ok(())
+}
+
+pub(crate) fn listen(fd: RawFd) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::listen(fd, 64) })?;
+    Ok(())
+}
+
+/// Begin to connect; the socket becomes writable when that is done.
+pub(crate) fn connect(fd: RawFd, address: SocketAddr) -> io::Result<()> {
+    let begun = with_address(address, |address, len| {
+        // SAFETY: `with_address` lends an address of the stated length.
+        check(unsafe { libc::connect(fd, address, len) })
+    });
+    match begun {
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+fn with_address<T>(address: SocketAddr, f: impl Fn(*const libc::sockaddr, socklen_t) -> T) -> T {
+    match address {
+        SocketAddr::V4(v4) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            f((&raw const raw).cast(), size_of::<libc::sockaddr_in>() as socklen_t)
+        }
+        SocketAddr::V6(v6) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as u16,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: 0,
+                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                sin6_scope_id: 0,
+            };
+            f((&raw const raw).cast(), size_of::<libc::sockaddr_in6>() as socklen_t)
+        }
+    }
+}
+
+/// The index of an interface of this thread's network namespace.
+fn interface_index(name: &str) -> io::Result<c_int> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: the name ends in a NUL.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index as c_int),
+    }
+}
+
+/// Octets that a socket's buffer may hold.
+const PACKET_BUFFER: c_int = 8 << 20;
+
+/// IP packets as they leave and enter one end of a veth pair.
+#[derive(Debug)]
+pub(crate) struct PacketSocket {
+    fd: OwnedFd,
+    interface: c_int,
+    /// The address of the interface at the other end.
+    station: [u8; 6],
+}
+
+impl PacketSocket {
+    /// On an interface of this thread's network namespace, whose other end has the address
+    /// `station`.
+    pub(crate) fn open(interface: &str, station: [u8; 6]) -> io::Result<Self> {
+        let interface = interface_index(interface)?;
+        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: takes no pointers; the descriptor is new. Protocol 0: nothing arrives before
+        // the socket is bound.
+        let fd = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?) };
+        let raw = fd.as_raw_fd();
+        set_option(raw, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+        set_option(raw, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        // With privilege as much as is asked for, else what the system's limit allows.
+        if set_option(raw, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, PACKET_BUFFER).is_err() {
+            set_option(raw, libc::SOL_SOCKET, libc::SO_RCVBUF, PACKET_BUFFER)?;
+        }
+        let socket = PacketSocket { fd, interface, station };
+        let address = socket.address(libc::ETH_P_ALL as u16);
+        // SAFETY: the address is as long as stated.
+        check(unsafe {
+            let len = size_of::<libc::sockaddr_ll>() as socklen_t;
+            libc::bind(raw, (&raw const address).cast(), len)
+        })?;
+        Ok(socket)
+    }
+
+    fn address(&self, protocol: u16) -> libc::sockaddr_ll {
+        let mut octets = [0; 8];
+        octets[..6].copy_from_slice(&self.station);
+        libc::sockaddr_ll {
+            sll_family: libc::AF_PACKET as u16,
+            sll_protocol: protocol.to_be(),
+            sll_ifindex: self.interface,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 6,
+            sll_addr: octets,
+        }
+    }
+
+    pub(crate) fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Hand an IP packet to the host at the other end.
+    pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
+        let is_ipv4 = packet.first().is_some_and(|first| first >> 4 == 4);
+        let protocol = if is_ipv4 { libc::ETH_P_IP } else { libc::ETH_P_IPV6 };
+        let address = self.address(protocol as u16);
+        // SAFETY: packet and address are as long as stated.
+        let sent = unsafe {
+            let (data, len) = (packet.as_ptr().cast(), packet.len());
+            let to_len = size_of::<libc::sockaddr_ll>() as socklen_t;
+            libc::sendto(self.fd.as_raw_fd(), data, len, 0, (&raw const address).cast(), to_len)
+        };
+        check(sent as c_int)?;
+        Ok(())
+    }
+
+    /// The next packet that the host sent: octets of `buffer`, and the time of day at which it
+    /// did, in nanoseconds. `None` if there is none.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, u64)>> {
+        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let mut control = [0u64; 8];
+        // SAFETY: a msghdr may be all zeros.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of::<[u64; 8]>() as _;
+        // SAFETY: the message's buffers are as long as it states and outlive the call.
+        let received = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, 0) };
+        if received < 0 {
+            let error = io::Error::last_os_error();
+            let none =
+                matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
+            return if none { Ok(None) } else { Err(error) };
+        }
+        let stamp = timestamp(&message).unwrap_or_else(|| clock(libc::CLOCK_REALTIME));
+        Ok(Some((received as usize, stamp)))
+    }
+}
+
+/// The time of arrival in a message's control data.
+fn timestamp(message: &libc::msghdr) -> Option<u64> {
+    // SAFETY: the kernel filled in the control data, whose buffer is alive and aligned; the macros
+    // stay within its stated length.
+    unsafe {
+        let mut next = libc::CMSG_FIRSTHDR(message);
+        while let Some(header) = next.as_ref() {
+            if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+                let time: libc::timespec =
+                    libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
+                return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+            }
+            next = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    None
+}
+
+/// Commands of `SIOCETHTOOL` that switch an offload: receive and transmit checksums, scatter and
+/// gather, TSO, GSO, GRO.
+const OFFLOADS: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+
+/// Have an interface of this thread's network namespace send and take packets as they would be on
+/// a wire: whole checksums, and none longer than its MTU.
+pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    // SAFETY: takes no pointers; the descriptor is new.
+    let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?) };
+    for command in OFFLOADS {
+        let mut value = Value { command, data: 0 };
+        // SAFETY: an ifreq may be all zeros.
+        let mut request: libc::ifreq = unsafe { zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(15)) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = (&raw mut value).cast();
+        // SAFETY: the request names an interface and points to an `ethtool_value`, both of which
+        // outlive the call.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
+    }
+    Ok(())
+}
+
+/// The number of `MPTCP_FULL_INFO`.
+const MPTCP_FULL_INFO: c_int = 4;
+/// Most subflows that are asked about.
+pub(crate) const MAX_SUBFLOWS: usize = 32;
+
+/// `struct mptcp_info`, as far as Linux 6.18 has it. All fields are the kernel's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MptcpInfo {
+    pub(crate) subflows: u8,
+    pub(crate) add_addr_signal: u8,
+    pub(crate) add_addr_accepted: u8,
+    pub(crate) maxima: [u8; 3],
+    pub(crate) flags: u32,
+    pub(crate) token: u32,
+    pub(crate) write_seq: u64,
+    pub(crate) snd_una: u64,
+    pub(crate) rcv_nxt: u64,
+    pub(crate) local_addr: [u8; 2],
+    pub(crate) csum_enabled: u8,
+    pub(crate) retransmits: u32,
+    pub(crate) bytes_retrans: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) bytes_acked: u64,
+    pub(crate) subflows_total: u8,
+    pub(crate) endpoints: [u8; 3],
+    pub(crate) last_times: [u32; 3],
+}
+
+/// `struct mptcp_subflow_info`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SubflowAddresses {
+    id: u32,
+    _align: u32,
+    local: [u8; 128],
+    remote: [u8; 128],
+}
+
+/// `struct mptcp_full_info`.
+#[repr(C)]
+struct FullInfo {
+    size_tcpinfo_kernel: u32,
+    size_tcpinfo_user: u32,
+    size_sfinfo_kernel: u32,
+    size_sfinfo_user: u32,
+    num_subflows: u32,
+    size_arrays_user: u32,
+    subflow_info: u64,
+    tcp_info: u64,
+    info: MptcpInfo,
+}
+
+/// What the kernel says about a subflow.
+pub(crate) struct KernelSubflow {
+    pub(crate) id: u32,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    pub(crate) tcp: TcpInfo,
+}
+
+/// `struct tcp_info` of the kernel's headers, up to the octets retransmitted.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TcpInfo {
+    pub(crate) state: u8,
+    pub(crate) ca_state: u8,
+    pub(crate) octets: [u8; 6],
+    pub(crate) rto: u32,
+    pub(crate) ato: u32,
+    pub(crate) snd_mss: u32,
+    pub(crate) rcv_mss: u32,
+    pub(crate) unacked: u32,
+    pub(crate) sacked: u32,
+    pub(crate) lost: u32,
+    pub(crate) retrans: u32,
+    pub(crate) fackets: u32,
+    pub(crate) last: [u32; 4],
+    pub(crate) pmtu: u32,
+    pub(crate) rcv_ssthresh: u32,
+    pub(crate) rtt: u32,
+    pub(crate) rttvar: u32,
+    pub(crate) snd_ssthresh: u32,
+    pub(crate) snd_cwnd: u32,
+    pub(crate) advmss: u32,
+    pub(crate) reordering: u32,
+    pub(crate) rcv_rtt: u32,
+    pub(crate) rcv_space: u32,
+    pub(crate) total_retrans: u32,
+    pub(crate) pacing_rate: u64,
+    pub(crate) max_pacing_rate: u64,
+    pub(crate) bytes_acked: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) segs_out: u32,
+    pub(crate) segs_in: u32,
+    pub(crate) notsent_bytes: u32,
+    pub(crate) min_rtt: u32,
+    pub(crate) data_segs_in: u32,
+    pub(crate) data_segs_out: u32,
+    pub(crate) delivery_rate: u64,
+    pub(crate) times: [u64; 3],
+    pub(crate) delivered: [u32; 2],
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_retrans: u64,
+}
+
+/// What the kernel says about a connection and its subflows; an error if it does not speak
+/// Multipath TCP, or no longer.
+pub(crate) fn mptcp_info(fd: RawFd) -> io::Result<(MptcpInfo, Vec<KernelSubflow>)> {
+    let empty = SubflowAddresses { id: 0, _align: 0, local: [0; 128], remote: [0; 128] };
+    let mut addresses = [empty; MAX_SUBFLOWS];
+    let mut tcp = [TcpInfo::default(); MAX_SUBFLOWS];
+    // SAFETY: integers may be all zeros.
+    let mut full: FullInfo = unsafe { zeroed() };
+    full.size_tcpinfo_user = size_of::<TcpInfo>() as u32;
+    full.size_sfinfo_user = size_of::<SubflowAddresses>() as u32;
+    full.size_arrays_user = MAX_SUBFLOWS as u32;
+    full.subflow_info = (&raw mut addresses) as u64;
+    full.tcp_info = (&raw mut tcp) as u64;
+    get_info(fd, SOL_MPTCP, MPTCP_FULL_INFO, &mut full)?;
+    let count = (full.num_subflows as usize).min(MAX_SUBFLOWS);
+    let subflows = addresses.iter().zip(tcp).take(count).map(|(at, tcp)| KernelSubflow {
+        id: at.id,
+        local: socket_address(&at.local),
+        remote: socket_address(&at.remote),
+        tcp,
+    });
+    Ok((full.info, subflows.collect()))
+}
+
+/// What the kernel says about a TCP connection.
+pub(crate) fn tcp_info(fd: RawFd) -> io::Result<TcpInfo> {
+    let mut info = TcpInfo::default();
+    get_info(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+    Ok(info)
+}
+
+/// Have the kernel fill in a structure of integers.
+fn get_info<T>(fd: RawFd, level: c_int, name: c_int, info: &mut T) -> io::Result<()> {
+    let mut len = size_of::<T>() as socklen_t;
+    let info: *mut T = info;
+    // SAFETY: the structure consists of integers, is as long as stated, and outlives the call; so
+    // do the arrays that it points to, whose lengths it states.
+    check(unsafe { libc::getsockopt(fd, level, name, info.cast::<c_void>(), &mut len) })?;
+    Ok(())
+}
+
+/// A `sockaddr` of either family.
+fn socket_address(octets: &[u8; 128]) -> SocketAddr {
+    let family = i32::from(u16::from_ne_bytes([octets[0], octets[1]]));
+    let port = u16::from_be_bytes([octets[2], octets[3]]);
+    if family == libc::AF_INET {
+        let address: [u8; 4] = octets[4..8].try_into().expect("four octets");
+        return SocketAddr::new(IpAddr::from(address), port);
+    }
+    let address: [u8; 16] = octets[8..24].try_into().expect("sixteen octets");
+    SocketAddr::new(Ipv6Addr::from(address).to_canonical(), port)
+}

@@ -1,0 +1,182 @@
+//! A case is run, and judged.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anabranch_live::{KernelCounters, Options, Outcome, Stack};
+use anabranch_sim::Column;
+use anabranch_sim::scenario::Scenario;
+use anabranch_wire::Duration;
+
+use super::cases::Case;
+
+/// Captures of all cases, one pcapng section each.
+pub(crate) struct Captures {
+    octets: Vec<u8>,
+}
+
+/// Counters of the kernel's that a clean run leaves at 0.
+const ERRORS: &[&str] = &[
+    "AddAddrDrop",
+    "AddAddrTxDrop",
+    "Blackhole",
+    "DSSCorruptionFallback",
+    "DSSCorruptionReset",
+    "DSSNoMatchTCP",
+    "DSSNotMatching",
+    "DataCsumErr",
+    "DssFallback",
+    "EchoAddTxDrop",
+    "FallbackFailed",
+    "InfiniteMapRx",
+    "InfiniteMapTx",
+    "MD5SigFallback",
+    "MPCapableDataFallback",
+    "MPCapableEndpAttempt",
+    "MPCapableFallbackACK",
+    "MPCapableFallbackSYNACK",
+    "MPCapableSYNTXDrop",
+    "MPCapableSYNTXDisabled",
+    "MPFailRx",
+    "MPFailTx",
+    "MPFallbackTokenInit",
+    "MPFastcloseRx",
+    "MPFastcloseTx",
+    "MPJoinAckHMacFailure",
+    "MPJoinNoTokenFound",
+    "MPJoinPortAckRx",
+    "MPJoinRejected",
+    "MPJoinSynAckBackupRx",
+    "MPJoinSynAckHMacFailure",
+    "MPJoinSynTxBindErr",
+    "MPJoinSynTxConnectErr",
+    "MPJoinSynTxCreatSkErr",
+    "MPRstRx",
+    "MPRstTx",
+    "MismatchPortAckRx",
+    "MismatchPortSynRx",
+    "NoDSSInWindow",
+    "RmAddrDrop",
+    "RmAddrTxDrop",
+    "SimultConnectFallback",
+];
+
+/// How long a run goes on after both ends have closed: long enough for the last DATA_ACK.
+const LINGER: Duration = Duration::from_millis(150);
+
+/// What is wrong with the run of a case.
+pub(crate) fn run(case: &Case, captures: &mut Captures) -> Vec<String> {
+    let scenario = Scenario::from_toml(&case.scenario, &case.name).expect("a right scenario");
+    let options = Options {
+        client: case.stacks[0],
+        server: case.stacks[1],
+        capture: Some(&mut captures.octets),
+        linger: Some(LINGER),
+        abort: case.abort,
+    };
+    match anabranch_live::run(&scenario, 1, options) {
+        Ok(outcome) => judge(case, &outcome),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
+    let expected = &case.expected;
+    let mut problems = Vec::new();
+    let mut check = |holds: bool, problem: String| {
+        if !holds {
+            problems.push(problem);
+        }
+    };
+    let end = outcome.end.as_secs_f64();
+    let corrupt = column(outcome, 0, "corrupt_octets");
+    check((corrupt != [0]) == expected.changed, format!("{corrupt:?} octets were wrong"));
+    if expected.completes {
+        let delivered = column(outcome, 0, "octets_delivered");
+        let written = column(outcome, 0, "octets_written");
+        let done = column(outcome, 0, "completed") == [1];
+        check(done, format!("not completed in {end:.1} s: {delivered:?} of {written:?} octets"));
+        check(
+            column(outcome, 0, "is_mptcp") == [u64::from(expected.mptcp)],
+            "wrong protocol".into(),
+        );
+    } else {
+        check(column(outcome, 0, "failed") == [1], format!("not reset in {end:.1} s"));
+    }
+    if expected.all_paths {
+        // Data segments go one way on each path; handshakes and acknowledgements are less.
+        let octets = column(outcome, 2, "octets_delivered");
+        let carried = octets.chunks(2).map(|both| both.iter().sum::<u64>());
+        check(
+            carried.clone().all(|octets| octets > 20_000) || octets.len() == 2,
+            format!("paths carried {:?}", carried.collect::<Vec<_>>()),
+        );
+    }
+    for counters in outcome.kernel_counters.iter().filter(|counters| !counters.is_empty()) {
+        for (name, count) in unexpected(counters, expected.tolerated) {
+            check(false, format!("the kernel counted {name} {count}"));
+        }
+        for name in expected.kernel {
+            check(
+                counters.get(*name).is_some_and(|count| *count > 0),
+                format!("the kernel counted no {name}"),
+            );
+        }
+    }
+    for counters in outcome.engine_counters.iter().flatten() {
+        for (name, of) in expected.engine {
+            check(of(counters) > 0, format!("the engine counted no {name}"));
+        }
+    }
+    check(case.stacks != [Stack::Engine; 2], "the kernel takes no part".into());
+    problems
+}
+
+fn unexpected<'a>(
+    counters: &'a KernelCounters,
+    tolerated: &'a [&str],
+) -> impl Iterator<Item = (&'a String, &'a u64)> {
+    let is_error = |name: &str| ERRORS.contains(&name) && !tolerated.contains(&name);
+    counters.iter().filter(move |(name, count)| **count > 0 && is_error(name))
+}
+
+/// A column of one of the outcome's tables.
+fn column(outcome: &Outcome, table: usize, name: &str) -> Vec<u64> {
+    let columns = &outcome.tables[table].columns;
+    let (_, column) = columns.iter().find(|(each, _)| *each == name).expect("a column's name");
+    match column {
+        Column::U8(values) => values.iter().map(|value| u64::from(*value)).collect(),
+        Column::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
+        Column::U64(values) => values.clone(),
+    }
+}
+
+impl Captures {
+    pub(crate) fn new() -> Self {
+        Captures { octets: Vec::new() }
+    }
+
+    /// What tshark finds wrong with the packets.
+    pub(crate) fn judge(&self) -> Vec<String> {
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("interop.pcapng");
+        std::fs::write(&file, &self.octets).expect("a folder for temporary files");
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-r").arg(&file).args(["-o", "tcp.check_checksum:TRUE"]);
+        tshark.args(["-Y", "_ws.malformed or tcp.checksum.status == 0"]);
+        match tshark.output() {
+            Err(error) => {
+                println!("captures not judged: tshark: {error}");
+                Vec::new()
+            }
+            Ok(found) => {
+                let found = String::from_utf8_lossy(&found.stdout).into_owned();
+                let mut lines: Vec<_> =
+                    found.lines().take(5).map(|line| format!("tshark: {line}")).collect();
+                if !lines.is_empty() {
+                    lines.push(format!("see {}", file.display()));
+                }
+                lines
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Real time, for Python; on systems other than Linux it can only refuse.
+
+use pyo3::prelude::*;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs::File;
+    use std::io::{BufWriter, Write};
+
+    use anabranch_live::{LiveError, Options, Outcome, Stack};
+    use anabranch_sim::scenario::Scenario;
+    use pyo3::exceptions::{PyOSError, PyRuntimeError};
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+
+    use crate::{ScenarioError, dictionary_of_tables, invalid};
+
+    /// Run `command` inside namespaces where live runs are possible, and return its exit status.
+    #[pyfunction]
+    pub(super) fn live_enter(py: Python<'_>, command: Vec<String>) -> PyResult<i32> {
+        let status = py.detach(|| anabranch_live::enter(&command))?;
+        Ok(status.code().unwrap_or(1))
+    }
+
+    /// Does this process run inside them?
+    #[pyfunction]
+    pub(super) fn live_is_inside() -> bool {
+        anabranch_live::is_inside()
+    }
+
+    /// What this host allows: dictionaries of `name`, `purpose`, `problem` (`None` if it works),
+    /// `remedy` and `required`.
+    #[pyfunction]
+    pub(super) fn live_probe(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+        let all = anabranch_live::probe().into_iter().map(|each| {
+            let found = PyDict::new(py);
+            found.set_item("name", each.name)?;
+            found.set_item("purpose", each.purpose)?;
+            found.set_item("problem", each.problem)?;
+            found.set_item("remedy", each.remedy)?;
+            found.set_item("required", each.required)?;
+            Ok(found)
+        });
+        all.collect()
+    }
+
+    /// Run the scenario `toml` in real time; `client` and `server` are "engine" or "kernel".
+    #[pyfunction]
+    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
+    pub(super) fn live_run<'py>(
+        py: Python<'py>,
+        toml: &str,
+        file: &str,
+        seed: u64,
+        client: &str,
+        server: &str,
+        pcap: Option<&str>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
+        let (client, server) = (stack(client), stack(server));
+        let unwritable = |error| PyOSError::new_err(format!("{}: {error}", pcap.unwrap_or("")));
+        let mut capture = pcap
+            .map(|path| File::create(path).map(BufWriter::new).map_err(unwritable))
+            .transpose()?;
+        let outcome = py.detach(|| {
+            let capture = capture.as_mut().map(|file| file as _);
+            let options = Options { client, server, capture, linger: None, abort: None };
+            anabranch_live::run(&scenario, seed, options)
+        });
+        if let Some(capture) = &mut capture {
+            capture.flush().map_err(unwritable)?;
+        }
+        dictionary(py, &outcome.map_err(failed)?)
+    }
+
+    fn stack(name: &str) -> Stack {
+        if name == "kernel" { Stack::Kernel } else { Stack::Engine }
+    }
+
+    fn failed(error: LiveError) -> PyErr {
+        match error {
+            LiveError::Unsupported(what) => ScenarioError::new_err(what),
+            error => PyRuntimeError::new_err(error.to_string()),
+        }
+    }
+
+    fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+        let late = &outcome.lateness;
+        let nanos = |share| late.quantile(share).as_nanos();
+        let result = PyDict::new(py);
+        result.set_item("virtual_ns", outcome.end.as_nanos())?;
+        result.set_item("segments", outcome.packets)?;
+        result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
+        result.set_item("foreign", outcome.foreign)?;
+        result.set_item("valid", late.is_valid())?;
+        result.set_item("late_share", late.late_share())?;
+        result.set_item("lateness_ns", [0.5, 0.99, 0.999, 1.0].map(nanos))?;
+        result.set_item("kernel_counters", &outcome.kernel_counters)?;
+        result.set_item("notices", &outcome.notices)?;
+        Ok(result)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod linux {
+    use pyo3::exceptions::PyOSError;
+    use pyo3::prelude::*;
+
+    #[pyfunction]
+    pub(super) fn live_enter(_command: Vec<String>) -> PyResult<i32> {
+        Err(PyOSError::new_err("live runs need Linux"))
+    }
+
+    #[pyfunction]
+    pub(super) fn live_is_inside() -> bool {
+        false
+    }
+
+    #[pyfunction]
+    pub(super) fn live_probe() -> PyResult<()> {
+        Err(PyOSError::new_err("live runs need Linux"))
+    }
+
+    #[pyfunction]
+    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
+    pub(super) fn live_run(
+        toml: &str,
+        file: &str,
+        seed: u64,
+        client: &str,
+        server: &str,
+        pcap: Option<&str>,
+    ) -> PyResult<()> {
+        let _ = (toml, file, seed, client, server, pcap);
+        Err(PyOSError::new_err("live runs need Linux"))
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(linux::live_enter, module)?)?;
+    module.add_function(wrap_pyfunction!(linux::live_is_inside, module)?)?;
+    module.add_function(wrap_pyfunction!(linux::live_probe, module)?)?;
+    module.add_function(wrap_pyfunction!(linux::live_run, module)?)
+}

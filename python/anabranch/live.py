@@ -1,0 +1,129 @@
+"""Runs in real time: hosts of this kernel's, of the engine's, or one of each, on emulated links.
+
+Such a run is not a pure function of its seed: two runs give similar numbers, not the same. It takes
+as long as its scenario lasts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from anabranch import _core
+from anabranch.errors import InputError, IntegrityError
+from anabranch.run import Run, frame
+
+STACKS = ("engine", "kernel")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which conditions a live run was made."""
+
+    client: str
+    server: str
+    """Whose stack the hosts ran: engine or kernel."""
+    valid: bool
+    """Was the emulator in time? A run of which it was not must not be believed."""
+    lateness_ms: tuple[float, float, float, float]
+    """By how much packets left the emulated network too late: p50, p99, p99.9 and maximum."""
+    late_share: float
+    """Share of the packets that were later than 1 ms."""
+    foreign: int
+    """Packets that were dropped because they were neither TCP nor UDP."""
+    kernel_counters: tuple[dict[str, int], dict[str, int]]
+    """What the MPTcpExt counters of client and server counted."""
+    notices: tuple[str, ...]
+    """What was not as the scenario has it."""
+
+    def lateness(self) -> str:
+        """In a few words."""
+        p50, p99, p999, largest = self.lateness_ms
+        return (
+            f"emulator late by {p50:.2f} / {p99:.2f} / {p999:.2f} / {largest:.2f} ms "
+            f"(p50 / p99 / p99.9 / max), {self.late_share:.2%} of packets by more than 1 ms"
+        )
+
+    def provenance(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def is_inside() -> bool:
+    """Does this process run where live runs are possible?"""
+    return _core.live_is_inside()
+
+
+def enter(arguments: Sequence[str]) -> int:
+    """Run `anabranch` with these arguments where live runs are possible; returns its exit status.
+
+    Raises:
+        InputError: if this host does not allow it.
+    """
+    try:
+        return _core.live_enter([sys.executable, "-m", "anabranch", *arguments])
+    except OSError as error:
+        raise InputError(
+            f"live runs need network namespaces: {_reason(error)}; see: anabranch doctor"
+        ) from error
+
+
+def run_toml(
+    toml: str, file: str, seed: int, stacks: tuple[str, str], pcap: str | None = None
+) -> tuple[Run, Conditions]:
+    """Run the scenario with the text `toml` in real time, with these stacks at client and server.
+
+    Raises:
+        ScenarioError: if the scenario is wrong, or the kernel does not have what it asks for.
+        InputError: if the capture cannot be written.
+        IntegrityError: if the system refused something.
+    """
+    normalised = _core.validate(toml, file)
+    started, cpu_before = time.perf_counter(), time.thread_time()
+    try:
+        result = _core.live_run(normalised, file, seed, *stacks, pcap)
+    except OSError as error:
+        raise InputError(f"--pcap {_reason(error)}; name a file that can be written") from error
+    except RuntimeError as error:
+        raise IntegrityError(f"{file}: {error}") from error
+    tables: Mapping[str, Mapping[str, tuple[str, bytes]]] = result["tables"]
+    run = Run(
+        toml=normalised,
+        seed=seed,
+        digest="",
+        virtual_ns=result["virtual_ns"],
+        segments=result["segments"],
+        wall_s=time.perf_counter() - started,
+        cpu_s=time.thread_time() - cpu_before,
+        own_policies=(),
+        **{name: frame(columns) for name, columns in tables.items()},
+    )
+    p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
+    moved = [_moved(counters) for counters in result["kernel_counters"]]
+    conditions = Conditions(
+        *stacks,
+        valid=result["valid"],
+        lateness_ms=(p50, p99, p999, largest),
+        late_share=result["late_share"],
+        foreign=result["foreign"],
+        kernel_counters=(moved[0], moved[1]),
+        notices=tuple(result["notices"]),
+    )
+    return run, conditions
+
+
+def doctor() -> list[dict[str, Any]]:
+    """What this host allows; to be called inside."""
+    return _core.live_probe()
+
+
+def _moved(counters: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counters.items() if count}
+
+
+def _reason(error: OSError) -> str:
+    return (os.strerror(error.errno) if error.errno else str(error)).lower()
