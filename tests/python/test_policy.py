@@ -104,9 +104,9 @@ class Everywhere(Scheduler):
 
 def test_duplicates_go_everywhere() -> None:
     run = anabranch.run(scenario("5s", scheduler=Everywhere, workload=anabranch.Bulk()))
-    sent = run.subflows["octets_sent"]
-    assert run.connections["octets_delivered"][0] > 100_000
-    assert sent.sum() > 1.3 * run.connections["octets_delivered"][0]
+    # The slow path's 2 Mbit/s are 1.25 MB in 5 s; what it carries is a copy of what the fast one does.
+    copies = run.subflows["octets_sent"].sum() - run.connections["octets_delivered"][0]
+    assert 1_000_000 < copies < 1_500_000
 
 
 class Reserve(Mesh):  # type: ignore[misc, valid-type]
