@@ -104,7 +104,7 @@ class Everywhere(Scheduler):
 
 def test_duplicates_go_everywhere() -> None:
     run = anabranch.run(scenario("5s", scheduler=Everywhere, workload=anabranch.Bulk()))
-    # The slow path's 2 Mbit/s are 1.25 MB in 5 s; what it carries is a copy of what the fast one does.
+    # The slow path's 2 Mbit/s are 1.25 MB in 5 s, and all that it carries are copies.
     copies = run.subflows["octets_sent"].sum() - run.connections["octets_delivered"][0]
     assert 1_000_000 < copies < 1_500_000
 
