@@ -44,13 +44,7 @@ fn stranger(n: u32, flags: Flags, control: Control) -> Segment {
 }
 
 fn capable(keys: CapableKeys) -> Control {
-    let flags = CapableFlags {
-        checksum_required: false,
-        extensibility: false,
-        deny_join_to_source: false,
-        unassigned: 0,
-        hmac_sha256: true,
-    };
+    let flags = CapableFlags::PLAIN;
     Control { capable: Some(MpCapable { version: VERSION, flags, keys }), ..Control::default() }
 }
 

@@ -106,13 +106,7 @@ fn mutate_options(draws: &mut Draws, segment: &mut Segment) {
             options.control_mut().fail = Some(MpFail { data_seq });
         }
         _ => {
-            let flags = CapableFlags {
-                checksum_required: false,
-                extensibility: false,
-                deny_join_to_source: false,
-                unassigned: 0,
-                hmac_sha256: true,
-            };
+            let flags = CapableFlags::PLAIN;
             let keys = CapableKeys::WithData {
                 sender: draws.next(),
                 receiver: draws.next(),

@@ -53,13 +53,7 @@ mod tests {
     #[test]
     fn only_the_syns_that_it_is_told_of_disappear() {
         let plain = Talk::v6().syn();
-        let flags = CapableFlags {
-            checksum_required: false,
-            extensibility: false,
-            deny_join_to_source: false,
-            unassigned: 0,
-            hmac_sha256: true,
-        };
+        let flags = CapableFlags::PLAIN;
         let mut capable = plain.clone();
         capable.options.control_mut().capable =
             Some(MpCapable { version: 1, flags, keys: CapableKeys::None });

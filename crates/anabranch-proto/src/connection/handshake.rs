@@ -51,10 +51,8 @@ impl Connection {
     fn capable(&self, keys: CapableKeys) -> MpCapable {
         let flags = CapableFlags {
             checksum_required: self.checksums,
-            extensibility: false,
             deny_join_to_source: !self.config.allow_join_initial_addr_port,
-            unassigned: 0,
-            hmac_sha256: true,
+            ..CapableFlags::PLAIN
         };
         MpCapable { version: VERSION, flags, keys }
     }

@@ -302,10 +302,6 @@ impl Connection {
     fn deliver(&mut self, now: Instant, slot: u8) {
         let lane = &mut self.lanes[usize::from(slot)];
         if self.mode != Mode::Mptcp {
-            if lane.subflow.is_doomed() {
-                // Its segments say that the stream is not what it is taken for.
-                return;
-            }
             while let Some((_, payload)) = lane.subflow.poll_received() {
                 self.recv.append(payload);
                 self.readable = true;

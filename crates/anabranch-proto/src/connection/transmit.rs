@@ -213,8 +213,7 @@ impl Connection {
     /// for a peer that has dropped data after it had acknowledged it to TCP, and that goes on to
     /// leave it out of its DATA_ACKs.
     fn may_repeat_on_only_subflow(&self) -> bool {
-        let under_way = self.lanes.iter().any(|lane| lane.subflow.has_outstanding());
-        !under_way && self.timers.retransmission_backoff > 1
+        !self.has_data_under_way() && self.timers.retransmission_backoff > 1
     }
 
     /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
@@ -466,8 +465,7 @@ impl Connection {
         }
     }
 
-    /// RFC 8684 §3.3.6: data counts as delivered only when the data level acknowledges it.
-    /// RFC 8684 §4.
+    /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let slowest = self
             .lanes

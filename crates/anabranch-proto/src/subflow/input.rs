@@ -390,8 +390,8 @@ impl Subflow {
         (offset(block.start), offset(block.end))
     }
 
-    /// RFC 5681 §2: no payload, nothing new, and something outstanding. RFC 8684 §3: what is sent
-    /// for the sake of its options is none. RFC 8684 §4.
+    /// RFC 5681 §2: no payload, nothing new, and something outstanding. RFC 8684 §3 and §4: what
+    /// is sent for the sake of its options is none.
     fn is_duplicate_ack(&self, segment: &Segment) -> bool {
         segment.payload.is_empty()
             && segment.options.control.is_none()

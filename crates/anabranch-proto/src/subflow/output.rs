@@ -470,13 +470,7 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
         Carries::Keys { checksum } => {
             let checksum = sum(checksum);
             let keys = CapableKeys::WithData { sender: 0, receiver: 0, data_len: 0, checksum };
-            let flags = CapableFlags {
-                checksum_required: false,
-                extensibility: false,
-                deny_join_to_source: false,
-                unassigned: 0,
-                hmac_sha256: true,
-            };
+            let flags = CapableFlags::PLAIN;
             options.control_mut().capable = Some(MpCapable { version: VERSION, flags, keys });
         }
     }

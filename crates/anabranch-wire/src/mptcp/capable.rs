@@ -29,6 +29,17 @@ pub struct CapableFlags {
     pub hmac_sha256: bool,
 }
 
+impl CapableFlags {
+    /// HMAC-SHA256 and nothing else: what a host without wishes sends.
+    pub const PLAIN: Self = Self {
+        checksum_required: false,
+        extensibility: false,
+        deny_join_to_source: false,
+        unassigned: 0,
+        hmac_sha256: true,
+    };
+}
+
 /// What MP_CAPABLE carries at each step. RFC 8684 §3.1, figure 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapableKeys {

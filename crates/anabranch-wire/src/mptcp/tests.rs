@@ -27,13 +27,7 @@ const fn capable(flags: CapableFlags, keys: CapableKeys) -> MpCapable {
     MpCapable { version: VERSION, flags, keys }
 }
 
-const H_ONLY: CapableFlags = CapableFlags {
-    checksum_required: false,
-    extensibility: false,
-    deny_join_to_source: false,
-    unassigned: 0,
-    hmac_sha256: true,
-};
+const H_ONLY: CapableFlags = CapableFlags::PLAIN;
 
 #[test]
 fn mp_capable_has_five_forms() {
