@@ -85,7 +85,12 @@ pub enum LiveError {
 /// [`LiveError`] if it is not started where it may make namespaces, if the scenario asks the
 /// kernel for what it does not have, or if the system refuses something.
 pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, LiveError> {
-    let mut lab = Lab::new(scenario, seed, options)?;
+    let mut scenario = scenario.clone();
+    if [options.client, options.server].contains(&Stack::Kernel) {
+        // Linux does not notice that its data has lost its options.
+        scenario.connections.iter_mut().for_each(|each| each.late_fallback = false);
+    }
+    let mut lab = Lab::new(&scenario, seed, options)?;
     lab.run()?;
     lab.finish()
 }

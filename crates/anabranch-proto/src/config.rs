@@ -114,6 +114,11 @@ pub struct ConnectionConfig {
     /// Require checksums of mappings: both hosts then use them. They reveal a middlebox that
     /// changes the payload, and cost time and two octets in each segment. RFC 8684 §3.1.
     pub dss_checksum: bool,
+    /// Go back to TCP on the only subflow also when its payload loses the mappings after some was
+    /// DATA_ACKed, in place of a reset. For peers that notice such a loss by acknowledgements
+    /// without DATA_ACK, as this engine does: others (Linux) send again at data level, which passes
+    /// for new octets then. RFC 8684 §3.7 asks for the reset.
+    pub late_fallback: bool,
     /// Let the peer open further subflows to the address and port of the first; not if these are a
     /// load balancer's. RFC 8684 §3.1, the "C" flag.
     pub allow_join_initial_addr_port: bool,
@@ -186,6 +191,7 @@ impl Default for ConnectionConfig {
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
             dss_checksum: false,
+            late_fallback: false,
             allow_join_initial_addr_port: true,
             local_addresses: None,
             max_subflows: 8,

@@ -328,6 +328,7 @@ fn config(
         send_buffer: connection.send_buffer.as_u64(),
         receive_buffer: connection.receive_buffer.as_u64(),
         dss_checksum: connection.dss_checksum,
+        late_fallback: connection.late_fallback,
         allow_join_initial_addr_port: true,
         local_addresses,
         max_subflows: SubflowSet::CAPACITY,

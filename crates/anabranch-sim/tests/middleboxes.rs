@@ -83,6 +83,7 @@ const CHECKSUM: &str = "dss_checksum = true";
 const LONG: u64 = 3_000;
 
 const STRIP: &str = "strip_options";
+const DSS_LATER: &str = "options = [\"dss\"]\nafter_packets = 200";
 const REWRITE: &str = "rewrite_payload";
 
 const ROWS: &[Row] = &[
@@ -151,13 +152,21 @@ const ROWS: &[Row] = &[
             [Tcp, Either, All, Either],
         )
     },
-    row(
-        STRIP,
-        "DSS after 200 packets",
-        "options = [\"dss\"]\nafter_packets = 200",
-        [Tcp, All, All, All],
-    ),
+    row(STRIP, "DSS after 200 packets", DSS_LATER, [Tcp, All, All, All]),
     row(STRIP, "everything after 200 packets", "after_packets = 200", [Tcp, All, All, All]),
+    Row {
+        connection: "late_fallback = false",
+        ..row(STRIP, "DSS after 200 packets, not `late_fallback`", DSS_LATER, HARMLESS)
+    },
+    Row {
+        connection: "late_fallback = false",
+        ..row(
+            STRIP,
+            "everything after 200 packets, not `late_fallback`",
+            "after_packets = 200",
+            HARMLESS,
+        )
+    },
     row("nat", "from the start", "", HARMLESS),
     Row {
         tcp: Error,

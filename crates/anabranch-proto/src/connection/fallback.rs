@@ -6,10 +6,11 @@
 //! * It drops options from the start: a subflow on which data, or an acknowledgement of data, comes
 //!   without options before any data sequence signal was heard. The first subflow becomes the TCP
 //!   connection, a joined one is reset.
-//! * It begins to drop them later: payload for which no mapping comes, or acknowledgements without
-//!   DATA_ACK until the data-level timer expires. A connection that never had a second subflow, and
-//!   whose stream has run straight on the one it has, falls back: the octets without a mapping are
-//!   what comes next. Otherwise nobody knows where they belong, and the subflow is reset.
+//! * It begins to drop them later: acknowledgements come without DATA_ACK until the data-level timer
+//!   expires. A sender that never had a second subflow, and whose stream has run straight on the one
+//!   it has, falls back, and says so. Payload for which no mapping comes, though, has the subflow
+//!   reset: nobody knows whether the peer has noticed, and without mappings what it sends again
+//!   would pass for new.
 //! * It changes the payload: see `checksum.rs`.
 //!
 //! A host reverts both directions at once (as Linux does), if what it has sent and the peer has not
@@ -59,6 +60,8 @@ pub(super) struct Run {
 /// window's worth of data, but the sender may have no more to send). Not longer than the shortest
 /// retransmission timeout in use, after which the peer may send the data again.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// The same where it ends with a reset: time for a lost piece of a split segment to come again.
+const LATE_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Default for Run {
     fn default() -> Self {
@@ -96,7 +99,7 @@ impl Connection {
     /// without options, perhaps before what it follows: the peer, which is not told of it, might
     /// send the same data again.
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
-        let alone = self.is_alone(slot);
+        let (alone, late, patience) = (self.is_alone(slot), self.is_late(), self.patience());
         let lane = &mut self.lanes[usize::from(slot)];
         // Pieces of a segment that was split may come without its options.
         let reach = lane.mappings.reach();
@@ -114,24 +117,25 @@ impl Connection {
             }
         } else if !lane.mappings.lacks_mapping() {
             lane.unmapped_since = Instant::FAR_FUTURE;
-        } else if (bare && alone) || lane.mappings.is_beyond_hope() {
-            self.on_options_lost(slot);
+        } else if (bare && alone && !late) || lane.mappings.is_beyond_hope() {
+            self.on_mapping_missing(slot);
         } else if lane.unmapped_since == Instant::FAR_FUTURE {
             lane.unmapped_since = now;
-            self.timers.unmapped = self.timers.unmapped.min(now + PATIENCE);
+            self.timers.unmapped = self.timers.unmapped.min(now + patience);
         }
     }
 
     /// Payload may have waited long enough for its mapping.
     pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
+        let patience = self.patience();
         for slot in 0..self.lanes.len() as u8 {
             let lane = &mut self.lanes[usize::from(slot)];
             if lane.reaped || self.mode != Mode::Mptcp || !lane.mappings.lacks_mapping() {
                 continue;
             }
-            let due = lane.unmapped_since + PATIENCE;
+            let due = lane.unmapped_since + patience;
             if due <= now {
-                self.on_options_lost(slot);
+                self.on_mapping_missing(slot);
             } else {
                 self.timers.unmapped = self.timers.unmapped.min(due);
             }
@@ -155,6 +159,36 @@ impl Connection {
                 self.on_options_lost(slot);
             }
         }
+    }
+
+    /// No mapping comes for payload of the subflow in `slot`.
+    fn on_mapping_missing(&mut self, slot: u8) {
+        if self.is_late() {
+            // RFC 8684 §3.7: a peer whose data was DATA_ACKed need not notice. It may send the same
+            // again, which would pass for more of the stream.
+            return self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
+        }
+        // Linux takes an announced address or a first DATA_ACK for proof that the path is fit, and
+        // then heeds MP_FAIL alone.
+        let fail = self.lanes[usize::from(slot)].heard.then(|| self.first_unread());
+        self.on_options_lost(slot);
+        if let Some(fail) = fail.filter(|_| self.mode == Mode::Tcp) {
+            self.lanes[usize::from(slot)].subflow.signal_fail(fail);
+        }
+    }
+
+    /// Is it too late to go back to TCP of one's own accord?
+    fn is_late(&self) -> bool {
+        self.recv.next_data() > 1 && !self.config.late_fallback
+    }
+
+    fn patience(&self) -> Duration {
+        if self.is_late() { LATE_PATIENCE } else { PATIENCE }
+    }
+
+    /// MP_FAIL from the first octet on that the peer has not been DATA_ACKed.
+    fn first_unread(&self) -> MpFail {
+        MpFail { data_seq: self.keys.remote_idsn + self.recv.next_data() }
     }
 
     /// The path of the subflow in `slot` does not let options through, or no more.
@@ -295,7 +329,7 @@ impl Connection {
             return;
         }
         let answers = self.fallback.failing.is_some();
-        let own = MpFail { data_seq: self.keys.remote_idsn + self.recv.next_data() };
+        let own = self.first_unread();
         match self.way_back(slot).filter(|_| self.is_sole(slot)) {
             Some(shift) => {
                 self.counters.dss_corruption_fallback += 1;

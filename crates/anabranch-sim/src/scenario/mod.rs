@@ -176,6 +176,9 @@ pub struct Connection {
     pub nagle: bool,
     /// Do the hosts require DSS checksums (RFC 8684 §3.1)?
     pub dss_checksum: bool,
+    /// Does the only subflow go back to TCP also when it loses its options late (for hosts of the
+    /// engine's: Linux does not notice)?
+    pub late_fallback: bool,
     /// Does slow start end when the RTT rises (HyStart++, RFC 9406)?
     pub hystart: bool,
     /// What is sent.

@@ -299,6 +299,7 @@ fn resolve_connection(
         profile: table.profile,
         nagle: table.nagle,
         dss_checksum: table.dss_checksum,
+        late_fallback: table.late_fallback,
         hystart,
         workload: table.workload.resolve(&format!("{key}.workload"))?,
         paths: indices,

@@ -276,11 +276,15 @@ pub(super) struct ConnectionTable {
     #[serde(default)]
     pub(super) profile: Profile,
     /// Does a host keep back a short segment while data is unacknowledged?
-    #[serde(default = "default_nagle")]
+    #[serde(default = "default_true")]
     pub(super) nagle: bool,
     /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) dss_checksum: bool,
+    /// Does a connection on its only subflow go back to TCP when the path begins to drop options
+    /// late? Otherwise it ends, as RFC 8684 §3.7 has it, and as it does when the peer is Linux.
+    #[serde(default = "default_true")]
+    pub(super) late_fallback: bool,
     /// Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
@@ -323,6 +327,6 @@ fn certain() -> Written<Probability> {
     Written(Probability::ONE)
 }
 
-fn default_nagle() -> bool {
+fn default_true() -> bool {
     true
 }

@@ -129,6 +129,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         profile: connection.profile,
         nagle: connection.nagle,
         dss_checksum: connection.dss_checksum,
+        late_fallback: connection.late_fallback,
         hystart: Some(connection.hystart),
         workload: connection.workload.into(),
     }

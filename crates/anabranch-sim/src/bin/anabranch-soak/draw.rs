@@ -236,7 +236,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
         toml.push_str("protocol = \"tcp\"\n");
     } else {
         multipath(dice, toml, mixed);
-        let _ = writeln!(toml, "dss_checksum = {checksum}");
+        let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
     }
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.checksums.push(checksum && !tcp);
