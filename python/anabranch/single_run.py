@@ -100,8 +100,9 @@ def _finish(axes: Axes) -> None:
 
 def _cut_spikes(axes: Axes, series: Sequence[Sample]) -> None:
     """Leave out what a few samples reach when data is released at once, and say so."""
-    usual = max(float(np.quantile(values, 0.98)) for values in series)
-    largest = max(float(values.max()) for values in series)
+    sampled = [values for values in series if values.size]
+    usual = max((float(np.quantile(values, 0.98)) for values in sampled), default=0.0)
+    largest = max((float(values.max()) for values in sampled), default=0.0)
     if usual > 0 and largest > 2 * usual:
         axes.set_ylim(0, 1.4 * usual)
         axes.text(

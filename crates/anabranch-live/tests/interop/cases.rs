@@ -186,9 +186,8 @@ fn hard() -> Vec<Trial> {
     ]
 }
 
-/// Over a path that spoils Multipath TCP. A sender of Linux's does not notice that its receiver went
-/// back to TCP, and sends again at data level what was read as TCP: those cases need an engine that
-/// sends, see docs/live.md.
+/// Over a path that spoils Multipath TCP. Where the receiver has to go back to TCP a sender of
+/// Linux's may halt: those cases need an engine that sends, see docs/live.md.
 fn spoilt() -> Vec<Case> {
     let boxed = |path: &str, keys: &str| format!("{path}[[path.middlebox]]\n{keys}\n");
     let no_dss =
