@@ -103,7 +103,8 @@ impl Connection {
     /// without options, perhaps before what it follows: the peer, which is not told of it, might
     /// send the same data again.
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
-        let (alone, late, patience) = (self.is_alone(slot), self.is_late(slot), self.patience(slot));
+        let (alone, late, patience) =
+            (self.is_alone(slot), self.is_late(slot), self.patience(slot));
         let lane = &mut self.lanes[usize::from(slot)];
         // Pieces of a segment that was split may come without its options.
         let reach = lane.mappings.reach();
