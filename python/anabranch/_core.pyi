@@ -24,6 +24,7 @@ __all__ = [
     "live_is_inside",
     "live_probe",
     "live_run",
+    "live_stop_preferring",
     "policies",
     "run",
     "validate",
@@ -64,6 +65,7 @@ def live_run(
     server: str,
     pcap: str | None = None,
 ) -> dict[str, Any]: ...
+def live_stop_preferring() -> None: ...
 
 @final
 class SubflowId:

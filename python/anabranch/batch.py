@@ -14,12 +14,15 @@ from typing import Any
 import polars as pl
 
 from anabranch import executors, own
-from anabranch.executors import Meter, Progress
+from anabranch.executors import Executor, Meter, Progress
 from anabranch.journal import Journal
 from anabranch.provenance import describe_host
 from anabranch.reduction import Reduced, Task, make
 from anabranch.results import PROVENANCE, TABLES, Results, prepare_folder
-from anabranch.run import cost
+from anabranch.run import cost, nanoseconds
+
+_LIVE_COST = 2e6
+"""Packets that can be simulated in a second; what a second of real time costs, then."""
 
 
 def execute(
@@ -85,26 +88,44 @@ def _make_new(
     reduced = {index: run for index, key in enumerate(keys) if (run := journal.find(key))}
     found = len(reduced)
     new = [index for index in range(len(tasks)) if index not in reduced]
-    costs = [cost(tasks[index].toml) for index in new]
+    costs = [_cost(tasks[index]) for index in new]
     meter = Meter(on_progress, costs, found)
 
     def done(position: int, run: Reduced) -> None:
         reduced[new[position]] = run
         meter.made(position, run.virtual_ns)
 
-    if new:
-        own_policies = [made_by for index in new if (made_by := tasks[index].made_by)]
+    def make_these(positions: Sequence[int], executor: Executor) -> None:
+        def work(position: int) -> Reduced:
+            run = executor.call(make, tasks[new[position]])
+            journal.add(keys[new[position]], run)  # in this thread: also when others have failed
+            return run
+
+        chosen = [costs[position] for position in positions]
+        executors.call_all(
+            executor, work, positions, chosen, lambda index, run: done(positions[index], run)
+        )
+
+    virtual = [position for position, index in enumerate(new) if not tasks[index].stacks]
+    live = [position for position, index in enumerate(new) if tasks[index].stacks]
+    if virtual:
+        own_policies = [made_by for at in virtual if (made_by := tasks[new[at]].made_by)]
         for made_by in own_policies:
             own.require_picklable(made_by)
         with executors.opened(on, own_policies=bool(own_policies)) as executor:
-
-            def work(index: int) -> Reduced:
-                run = executor.call(make, tasks[index])
-                journal.add(keys[index], run)  # in this thread: also when others have failed
-                return run
-
-            executors.call_all(executor, work, new, costs, done)
+            make_these(virtual, executor)
+    if live:
+        # One after the other: they share the processor with nobody, least of all each other.
+        with executors.opened(workers=1) as executor:
+            make_these(live, executor)
     return found, [reduced[index] for index in range(len(tasks))]
+
+
+def _cost(task: Task) -> float:
+    """What a run costs: in proportion to the octets it carries, or to the time it lasts."""
+    if task.stacks is None:
+        return cost(task.toml)
+    return _LIVE_COST * nanoseconds(task.settings["duration"]) / 1e9
 
 
 def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Reduced]) -> Results:

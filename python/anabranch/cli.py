@@ -151,6 +151,9 @@ def reproduce(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="In real time, beside this Linux' own; takes minutes.")
+    ] = False,
     on: Annotated[str | None, _ON] = None,
 ) -> None:
     """Run a published experiment and judge its claims, one by one.
@@ -161,16 +164,44 @@ def reproduce(
     from anabranch import console, gallery, plan
     from anabranch.claims import Verdict
 
-    chosen = gallery.entry(entry)
+    chosen = gallery.live(entry) if live else gallery.entry(entry)
+    if chosen.is_live:
+        _enter_lab()
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
-    folder = out or Path("results") / entry
-    with console.progress(f"{entry}, {tier.seeds} seeds") as advance:
+    folder = out or Path("results") / chosen.id
+    with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
         results = plan.execute(chosen, tier, folder, on=on, on_progress=advance)
     judgements = _write_report(results, folder)
     _print_judgements(results, judgements, folder)
     if strict and any(each.verdict is Verdict.NOT_REPRODUCED for each in judgements):
         raise typer.Exit(1)
+
+
+@app.command(epilog="Example: anabranch calibrate --full --out results/calibration")
+def calibrate(
+    full: Annotated[
+        bool, typer.Option("--full", help="More seeds, longer runs; takes more than an hour.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
+        "results/calibration"
+    ),
+) -> None:
+    """Run a set of scenarios in virtual time and with this Linux, and say how far they differ.
+
+    Takes about nine minutes of real time. Prints goodput and delays side by side, and writes a
+    report as `anabranch reproduce` does.
+    """
+    from anabranch import console, gallery, plan
+    from anabranch.gallery import calibration
+
+    chosen = gallery.entry(gallery.CALIBRATION)
+    _enter_lab()
+    tier = chosen.full if full else chosen.quick
+    with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
+        results = plan.execute(chosen, tier, out, on_progress=advance)
+    console.stdout().print(console.side_by_side(calibration.side_by_side(results)))
+    _print_judgements(results, _write_report(results, out), out)
 
 
 @app.command("gallery", epilog="Example: anabranch gallery --full --out site/")
@@ -285,6 +316,7 @@ def _enter_lab() -> None:
 
     if not live.is_inside():
         raise typer.Exit(live.enter(sys.argv[1:]))
+    live.settle_in()
 
 
 @app.command()

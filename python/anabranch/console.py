@@ -112,6 +112,18 @@ def table(shown: report.Table, title: str) -> Table:
     return drawn
 
 
+def side_by_side(rows: Mapping[str, Sequence[str]]) -> Table:
+    """Virtual time beside Linux: goodput in Mbit/s, and delays of blocks in ms."""
+    drawn = Table(title="Virtual time beside Linux", title_justify="left", box=box.SIMPLE_HEAD)
+    drawn.add_column("scenario")
+    for metric in ("goodput Mbit/s", "p50 ms", "p95 ms"):
+        for heading in (f"{metric} virtual", "Linux", "off by"):
+            drawn.add_column(heading, justify="right")
+    for name, cells in rows.items():
+        drawn.add_row(name, *cells)
+    return drawn
+
+
 def effort_of(run: Run, conditions: Conditions | None) -> str:
     """How a run was made, in a line, or in real time in some."""
     if conditions is None:

@@ -65,6 +65,8 @@ class Cell:
     """Are the delays of single blocks kept, so that their distribution can be drawn?"""
     keep_samples: bool = False
     """Are the time series of all seeds kept, so that a claim can be judged by them?"""
+    stacks: tuple[str, str] | None = None
+    """Whose TCP client and server run, in real time; `None` in virtual time."""
 
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
@@ -79,6 +81,7 @@ class Cell:
             keep_blocks=self.keep_blocks and seed <= SEEDS_WITH_BLOCKS,
             keep_samples=self.keep_samples or seed == 1,
             made_by=own.factories(scenario) if own.has_own(scenario) else None,
+            stacks=self.stacks,
         )
 
 
@@ -133,6 +136,11 @@ class Entry:
     overview: Overview
     notes: Callable[[Results], Sequence[str]] = field(default=lambda _: ())
     """Paragraphs for the report, with measured numbers."""
+
+    @property
+    def is_live(self) -> bool:
+        """Are some of its runs made in real time?"""
+        return any(cell.stacks for cell in self.cells(self.quick))
 
 
 def start_time(seed: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from anabranch import _core
 
-_SOURCES = ("metrics.py", "reduction.py", "run.py")
+_SOURCES = ("live.py", "metrics.py", "reduction.py", "run.py")
 """Files of this package that numbers depend on, beside the compiled core."""
 
 

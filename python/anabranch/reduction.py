@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import secrets
 import tomllib
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from anabranch import metrics, own
+from anabranch import live, metrics, own
 from anabranch.errors import InputError, IntegrityError
 from anabranch.own import MadeBy, OwnPolicy
 from anabranch.provenance import Build, build
@@ -42,6 +43,8 @@ class Task:
     """May a connection fail?"""
     made_by: MadeBy | None = None
     """What makes the user's own policies, for each connection."""
+    stacks: tuple[str, str] | None = None
+    """Whose TCP client and server run, in real time; `None` in virtual time."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -63,6 +66,8 @@ class Task:
             "kept": [self.keep_blocks, self.keep_samples],
             "own": [self._identity(policy) for policy in self._own_policies()],
         }
+        if self.stacks:
+            depends_on["live"] = [*self.stacks, platform.release(), platform.node()]
         return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
 
     def _own_policies(self) -> tuple[OwnPolicy, ...]:
@@ -106,11 +111,13 @@ def make(task: Task) -> Reduced:
             f"the worker has another build of anabranch: {build().text()}, not "
             f"{task.build.text()}; install the same one there"
         )
-    return reduce(task, run_toml(task.toml, task.file, task.seed, made_by=task.made_by))
+    if task.stacks is None:
+        return reduce(task, run_toml(task.toml, task.file, task.seed, made_by=task.made_by))
+    return reduce(task, *live.run_in_time(task.toml, task.file, task.seed, task.stacks))
 
 
-def reduce(task: Task, run: Run) -> Reduced:
-    """What is kept of the task's run.
+def reduce(task: Task, run: Run, conditions: live.Conditions | None = None) -> Reduced:
+    """What is kept of the task's run; `conditions` are those of a live run.
 
     Raises:
         InputError: if a factor is named like a column of a table.
@@ -119,6 +126,7 @@ def reduce(task: Task, run: Run) -> Reduced:
     rows = [metrics.connection_row(run, index) for index in range(run.connections.height)]
     for row in rows:
         _check_integrity(f"{task.cell}, seed {run.seed}", row, may_fail=task.may_fail)
+        row.update({} if conditions is None else conditions.columns())
     label = {"cell": task.cell, **task.factors, "seed": run.seed}
     labels = [pl.lit(value).alias(name) for name, value in label.items()]
 

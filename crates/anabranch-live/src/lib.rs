@@ -26,3 +26,4 @@ pub use doctor::{Capability, probe};
 pub use lateness::Lateness;
 pub use namespace::{enter, is_inside};
 pub use run::{LiveError, Options, Outcome, Stack, run};
+pub use sys::stop_preferring;

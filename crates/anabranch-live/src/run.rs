@@ -320,7 +320,6 @@ impl<'s, 'c> Lab<'s, 'c> {
     }
 
     fn finish(mut self) -> Result<Outcome, LiveError> {
-        sys::stop_preferring();
         let now = self.clock.now();
         self.network.handle_timeout(now);
         self.hosts.iter_mut().for_each(AnyHost::observe);

@@ -70,24 +70,21 @@ pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
 }
 
 /// Run before all processes without a priority of their own, for which only a privileged process
-/// may ask. An emulator that waits for a processor is late.
+/// may ask, and nobody inside a user namespace. An emulator that waits for a processor is late.
 fn prefer_this_process() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, PREFERRED, &priority) };
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) };
 }
 
-/// Children do not inherit it.
-const PREFERRED: c_int = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
-
-/// Does this process run before others?
+/// Does this thread run before others?
 pub(crate) fn is_preferred() -> bool {
     // SAFETY: takes no pointers.
-    unsafe { libc::sched_getscheduler(0) == PREFERRED }
+    unsafe { libc::sched_getscheduler(0) == libc::SCHED_RR }
 }
 
-/// Run as other processes do, again.
-pub(crate) fn stop_preferring() {
+/// Have this thread run as others do, again and for good. Threads that it has started keep theirs.
+pub fn stop_preferring() {
     let priority = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameters outlive the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };

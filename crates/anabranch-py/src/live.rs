@@ -28,6 +28,12 @@ mod linux {
         anabranch_live::is_inside()
     }
 
+    /// Have this thread run as others do, again and for good.
+    #[pyfunction]
+    pub(super) fn live_stop_preferring() {
+        anabranch_live::stop_preferring();
+    }
+
     /// What this host allows: dictionaries of `name`, `purpose`, `problem` (`None` if it works),
     /// `remedy` and `required`.
     #[pyfunction]
@@ -117,6 +123,9 @@ mod linux {
     }
 
     #[pyfunction]
+    pub(super) fn live_stop_preferring() {}
+
+    #[pyfunction]
     pub(super) fn live_probe() -> PyResult<()> {
         Err(PyOSError::new_err("live runs need Linux"))
     }
@@ -140,5 +149,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(linux::live_enter, module)?)?;
     module.add_function(wrap_pyfunction!(linux::live_is_inside, module)?)?;
     module.add_function(wrap_pyfunction!(linux::live_probe, module)?)?;
-    module.add_function(wrap_pyfunction!(linux::live_run, module)?)
+    module.add_function(wrap_pyfunction!(linux::live_run, module)?)?;
+    module.add_function(wrap_pyfunction!(linux::live_stop_preferring, module)?)
 }

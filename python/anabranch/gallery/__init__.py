@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from anabranch.errors import unknown
+from anabranch.errors import InputError, unknown
 from anabranch.plan import Entry
 
 _MODULES = {
@@ -30,7 +30,15 @@ _MODULES = {
     "veerman12-fairness": "veerman12_fairness",
     "veerman12-unscaled": "veerman12_unscaled",
     "ipv4-ipv6": "ipv4_ipv6",
+    "linux-today": "linux_today",
 }
+
+_LIVE = {"nsdi12-fig7": "nsdi12_fig7_live"}
+"""The same in real time, by the name of the entry in virtual time."""
+
+CALIBRATION = "calibration"
+_MORE = {CALIBRATION: "calibration"} | {f"{name}-live": module for name, module in _LIVE.items()}
+"""Entries that other commands than `list` and `gallery` name."""
 
 
 def names() -> list[str]:
@@ -44,8 +52,23 @@ def entry(name: str) -> Entry:
     Raises:
         InputError: if there is none; names the nearest one.
     """
-    if name not in _MODULES:
+    modules = _MODULES | _MORE
+    if name not in modules:
         raise unknown("unknown entry", name, _MODULES)
-    found = import_module(f"{__name__}.{_MODULES[name]}").ENTRY
+    found = import_module(f"{__name__}.{modules[name]}").ENTRY
     assert isinstance(found, Entry)
+    return found
+
+
+def live(name: str) -> Entry:
+    """The entry in real time that belongs to the one with a name, or that one if it is such.
+
+    Raises:
+        InputError: if there is none; names those that there are.
+    """
+    found = entry(name)
+    if name in _LIVE:
+        return entry(f"{name}-live")
+    if not found.is_live:
+        raise InputError(f"--live: {name} runs in virtual time only; there is {', '.join(_LIVE)}")
     return found

@@ -1,0 +1,74 @@
+"""What entries in real time share: who runs the hosts, and what follows from that."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from anabranch.errors import AnabranchError
+from anabranch.estimates import median
+from anabranch.plan import Cell, Parameter
+from anabranch.results import Factor, Results
+from anabranch.scenario import Scenario
+
+VIRTUAL = "engine, virtual time"
+ENGINE = "engine, real time"
+KERNEL = "Linux, real time"
+HOSTS = (VIRTUAL, ENGINE, KERNEL)
+
+_STACKS = {VIRTUAL: None, ENGINE: ("engine", "engine"), KERNEL: ("kernel", "kernel")}
+
+PARAMETERS = (
+    Parameter(
+        "congestion control",
+        "engine: NewReno for TCP, LIA for Multipath TCP; Linux: cubic for both",
+        "ours: Linux has no coupled congestion control",
+    ),
+    Parameter(
+        "buffers",
+        "what the program asks for: the engine counts payload; Linux doubles it and charges what "
+        "each segment occupies in memory",
+        "ours: the same scenario file for all hosts",
+    ),
+    Parameter(
+        "real time",
+        "same links and queues on the clock of this machine; a run whose emulator was late by "
+        "more than 5 ms (p99.9), or with more than 1 % of the packets later than 1 ms, does not "
+        "count and is made again",
+        "ours",
+    ),
+)
+
+
+def cell(
+    key: str, hosts: str, scenario: Scenario, factors: dict[str, Factor], *, keep_blocks: bool
+) -> Cell:
+    """A scenario at these hosts."""
+    if hosts == KERNEL:
+        cubic = [
+            dataclasses.replace(each, congestion_control="cubic") for each in scenario.connections
+        ]
+        scenario = dataclasses.replace(scenario, connections=tuple(cubic))
+    labels = {"hosts": hosts, **factors}
+    return Cell(key, scenario, labels, keep_blocks=keep_blocks, stacks=_STACKS[hosts])
+
+
+def lateness(results: Results) -> str:
+    """How late the emulator was, over all runs in real time."""
+    runs = results.runs.drop_nulls("late_p999_ms")
+    worst = runs.sort("late_p999_ms").row(-1, named=True)
+    return (
+        f"The emulator was late by at most {worst['late_p999_ms']:.2f} ms at the 99.9th "
+        f"percentile ({worst['cell']}, seed {worst['seed']}), and by "
+        f"{runs['late_p999_ms'].median():.2f} ms in the median of {runs.height} runs; the latest "
+        f"packet of all was {runs['late_max_ms'].max():.1f} ms late. At most "
+        f"{runs['late_share'].max():.2%} of a run's packets were later than 1 ms."
+    )
+
+
+def measured(results: Results, metric: str, unit: str, **factors: Factor) -> str:
+    """The median of a metric, in words; a dash where nothing was measured."""
+    try:
+        return median(results.values(metric, **factors)).text(unit)
+    except AnabranchError:
+        return "–"
+
