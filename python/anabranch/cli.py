@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch import _core
-from anabranch.errors import AnabranchError, InputError, IntegrityError, PolicyError
+from anabranch.errors import AnabranchError, InputError, IntegrityError, PolicyError, TooLateError
 
 if TYPE_CHECKING:
     from anabranch.claims import Judgement
@@ -226,10 +226,22 @@ def make_gallery(
 
     chosen = [gallery.entry(name) for name in entries or gallery.names()]
     screen = console.stdout()
+    if any(entry.is_live for entry in chosen):
+        try:
+            _enter_lab()
+        except InputError as error:
+            if entries:
+                raise
+            screen.print(f"without entries in real time: {error}", soft_wrap=True)
+            chosen = [entry for entry in chosen if not entry.is_live]
     exhibits = []
     for entry in chosen:
         tier = entry.full if full else entry.quick
-        exhibits.append(site.exhibit(entry, tier, out / entry.id, console.progress, on=on))
+        try:
+            exhibits.append(site.exhibit(entry, tier, out / entry.id, console.progress, on=on))
+        except TooLateError as error:
+            screen.print(f"{entry.id}: left out: {error}", soft_wrap=True, highlight=False)
+            continue
         screen.print(f"{entry.id}: {exhibits[-1].effort}", soft_wrap=True, highlight=False)
     site.save(exhibits, out)
     table = Table("entry", "claims", box=None, pad_edge=False)

@@ -30,6 +30,10 @@ class IntegrityError(AnabranchError):
     exit_status = 1
 
 
+class TooLateError(IntegrityError):
+    """The emulator was late too often in each attempt at a live run."""
+
+
 def unknown(what: str, name: str, valid: Iterable[str]) -> InputError:
     """The error for a name that nothing has: names the nearest one that something has."""
     valid = list(valid)

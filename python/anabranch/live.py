@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch import _core
-from anabranch.errors import InputError, IntegrityError
+from anabranch.errors import InputError, IntegrityError, TooLateError
 from anabranch.run import Run, frame
 
 STACKS = ("engine", "kernel")
@@ -157,19 +157,17 @@ def run_toml(
     return run, conditions
 
 
-def run_in_time(
-    toml: str, file: str, seed: int, stacks: tuple[str, str]
-) -> tuple[Run, Conditions]:
+def run_in_time(toml: str, file: str, seed: int, stacks: tuple[str, str]) -> tuple[Run, Conditions]:
     """The same, made again if the emulator was late too often.
 
     Raises:
-        IntegrityError: if it was so each time.
+        TooLateError: if it was so each time.
     """
     for _ in range(ATTEMPTS):
         run, conditions = run_toml(toml, file, seed, stacks)
         if conditions.valid:
             return run, conditions
-    raise IntegrityError(
+    raise TooLateError(
         f"{file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts, at last "
         f"{conditions.lateness()}; repeat on a quieter machine: finished runs are kept"
     )

@@ -6,7 +6,7 @@ import pytest
 from anabranch import _core, gallery, sweep_plan
 from anabranch.errors import InputError
 
-ENTRIES = gallery.names()
+ENTRIES = [*gallery.names(), "nsdi12-fig7-live", gallery.CALIBRATION]
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}
 """Of designs with fewer than 200 for each of two environments; the paper of the former has 200."""
@@ -37,6 +37,10 @@ def test_tiers_are_as_large_as_promised(name: str) -> None:
         assert len(settings) >= SETTINGS.get(name, 400)
         assert entry.full.seeds >= 3
         return
+    if entry.is_live:
+        # In real time.
+        assert entry.full.seeds >= 5
+        return
     assert entry.quick.seeds >= 5
     assert entry.full.seeds >= 20
     assert entry.full.measured_s >= MEASURED_S.get(name, 100)
@@ -57,8 +61,11 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_entry_has_a_page(name: str) -> None:
-    page = (ROOT / "docs" / "gallery" / f"{name}.md").read_text(encoding="utf-8")
-    assert f"anabranch reproduce {name}" in page
+    if name == gallery.CALIBRATION:
+        page, command = "calibration.md", "anabranch calibrate"
+    else:
+        page, command = f"gallery/{name}.md", f"anabranch reproduce {name.removesuffix('-live')}"
+    assert command in (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
 def test_an_unknown_name_gets_the_nearest_one() -> None:

@@ -1,6 +1,8 @@
 """Live runs; where the host does not allow them, skipped with its reason."""
 
+import dataclasses
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +11,11 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import live
+from anabranch import gallery, live, plan
 from anabranch.cli import run_command
+from anabranch.errors import InputError, TooLateError
+from anabranch.run import Run
+from anabranch.run import run_toml as virtual_run
 from conftest import scenario
 
 
@@ -76,3 +81,84 @@ def test_what_the_kernel_does_not_have_is_refused_by_name(lab: None, tmp_path: P
 def test_outside_of_the_namespaces_a_live_run_is_refused() -> None:
     with pytest.raises(anabranch.IntegrityError, match="network namespaces"):
         live.run_toml(scenario("2s").to_toml(), "short.toml", 1, ("engine", "engine"))
+
+
+# ---- many live runs: the runs themselves are virtual ones here --------------------------------
+
+
+def _conditions(late_ms: float, stacks: tuple[str, str]) -> live.Conditions:
+    return live.Conditions(
+        *stacks,
+        valid=late_ms < 5,
+        lateness_ms=(0.0, 0.1, late_ms, late_ms),
+        late_share=0.001,
+        foreign=0,
+        kernel_counters=({}, {}),
+        notices=(),
+    )
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How late the emulator is to be in each attempt; the last one stays."""
+    late_ms = [0.5]
+
+    def run_toml(
+        toml: str, file: str, seed: int, stacks: tuple[str, str], pcap: str | None = None
+    ) -> tuple[Run, live.Conditions]:
+        late = late_ms.pop(0) if len(late_ms) > 1 else late_ms[0]
+        return virtual_run(toml, file, seed), _conditions(late, stacks)
+
+    monkeypatch.setattr(live, "run_toml", run_toml)
+    return late_ms
+
+
+def _entry() -> plan.Entry:
+    def cells(tier: plan.Tier) -> list[plan.Cell]:
+        return [
+            plan.Cell("virtual", scenario("2s"), {"hosts": "virtual"}),
+            plan.Cell("linux", scenario("2s"), {"hosts": "linux"}, stacks=("kernel", "kernel")),
+        ]
+
+    return dataclasses.replace(gallery.entry("nsdi12-fig7"), cells=cells, claims=(), panels=())
+
+
+def test_live_runs_stand_beside_virtual_ones_with_their_lateness(
+    made: list[float], tmp_path: Path
+) -> None:
+    tier = plan.Tier("quick", seeds=2, measured_s=1, warm_up_s=1)
+    entry = _entry()
+    assert entry.is_live
+    results = plan.execute(entry, tier, tmp_path)
+    late = results.runs.select("hosts", "late_p999_ms").rows()
+    assert late == [("virtual", None), ("virtual", None), ("linux", 0.5), ("linux", 0.5)]
+    made[:] = [math.nan]  # found in the journal, none is made again
+    again = plan.execute(entry, tier, tmp_path)
+    assert again.runs.equals(results.runs)
+    assert again.provenance["runs_found"] == 4
+
+
+def test_a_run_whose_emulator_was_late_is_made_again_and_then_given_up(made: list[float]) -> None:
+    toml, stacks = scenario("2s").to_toml(), ("kernel", "kernel")
+    made[:] = [7.0, 6.0, 0.5]
+    assert live.run_in_time(toml, "short.toml", 1, stacks)[1].valid
+    made[:] = [9.0]
+    with pytest.raises(TooLateError, match=r"late too often in 3 attempts.*9\.00"):
+        live.run_in_time(toml, "short.toml", 1, stacks)
+
+
+def test_only_some_entries_have_a_form_in_real_time() -> None:
+    assert gallery.live("nsdi12-fig7").id == "nsdi12-fig7-live"
+    assert gallery.live("linux-today").id == "linux-today"
+    assert not gallery.entry("nsdi12-fig7").is_live
+    with pytest.raises(InputError, match="nsdi12-fig4 runs in virtual time only"):
+        gallery.live("nsdi12-fig4")
+
+
+def test_linux_is_not_asked_for_what_it_does_not_have() -> None:
+    for name in ("nsdi12-fig7-live", "linux-today", gallery.CALIBRATION):
+        for cell in gallery.entry(name).cells(gallery.entry(name).quick):
+            if cell.stacks == ("kernel", "kernel"):
+                (connection,) = cell.scenario.connections
+                assert connection.remedies is None
+                assert connection.congestion_control in ("cubic", "new_reno")

@@ -21,7 +21,6 @@ from anabranch.gallery.wifi_3g import (
     PAASCH,
     RAICIU,
     STYLES,
-    TCP_3G,
     TCP_WIFI,
     THREE_G,
     WIFI,
@@ -141,9 +140,7 @@ CLAIMS = (
 
 
 def _draw_cdf(results: Results, axes: Axes, hosts: str) -> None:
-    drawn = {
-        curve: (results.delays(**at(hosts, curve)), STYLES[curve]) for curve in curves(hosts)
-    }
+    drawn = {curve: (results.delays(**at(hosts, curve)), STYLES[curve]) for curve in curves(hosts)}
     figures.cdf(axes, drawn, right=_right_edge(results))
 
 
