@@ -288,6 +288,7 @@ class Connection:
     profile: str | None = None
     nagle: bool | None = None
     dss_checksum: bool | None = None
+    ecn: bool | None = None
     hystart: bool | None = None
 
 

@@ -29,6 +29,8 @@ pub(crate) struct Expected {
     pub(crate) mptcp: bool,
     /// Do all paths carry data?
     pub(crate) all_paths: bool,
+    /// Are packets marked, and does whoever sent them slow down?
+    pub(crate) marked: bool,
     /// Counters of the kernel's that are to move, by name.
     pub(crate) kernel: &'static [&'static str],
     /// Counters of errors that may move all the same.
@@ -45,6 +47,7 @@ const GOOD: Expected = Expected {
     changed: false,
     mptcp: true,
     all_paths: true,
+    marked: false,
     kernel: &[],
     tolerated: &[],
     engine: &[],
@@ -97,6 +100,10 @@ type Trial = (&'static str, String, Expected);
 fn clean() -> Vec<Trial> {
     let two = [FAST, SLOW];
     let ipv6 = [&*format!("{FAST}family = \"ipv6\""), &*format!("{SLOW}family = \"ipv6\"")];
+    let queue = "kind = \"red\", min_packets = 5, max_packets = 90, max_probability = \"20%\", \
+                 weight = \"5%\"";
+    let marking = format!("{SLOW}queue = {{ {queue} }}");
+    let marked = Expected { marked: true, ..GOOD };
     let checksums = |direction| format!("{direction}dss_checksum = true\n");
     let joined = GOOD;
     let single = Expected { all_paths: true, ..GOOD };
@@ -119,6 +126,8 @@ fn clean() -> Vec<Trial> {
         ),
         ("download with checksums", scenario(&two, &checksums(DOWN), BULK), joined),
         ("upload with checksums", scenario(&two, &checksums(UP), BULK), joined),
+        ("download with ECN", scenario(&[&marking], &format!("{DOWN}ecn = true\n"), BULK), marked),
+        ("upload with ECN", scenario(&[&marking], &format!("{UP}ecn = true\n"), BULK), marked),
         ("download over IPv6", scenario(&ipv6, DOWN, BULK), joined),
         ("upload over IPv6", scenario(&ipv6, UP, BULK), joined),
         ("one octet", scenario(&[FAST], DOWN, "kind = \"bulk\"\nsize = \"1B\"\n"), single),

@@ -112,6 +112,13 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
             format!("paths carried {:?}", carried.collect::<Vec<_>>()),
         );
     }
+    if expected.marked {
+        let marked: u64 = column(outcome, 2, "marked").iter().sum();
+        let dropped: u64 = column(outcome, 2, "dropped_by_queue").iter().sum();
+        check(marked > dropped, format!("{marked} packets were marked, {dropped} dropped"));
+        let resent: u64 = column(outcome, 1, "segments_retransmitted").iter().sum();
+        check(resent <= dropped, format!("{resent} segments were sent again"));
+    }
     for counters in outcome.kernel_counters.iter().filter(|counters| !counters.is_empty()) {
         for (name, count) in unexpected(counters, expected.tolerated) {
             check(false, format!("the kernel counted {name} {count}"));

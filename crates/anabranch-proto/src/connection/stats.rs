@@ -105,6 +105,12 @@ pub struct SubflowStats {
     pub idle_restarts: u64,
     /// Octets held on this subflow beyond a hole.
     pub out_of_order_octets: u64,
+    /// Segments received that were marked on their way (CE). RFC 3168.
+    pub ce_received: u64,
+    /// Acknowledgements received that echo marks (ECE), if ECN is in use.
+    pub ece_received: u64,
+    /// How often marks made the congestion window smaller.
+    pub ecn_reductions: u64,
 }
 
 /// Adds up the time during which something is the case.
@@ -192,6 +198,9 @@ impl Connection {
                 probes: totals.probes,
                 idle_restarts: totals.idle_restarts,
                 out_of_order_octets: lane.subflow.out_of_order_octets(),
+                ce_received: totals.ce_received,
+                ece_received: totals.ece_received,
+                ecn_reductions: totals.ecn_reductions,
             }
         })
     }

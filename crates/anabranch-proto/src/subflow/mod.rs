@@ -4,6 +4,7 @@
 //! 32-bit numbers on the wire. The data level decides what to send and reads what arrives; a
 //! subflow never looks into it.
 
+mod ecn;
 mod input;
 mod output;
 mod receiver;
@@ -27,6 +28,7 @@ use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use ecn::Ecn;
 use receiver::Receiver;
 use recovery::Recovery;
 use scoreboard::Scoreboard;
@@ -150,6 +152,9 @@ pub(crate) struct Totals {
     pub(crate) probes: u64,
     pub(crate) idle_restarts: u64,
     pub(crate) challenge_acks: u64,
+    pub(crate) ce_received: u64,
+    pub(crate) ece_received: u64,
+    pub(crate) ecn_reductions: u64,
 }
 
 #[derive(Debug)]
@@ -186,6 +191,7 @@ pub(crate) struct Subflow {
     rtt: RttEstimator,
     congestion_control: Box<dyn CongestionControl>,
     timers: TimerTable,
+    ecn: Ecn,
     clock: Clock,
     /// Octets that options of a data segment take.
     option_octets: u32,
@@ -307,6 +313,7 @@ impl Subflow {
             rtt: RttEstimator::new(config.tcp.profile.rto_rule()),
             congestion_control: (config.congestion_control)(&start),
             timers: TimerTable::new(),
+            ecn: Ecn::default(),
             clock: Clock {
                 offset: open.timestamp_offset,
                 recent: None,
@@ -409,6 +416,7 @@ impl Subflow {
     /// Octets that congestion control lets the subflow send now.
     fn room(&self) -> u64 {
         match self.recovery.phase() {
+            _ if self.ecn.is_holding() => 0,
             Phase::Recovery => self.recovery.quota(),
             Phase::Open | Phase::Loss => {
                 self.congestion_control.cwnd().saturating_sub(self.board.bytes_in_flight())
@@ -682,6 +690,7 @@ impl Subflow {
     }
 
     fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
+        self.ecn.release();
         match self.state {
             State::SynSent | State::SynReceived => {
                 if self.syn_transmissions > self.config.tcp.syn_retries {
@@ -733,6 +742,7 @@ impl Subflow {
         self.board.mark_all_lost();
         self.recovery.enter_loss(self.una, self.nxt);
         self.notify(&CongestionEvent::Timeout { now, flight_size, first }, views);
+        self.ecn.on_reduction(self.nxt);
         self.rtt.back_off();
         self.totals.timeouts += 1;
         self.timers.stop(Timer::TailLossProbe);

@@ -4,8 +4,8 @@ use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Control, Dss, Mapping, MpCapable, VERSION, WideOrNarrow,
 };
 use anabranch_wire::{
-    DataSeq, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber, TcpHeader,
-    TcpOptions, Timestamps, dss_checksum,
+    DataSeq, ECT_0, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber,
+    TcpHeader, TcpOptions, Timestamps, dss_checksum,
 };
 
 use super::{Cargo, Purpose, State, Subflow, Timer};
@@ -112,12 +112,26 @@ impl Subflow {
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
         self.attach(&mut segment, level, &payload, cargo, start);
+        if self.ecn.is_agreed() {
+            self.make_markable(&mut segment, start + len);
+        }
         self.board.push(start, payload, cargo, false, now);
         self.nxt += len;
         self.totals.segments_sent += 1;
         self.totals.octets_sent += len;
         self.on_sent(now, len);
         segment
+    }
+
+    /// RFC 3168 §6.1.2: new data may be marked instead of dropped, and the first after a reduction
+    /// says so. RFC 3168 §6.1.6: what goes beyond the window, up to `end`, is a probe, and may not.
+    fn make_markable(&mut self, segment: &mut Segment, end: u64) {
+        if end <= self.send_edge {
+            segment.ecn = ECT_0;
+            if self.ecn.take_reduced() {
+                segment.header.flags |= Flags::CWR;
+            }
+        }
     }
 
     /// A tail loss probe for which the data level has nothing new: the last segment again.
@@ -161,7 +175,7 @@ impl Subflow {
         }
     }
 
-    /// RFC 8684 §3.3.6.
+    /// RFC 8684 §3.3.6. RFC 3168 §6.1.5: never with ECT or CWR.
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
         let timestamp = self.timestamp(now);
         self.recovery.on_retransmission(timestamp);
@@ -232,7 +246,11 @@ impl Subflow {
         self.syn_transmissions += 1;
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
-        let flags = if answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        let flags = if answer {
+            Flags::SYN | Flags::ACK | self.ecn.answer(self.config.tcp.ecn)
+        } else {
+            Flags::SYN | self.ecn.offer(self.config.tcp.ecn, self.syn_transmissions)
+        };
         let mut segment = self.blank(0, flags);
         // RFC 7323 §2.2: the window of a SYN is never scaled.
         segment.header.window = level.window.min(u64::from(u16::MAX)) as u16;
@@ -309,6 +327,7 @@ impl Subflow {
         bare_data_fin: Option<DataSeq>,
     ) -> Segment {
         let mut segment = self.blank(start, flags);
+        self.ecn.echo(&mut segment.header);
         segment.header.window = self.window_field(level.window);
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.timestamps(now));

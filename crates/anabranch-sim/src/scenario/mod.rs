@@ -176,6 +176,8 @@ pub struct Connection {
     pub nagle: bool,
     /// Do the hosts require DSS checksums (RFC 8684 §3.1)?
     pub dss_checksum: bool,
+    /// Do the hosts use explicit congestion notification (RFC 3168)?
+    pub ecn: bool,
     /// Does slow start end when the RTT rises (HyStart++, RFC 9406)?
     pub hystart: bool,
     /// What is sent.

@@ -299,6 +299,7 @@ fn resolve_connection(
         profile: table.profile,
         nagle: table.nagle,
         dss_checksum: table.dss_checksum,
+        ecn: table.ecn,
         hystart,
         workload: table.workload.resolve(&format!("{key}.workload"))?,
         paths: indices,

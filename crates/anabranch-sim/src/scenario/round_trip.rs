@@ -223,7 +223,7 @@ proptest! {
         paths in paths(),
         workload in workloads(),
         buffers in (sizes(), sizes()),
-        switches: (bool, bool, bool),
+        switches: (bool, bool, bool, bool),
         start in durations(),
     ) {
         let mut scenario = read(FULL);
@@ -231,7 +231,7 @@ proptest! {
         scenario.paths = paths;
         let connection = &mut scenario.connections[0];
         (connection.send_buffer, connection.receive_buffer) = buffers;
-        (connection.nagle, connection.hystart, connection.dss_checksum) = switches;
+        (connection.nagle, connection.hystart, connection.dss_checksum, connection.ecn) = switches;
         connection.workload = workload;
         connection.start = start;
         let written = scenario.to_toml();

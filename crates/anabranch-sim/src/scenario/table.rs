@@ -281,6 +281,10 @@ pub(super) struct ConnectionTable {
     /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) dss_checksum: bool,
+    /// Do the hosts use explicit congestion notification (ECN, RFC 3168)? Queues that drop early then
+    /// mark packets instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) ecn: bool,
     /// Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]

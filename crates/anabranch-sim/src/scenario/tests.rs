@@ -79,6 +79,7 @@ remedies = { opportunistic_retransmission = true, penalisation = "nsdi12" }
 profile = "rfc"
 nagle = false
 dss_checksum = true
+ecn = true
 hystart = true
 [connection.workload]
 kind = "blocks"
@@ -151,6 +152,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         profile: Profile::Linux,
         nagle: true,
         dss_checksum: false,
+        ecn: false,
         hystart: false,
         workload: Workload::Bulk { size: None },
     };
@@ -210,6 +212,7 @@ fn every_key_arrives_where_it_belongs() {
         profile: Profile::Rfc,
         nagle: false,
         dss_checksum: true,
+        ecn: true,
         hystart: true,
         workload: Workload::Blocks { block_size: Octets::new(16_384), count: Some(100) },
     };

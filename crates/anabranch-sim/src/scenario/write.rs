@@ -129,6 +129,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         profile: connection.profile,
         nagle: connection.nagle,
         dss_checksum: connection.dss_checksum,
+        ecn: connection.ecn,
         hystart: Some(connection.hystart),
         workload: connection.workload.into(),
     }
