@@ -130,7 +130,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Marked:
-    """Packets were marked on their way, and none was lost: reduce as for a loss. RFC 3168 §6.1.2."""
+    """Packets were marked on their way, none was lost: reduce as for a loss. RFC 3168 §6.1.2."""
 
     now_ns: int
     flight_size: int

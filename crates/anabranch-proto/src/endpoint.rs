@@ -135,6 +135,7 @@ impl Endpoint {
 
     /// Take a segment that arrived.
     pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
+        self.counters.segments_in += 1;
         if !segment.checksum_ok {
             self.counters.checksum_errors += 1;
             return;
@@ -196,12 +197,14 @@ impl Endpoint {
     /// The next segment to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         if let Some(reply) = self.replies.pop_front() {
+            self.counters.segments_out += 1;
             return Some(reply);
         }
         while let Some(&index) = self.dirty.front() {
             let had_openings = self.open_subflows(now, index);
             let connection = self.slots[index as usize].connection.as_mut();
             if let Some(segment) = connection.and_then(|c| c.poll_transmit(now)) {
+                self.counters.segments_out += 1;
                 return Some(segment);
             }
             let connection = self.slots[index as usize].connection.as_ref();
@@ -309,7 +312,9 @@ impl Endpoint {
     /// How often things happened on this host.
     pub fn counters(&self) -> Counters {
         let live = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
-        live.fold(self.counters, |sum, connection| sum.plus(&connection.counters))
+        let mut sum = live.fold(self.counters, |sum, connection| sum.plus(&connection.counters()));
+        sum.segments_out = sum.segments_out.saturating_sub(sum.retransmitted);
+        sum
     }
 
     fn id(&self, index: u32) -> ConnectionId {
@@ -350,7 +355,7 @@ impl Endpoint {
         slot.dirty = false;
         let Some(connection) = &slot.connection else { return };
         if connection.is_gone() {
-            self.counters = self.counters.plus(&connection.counters);
+            self.counters = self.counters.plus(&connection.counters());
             self.tokens.remove(&connection.token());
             slot.connection = None;
             slot.wake_up = Instant::FAR_FUTURE;

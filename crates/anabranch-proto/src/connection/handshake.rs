@@ -40,7 +40,9 @@ impl Connection {
             remote_address_id: 0,
         };
         let slot = self.add_lane(Subflow::connect, place);
+        self.counters.active_opens += 1;
         if self.mode == Mode::Negotiating {
+            self.counters.mp_capable_syn_tx += 1;
             let syn = self.capable(CapableKeys::None);
             self.lanes[usize::from(slot)].subflow.handshake_options =
                 option(|control| control.capable = Some(syn));
@@ -98,6 +100,8 @@ impl Connection {
             remote_address_id,
         };
         let slot = self.add_lane(Subflow::connect, place);
+        self.counters.active_opens += 1;
+        self.counters.join_syn_tx += 1;
         let nonce = self.secrets.draw("nonce") as u32;
         let lane = &mut self.lanes[usize::from(slot)];
         lane.nonces.0 = nonce;
@@ -140,6 +144,7 @@ impl Connection {
 
     /// The handshake's last step arrived, which makes the connection open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
+        self.counters.passive_opens += 1;
         let lane = &mut self.lanes[usize::from(slot)];
         lane.subflow.handshake_options = None;
         if lane.subflow.purpose == Purpose::Join {

@@ -166,7 +166,7 @@ impl Connection {
             self.lanes[usize::from(slot)].subflow.priority.by_peer = prio.backup;
         }
         if let Some(removed) = &control.remove_addr {
-            self.counters.rm_addr += 1;
+            self.counters.rm_addr += removed.address_ids().len() as u64;
             self.forget_addresses(now, removed.address_ids());
             self.doubt_subflows(now, slot, removed.address_ids());
         }

@@ -4,6 +4,7 @@ use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::{Connection, Mode, Role};
 use crate::config::Protocol;
+use crate::counters::Counters;
 use crate::view::SubflowView;
 
 /// Why a host that would have spoken Multipath TCP speaks TCP, as far as it knows; in the order of
@@ -158,6 +159,14 @@ impl Connection {
             send_buffer: self.send.capacity(),
             receive_buffer: self.recv.capacity(),
         }
+    }
+
+    /// How often things happened, on the subflows that live too.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = self.counters;
+        let live = self.lanes.iter().filter(|lane| !lane.reaped);
+        live.for_each(|lane| lane.subflow.add_to(&mut sum));
+        sum
     }
 
     fn why_tcp(&self) -> Fallback {

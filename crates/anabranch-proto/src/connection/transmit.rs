@@ -1,7 +1,7 @@
 //! What goes out next, and on which subflow.
 
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Duration, Instant, Payload, Segment};
+use anabranch_wire::{Duration, Flags, Instant, Payload, Segment};
 
 use super::schedule::Choice;
 use super::{Connection, Mode, Status};
@@ -89,6 +89,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     let mut level = connection.data_level(mss);
     for slot in 0..connection.lanes.len() {
         if let Some(segment) = connection.lanes[slot].subflow.poll_transmit(now, &level) {
+            connection.counters.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
             if let Some(control) = &segment.options.control {
                 connection.counters.mp_fail_tx += u64::from(control.fail.is_some());
                 connection.counters.mp_rst_tx += u64::from(control.reset.is_some());
@@ -121,7 +122,8 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
             if let Some(control) = &segment.options.control {
                 connection.counters.mp_fail_tx += u64::from(control.fail.is_some());
                 connection.counters.mp_prio_tx += u64::from(control.prio.is_some());
-                connection.counters.rm_addr_tx += u64::from(control.remove_addr.is_some());
+                let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
+                connection.counters.rm_addr_tx += removed as u64;
                 let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
                 connection.counters.add_addr_tx += u64::from(told == Some(true));
                 connection.counters.echo_add_tx += u64::from(told == Some(false));

@@ -25,6 +25,7 @@ use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, Segment, Seq
 
 use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
+use crate::counters::Counters;
 use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
@@ -152,6 +153,9 @@ pub(crate) struct Totals {
     pub(crate) probes: u64,
     pub(crate) idle_restarts: u64,
     pub(crate) challenge_acks: u64,
+    /// Expiries of the retransmission timer, in the handshake too.
+    pub(crate) expiries: u64,
+    pub(crate) syn_retransmissions: u64,
     pub(crate) ce_received: u64,
     pub(crate) ece_received: u64,
     pub(crate) ecn_reductions: u64,
@@ -473,6 +477,11 @@ impl Subflow {
         self.receiver.finished()
     }
 
+    /// What it has counted, into the counters of its connection.
+    pub(crate) fn add_to(&self, counters: &mut Counters) {
+        counters.add_subflow(&self.totals, self.peer.sack);
+    }
+
     pub(crate) fn peer_window_scale(&self) -> u8 {
         self.peer.window_scale.unwrap_or(0)
     }
@@ -693,6 +702,7 @@ impl Subflow {
         self.ecn.release();
         match self.state {
             State::SynSent | State::SynReceived => {
+                self.totals.expiries += 1;
                 if self.syn_transmissions > self.config.tcp.syn_retries {
                     self.give_up();
                 } else {
@@ -706,6 +716,7 @@ impl Subflow {
                 false
             }
             _ => {
+                self.totals.expiries += 1;
                 self.timeouts_in_a_row += 1;
                 if self.timeouts_in_a_row > self.config.tcp.retries {
                     self.give_up();

@@ -243,6 +243,7 @@ impl Subflow {
 
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
         self.syn_due = false;
+        self.totals.syn_retransmissions += u64::from(self.syn_transmissions > 0);
         self.syn_transmissions += 1;
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
