@@ -1,174 +1,199 @@
-//! Event counters of an endpoint: what each means, and what the kernel calls it.
+//! Event counters of a host: what each means, and what the kernel calls it.
 
 use crate::subflow::Totals;
 
-/// Makes [`Counters`] from the table of all counters: meaning, field, name in results.
+/// Makes the structs of counters from the table of all: meaning, field, name in results.
 macro_rules! counters {
-    ($($(#[doc = $meaning:literal])+ $field:ident = $name:literal,)+) => {
+    (
+        connection { $($(#[doc = $meaning:literal])+ $field:ident = $name:literal,)+ }
+        others { $($(#[doc = $others:literal])+ $other:ident = $other_name:literal,)+ }
+    ) => {
         /// How often things happened on a host.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $meaning])+ pub $field: u64,)+
+            $($(#[doc = $others])+ pub $other: u64,)+
+        }
+
+        /// How often they happened to a connection.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct ConnectionCounters {
+            $($(#[doc = $meaning])+ pub(crate) $field: u64,)+
         }
 
         impl Counters {
             /// All names with their meanings. A name is that of the kernel's MIB, as `nstat` prints
             /// it, where Linux counts the same thing; others are in snake case.
-            pub const NAMES: &[(&str, &str)] = &[$(($name, concat!($($meaning),+)),)+];
+            pub const NAMES: &[(&str, &str)] = &[
+                $(($name, concat!($($meaning),+)),)+
+                $(($other_name, concat!($($others),+)),)+
+            ];
 
             /// The counts by name, in the order of [`Counters::NAMES`].
             pub fn named(&self) -> [(&'static str, u64); Self::NAMES.len()] {
-                [$(($name, self.$field),)+]
+                [$(($name, self.$field),)+ $(($other_name, self.$other),)+]
             }
 
-            /// The sum of two.
-            pub fn plus(&self, other: &Counters) -> Counters {
-                Counters { $($field: self.$field + other.$field,)+ }
+            pub(crate) fn add(&mut self, other: &Counters) {
+                $(self.$field += other.$field;)+
+                $(self.$other += other.$other;)+
+            }
+
+            /// Add what a connection has counted.
+            pub(crate) fn add_connection(&mut self, connection: &ConnectionCounters) {
+                $(self.$field += connection.$field;)+
             }
         }
     };
 }
 
 counters! {
-    /// Connections opened with MP_CAPABLE.
-    mp_capable_syn_tx = "MPTcpExtMPCapableSYNTX",
-    /// SYNs with MP_CAPABLE received.
-    mp_capable_syn_rx = "MPTcpExtMPCapableSYNRX",
-    /// SYN/ACKs with MP_CAPABLE received.
-    mp_capable_syn_ack_rx = "MPTcpExtMPCapableSYNACKRX",
-    /// Third ACKs with MP_CAPABLE received.
-    mp_capable_ack_rx = "MPTcpExtMPCapableACKRX",
-    /// Connections that fell back because the SYN/ACK lacked MP_CAPABLE.
-    mp_capable_fallback_syn_ack = "MPTcpExtMPCapableFallbackSYNACK",
-    /// Connections that fell back because the third ACK or first data lacked it.
-    mp_capable_fallback_ack = "MPTcpExtMPCapableFallbackACK",
-    /// Connections that fell back because the first data, or its acknowledgement, came without any
-    /// option.
-    mp_capable_data_fallback = "MPTcpExtMPCapableDataFallback",
-    /// Subflows opened with MP_JOIN.
-    join_syn_tx = "MPTcpExtMPJoinSynTx",
-    /// SYNs with MP_JOIN received.
-    join_syn_rx = "MPTcpExtMPJoinSynRx",
-    /// SYN/ACKs with MP_JOIN received.
-    join_syn_ack_rx = "MPTcpExtMPJoinSynAckRx",
-    /// Third ACKs with MP_JOIN received.
-    join_ack_rx = "MPTcpExtMPJoinAckRx",
-    /// SYNs with MP_JOIN whose token named no connection.
-    join_no_token_found = "MPTcpExtMPJoinNoTokenFound",
-    /// SYN/ACKs with MP_JOIN whose HMAC was wrong.
-    join_syn_ack_hmac_failure = "MPTcpExtMPJoinSynAckHMacFailure",
-    /// Third ACKs with MP_JOIN whose HMAC was wrong.
-    join_ack_hmac_failure = "MPTcpExtMPJoinAckHMacFailure",
-    /// ADD_ADDR options sent.
-    add_addr_tx = "MPTcpExtAddAddrTx",
-    /// ADD_ADDR options received.
-    add_addr = "MPTcpExtAddAddr",
-    /// ADD_ADDR options received that were ignored.
-    add_addr_drop = "MPTcpExtAddAddrDrop",
-    /// Echoes of ADD_ADDR sent.
-    echo_add_tx = "MPTcpExtEchoAddTx",
-    /// Echoes of ADD_ADDR received.
-    echo_add = "MPTcpExtEchoAdd",
-    /// Addresses in the REMOVE_ADDR options sent.
-    rm_addr_tx = "MPTcpExtRmAddrTx",
-    /// Addresses in the REMOVE_ADDR options received.
-    rm_addr = "MPTcpExtRmAddr",
-    /// MP_PRIO options sent.
-    mp_prio_tx = "MPTcpExtMPPrioTx",
-    /// MP_PRIO options received.
-    mp_prio_rx = "MPTcpExtMPPrioRx",
-    /// MP_FAIL options sent.
-    mp_fail_tx = "MPTcpExtMPFailTx",
-    /// MP_FAIL options received.
-    mp_fail_rx = "MPTcpExtMPFailRx",
-    /// MP_FASTCLOSE options sent.
-    mp_fastclose_tx = "MPTcpExtMPFastcloseTx",
-    /// MP_FASTCLOSE options received with the right key.
-    mp_fastclose_rx = "MPTcpExtMPFastcloseRx",
-    /// MP_TCPRST options sent.
-    mp_rst_tx = "MPTcpExtMPRstTx",
-    /// MP_TCPRST options received.
-    mp_rst_rx = "MPTcpExtMPRstRx",
-    /// Connections that fell back because options were missing, then or later.
-    dss_fallback = "MPTcpExtDssFallback",
-    /// Mappings that contradicted an earlier one.
-    dss_not_matching = "MPTcpExtDSSNotMatching",
-    /// Mappings whose checksum was wrong.
-    data_csum_err = "MPTcpExtDataCsumErr",
-    /// Connections that fell back because a checksum was wrong.
-    dss_corruption_fallback = "MPTcpExtDSSCorruptionFallback",
-    /// Subflows reset because a checksum was wrong, or the stream could not be placed in a
-    /// fallback.
-    dss_corruption_reset = "MPTcpExtDSSCorruptionReset",
-    /// Fallbacks announced by infinite mappings.
-    infinite_map_tx = "MPTcpExtInfiniteMapTx",
-    /// Infinite mappings received before the fallback.
-    infinite_map_rx = "MPTcpExtInfiniteMapRx",
-    /// Data outside of the receive window.
-    no_dss_in_window = "MPTcpExtNoDSSInWindow",
-    /// Segments at data level that had been received before.
-    dup_data = "MPTcpExtDuplicateData",
-    /// Segments that had to wait at data level for an earlier one.
-    ofo_queue = "MPTcpExtOFOQueue",
-    /// Segments sent again on another subflow.
-    data_level_retransmits = "MPTcpExtMPTCPRetrans",
-    /// Subflows opened.
-    active_opens = "TcpActiveOpens",
-    /// Subflows accepted.
-    passive_opens = "TcpPassiveOpens",
-    /// Segments received.
-    segments_in = "TcpInSegs",
-    /// Segments sent, without those that were sent again.
-    segments_out = "TcpOutSegs",
-    /// Segments sent again on their subflow, SYNs among them.
-    retransmitted = "TcpRetransSegs",
-    /// Segments whose TCP checksum was wrong.
-    checksum_errors = "TcpInCsumErrors",
-    /// Segments with RST sent.
-    out_resets = "TcpOutRsts",
-    /// SYNs and SYN/ACKs sent again.
-    syn_retransmitted = "TcpExtTCPSynRetrans",
-    /// Expiries of retransmission timers, those for SYNs among them. RFC 6298.
-    timeouts = "TcpExtTCPTimeouts",
-    /// Fast recoveries with selective acknowledgements.
-    sack_recoveries = "TcpExtTCPSackRecovery",
-    /// Fast recoveries without.
-    reno_recoveries = "TcpExtTCPRenoRecovery",
-    /// Tail loss probes. RFC 8985 §7.
-    tail_loss_probes = "TcpExtTCPLossProbes",
-    /// Challenge ACKs sent. RFC 5961.
-    challenge_acks = "TcpExtTCPChallengeACK",
-    /// SYN/ACKs sent without keeping state, because of too many handshakes at a time.
-    stateless_syn_acks = "TcpExtSyncookiesSent",
-    /// Copies of data that the scheduler wanted on several subflows, in segments.
-    copies = "copies",
-    /// Copies of data that the path manager had sent to try a subflow, in segments.
-    path_probes = "path_probes",
-    /// Scheduler decisions that could not be carried out, or would have halted the connection.
-    bad_decisions = "bad_decisions",
-    /// Reductions of congestion windows found needless and undone.
-    undone = "undone",
-    /// Data segments received that were marked on their way. RFC 3168.
-    ce_received = "ce_received",
-    /// Acknowledgements received that echo marks. RFC 3168.
-    ece_received = "ece_received",
-    /// Reductions of congestion windows because of marks. RFC 3168.
-    ecn_reductions = "ecn_reductions",
+    // What a connection counts itself.
+    connection {
+        /// SYNs with MP_CAPABLE received.
+        mp_capable_syn_rx = "MPTcpExtMPCapableSYNRX",
+        /// SYN/ACKs with MP_CAPABLE received.
+        mp_capable_syn_ack_rx = "MPTcpExtMPCapableSYNACKRX",
+        /// Third ACKs with MP_CAPABLE received.
+        mp_capable_ack_rx = "MPTcpExtMPCapableACKRX",
+        /// Connections that fell back because the SYN/ACK lacked MP_CAPABLE.
+        mp_capable_fallback_syn_ack = "MPTcpExtMPCapableFallbackSYNACK",
+        /// Connections that fell back because the third ACK or first data lacked it.
+        mp_capable_fallback_ack = "MPTcpExtMPCapableFallbackACK",
+        /// Connections that fell back because the first data, or its acknowledgement, came without
+        /// any option.
+        mp_capable_data_fallback = "MPTcpExtMPCapableDataFallback",
+        /// SYNs with MP_JOIN received.
+        join_syn_rx = "MPTcpExtMPJoinSynRx",
+        /// SYN/ACKs with MP_JOIN received.
+        join_syn_ack_rx = "MPTcpExtMPJoinSynAckRx",
+        /// Third ACKs with MP_JOIN received.
+        join_ack_rx = "MPTcpExtMPJoinAckRx",
+        /// SYN/ACKs with MP_JOIN whose HMAC was wrong.
+        join_syn_ack_hmac_failure = "MPTcpExtMPJoinSynAckHMacFailure",
+        /// Third ACKs with MP_JOIN whose HMAC was wrong.
+        join_ack_hmac_failure = "MPTcpExtMPJoinAckHMacFailure",
+        /// ADD_ADDR options sent.
+        add_addr_tx = "MPTcpExtAddAddrTx",
+        /// ADD_ADDR options received.
+        add_addr = "MPTcpExtAddAddr",
+        /// ADD_ADDR options received that were ignored.
+        add_addr_drop = "MPTcpExtAddAddrDrop",
+        /// Echoes of ADD_ADDR sent.
+        echo_add_tx = "MPTcpExtEchoAddTx",
+        /// Echoes of ADD_ADDR received.
+        echo_add = "MPTcpExtEchoAdd",
+        /// Addresses in the REMOVE_ADDR options sent.
+        rm_addr_tx = "MPTcpExtRmAddrTx",
+        /// Addresses in the REMOVE_ADDR options received.
+        rm_addr = "MPTcpExtRmAddr",
+        /// MP_PRIO options sent.
+        mp_prio_tx = "MPTcpExtMPPrioTx",
+        /// MP_PRIO options received.
+        mp_prio_rx = "MPTcpExtMPPrioRx",
+        /// MP_FAIL options sent.
+        mp_fail_tx = "MPTcpExtMPFailTx",
+        /// MP_FAIL options received.
+        mp_fail_rx = "MPTcpExtMPFailRx",
+        /// MP_FASTCLOSE options sent.
+        mp_fastclose_tx = "MPTcpExtMPFastcloseTx",
+        /// MP_FASTCLOSE options received with the right key.
+        mp_fastclose_rx = "MPTcpExtMPFastcloseRx",
+        /// MP_TCPRST options sent.
+        mp_rst_tx = "MPTcpExtMPRstTx",
+        /// MP_TCPRST options received.
+        mp_rst_rx = "MPTcpExtMPRstRx",
+        /// Connections that fell back because options were missing, then or later.
+        dss_fallback = "MPTcpExtDssFallback",
+        /// Mappings that contradicted an earlier one.
+        dss_not_matching = "MPTcpExtDSSNotMatching",
+        /// Mappings whose checksum was wrong.
+        data_csum_err = "MPTcpExtDataCsumErr",
+        /// Connections that fell back because a checksum was wrong.
+        dss_corruption_fallback = "MPTcpExtDSSCorruptionFallback",
+        /// Subflows reset because a checksum was wrong, or the stream could not be placed in a
+        /// fallback.
+        dss_corruption_reset = "MPTcpExtDSSCorruptionReset",
+        /// Fallbacks announced by infinite mappings.
+        infinite_map_tx = "MPTcpExtInfiniteMapTx",
+        /// Infinite mappings received before the fallback.
+        infinite_map_rx = "MPTcpExtInfiniteMapRx",
+        /// Data outside of the receive window.
+        no_dss_in_window = "MPTcpExtNoDSSInWindow",
+        /// Segments at data level that had been received before.
+        dup_data = "MPTcpExtDuplicateData",
+        /// Segments that had to wait at data level for an earlier one.
+        ofo_queue = "MPTcpExtOFOQueue",
+        /// Segments sent again on another subflow.
+        data_level_retransmits = "MPTcpExtMPTCPRetrans",
+        /// Subflows accepted.
+        passive_opens = "TcpPassiveOpens",
+        /// Segments with RST sent.
+        out_resets = "TcpOutRsts",
+        /// Copies of data that the scheduler wanted on several subflows, in segments.
+        copies = "copies",
+        /// Copies of data that the path manager had sent to try a subflow, in segments.
+        path_probes = "path_probes",
+        /// Scheduler decisions that could not be carried out, or would have halted the connection.
+        bad_decisions = "bad_decisions",
+    }
+    // What its subflows count, or the host.
+    others {
+        /// Connections opened with MP_CAPABLE.
+        mp_capable_syn_tx = "MPTcpExtMPCapableSYNTX",
+        /// Subflows opened with MP_JOIN.
+        join_syn_tx = "MPTcpExtMPJoinSynTx",
+        /// Subflows opened.
+        active_opens = "TcpActiveOpens",
+        /// SYNs with MP_JOIN whose token named no connection.
+        join_no_token_found = "MPTcpExtMPJoinNoTokenFound",
+        /// Segments received.
+        segments_in = "TcpInSegs",
+        /// Segments sent, without those that were sent again.
+        segments_out = "TcpOutSegs",
+        /// Segments sent again on their subflow, SYNs among them.
+        retransmitted = "TcpRetransSegs",
+        /// Segments whose TCP checksum was wrong.
+        checksum_errors = "TcpInCsumErrors",
+        /// SYNs and SYN/ACKs sent again.
+        syn_retransmitted = "TcpExtTCPSynRetrans",
+        /// Expiries of retransmission timers, those for SYNs among them. RFC 6298.
+        timeouts = "TcpExtTCPTimeouts",
+        /// Fast recoveries with selective acknowledgements.
+        sack_recoveries = "TcpExtTCPSackRecovery",
+        /// Fast recoveries without.
+        reno_recoveries = "TcpExtTCPRenoRecovery",
+        /// Tail loss probes. RFC 8985 §7.
+        tail_loss_probes = "TcpExtTCPLossProbes",
+        /// Challenge ACKs sent. RFC 5961.
+        challenge_acks = "TcpExtTCPChallengeACK",
+        /// SYN/ACKs sent without keeping state, because of too many handshakes at a time.
+        stateless_syn_acks = "TcpExtSyncookiesSent",
+        /// Reductions of congestion windows found needless and undone.
+        undone = "undone",
+        /// Data segments received that were marked on their way. RFC 3168.
+        ce_received = "ce_received",
+        /// Acknowledgements received that echo marks. RFC 3168.
+        ece_received = "ece_received",
+        /// Reductions of congestion windows because of marks. RFC 3168.
+        ecn_reductions = "ecn_reductions",
+    }
 }
 
 impl Counters {
     /// Add what a subflow has counted.
     pub(crate) fn add_subflow(&mut self, totals: &Totals, with_sack: bool) {
-        self.retransmitted += totals.segments_retransmitted + totals.syn_retransmissions;
-        self.syn_retransmitted += totals.syn_retransmissions;
-        self.timeouts += totals.expiries;
+        let syns = u64::from(totals.syn_retransmissions);
+        self.retransmitted += totals.segments_retransmitted + syns;
+        self.syn_retransmitted += syns;
+        self.timeouts += u64::from(totals.expiries);
         if with_sack {
             self.sack_recoveries += totals.recoveries;
         } else {
             self.reno_recoveries += totals.recoveries;
         }
         self.tail_loss_probes += totals.probes;
-        self.challenge_acks += totals.challenge_acks;
+        self.challenge_acks += u64::from(totals.challenge_acks);
         self.undone += totals.undone;
         self.ce_received += totals.ce_received;
         self.ece_received += totals.ece_received;

@@ -11,7 +11,7 @@ use anabranch_wire::{
     TcpOptions,
 };
 
-use crate::config::ConnectionConfig;
+use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
     Connection, ConnectionStats, JoinAnswer, NewConnection, Registration, Role, SubflowStats,
 };
@@ -126,6 +126,8 @@ impl Endpoint {
             return Err(ConnectError::MixedFamilies);
         }
         let port = self.free_port(local, remote).ok_or(ConnectError::InUse)?;
+        self.counters.active_opens += 1;
+        self.counters.mp_capable_syn_tx += u64::from(config.protocol == Protocol::Mptcp);
         let index = self.add(Arc::new(config), Role::Initiator, local);
         let connection = self.slots[index as usize].connection.as_mut().expect("just added");
         connection.connect(now, Address::new(local, port), remote);
@@ -312,7 +314,8 @@ impl Endpoint {
     /// How often things happened on this host.
     pub fn counters(&self) -> Counters {
         let live = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
-        let mut sum = live.fold(self.counters, |sum, connection| sum.plus(&connection.counters()));
+        let mut sum = self.counters;
+        live.for_each(|connection| connection.add_to(&mut sum));
         sum.segments_out = sum.segments_out.saturating_sub(sum.retransmitted);
         sum
     }
@@ -355,7 +358,7 @@ impl Endpoint {
         slot.dirty = false;
         let Some(connection) = &slot.connection else { return };
         if connection.is_gone() {
-            self.counters = self.counters.plus(&connection.counters());
+            connection.add_to(&mut self.counters);
             self.tokens.remove(&connection.token());
             slot.connection = None;
             slot.wake_up = Instant::FAR_FUTURE;
@@ -406,7 +409,11 @@ impl Endpoint {
             let port = self.free_port(opening.local.address, opening.remote);
             let Some(connection) = &mut self.slots[index as usize].connection else { return any };
             match port.filter(|_| connection.can_open(&opening)) {
-                Some(port) => connection.join(now, &opening, port),
+                Some(port) => {
+                    self.counters.active_opens += 1;
+                    self.counters.join_syn_tx += 1;
+                    connection.join(now, &opening, port);
+                }
                 None => connection.could_not_open(now, &opening),
             }
             self.register(index);

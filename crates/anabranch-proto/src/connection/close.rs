@@ -166,7 +166,7 @@ impl Connection {
         let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
         self.registrations.push_back(Registration { slot, local, remote, exists: false });
-        subflow.add_to(&mut self.counters);
+        subflow.add_to(self.ended.get_or_insert_default());
         self.refresh(slot);
         self.reinject_unacknowledged(slot);
         if self.lanes[usize::from(slot)].distrusted && self.mode == Mode::Mptcp {

@@ -40,9 +40,7 @@ impl Connection {
             remote_address_id: 0,
         };
         let slot = self.add_lane(Subflow::connect, place);
-        self.counters.active_opens += 1;
         if self.mode == Mode::Negotiating {
-            self.counters.mp_capable_syn_tx += 1;
             let syn = self.capable(CapableKeys::None);
             self.lanes[usize::from(slot)].subflow.handshake_options =
                 option(|control| control.capable = Some(syn));
@@ -100,8 +98,6 @@ impl Connection {
             remote_address_id,
         };
         let slot = self.add_lane(Subflow::connect, place);
-        self.counters.active_opens += 1;
-        self.counters.join_syn_tx += 1;
         let nonce = self.secrets.draw("nonce") as u32;
         let lane = &mut self.lanes[usize::from(slot)];
         lane.nonces.0 = nonce;

@@ -28,7 +28,7 @@ use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
 
 use crate::bottleneck::{Detector, Totals};
 use crate::config::{ConnectionConfig, Protocol};
-use crate::counters::Counters;
+use crate::counters::{ConnectionCounters, Counters};
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
@@ -162,7 +162,9 @@ pub(crate) struct Connection {
     readable: bool,
     writable: bool,
     error: Option<ConnectionError>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: ConnectionCounters,
+    /// What subflows that have ended counted.
+    ended: Option<Box<Counters>>,
     trace: Option<VecDeque<TraceEvent>>,
     /// Subflows that came to exist or ceased to, for the endpoint's table.
     registrations: VecDeque<Registration>,
@@ -248,7 +250,8 @@ impl Connection {
             readable: false,
             writable: false,
             error: None,
-            counters: Counters::default(),
+            counters: ConnectionCounters::default(),
+            ended: None,
             trace: config.trace.then(VecDeque::new),
             registrations: VecDeque::new(),
             config,

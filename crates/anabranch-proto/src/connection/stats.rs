@@ -161,12 +161,14 @@ impl Connection {
         }
     }
 
-    /// How often things happened, on the subflows that live too.
-    pub(crate) fn counters(&self) -> Counters {
-        let mut sum = self.counters;
+    /// Add up how often things happened to the connection and all its subflows.
+    pub(crate) fn add_to(&self, sum: &mut Counters) {
+        sum.add_connection(&self.counters);
+        if let Some(ended) = &self.ended {
+            sum.add(ended);
+        }
         let live = self.lanes.iter().filter(|lane| !lane.reaped);
-        live.for_each(|lane| lane.subflow.add_to(&mut sum));
-        sum
+        live.for_each(|lane| lane.subflow.add_to(sum));
     }
 
     fn why_tcp(&self) -> Fallback {
@@ -201,11 +203,11 @@ impl Connection {
                 segments_received: totals.segments_received,
                 octets_received: totals.octets_received,
                 acks_sent: totals.acks_sent,
-                timeouts: totals.timeouts,
+                timeouts: totals.timeouts.into(),
                 recoveries: totals.recoveries,
                 undone: totals.undone,
                 probes: totals.probes,
-                idle_restarts: totals.idle_restarts,
+                idle_restarts: totals.idle_restarts.into(),
                 out_of_order_octets: lane.subflow.out_of_order_octets(),
                 ce_received: totals.ce_received,
                 ece_received: totals.ece_received,

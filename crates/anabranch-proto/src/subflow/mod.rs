@@ -137,7 +137,8 @@ struct Clock {
     receive_rtt: Option<Duration>,
 }
 
-/// Totals of one subflow.
+/// Totals of one subflow. What happens once for a timeout, or ten times a second, has 32 bits: they
+/// last for years.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
@@ -147,15 +148,15 @@ pub(crate) struct Totals {
     pub(crate) octets_received: u64,
     pub(crate) segments_received: u64,
     pub(crate) acks_sent: u64,
-    pub(crate) timeouts: u64,
+    pub(crate) timeouts: u32,
     pub(crate) recoveries: u64,
     pub(crate) undone: u64,
     pub(crate) probes: u64,
-    pub(crate) idle_restarts: u64,
-    pub(crate) challenge_acks: u64,
+    pub(crate) idle_restarts: u32,
+    pub(crate) challenge_acks: u32,
     /// Expiries of the retransmission timer, in the handshake too.
-    pub(crate) expiries: u64,
-    pub(crate) syn_retransmissions: u64,
+    pub(crate) expiries: u32,
+    pub(crate) syn_retransmissions: u32,
     pub(crate) ce_received: u64,
     pub(crate) ece_received: u64,
     pub(crate) ecn_reductions: u64,
@@ -213,7 +214,7 @@ pub(crate) struct Subflow {
     signals: Option<Box<Control>>,
     /// The infinite mapping with which Multipath TCP ends, until an octet from this offset on is
     /// acknowledged. RFC 8684 §3.7.
-    infinite: Option<(Mapping, u64)>,
+    infinite: Option<Box<(Mapping, u64)>>,
     /// When MP_PRIO was last sent.
     priority_sent: Instant,
     /// The peer says that the path is gone, and nothing has come over it since.
@@ -550,7 +551,7 @@ impl Subflow {
 
     /// Have every segment say that Multipath TCP ends, until one of them is acknowledged.
     pub(crate) fn announce_infinite(&mut self, mapping: Mapping) {
-        self.infinite = Some((mapping, self.nxt));
+        self.infinite = Some(Box::new((mapping, self.nxt)));
     }
 
     /// Does the peer not know yet that Multipath TCP has ended?
@@ -560,7 +561,7 @@ impl Subflow {
 
     /// Stop announcing the infinite mapping if it has arrived; true if so.
     pub(crate) fn end_announcement(&mut self) -> bool {
-        self.infinite.take_if(|(_, until)| self.una > *until).is_some()
+        self.infinite.take_if(|announced| self.una > announced.1).is_some()
     }
 
     /// The peer says that the path is gone. RFC 8684 §3.4.2: believed only if nothing answers.

@@ -229,7 +229,7 @@ impl Subflow {
         if self.config.tcp.idle_restart && self.board.is_empty() && idle > rto {
             let cwnd = self.congestion_control.cwnd();
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
-            self.totals.idle_restarts += u64::from(self.congestion_control.cwnd() < cwnd);
+            self.totals.idle_restarts += u32::from(self.congestion_control.cwnd() < cwnd);
         }
     }
 
@@ -243,7 +243,7 @@ impl Subflow {
 
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
         self.syn_due = false;
-        self.totals.syn_retransmissions += u64::from(self.syn_transmissions > 0);
+        self.totals.syn_retransmissions += u32::from(self.syn_transmissions > 0);
         self.syn_transmissions += 1;
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
@@ -333,8 +333,8 @@ impl Subflow {
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.timestamps(now));
         }
-        if let Some((mapping, _)) = self.infinite {
-            let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
+        if let Some((mapping, _)) = self.infinite.as_deref() {
+            let dss = Dss { data_ack: None, mapping: Some(*mapping), data_fin: false };
             segment.options.dss = Some(dss);
         } else if !self.confirmed && self.handshake_options.is_some() {
             segment.options.control = self.handshake_options.clone();
