@@ -258,6 +258,9 @@ class SubflowClosed:
     """`None` if it never came to exist."""
     local_address_id: int
     remote: Endpoint
+    retry: Literal["soon", "later", "never"]
+    """Is another to be tried between the same addresses? `later` if it carried no data, or the peer
+    says that something stands in the way for now; `never` if for good. RFC 8684 §3.6."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{Control, MpJoin, MpTcprst, ResetReason};
+use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{
     Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
     TcpOptions,
@@ -14,6 +14,7 @@ use anabranch_wire::{
 use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
     Connection, ConnectionStats, JoinAnswer, NewConnection, Registration, Role, SubflowStats,
+    because,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
@@ -591,7 +592,7 @@ impl Endpoint {
         };
         match connection.accept_join(now, syn, join) {
             JoinAnswer::Accepted => self.touched(index),
-            JoinAnswer::Refused => self.refuse(syn, Some(ResetReason::PROHIBITED)),
+            JoinAnswer::Refused(reason) => self.refuse(syn, Some(reason)),
             JoinAnswer::Flooded => {
                 let numbers = Cookies::towards(&self.secrets, syn).numbers(now, syn);
                 // The first answer to a SYN that is repeated may be on its way.
@@ -618,10 +619,8 @@ impl Endpoint {
             let ack = header.seq + (segment.payload.len() as u32 + syn_fin);
             (SeqNumber(0), ack, Flags::RST | Flags::ACK)
         };
-        let control = reason.map(|reason| {
-            let reset = MpTcprst { unassigned: 0, transient: false, reason };
-            Box::new(Control { reset: Some(reset), ..Control::default() })
-        });
+        let control = reason
+            .map(|reason| Box::new(Control { reset: Some(because(reason)), ..Control::default() }));
         self.counters.out_resets += 1;
         self.replies.push_back(Segment {
             source: segment.destination,

@@ -299,6 +299,9 @@ impl Connection {
     }
 }
 
-pub(super) fn because(reason: ResetReason) -> MpTcprst {
-    MpTcprst { unassigned: 0, transient: false, reason }
+/// RFC 8684 §3.6: what a host does not allow or cannot make sense of will stay so; another route,
+/// more room or less traffic may help the rest.
+pub(crate) fn because(reason: ResetReason) -> MpTcprst {
+    let for_good = [ResetReason::PROHIBITED, ResetReason::MPTCP_SPECIFIC].contains(&reason);
+    MpTcprst { unassigned: 0, transient: !for_good, reason }
 }

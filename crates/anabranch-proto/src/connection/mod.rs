@@ -16,6 +16,7 @@ mod send_queue;
 mod stats;
 mod transmit;
 
+pub(crate) use handshake::because;
 pub(crate) use join::JoinAnswer;
 pub(crate) use paths::Opening;
 pub use stats::{ConnectionStats, Fallback, SubflowStats};
@@ -32,7 +33,7 @@ use crate::counters::{ConnectionCounters, Counters};
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
-use crate::path_manager::{LocalAddress, PathEvent, PathManager};
+use crate::path_manager::{LocalAddress, PathEvent, PathManager, Retry};
 use crate::remedy::{BufferSide, Remedy};
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
@@ -100,6 +101,8 @@ struct Lane {
     run: fallback::Run,
     /// The path changes what it carries: what was acknowledged on the subflow may not have arrived.
     distrusted: bool,
+    /// What the peer said of another attempt when it reset the subflow. RFC 8684 §3.6.
+    retry: Option<Retry>,
 }
 
 pub(crate) struct Connection {
@@ -339,6 +342,8 @@ impl Connection {
         self.events.shrink_to_fit();
         self.opens.shrink_to_fit();
         self.registrations.shrink_to_fit();
+        self.lanes.shrink_to_fit();
+        self.views.shrink_to_fit();
         for lane in &mut self.lanes {
             lane.mappings.release_memory();
             lane.subflow.release_memory();
@@ -364,6 +369,7 @@ impl Connection {
             unmapped_since: Instant::FAR_FUTURE,
             run: fallback::Run::default(),
             distrusted: false,
+            retry: None,
         };
         let view = lane.subflow.view();
         match free {

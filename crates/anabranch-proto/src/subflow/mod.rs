@@ -473,6 +473,11 @@ impl Subflow {
         (start + segment.payload.len() as i64).max(0) as u64
     }
 
+    /// Did data arrive on it, or was any of its data acknowledged?
+    pub(crate) fn has_carried_data(&self) -> bool {
+        self.totals.octets_received > 0 || (self.totals.octets_sent > 0 && self.una > 1)
+    }
+
     /// Has the peer's FIN arrived, with everything before it?
     pub(crate) fn peer_finished(&self) -> bool {
         self.receiver.finished()
