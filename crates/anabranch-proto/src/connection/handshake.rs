@@ -210,11 +210,26 @@ impl Connection {
 
     pub(super) fn settle_options(&mut self, slot: u8) {
         let carries = match self.mode {
-            Mode::Mptcp => Carries::Mapping { checksum: self.checksums, wide_ack: self.wide_acks },
+            Mode::Mptcp => self.mapping_carried(),
             _ => Carries::Nothing,
         };
         self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);
         self.refresh(slot);
+    }
+
+    /// What data segments of Multipath TCP carry from now on.
+    pub(super) fn mapping_carried(&self) -> Carries {
+        let (checksum, wide, wide_ack) = (self.checksums, self.wrap.wide, self.wide_acks);
+        Carries::Mapping { checksum, wide, wide_ack }
+    }
+
+    /// Numbers have another size from now on.
+    pub(super) fn settle_all_options(&mut self) {
+        for slot in 0..self.lanes.len() as u8 {
+            if self.lanes[usize::from(slot)].subflow.is_established() {
+                self.settle_options(slot);
+            }
+        }
     }
 
     /// RFC 8684 §3.2: the listener proves that it knows the keys.

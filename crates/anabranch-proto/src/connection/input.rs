@@ -218,21 +218,13 @@ impl Connection {
         self.peer_edge > before
     }
 
-    /// RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8.
-    fn widen_acks(&mut self) {
-        self.wide_acks = true;
-        for slot in 0..self.lanes.len() as u8 {
-            if self.lanes[usize::from(slot)].subflow.is_established() {
-                self.settle_options(slot);
-            }
-        }
-    }
-
     /// RFC 8684 §3.3.1.
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
         if !self.wide_acks && matches!(mapping.data_seq, WideOrNarrow::Wide(_)) {
-            self.widen_acks();
+            // RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8.
+            self.wide_acks = true;
+            self.settle_all_options();
         }
         let near = self.keys.remote_idsn + self.recv.nxt();
         let distance = mapping.data_seq.resolve(near).distance_from(near);

@@ -115,6 +115,7 @@ pub(crate) struct Connection {
     checksums: bool,
     /// The peer sends data sequence numbers of 8 octets.
     wide_acks: bool,
+    wrap: transmit::Wrap,
     fallback: fallback::Fallback,
     /// Where this host does not take further subflows, and where the peer does not: the ends of
     /// the first, if so agreed. RFC 8684 §3.1.
@@ -216,6 +217,7 @@ impl Connection {
             },
             checksums: config.dss_checksum,
             wide_acks: false,
+            wrap: transmit::Wrap::default(),
             fallback: fallback::Fallback::default(),
             closed_to_joins: (None, None),
             secrets: new.secrets,

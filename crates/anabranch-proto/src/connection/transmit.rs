@@ -78,8 +78,21 @@ pub(super) enum Again {
 /// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
 /// twice what TCP's timeouts take. Subflows that fail may be replaced by others without end.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Half of the data sequence numbers of 4 octets.
+const HALF_OF_NUMBERS: u64 = 1 << 31;
+/// RFC 9293 §3.4.2: the maximum segment lifetime.
+const SEGMENT_LIFETIME: Duration = Duration::from_secs(120);
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// May data sequence numbers of 4 octets wrap too soon?
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wrap {
+    /// They may: numbers of 8 octets are sent.
+    pub(super) wide: bool,
+    /// What had been sent when that was last looked into, and when.
+    checked_at: (u64, Instant),
+}
 
 pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option<Segment> {
     let mss = connection.mss();
@@ -153,6 +166,7 @@ impl Connection {
             bare_data_fin: None,
             keys: self.keys_to_repeat(),
             checksums: self.checksums,
+            wide: self.wrap.wide,
         }
     }
 
@@ -292,6 +306,9 @@ impl Connection {
     }
 
     fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
+        if self.send.nxt() >= self.wrap.checked_at.0 + HALF_OF_NUMBERS {
+            self.check_wrap(now);
+        }
         let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
             self.window_limited.stop(now);
             return None;
@@ -309,11 +326,22 @@ impl Connection {
         Some(self.send_new(now, level, choice, len))
     }
 
+    /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's lifetime.
+    /// Whoever sends less than half of them in that time is far from it.
+    fn check_wrap(&mut self, now: Instant) {
+        let (_, since) = self.wrap.checked_at;
+        self.wrap.checked_at = (self.send.nxt(), now);
+        if now.saturating_since(since) < SEGMENT_LIFETIME && !self.wrap.wide {
+            self.wrap.wide = true;
+            self.settle_all_options();
+        }
+    }
+
     fn next_segment_octets(&self, slot: u8) -> u64 {
         let checksum = self.checksums;
         let carries = match self.is_first_data_with_keys() {
             true => Carries::Keys { checksum },
-            false => Carries::Mapping { checksum, wide_ack: self.wide_acks },
+            false => self.mapping_carried(),
         };
         self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(carries))
     }

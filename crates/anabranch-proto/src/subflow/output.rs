@@ -26,6 +26,19 @@ pub(crate) struct DataLevel {
     pub(crate) keys: Option<MpCapable>,
     /// Mappings have checksums. RFC 8684 §3.3.1.
     pub(crate) checksums: bool,
+    /// Data sequence numbers have 8 octets. RFC 8684 §3.3.1.
+    pub(crate) wide: bool,
+}
+
+impl DataLevel {
+    /// A data sequence number as mappings have it now.
+    fn number(&self, data_seq: DataSeq) -> WideOrNarrow {
+        if self.wide {
+            WideOrNarrow::Wide(data_seq)
+        } else {
+            WideOrNarrow::Narrow(data_seq.low32())
+        }
+    }
 }
 
 impl Subflow {
@@ -346,7 +359,7 @@ impl Subflow {
                 mapping: bare_data_fin.map(|data_seq| Mapping {
                     // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1; the
                     // checksum covers the pseudo-header.
-                    data_seq: WideOrNarrow::Narrow(data_seq.low32()),
+                    data_seq: level.number(data_seq),
                     subflow_seq: SeqNumber(0),
                     len: 1,
                     checksum: level
@@ -403,19 +416,19 @@ impl Subflow {
         dss.data_ack = level.data_ack;
         let head = u32::from(cargo.head);
         dss.mapping = Some(Mapping {
-            data_seq: WideOrNarrow::Narrow(cargo.data_seq.low32().wrapping_sub(head)),
+            data_seq: level.number(cargo.data_seq + u64::from(head).wrapping_neg()),
             subflow_seq: SeqNumber((start as u32).wrapping_sub(head)),
             len: cargo.mapped(payload),
             checksum: cargo.checksum,
         });
         dss.data_fin = cargo.data_fin;
-        if matches!(level.data_ack, Some(WideOrNarrow::Wide(_))) {
-            self.fit_wide_ack(segment);
+        if level.wide || matches!(level.data_ack, Some(WideOrNarrow::Wide(_))) {
+            self.fit_wide_numbers(segment);
         }
     }
 
-    /// A segment that was first sent when the DATA_ACK took less room goes without.
-    fn fit_wide_ack(&self, segment: &mut Segment) {
+    /// A segment that was first sent when numbers took less room goes without DATA_ACK.
+    fn fit_wide_numbers(&self, segment: &mut Segment) {
         let octets = segment.payload.len() + segment.options.octets_len();
         if octets > self.octets_in_packet()
             && let Some(dss) = &mut segment.options.dss
@@ -471,8 +484,8 @@ impl Subflow {
 }
 
 /// Padded octets of the options of a data segment with these parts, but for selective
-/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers, and of the DATA_ACK
-/// for a peer that sends it.
+/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers unless they could wrap,
+/// and of the DATA_ACK for a peer that sends it.
 pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
     let sum = |checksum: bool| checksum.then_some(0);
@@ -480,10 +493,12 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
         TcpOptions { timestamps: timestamps.then(Timestamps::default), ..TcpOptions::default() };
     match carries {
         Carries::Nothing => {}
-        Carries::Mapping { checksum, wide_ack } => {
+        Carries::Mapping { checksum, wide, wide_ack } => {
             let checksum = sum(checksum);
-            let data_ack = if wide_ack { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
-            let mapping = Mapping { data_seq: narrow, subflow_seq: SeqNumber(0), len: 0, checksum };
+            let number = |wide| if wide { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
+            let data_ack = number(wide_ack);
+            let mapping =
+                Mapping { data_seq: number(wide), subflow_seq: SeqNumber(0), len: 0, checksum };
             options.dss =
                 Some(Dss { data_ack: Some(data_ack), mapping: Some(mapping), data_fin: false });
         }
@@ -508,8 +523,8 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
 pub(crate) enum Carries {
     /// Plain TCP: nothing.
     Nothing,
-    /// A mapping, with or without checksum, and a DATA_ACK of 4 or 8 octets.
-    Mapping { checksum: bool, wide_ack: bool },
+    /// A mapping, with or without checksum, its number and the DATA_ACK of 4 or 8 octets.
+    Mapping { checksum: bool, wide: bool, wide_ack: bool },
     /// MP_CAPABLE with both keys, which implies the mapping.
     Keys { checksum: bool },
 }
