@@ -275,3 +275,28 @@ fn every_subflow_has_its_own() {
     assert!(subflows[1].ecn_reductions > 5);
     assert_eq!(subflows[1].segments_retransmitted, 0);
 }
+
+#[test]
+fn a_loss_after_an_undone_reduction_reduces_the_window_again() {
+    // RFC 4015, RFC 3168 §6.1.2: a segment that the rest of the first window overtakes looks lost, the
+    // reduction is undone, and then one of the same window is lost in truth. Found by the soak, as a
+    // recovery with the threshold of slow start, which never ended.
+    let mut count = 0;
+    let filter = move |_: u64, segment: &mut Segment| {
+        count += u64::from(is_data(segment));
+        match count {
+            1 if is_data(segment) => Fate::Delay(ms(5)),
+            10 if is_data(segment) => Fate::Drop,
+            _ => Fate::Deliver,
+        }
+    };
+    let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(filter);
+    pair.run_ms(100);
+    let before = client(&pair).view.cwnd;
+    pair.upload(4 * before, 5_000);
+    pair.run_ms(200);
+    let after = client(&pair);
+    assert_eq!(pair.received[1], 4 * before);
+    assert!(after.undone >= 1 && after.recoveries >= 2, "{after:?}");
+    assert!(after.view.ssthresh < u64::MAX, "{after:?}");
+}

@@ -30,8 +30,9 @@ pub(super) struct Ecn {
     echoing: bool,
     /// The next new data carries CWR.
     reduced: bool,
-    /// SND.NXT when the window was last reduced.
+    /// SND.NXT when the window was last reduced, and when it last was for marks.
     point: u64,
+    marks_point: u64,
     /// Nothing new is sent until the retransmission timer expires.
     holding: bool,
 }
@@ -90,10 +91,17 @@ impl Ecn {
         una > self.point
     }
 
-    /// Was the window reduced since the data at `una` was sent? RFC 3168 §6.1.2: marks and losses
-    /// of one window reduce it once.
+    /// Was the window reduced for marks since the data at `una` was sent? RFC 3168 §6.1.2: marks and
+    /// losses of one window reduce it once. (Losses among themselves are recovery's affair, which
+    /// may find out that there were none.)
     pub(super) fn was_reduced_since(&self, una: u64) -> bool {
-        una < self.point
+        una < self.marks_point
+    }
+
+    /// The window is reduced for marks when SND.NXT is `nxt`.
+    pub(super) fn on_marks(&mut self, nxt: u64) {
+        self.on_reduction(nxt);
+        self.marks_point = nxt;
     }
 
     /// The window is reduced, for whatever reason, when SND.NXT is `nxt`.

@@ -360,7 +360,7 @@ impl Subflow {
         }
         let flight_size = self.flight_size(acked);
         self.notify(&CongestionEvent::Marked { now, flight_size }, views);
-        self.ecn.on_reduction(self.nxt);
+        self.ecn.on_marks(self.nxt);
         self.recovery.on_congestion(self.una);
         self.totals.ecn_reductions += 1;
     }
