@@ -131,24 +131,17 @@ def effort_of(run: Run, conditions: Conditions | None) -> str:
             f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} "
             f"segments · seed {run.seed} · digest {run.digest}"
         )
-    counted = zip(("client", "server"), conditions.kernel_counters, strict=True)
-    kernel = [
-        f"the kernel counted at the {side}: "
-        + ", ".join(f"{name} {count}" for name, count in counters.items())
-        for side, counters in counted
-        if counters
-    ]
     first = (
         f"{run.virtual_ns / 1e9:.3g} s in real time · client {conditions.client}, "
         f"server {conditions.server} · {run.segments:,} packets · seed {run.seed}"
     )
     notices = [f"note: {notice}" for notice in conditions.notices]
-    return "\n".join([first, conditions.lateness(), *kernel, *notices])
+    return "\n".join([first, conditions.lateness(), *notices])
 
 
 def run_tables(run: Run) -> list[Table]:
-    """A run in tables: its connections, and what every subflow carried."""
-    return [_connections_table(run), _subflows_table(run)]
+    """A run in tables: its connections, what every subflow carried, and what its hosts counted."""
+    return [_connections_table(run), _subflows_table(run), _counters_table(run)]
 
 
 def _connections_table(run: Run) -> Table:
@@ -201,6 +194,18 @@ def _subflows_table(run: Run) -> Table:
             str(row["timeouts"]),
             number(row["min_rtt_ns"] / 1e6),
         )
+    return table
+
+
+def _counters_table(run: Run) -> Table:
+    table = Table(title="Counters that moved (docs/counters.md)", title_justify="left")
+    table.add_column("counter")
+    table.add_column("client", justify="right")
+    table.add_column("server", justify="right")
+    sides = run.counters.pivot("host", index="counter", values="count")
+    for name, *counts in sides.select("counter", "client", "server").iter_rows():
+        if any(counts):
+            table.add_row(name, *("–" if count is None else f"{count:,}" for count in counts))
     return table
 
 

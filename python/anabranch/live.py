@@ -16,7 +16,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError, TooLateError
-from anabranch.run import Run, frame
+from anabranch.run import Run, counters, frame
 
 STACKS = ("engine", "kernel")
 
@@ -39,8 +39,6 @@ class Conditions:
     """Share of the packets that were later than 1 ms."""
     foreign: int
     """Packets that were dropped because they were neither TCP nor UDP."""
-    kernel_counters: tuple[dict[str, int], dict[str, int]]
-    """What the MPTcpExt counters of client and server counted."""
     notices: tuple[str, ...]
     """What was not as the scenario has it."""
 
@@ -141,17 +139,16 @@ def run_toml(
         wall_s=time.perf_counter() - started,
         cpu_s=cpu_s,
         own_policies=(),
+        counters=counters(result["counters"]),
         **{name: frame(columns) for name, columns in tables.items()},
     )
     p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
-    moved = [_moved(counters) for counters in result["kernel_counters"]]
     conditions = Conditions(
         *stacks,
         valid=result["valid"],
         lateness_ms=(p50, p99, p999, largest),
         late_share=result["late_share"],
         foreign=result["foreign"],
-        kernel_counters=(moved[0], moved[1]),
         notices=tuple(result["notices"]),
     )
     return run, conditions
@@ -176,10 +173,6 @@ def run_in_time(toml: str, file: str, seed: int, stacks: tuple[str, str]) -> tup
 def doctor() -> list[dict[str, Any]]:
     """What this host allows; to be called inside."""
     return _core.live_probe()
-
-
-def _moved(counters: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counters.items() if count}
 
 
 def _reason(error: OSError) -> str:

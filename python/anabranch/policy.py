@@ -61,6 +61,7 @@ __all__ = [
     "ExternalReduction",
     "Idle",
     "LocalAddress",
+    "Marked",
     "MssChanged",
     "NewData",
     "Open",
@@ -128,6 +129,15 @@ class Recovery:
 
 
 @dataclass(frozen=True)
+class Marked:
+    """Packets were marked on their way, none was lost: reduce as for a loss. RFC 3168 §6.1.2."""
+
+    now_ns: int
+    flight_size: int
+    """Octets sent and not cumulatively acknowledged."""
+
+
+@dataclass(frozen=True)
 class Timeout:
     """The retransmission timer expired. RFC 5681 §3.1."""
 
@@ -158,7 +168,7 @@ class MssChanged:
     mss: int
 
 
-CongestionEvent = Recovery | Timeout | Undo | Idle | MssChanged
+CongestionEvent = Recovery | Marked | Timeout | Undo | Idle | MssChanged
 """Something that moves the window other than an acknowledgement."""
 
 ExternalReduction = Literal["halve_both", "halve_keep_slow_start"]
@@ -186,7 +196,7 @@ class CongestionControl(ABC):
     def on_congestion_event(
         self, event: CongestionEvent, me: int, peers: tuple[SubflowView, ...]
     ) -> None:
-        """Loss, a timeout, an undo, idleness, or another segment size."""
+        """Loss, marks, a timeout, an undo, idleness, or another segment size."""
 
     @abstractmethod
     def on_external_reduction(self, reduction: ExternalReduction) -> None:
@@ -248,6 +258,9 @@ class SubflowClosed:
     """`None` if it never came to exist."""
     local_address_id: int
     remote: Endpoint
+    retry: Literal["soon", "later", "never"]
+    """Is another to be tried between the same addresses? `later` if it carried no data, or the peer
+    says that something stands in the way for now; `never` if for good. RFC 8684 §3.6."""
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,7 @@ class Reduced:
     runs: pl.DataFrame
     subflows: pl.DataFrame
     links: pl.DataFrame
+    counters: pl.DataFrame
     blocks: pl.DataFrame
     samples: pl.DataFrame
     digest: str
@@ -139,6 +140,7 @@ def reduce(task: Task, run: Run, conditions: live.Conditions | None = None) -> R
         runs=labelled(pl.DataFrame(rows, infer_schema_length=None)),
         subflows=labelled(metrics.subflow_rows(run)),
         links=labelled(metrics.link_rows(run)),
+        counters=labelled(run.counters),
         blocks=labelled(metrics.block_rows(run), keep=task.keep_blocks),
         samples=labelled(metrics.sample_rows(run), keep=task.keep_samples),
         digest=run.digest,

@@ -146,6 +146,7 @@ def queues(results: Results) -> Table:
     """What happened in the queues of the links that carry data: medians over seeds."""
     counts = {
         "packets_in": "packets in",
+        "marked": "marked by the queue",
         "dropped_by_queue": "dropped by the queue",
         "dropped_by_loss": "lost",
         "queue_packets_max": "longest queue (packets)",

@@ -6,6 +6,7 @@
 ``runs.parquet``          one row for each connection of each run: factors and metrics
 ``subflows.parquet``      one row for each subflow of each run
 ``links.parquet``         one row for each direction of each path of each run
+``counters.parquet``      what each host of each run counted (docs/counters.md)
 ``blocks.parquet``        delays of the blocks of the cells whose distribution is drawn
 ``samples.parquet``       time series of the first seed of each cell, of some cells of all
 ``runs.journal``          the finished runs, for going on after an interruption (`journal.py`)
@@ -28,7 +29,7 @@ import polars as pl
 from anabranch.errors import AnabranchError, InputError
 from anabranch.estimates import Sample
 
-TABLES = ("runs", "subflows", "links", "blocks", "samples")
+TABLES = ("runs", "subflows", "links", "counters", "blocks", "samples")
 PROVENANCE = "provenance.json"
 
 Factor = str | int | float | bool
@@ -49,6 +50,7 @@ class Results:
     runs: pl.DataFrame
     subflows: pl.DataFrame
     links: pl.DataFrame
+    counters: pl.DataFrame
     blocks: pl.DataFrame
     samples: pl.DataFrame
 

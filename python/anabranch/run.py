@@ -51,7 +51,7 @@ class Run:
     octets. `subflows` counts at the sender but for `octets_received`; `links` has two rows for
     each path, direction 0 from server to client; `blocks` holds delivered blocks only, and bursts
     and rounds of requests and responses are blocks too; the two tables of samples have a row for
-    each subflow or connection in every sample interval.
+    each subflow or connection in every sample interval; `counters` has what each host counted.
     """
 
     toml: str
@@ -72,6 +72,7 @@ class Run:
     blocks: pl.DataFrame
     subflow_samples: pl.DataFrame
     connection_samples: pl.DataFrame
+    counters: pl.DataFrame
     own_policies: tuple[OwnPolicy, ...] = ()
     """The user's own policies that took part: with any, `toml` alone does not repeat the run."""
 
@@ -174,6 +175,7 @@ def run_toml(
         wall_s=wall_s,
         cpu_s=cpu_s,
         own_policies=own.describe(names, made_by) if made_by else (),
+        counters=counters(cast("Sequence[Mapping[str, int]]", result["counters"])),
         **{name: frame(columns) for name, columns in tables.items()},
     )
 
@@ -183,6 +185,17 @@ def frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
     return pl.DataFrame(
         {name: np.frombuffer(octets, dtype=dtype) for name, (dtype, octets) in columns.items()}
     )
+
+
+def counters(hosts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
+    """What client and server counted, as a table."""
+    rows = [
+        (host, name, count)
+        for host, counts in zip(("client", "server"), hosts, strict=True)
+        for name, count in counts.items()
+    ]
+    schema = {"host": pl.String, "counter": pl.String, "count": pl.UInt64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def run_many(

@@ -289,6 +289,7 @@ class Connection:
     nagle: bool | None = None
     dss_checksum: bool | None = None
     late_fallback: bool | None = None
+    ecn: bool | None = None
     hystart: bool | None = None
 
 

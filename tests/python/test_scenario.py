@@ -169,6 +169,7 @@ def full() -> Scenario:
         profile="rfc",
         nagle=False,
         dss_checksum=True,
+        ecn=True,
         hystart=True,
         workload=Blocks(block_size="16KiB", count=100),
     )

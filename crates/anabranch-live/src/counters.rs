@@ -1,25 +1,30 @@
-//! The kernel's own counters of Multipath TCP, as `nstat` shows them.
+//! What a host has counted, by the names that `nstat` shows: the kernel's hosts and the engine's alike.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
+use anabranch_proto::Counters;
+
 use crate::namespace::Namespace;
 
-/// What `MPTcpExt…` counters counted, by name without that prefix.
-pub type KernelCounters = BTreeMap<String, u64>;
+/// What was counted, by name.
+pub type HostCounters = BTreeMap<String, u64>;
 
-/// Those of each host; of one without a namespace, none.
-pub(crate) fn of(hosts: &[Option<&Namespace>; 2]) -> io::Result<[KernelCounters; 2]> {
+/// Files of counters in `/proc`.
+const FILES: [&str; 2] = ["netstat", "snmp"];
+
+/// Those of the kernel at each host; at one without a namespace, none.
+pub(crate) fn of(hosts: &[Option<&Namespace>; 2]) -> io::Result<[HostCounters; 2]> {
     let read = |host: Option<&Namespace>| host.map_or(Ok(BTreeMap::new()), |host| host.within(now));
     Ok([read(hosts[0])?, read(hosts[1])?])
 }
 
 /// By how much each counter grew.
 pub(crate) fn differences(
-    before: &[KernelCounters; 2],
-    after: [KernelCounters; 2],
-) -> [KernelCounters; 2] {
+    before: &[HostCounters; 2],
+    after: [HostCounters; 2],
+) -> [HostCounters; 2] {
     let mut after = after;
     for (before, after) in before.iter().zip(&mut after) {
         for (name, count) in after {
@@ -30,16 +35,33 @@ pub(crate) fn differences(
 }
 
 /// Those of this thread's network namespace.
-fn now() -> io::Result<KernelCounters> {
-    Ok(parse(&fs::read_to_string("/proc/thread-self/net/netstat")?))
+fn now() -> io::Result<HostCounters> {
+    let mut all = HostCounters::new();
+    for file in FILES {
+        all.extend(parse(&fs::read_to_string(format!("/proc/thread-self/net/{file}"))?));
+    }
+    all.retain(|name, _| name.starts_with("MPTcpExt") || is_counted_by_engine(name));
+    Ok(all)
 }
 
-/// Lines come in pairs: names, and their values.
-fn parse(text: &str) -> KernelCounters {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("MPTcpExt: "));
-    let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
-    let values = values.split(' ').map(|value| value.parse().unwrap_or(0));
-    names.split(' ').map(str::to_owned).zip(values).collect()
+fn is_counted_by_engine(name: &str) -> bool {
+    Counters::NAMES.iter().any(|(each, _)| *each == name)
+}
+
+/// Lines come in pairs, each with a common prefix: names, and their values.
+fn parse(text: &str) -> HostCounters {
+    let lines: Vec<_> = text.lines().filter_map(|line| line.split_once(": ")).collect();
+    let pairs = lines.chunks_exact(2).flat_map(|pair| {
+        let (prefix, names) = pair[0];
+        let values = pair[1].1.split(' ').map(|value| value.parse().unwrap_or(0));
+        names.split(' ').map(move |name| format!("{prefix}{name}")).zip(values)
+    });
+    pairs.collect()
+}
+
+/// Those of the engine.
+pub(crate) fn of_engine(counters: &Counters) -> HostCounters {
+    counters.named().into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 #[cfg(test)]
@@ -47,9 +69,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_read_by_name_and_only_those_of_multipath_tcp() {
-        let text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: JoinSynRx DataCsumErr\nMPTcpExt: 3 0\n";
-        let expected = [("JoinSynRx".to_owned(), 3), ("DataCsumErr".to_owned(), 0)];
-        assert_eq!(parse(text), KernelCounters::from(expected));
+    fn counters_are_read_by_their_full_names() {
+        let text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: JoinSynRx\nMPTcpExt: 3\n";
+        let expected = [("TcpExtA", 1), ("TcpExtB", 2), ("MPTcpExtJoinSynRx", 3)];
+        let expected = expected.map(|(name, count)| (name.to_owned(), count));
+        assert_eq!(parse(text), HostCounters::from(expected));
+    }
+
+    #[test]
+    fn this_kernel_has_the_names_that_the_engine_takes_for_its() {
+        let kernel: HostCounters = FILES
+            .iter()
+            .flat_map(|file| parse(&fs::read_to_string(format!("/proc/net/{file}")).unwrap()))
+            .collect();
+        // Counters of Multipath TCP came one after the other; those of TCP are old.
+        let is_old = |name: &&str| name.starts_with("Tcp");
+        for name in Counters::NAMES.iter().map(|(name, _)| *name).filter(is_old) {
+            assert!(kernel.contains_key(name), "{name}");
+        }
     }
 }

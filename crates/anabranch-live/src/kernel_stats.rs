@@ -93,6 +93,9 @@ fn subflow(each: &KernelSubflow, paths: &[usize]) -> SubflowStats {
         probes: 0,
         idle_restarts: 0,
         out_of_order_octets: 0,
+        ce_received: 0,
+        ece_received: 0,
+        ecn_reductions: 0,
     }
 }
 

@@ -21,7 +21,7 @@ mod run;
 mod settings;
 mod sys;
 
-pub use counters::KernelCounters;
+pub use counters::HostCounters;
 pub use doctor::{Capability, probe};
 pub use lateness::Lateness;
 pub use namespace::{enter, is_inside};

@@ -10,7 +10,7 @@ use anabranch_wire::{Duration, Instant, Packet, Segment};
 use thiserror::Error;
 
 use crate::clock::Clock;
-use crate::counters::{self, KernelCounters};
+use crate::counters::{self, HostCounters};
 use crate::kernel_host::KernelHost;
 use crate::lateness::Lateness;
 use crate::namespace;
@@ -54,10 +54,8 @@ pub struct Outcome {
     pub foreign: u64,
     /// How late the emulator was.
     pub lateness: Lateness,
-    /// What the hosts' `MPTcpExt` counters counted, of client and server; empty for the engine.
-    pub kernel_counters: [KernelCounters; 2],
-    /// What the engine counted, of client and server.
-    pub engine_counters: [Option<anabranch_proto::Counters>; 2],
+    /// What client and server counted.
+    pub counters: [HostCounters; 2],
     /// What was not as the scenario has it.
     pub notices: Vec<String>,
 }
@@ -111,7 +109,7 @@ struct Lab<'s, 'c> {
     next_sample: Instant,
     warm_at: Option<Instant>,
     lateness: Lateness,
-    counters_before: [KernelCounters; 2],
+    counters_before: [HostCounters; 2],
     packets: u64,
     foreign: u64,
     capture: Option<CaptureFile<'c>>,
@@ -324,6 +322,12 @@ impl<'s, 'c> Lab<'s, 'c> {
         self.network.handle_timeout(now);
         self.hosts.iter_mut().for_each(AnyHost::observe);
         let after = counters::of(&self.hosts.each_ref().map(AnyHost::namespace))?;
+        let mut counters = counters::differences(&self.counters_before, after);
+        for (host, counters) in self.hosts.iter().zip(&mut counters) {
+            if let AnyHost::Engine(host) = host {
+                *counters = counters::of_engine(&host.endpoint.counters());
+            }
+        }
         self.lateness.finish();
         Ok(Outcome {
             tables: self.recorder.finish(
@@ -336,8 +340,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             packets: self.packets,
             foreign: self.foreign,
             lateness: self.lateness,
-            kernel_counters: counters::differences(&self.counters_before, after),
-            engine_counters: self.hosts.each_ref().map(AnyHost::engine_counters),
+            counters,
             notices: self.settings.notices,
         })
     }
@@ -371,13 +374,6 @@ impl AnyHost {
         match self {
             AnyHost::Engine(_) => None,
             AnyHost::Kernel(host) => Some(&host.network.namespace),
-        }
-    }
-
-    fn engine_counters(&self) -> Option<anabranch_proto::Counters> {
-        match self {
-            AnyHost::Engine(host) => Some(host.endpoint.counters()),
-            AnyHost::Kernel(_) => None,
         }
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     pub(crate) receive_buffer: u64,
     /// Do the Multipath TCP connections require checksums?
     pub(crate) checksums: bool,
+    /// Do the connections use explicit congestion notification?
+    pub(crate) ecn: bool,
     /// The paths on which Multipath TCP connections open subflows, beside the first.
     pub(crate) further_paths: Vec<usize>,
     /// The congestion control of each connection.
@@ -30,6 +32,7 @@ impl Settings {
             send_buffer: largest(|connection| connection.send_buffer),
             receive_buffer: largest(|connection| connection.receive_buffer),
             checksums: false,
+            ecn: scenario.connections.iter().any(|connection| connection.ecn),
             further_paths: Vec::new(),
             congestion_control: Vec::new(),
             notices: Vec::new(),
@@ -42,6 +45,11 @@ impl Settings {
     /// What the kernel cannot do in anything like the scenario's way.
     pub(crate) fn check(&mut self, scenario: &Scenario) -> Result<(), String> {
         let mut first: Option<&Connection> = None;
+        if scenario.connections.iter().any(|connection| connection.ecn != self.ecn) {
+            return Err("Linux has one ECN setting for all connections of a host; write the same \
+                        ecn at each"
+                .to_owned());
+        }
         for connection in &scenario.connections {
             self.take_congestion_control(connection);
             if connection.protocol != Protocol::Mptcp {

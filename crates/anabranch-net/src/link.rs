@@ -64,6 +64,8 @@ pub struct LinkStats {
     pub octets_delivered: u64,
     /// Packets dropped by the queue: for want of room, or by its discipline.
     pub dropped_by_queue: u64,
+    /// Packets marked by the queue's discipline, instead of dropped. RFC 3168 §5.
+    pub marked: u64,
     /// Packets lost at random.
     pub dropped_by_loss: u64,
     /// Packets dropped because the link was, or went, down.
@@ -326,14 +328,19 @@ impl Link {
         }
     }
 
-    /// The next packet to send; those that the discipline drops instead are counted.
+    /// The next packet to send; those that the discipline marks or drops are counted.
     #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Option<Packet> {
         let Link { packets, queue, stats, .. } = self;
         queue.dequeue(now, |dropped| {
+            if packets.mark(dropped.slot) {
+                stats.marked += 1;
+                return true;
+            }
             packets.remove(dropped.slot);
             stats.dropped_by_queue += 1;
             stats.octets_dropped += u64::from(dropped.octets);
+            false
         })
     }
 
@@ -356,7 +363,7 @@ impl Link {
         let packet = Packet { number, slot: self.packets.insert(packet), octets };
         if self.is_ready(now) {
             self.transmit(now, packet);
-        } else if self.queue.enqueue(now, packet) {
+        } else if self.enqueue(now, packet) {
             self.stats.queue_packets_max = self.stats.queue_packets_max.max(self.queue_packets());
             self.stats.queue_octets_max = self.stats.queue_octets_max.max(self.queue_octets());
         } else {
@@ -364,6 +371,16 @@ impl Link {
             self.stats.dropped_by_queue += 1;
             self.stats.octets_dropped += u64::from(octets);
         }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        let Link { packets, queue, stats, .. } = self;
+        queue.enqueue(now, packet, |packet| {
+            let marked = packets.mark(packet.slot);
+            stats.marked += u64::from(marked);
+            marked
+        })
     }
 
     /// Would a packet that arrives at `now` be sent at once?

@@ -30,6 +30,11 @@ impl Slab {
         self.slots[slot as usize].take().expect("a handle names a slot that is in use")
     }
 
+    /// Mark the packet in `slot` instead of dropping it; false if its sender does not let queues.
+    pub(crate) fn mark(&mut self, slot: u32) -> bool {
+        self.slots[slot as usize].as_mut().is_some_and(Packet::mark)
+    }
+
     /// Packets kept.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -55,6 +55,9 @@ pub struct TcpConfig {
     pub timestamps: bool,
     /// Offer selective acknowledgements. RFC 2018.
     pub sack: bool,
+    /// Use explicit congestion notification where the peer does too: packets are marked instead of
+    /// dropped by queues that can. RFC 3168.
+    pub ecn: bool,
     /// Hold back a short segment while data is unacknowledged (`Profile::Linux`: while another
     /// short segment is). RFC 9293 §3.7.4.
     pub nagle: bool,
@@ -170,6 +173,7 @@ impl Profile {
             initial_window_segments: 10,
             timestamps: true,
             sack: true,
+            ecn: false,
             nagle: true,
             syn_retries: 6,
             syn_retries_before_fallback: 2,

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{Control, MpJoin, MpTcprst, ResetReason};
+use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{
     Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
     TcpOptions,
 };
 
-use crate::config::ConnectionConfig;
+use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
     Connection, ConnectionStats, JoinAnswer, NewConnection, Registration, Role, SubflowStats,
+    because,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
@@ -126,6 +127,8 @@ impl Endpoint {
             return Err(ConnectError::MixedFamilies);
         }
         let port = self.free_port(local, remote).ok_or(ConnectError::InUse)?;
+        self.counters.active_opens += 1;
+        self.counters.mp_capable_syn_tx += u64::from(config.protocol == Protocol::Mptcp);
         let index = self.add(Arc::new(config), Role::Initiator, local);
         let connection = self.slots[index as usize].connection.as_mut().expect("just added");
         connection.connect(now, Address::new(local, port), remote);
@@ -135,6 +138,7 @@ impl Endpoint {
 
     /// Take a segment that arrived.
     pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
+        self.counters.segments_in += 1;
         if !segment.checksum_ok {
             self.counters.checksum_errors += 1;
             return;
@@ -196,12 +200,14 @@ impl Endpoint {
     /// The next segment to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         if let Some(reply) = self.replies.pop_front() {
+            self.counters.segments_out += 1;
             return Some(reply);
         }
         while let Some(&index) = self.dirty.front() {
             let had_openings = self.open_subflows(now, index);
             let connection = self.slots[index as usize].connection.as_mut();
             if let Some(segment) = connection.and_then(|c| c.poll_transmit(now)) {
+                self.counters.segments_out += 1;
                 return Some(segment);
             }
             let connection = self.slots[index as usize].connection.as_ref();
@@ -309,7 +315,10 @@ impl Endpoint {
     /// How often things happened on this host.
     pub fn counters(&self) -> Counters {
         let live = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
-        live.fold(self.counters, |sum, connection| sum.plus(&connection.counters))
+        let mut sum = self.counters;
+        live.for_each(|connection| connection.add_to(&mut sum));
+        sum.segments_out = sum.segments_out.saturating_sub(sum.retransmitted);
+        sum
     }
 
     fn id(&self, index: u32) -> ConnectionId {
@@ -350,7 +359,7 @@ impl Endpoint {
         slot.dirty = false;
         let Some(connection) = &slot.connection else { return };
         if connection.is_gone() {
-            self.counters = self.counters.plus(&connection.counters);
+            connection.add_to(&mut self.counters);
             self.tokens.remove(&connection.token());
             slot.connection = None;
             slot.wake_up = Instant::FAR_FUTURE;
@@ -401,7 +410,11 @@ impl Endpoint {
             let port = self.free_port(opening.local.address, opening.remote);
             let Some(connection) = &mut self.slots[index as usize].connection else { return any };
             match port.filter(|_| connection.can_open(&opening)) {
-                Some(port) => connection.join(now, &opening, port),
+                Some(port) => {
+                    self.counters.active_opens += 1;
+                    self.counters.join_syn_tx += 1;
+                    connection.join(now, &opening, port);
+                }
                 None => connection.could_not_open(now, &opening),
             }
             self.register(index);
@@ -579,7 +592,7 @@ impl Endpoint {
         };
         match connection.accept_join(now, syn, join) {
             JoinAnswer::Accepted => self.touched(index),
-            JoinAnswer::Refused => self.refuse(syn, Some(ResetReason::PROHIBITED)),
+            JoinAnswer::Refused(reason) => self.refuse(syn, Some(reason)),
             JoinAnswer::Flooded => {
                 let numbers = Cookies::towards(&self.secrets, syn).numbers(now, syn);
                 // The first answer to a SYN that is repeated may be on its way.
@@ -606,10 +619,8 @@ impl Endpoint {
             let ack = header.seq + (segment.payload.len() as u32 + syn_fin);
             (SeqNumber(0), ack, Flags::RST | Flags::ACK)
         };
-        let control = reason.map(|reason| {
-            let reset = MpTcprst { unassigned: 0, transient: false, reason };
-            Box::new(Control { reset: Some(reset), ..Control::default() })
-        });
+        let control = reason
+            .map(|reason| Box::new(Control { reset: Some(because(reason)), ..Control::default() }));
         self.counters.out_resets += 1;
         self.replies.push_back(Segment {
             source: segment.destination,

@@ -24,7 +24,8 @@ pub(crate) const COOKIE_SECONDS: u64 = 64;
 /// Segment sizes that a cookie can tell apart; the largest that does not exceed the peer's counts.
 const SEGMENT_SIZES: [u16; 8] = [88, 536, 1220, 1360, 1400, 1440, 1460, 8960];
 /// Bits of the timestamp that hold what the SYN offered.
-const STAMP_BITS: u32 = 0x1f;
+const STAMP_BITS: u32 = 0x3f;
+const STAMP_ECN: u32 = 0x20;
 const STAMP_SACK: u32 = 0x10;
 /// No window scaling offered. RFC 7323 §2.3: the largest shift is 14.
 const STAMP_UNSCALED: u32 = 0x0f;
@@ -90,16 +91,20 @@ impl<'a> Cookies<'a> {
         if !genuine {
             return None;
         }
+        let mut flags = Flags::SYN;
         let mut options = TcpOptions { mss: Some(SEGMENT_SIZES[size]), ..TcpOptions::default() };
         if let Some(timestamps) = ack.options.timestamps {
             options.timestamps = Some(timestamps);
             options.sack_permitted = timestamps.echo & STAMP_SACK != 0;
+            if timestamps.echo & STAMP_ECN != 0 {
+                flags |= Flags::ECE | Flags::CWR;
+            }
             let scale = timestamps.echo & STAMP_UNSCALED;
             options.window_scale = (scale != STAMP_UNSCALED).then_some(scale as u8);
         }
         options.control = ack.options.control.as_ref().and_then(|control| offered(control));
         let mut header = ack.header;
-        (header.seq, header.ack, header.flags) = (peer, SeqNumber(0), Flags::SYN);
+        (header.seq, header.ack, header.flags) = (peer, SeqNumber(0), flags);
         let syn = Segment { header, options, payload: Payload::EMPTY, ..ack.clone() };
         Some((syn, Numbers { iss, timestamp_offset: self.timestamp_offset() }))
     }
@@ -114,10 +119,14 @@ fn offered(control: &Control) -> Option<Box<Control>> {
 
 /// Have the timestamp of `answer` say what `syn` offered. It is set back a little for that.
 pub(crate) fn remember_in_timestamp(answer: &mut Segment, syn: &Segment) {
-    let Some(timestamps) = &mut answer.options.timestamps else { return };
+    let Some(timestamps) = &mut answer.options.timestamps else {
+        answer.header.flags = Flags::SYN | Flags::ACK;
+        return;
+    };
     let scale = syn.options.window_scale.map_or(STAMP_UNSCALED, |scale| u32::from(scale.min(14)));
     let sack = if answer.options.sack_permitted { STAMP_SACK } else { 0 };
-    let coded = timestamps.value & !STAMP_BITS | scale | sack;
+    let ecn = if answer.header.flags.contains(Flags::ECE) { STAMP_ECN } else { 0 };
+    let coded = timestamps.value & !STAMP_BITS | scale | sack | ecn;
     let ahead = coded > timestamps.value;
     timestamps.value = coded.wrapping_sub(if ahead { STAMP_BITS + 1 } else { 0 });
 }

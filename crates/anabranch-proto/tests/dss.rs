@@ -11,8 +11,9 @@ use anabranch_proto::remedy::{
     OpportunisticRetransmission, Penalisation, PenalisationForm, Remedy,
 };
 use anabranch_proto::{ConnectionError, Event};
+use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Flags, Segment};
-use pair::{Fate, Pair, client_address, is_rst, is_syn, ms, server_address};
+use pair::{Fate, Pair, client_address, is_rst, is_syn, ms, server_address, to_server};
 use proptest::prelude::*;
 
 fn buffers(octets: u64) -> ConnectionConfig {
@@ -225,4 +226,43 @@ fn a_subflow_whose_window_a_middlebox_shrinks_carries_no_more_than_that() {
         }
     }
     assert!(sent > 100_000, "the second path carried {sent} octets");
+}
+
+#[test]
+fn numbers_of_8_octets_are_sent_when_those_of_4_could_wrap_within_a_segments_lifetime() {
+    // RFC 8684 §3.3.1: half of them, 2^31 octets, in less than two minutes, or in more. One segment
+    // in 500 is lost, so that some are sent again with more in their options than at first.
+    const HALF: u64 = 1 << 31;
+    for (pause_ms, expected) in [(0, true), (130_000, false)] {
+        let mut config = ConnectionConfig {
+            send_buffer: 32 << 20,
+            receive_buffer: 32 << 20,
+            ..ConnectionConfig::default()
+        };
+        config.tcp.mtu = u16::MAX;
+        let mut pair = Pair::new(1, config.clone(), config)
+            .with_filter(|number, _| if number % 500 == 499 { Fate::Drop } else { Fate::Deliver });
+        pair.run_ms(100);
+        let is_wide = |s: &Segment| {
+            let mapping = s.options.dss.and_then(|dss| dss.mapping);
+            mapping.is_some_and(|map| matches!(map.data_seq, WideOrNarrow::Wide(_)))
+        };
+        let mut wide_before = 0;
+        for octets in [HALF / 2, HALF / 2 - 1_000_000, 40_000_000] {
+            wide_before = pair.segments(is_wide);
+            pair.upload(octets, 60_000);
+            pair.run_ms(pause_ms);
+        }
+        assert_eq!(pair.received[1], HALF + 39_000_000);
+        assert_eq!(wide_before, 0, "below 2^31 octets");
+        assert_eq!(pair.segments(is_wide) > 400, expected, "{}", pair.segments(is_wide));
+        let wide_ack = |s: &Segment| {
+            let ack = s.options.dss.and_then(|dss| dss.data_ack);
+            matches!(ack, Some(WideOrNarrow::Wide(_)))
+        };
+        // RFC 8684 §3.3.2
+        assert_eq!(pair.segments(|s| !to_server(s) && wide_ack(s)) > 0, expected);
+        let largest = pair.log.iter().map(Segment::wire_len).max();
+        assert!(largest <= Some(usize::from(u16::MAX)), "{largest:?}");
+    }
 }

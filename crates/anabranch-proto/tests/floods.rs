@@ -85,10 +85,29 @@ fn what_the_syn_offered_is_still_known() {
     pair.run_ms(100);
     let answer = pair.last(|s| is_syn(s) && s.header.flags.contains(Flags::ACK));
     assert!(answer.options.sack_permitted && answer.options.window_scale.is_some());
+    assert!(!answer.header.flags.contains(Flags::ECE), "nobody asked for ECN");
     pair.download(1_000_000, 20_000);
     assert_eq!(pair.received[0], 1_000_000);
     let largest = pair.log.iter().map(|segment| segment.payload.len()).max();
     assert_eq!(largest, Some(1432), "an MTU of 1500 with timestamps and a mapping");
+}
+
+#[test]
+fn ecn_is_agreed_without_state_if_a_timestamp_can_remember_it() {
+    // RFC 3168 §6.1.1
+    for timestamps in [true, false] {
+        let mut config = ConnectionConfig::default();
+        (config.tcp.ecn, config.tcp.timestamps) = (true, timestamps);
+        let mut pair = Pair::new(1, config.clone(), config);
+        flood(&mut pair, 0, 5_000);
+        pair.run_ms(100);
+        let answer = pair.last(|s| is_syn(s) && s.header.flags.contains(Flags::ACK));
+        assert_eq!(answer.header.flags.contains(Flags::ECE), timestamps);
+        pair.download(300_000, 20_000);
+        assert_eq!(pair.received[0], 300_000);
+        let markable = pair.segments(|s| s.ecn != 0 && s.source.address == server_address());
+        assert_eq!(markable > 0, timestamps, "{markable}");
+    }
 }
 
 #[test]

@@ -214,3 +214,72 @@ fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
     let grown = grown(&region);
     assert!(grown < 4_096, "{grown} octets in 19,000 turns");
 }
+
+/// Ten thousand connections from a host with address `n`, each of which sends an octet.
+fn open_many(now: Instant, n: u32, server: &mut Endpoint) -> (Endpoint, Vec<ConnectionId>) {
+    let mut client = Endpoint::new(vec![address(n)], [n as u8; 32]);
+    let to = Address::new(address(99), 80);
+    let ids = (0..10_000).map(|_| {
+        let config = ConnectionConfig::default();
+        let id = client.connect(now, address(n), to, config).expect("right");
+        exchange(now, &mut client, server);
+        client.send(id, Piece::pattern(0, 1)).expect("open");
+        exchange(now, &mut client, server);
+        id
+    });
+    let ids = ids.collect();
+    (client, ids)
+}
+
+#[test]
+fn a_hundred_thousand_idle_connections_are_held_and_served() {
+    const CONNECTIONS: usize = 100_000;
+    let _alone = alone();
+    let mut now = Instant::ZERO;
+    let mut server = Endpoint::new(vec![address(99)], [200; 32]);
+    server.listen(80, ConnectionConfig::default());
+    let region = Region::new(ALLOCATOR);
+    let mut last: Option<(Endpoint, Vec<ConnectionId>)> = None;
+    for n in 0..10 {
+        // The clients before are gone without a word, as idle ones may be.
+        drop(last.take());
+        let (mut client, ids) = open_many(now, n, &mut server);
+        now += Duration::from_secs(1);
+        server.handle_timeout(now);
+        client.handle_timeout(now);
+        exchange(now, &mut client, &mut server);
+        last = Some((client, ids));
+        server.release_memory();
+    }
+    let (mut client, ids) = last.expect("ten hosts");
+    assert_eq!(server.connections().count(), CONNECTIONS);
+    assert_eq!(server.counters().mp_capable_ack_rx, CONNECTIONS as u64);
+    // Each of the last host's still works, however many there are.
+    #[expect(clippy::disallowed_methods, reason = "a measurement of this process")]
+    let begun = std::time::Instant::now();
+    for id in &ids {
+        client.send(*id, Piece::pattern(1, 100)).expect("open");
+        exchange(now, &mut client, &mut server);
+    }
+    let each = begun.elapsed().as_secs_f64() * 1e6 / ids.len() as f64;
+    let received = server.connections().filter_map(|id| server.connection_stats(now, id));
+    let received: u64 = received.map(|stats| stats.octets_delivered).sum();
+    assert_eq!(received, (CONNECTIONS + ids.len() * 100) as u64);
+    server.release_memory();
+    drop((client, ids));
+    let held = grown(&region);
+    println!(
+        "{held} octets for {CONNECTIONS} connections, {each:.1} µs to send and read 100 octets"
+    );
+    assert!(held <= 1 << 30, "{held} octets");
+    for id in server.connections().collect::<Vec<_>>() {
+        server.abort(id);
+    }
+    while server.poll_transmit(now).is_some() {}
+    while server.poll_event().is_some() {}
+    server.release_memory();
+    let left = grown(&region);
+    assert_eq!(server.connections().count(), 0);
+    println!("{left} octets when they are gone");
+    assert!(left < held / 10, "{left} octets");
+}

@@ -11,8 +11,8 @@ use anabranch_proto::path_manager::{
 };
 use anabranch_proto::view::{SubflowId, SubflowView};
 use anabranch_wire::mptcp::{MpJoin, ResetReason};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Segment};
-use pair::{Fate, Pair, client_address, is_rst, is_syn, ms};
+use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Segment};
+use pair::{Fate, Pair, client_address, is_on, is_rst, is_syn, ms, to_server};
 
 fn config<P: PathManager + 'static>(
     make: impl Fn() -> P + Send + Sync + 'static,
@@ -216,6 +216,7 @@ mod re_creation {
                 {
                     *token ^= 1;
                 }
+                make_transient(segment);
                 Fate::Deliver
             });
         pair.download(1_000, 1_000);
@@ -342,4 +343,73 @@ fn probes_are_copies_of_data_under_way_and_nothing_depends_on_them() {
         });
         assert!(covered, "a probe of data that nobody else carried");
     }
+}
+
+/// A reset is not for good. RFC 8684 §3.6.
+fn make_transient(segment: &mut Segment) {
+    if let Some(reset) = segment.options.control.as_mut().and_then(|c| c.reset.as_mut()) {
+        reset.transient = true;
+    }
+}
+
+/// Joins that the client asks for within 100 s, apart from repeated SYNs.
+fn joins_tried(
+    server: ConnectionConfig,
+    filter: impl FnMut(u64, &mut Segment) -> Fate + 'static,
+) -> u64 {
+    let mut pair = Pair::new(2, ConnectionConfig::default(), server).with_filter(filter);
+    pair.run_ms(50);
+    pair.upload(10_000, 1_000);
+    pair.run_ms(100_000);
+    pair.client.counters().join_syn_tx
+}
+
+#[test]
+fn a_path_that_was_refused_for_good_is_left_alone_and_one_for_now_tried_again() {
+    // RFC 8684 §3.6. The third ACK of the join comes without its option, so the server resets it.
+    let strip = |segment: &mut Segment| {
+        let third = to_server(segment) && is_on(segment, 1) && !is_syn(segment);
+        if third && segment.options.control.as_ref().is_some_and(|c| c.join.is_some()) {
+            segment.options.control = None;
+        }
+    };
+    let for_good = joins_tried(ConnectionConfig::default(), move |_, segment| {
+        strip(segment);
+        Fate::Deliver
+    });
+    assert_eq!(for_good, 1);
+    // The same if the reset says that it is transient: after 1, 2, 4, 8, 16 and 32 s.
+    let for_now = joins_tried(ConnectionConfig::default(), move |_, segment| {
+        strip(segment);
+        make_transient(segment);
+        Fate::Deliver
+    });
+    assert_eq!(for_now, 7);
+    // So it is when the server has no room.
+    let full = ConnectionConfig { max_subflows: 1, ..ConnectionConfig::default() };
+    assert_eq!(joins_tried(full, |_, _| Fate::Deliver), 7);
+}
+
+#[test]
+fn a_path_that_opens_and_breaks_again_at_once_is_tried_ever_less() {
+    // Each subflow over it opens, with the server's ACK of the third, and whatever the server says
+    // then is a reset.
+    let mut open = std::collections::BTreeSet::new();
+    let filter = move |_: u64, segment: &mut Segment| {
+        let answers = !to_server(segment) && is_on(segment, 1) && !is_syn(segment);
+        if answers && !open.insert(segment.destination.port) {
+            segment.header.flags = Flags::RST | Flags::ACK;
+        }
+        Fate::Deliver
+    };
+    let mut pair =
+        Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default()).with_filter(filter);
+    pair.run_ms(50);
+    for _ in 0..100 {
+        pair.upload(20_000, 1_000);
+        pair.run_ms(1_000);
+    }
+    let tried = pair.client.counters().join_syn_tx;
+    assert!((5..=8).contains(&tried), "{tried}");
+    assert_eq!(pair.received[1], 2_000_000);
 }

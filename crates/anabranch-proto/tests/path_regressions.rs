@@ -118,6 +118,9 @@ fn single_path_keeps_one_subflow_however_its_interfaces_come_and_go() {
         {
             *token ^= 1;
         }
+        if let Some(reset) = segment.options.control.as_mut().and_then(|c| c.reset.as_mut()) {
+            reset.transient = true;
+        }
         Fate::Deliver
     });
     pair.upload(100_000, 5_000);

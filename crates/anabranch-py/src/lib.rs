@@ -4,6 +4,7 @@ mod listing;
 mod live;
 mod policy;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -66,8 +67,9 @@ fn json_schema() -> String {
 /// `scheduler`, `congestion_control`, `path_manager`. A run without any releases the interpreter
 /// lock.
 ///
-/// Returns a dictionary of `digest`, `virtual_ns`, `segments` and `tables`; a table is a
-/// dictionary of columns, a column a pair of NumPy type and little-endian octets.
+/// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables` and `counters`; a table is a
+/// dictionary of columns, a column a pair of NumPy type and little-endian octets. Counters are a
+/// dictionary for client and server, by name.
 #[pyfunction]
 #[pyo3(signature = (toml, file, seed, pcap=None, own_policies=None))]
 fn run<'py>(
@@ -134,6 +136,8 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
     result.set_item("virtual_ns", outcome.end.as_nanos())?;
     result.set_item("segments", outcome.segments)?;
     result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
+    let counters = outcome.counters.map(|host| BTreeMap::from(host.named()));
+    result.set_item("counters", counters)?;
     Ok(result)
 }
 

@@ -101,7 +101,7 @@ mod linux {
         result.set_item("valid", late.is_valid())?;
         result.set_item("late_share", late.late_share())?;
         result.set_item("lateness_ns", [0.5, 0.99, 0.999, 1.0].map(nanos))?;
-        result.set_item("kernel_counters", &outcome.kernel_counters)?;
+        result.set_item("counters", &outcome.counters)?;
         result.set_item("notices", &outcome.notices)?;
         Ok(result)
     }

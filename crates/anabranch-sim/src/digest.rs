@@ -3,7 +3,7 @@
 use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Datagram, Instant, Segment};
 
-/// Folds (time, link, header, data sequence number, length) of each packet into 64 bits.
+/// Folds (time, link, header, marks, data sequence number, length) of each packet into 64 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digest(u64);
 
@@ -18,7 +18,8 @@ impl Digest {
             | u64::from(header.flags.0) << 40
             | u64::from(header.window) << 24
             | segment.payload.len() as u64;
-        for word in [now.as_nanos(), sequence, rest, ack, map] {
+        let time = now.as_nanos() ^ u64::from(segment.ecn) << 62;
+        for word in [time, sequence, rest, ack, map] {
             self.mix(word);
         }
     }

@@ -317,6 +317,7 @@ fn config(
     let mut tcp = profile.tcp();
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     tcp.nagle = connection.nagle;
+    tcp.ecn = connection.ecn;
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
     ConnectionConfig {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anabranch_net::middlebox::{Chain, Middlebox, Towards};
 use anabranch_net::rng::stream_seed;
 use anabranch_net::{Link, Node};
+use anabranch_proto::Counters;
 use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
 use anabranch_wire::{Datagram, EmitError, Instant, Packet, ParseError, Segment};
 use thiserror::Error;
@@ -47,6 +48,8 @@ pub struct Outcome {
     pub end: Instant,
     /// Tables, see [`Table`].
     pub tables: Vec<Table>,
+    /// What client and server counted.
+    pub counters: [Counters; 2],
 }
 
 /// Why a run could not be completed.
@@ -422,6 +425,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             segments: self.segments,
             data_segments_delivered: self.data_segments_delivered,
             end: self.now,
+            counters: self.hosts.each_ref().map(|host| host.endpoint.counters()),
             tables: self.recorder.finish(self.now, hosts, &self.links, &self.boxes),
         }
     }

@@ -5,6 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::reader::Reader;
 use crate::{Checksum, EmitError, ParseError};
 
+/// ECN field of a packet that queues may mark. RFC 3168 §5: without a use for the other such
+/// codepoint, this one.
+pub const ECT_0: u8 = 0b10;
+/// ECN field of a packet that was marked: congestion experienced. RFC 3168 §5.
+pub const CE: u8 = 0b11;
+
 /// Octets of an IPv4 header without options.
 pub const IPV4_HEADER_OCTETS: usize = 20;
 

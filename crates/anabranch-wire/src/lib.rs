@@ -24,7 +24,7 @@ mod time;
 pub use checksum::{Checksum, dss_checksum};
 pub use datagram::{Datagram, UDP_HEADER_OCTETS};
 pub use error::{EmitError, Lengths, ParseError};
-pub use ip::{IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, ip_header_octets};
+pub use ip::{CE, ECT_0, IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, ip_header_octets};
 pub use packet::Packet;
 pub use payload::{Payload, Piece};
 pub use segment::{Endpoint, Segment};

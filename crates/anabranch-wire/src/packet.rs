@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::ip::{self, PROTOCOL_TCP, PROTOCOL_UDP};
-use crate::{Datagram, EmitError, ParseError, Payload, Segment};
+use crate::{CE, Datagram, EmitError, ParseError, Payload, Segment};
 
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,20 @@ impl Packet {
             Packet::Tcp(segment) => &segment.payload,
             Packet::Udp(datagram) => &datagram.payload,
         }
+    }
+
+    /// Mark the packet instead of dropping it, if its sender lets queues do so; false if not.
+    /// RFC 3168 §5.
+    pub fn mark(&mut self) -> bool {
+        let ecn = match self {
+            Packet::Tcp(segment) => &mut segment.ecn,
+            Packet::Udp(datagram) => &mut datagram.ecn,
+        };
+        let markable = *ecn != 0;
+        if markable {
+            *ecn = CE;
+        }
+        markable
     }
 
     /// Append the packet's octets.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anabranch_live::{KernelCounters, Options, Outcome, Stack};
+use anabranch_live::{HostCounters, Options, Outcome, Stack};
 use anabranch_sim::Column;
 use anabranch_sim::scenario::Scenario;
 use anabranch_wire::Duration;
@@ -61,6 +61,19 @@ const ERRORS: &[&str] = &[
     "SimultConnectFallback",
 ];
 
+/// Counters of one host, and those of the other that count the same where nothing is lost.
+const PAIRS: &[(&str, &str)] = &[
+    ("MPCapableSYNTX", "MPCapableSYNRX"),
+    ("MPCapableSYNRX", "MPCapableSYNACKRX"),
+    ("MPCapableSYNACKRX", "MPCapableACKRX"),
+    ("MPJoinSynTx", "MPJoinSynRx"),
+    ("MPJoinSynRx", "MPJoinSynAckRx"),
+    ("MPJoinSynAckRx", "MPJoinAckRx"),
+    ("AddAddrTx", "AddAddr"),
+    ("EchoAddTx", "EchoAdd"),
+    ("MPPrioTx", "MPPrioRx"),
+];
+
 /// How long a run goes on after both ends have closed: long enough for the last DATA_ACK.
 const LINGER: Duration = Duration::from_millis(150);
 
@@ -112,32 +125,51 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
             format!("paths carried {:?}", carried.collect::<Vec<_>>()),
         );
     }
-    for counters in outcome.kernel_counters.iter().filter(|counters| !counters.is_empty()) {
-        for (name, count) in unexpected(counters, expected.tolerated) {
-            check(false, format!("the kernel counted {name} {count}"));
+    if expected.marked {
+        let marked: u64 = column(outcome, 2, "marked").iter().sum();
+        let dropped: u64 = column(outcome, 2, "dropped_by_queue").iter().sum();
+        check(marked > dropped, format!("{marked} packets were marked, {dropped} dropped"));
+        let resent: u64 = column(outcome, 1, "segments_retransmitted").iter().sum();
+        check(resent <= dropped, format!("{resent} segments were sent again"));
+    }
+    for (stack, counters) in case.stacks.iter().zip(&outcome.counters) {
+        let expected_here = match stack {
+            Stack::Kernel => expected.kernel,
+            Stack::Engine => expected.engine,
+        };
+        for name in expected_here {
+            check(count(counters, name) > 0, format!("the {stack:?} counted no {name}"));
         }
-        for name in expected.kernel {
-            check(
-                counters.get(*name).is_some_and(|count| *count > 0),
-                format!("the kernel counted no {name}"),
-            );
+        if *stack == Stack::Kernel {
+            for (name, count) in unexpected(counters, expected.tolerated) {
+                check(false, format!("the kernel counted {name} {count}"));
+            }
         }
     }
-    for counters in outcome.engine_counters.iter().flatten() {
-        for (name, of) in expected.engine {
-            check(of(counters) > 0, format!("the engine counted no {name}"));
+    if expected.exact {
+        let [client, server] = &outcome.counters;
+        for ((sent, received), (from, to)) in
+            PAIRS.iter().flat_map(|pair| [(pair, (client, server)), (pair, (server, client))])
+        {
+            let counts = (count(from, sent), count(to, received));
+            check(counts.0 == counts.1, format!("{sent} and {received} are {counts:?}"));
         }
     }
     check(case.stacks != [Stack::Engine; 2], "the kernel takes no part".into());
     problems
 }
 
+/// One of the counters of Multipath TCP, which every host has.
+fn count(counters: &HostCounters, name: &str) -> u64 {
+    counters.get(&format!("MPTcpExt{name}")).copied().unwrap_or(0)
+}
+
 fn unexpected<'a>(
-    counters: &'a KernelCounters,
+    counters: &'a HostCounters,
     tolerated: &'a [&str],
-) -> impl Iterator<Item = (&'a String, &'a u64)> {
-    let is_error = |name: &str| ERRORS.contains(&name) && !tolerated.contains(&name);
-    counters.iter().filter(move |(name, count)| **count > 0 && is_error(name))
+) -> impl Iterator<Item = (&'a str, u64)> {
+    let errors = ERRORS.iter().filter(move |name| !tolerated.contains(name));
+    errors.map(|name| (*name, count(counters, name))).filter(|(_, count)| *count > 0)
 }
 
 /// A column of one of the outcome's tables.

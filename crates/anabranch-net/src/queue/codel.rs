@@ -69,23 +69,33 @@ impl CoDel {
         accepted
     }
 
-    /// RFC 8289 §5.5: the next packet to send; those to drop go to `drop`.
-    pub(crate) fn dequeue(&mut self, now: Instant, mut drop: impl FnMut(Packet)) -> Option<Packet> {
+    /// RFC 8289 §5.5: the next packet to send. Those to drop go to `signal`; one that it has marked
+    /// instead is sent, as Linux does.
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Instant,
+        mut signal: impl FnMut(Packet) -> bool,
+    ) -> Option<Packet> {
         let (mut packet, mut may_drop) = self.take(now);
         if self.drop_next.is_some() {
             if !may_drop {
                 self.drop_next = None;
             }
             while let Some(at) = self.drop_next.filter(|at| *at <= now) {
-                packet.into_iter().for_each(&mut drop);
+                let marked = packet.is_some_and(&mut signal);
                 self.count += 1;
-                (packet, may_drop) = self.take(now);
                 self.last_drop_next = self.next_drop(at);
-                self.drop_next = may_drop.then_some(self.last_drop_next);
+                self.drop_next = Some(self.last_drop_next);
+                if marked {
+                    break;
+                }
+                (packet, may_drop) = self.take(now);
+                self.drop_next = self.drop_next.filter(|_| may_drop);
             }
         } else if may_drop {
-            packet.into_iter().for_each(&mut drop);
-            (packet, _) = self.take(now);
+            if !packet.is_some_and(&mut signal) {
+                (packet, _) = self.take(now);
+            }
             self.begin_dropping(now);
         }
         packet
@@ -168,10 +178,32 @@ mod tests {
         for n in 0..600 {
             queue.enqueue(ms(n), packet(n));
             if n >= 50 {
-                queue.dequeue(ms(n), |_| dropped.push(n));
+                queue.dequeue(ms(n), |_| {
+                    dropped.push(n);
+                    false
+                });
             }
         }
         let first: Vec<u64> = dropped.iter().take(4).copied().collect();
         assert_eq!(first, [150, 250, 321, 379]);
+    }
+
+    #[test]
+    fn packets_that_can_be_marked_are_marked_at_the_same_times_and_sent() {
+        // RFC 3168 §5. As above, but nothing leaves the queue unsent.
+        let mut queue = codel();
+        let (mut marked, mut sent) = (Vec::new(), 0);
+        for n in 0..600 {
+            queue.enqueue(ms(n), packet(n));
+            if n >= 50 {
+                let out = queue.dequeue(ms(n), |packet| {
+                    marked.push((n, packet.number));
+                    true
+                });
+                assert_eq!(out.map(|packet| packet.number), Some(sent));
+                sent += 1;
+            }
+        }
+        assert_eq!(marked[..4], [(150, 100), (250, 200), (321, 271), (379, 329)]);
     }
 }

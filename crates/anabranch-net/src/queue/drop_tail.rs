@@ -38,13 +38,18 @@ impl DropTail {
 
     /// Let `packet` wait; `false` if there is no room for it.
     pub(crate) fn enqueue(&mut self, packet: Packet) -> bool {
-        let octets = self.octets + u64::from(packet.octets);
-        if self.waiting.len() as u64 >= self.max_packets || octets > self.max_octets {
-            return false;
+        let fits = self.has_room(packet);
+        if fits {
+            self.waiting.push_back(packet);
+            self.octets += u64::from(packet.octets);
         }
-        self.waiting.push_back(packet);
-        self.octets = octets;
-        true
+        fits
+    }
+
+    /// Is there room for `packet`?
+    pub(crate) fn has_room(&self, packet: Packet) -> bool {
+        let octets = self.octets + u64::from(packet.octets);
+        (self.waiting.len() as u64) < self.max_packets && octets <= self.max_octets
     }
 
     /// The next packet to transmit.

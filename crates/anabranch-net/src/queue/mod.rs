@@ -34,7 +34,8 @@ pub(crate) struct Packet {
     pub(crate) octets: u32,
 }
 
-/// Which packets a link's queue drops, beside those for which there is no room.
+/// Which packets a link's queue drops, beside those for which there is no room. A packet whose
+/// sender lets queues mark it (ECN) is marked instead, and stays. RFC 3168 §5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
     /// None.
@@ -69,22 +70,33 @@ impl Queue {
         }
     }
 
-    /// Let `packet` wait from `now` on; `false` if it is dropped instead.
+    /// Let `packet` wait from `now` on; `false` if it is dropped instead. `mark` says whether it
+    /// could be marked.
     #[inline]
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        mark: impl FnOnce(Packet) -> bool,
+    ) -> bool {
         match self {
             Queue::DropTail(tail) => tail.enqueue(packet),
             Queue::CoDel(codel) => codel.enqueue(now, packet),
-            Queue::Red(red) => red.enqueue(now, packet),
+            Queue::Red(red) => red.enqueue(now, packet, mark),
         }
     }
 
-    /// The next packet to transmit at `now`; packets dropped on the way go to `drop`.
+    /// The next packet to transmit at `now`. Packets to be dropped on the way go to `signal`, which
+    /// says whether it has marked them instead.
     #[inline(always)]
-    pub(crate) fn dequeue(&mut self, now: Instant, drop: impl FnMut(Packet)) -> Option<Packet> {
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Instant,
+        signal: impl FnMut(Packet) -> bool,
+    ) -> Option<Packet> {
         match self {
             Queue::DropTail(tail) => tail.dequeue(),
-            Queue::CoDel(codel) => codel.dequeue(now, drop),
+            Queue::CoDel(codel) => codel.dequeue(now, signal),
             Queue::Red(red) => red.dequeue(now),
         }
     }
@@ -92,7 +104,7 @@ impl Queue {
     /// Empty the queue into `lose`.
     pub(crate) fn clear(&mut self, now: Instant, lose: impl FnMut(Packet)) {
         let Queue::CoDel(codel) = self else {
-            return core::iter::from_fn(|| self.dequeue(now, |_| {})).for_each(lose);
+            return core::iter::from_fn(|| self.dequeue(now, |_| false)).for_each(lose);
         };
         codel.clear(lose);
     }

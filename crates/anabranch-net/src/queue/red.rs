@@ -11,7 +11,7 @@ use crate::units::{Probability, Rate};
 pub struct RedConfig {
     /// Average queue below which nothing is dropped.
     pub min_packets: u64,
-    /// Average queue from which everything is dropped.
+    /// Average queue from which everything is dropped, and nothing marked instead.
     pub max_packets: u64,
     /// Drop probability just below `max_packets`.
     pub max_probability: Probability,
@@ -79,11 +79,20 @@ impl Red {
         self.tail.set_rate(rate);
     }
 
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+    /// RFC 3168 §19.1: a router marks in moderate congestion, and drops from the upper threshold on.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        mark: impl FnOnce(Packet) -> bool,
+    ) -> bool {
         self.update_average(now);
         if self.drops(packet.number) {
             self.since_drop = Some(0);
-            return false;
+            let moderate = self.average < self.config.max_packets as f64;
+            if !(moderate && self.tail.has_room(packet) && mark(packet)) {
+                return false;
+            }
         }
         self.tail.enqueue(packet)
     }
@@ -150,14 +159,35 @@ mod tests {
         }
     }
 
+    fn packet(number: u64) -> Packet {
+        Packet { number, slot: 0, octets: 1_500 }
+    }
+
+    #[test]
+    fn packets_are_marked_in_moderate_congestion_and_dropped_in_heavy() {
+        // RFC 3168 §19.1: below an average of 15 all stay, some of them marked.
+        let rate = Rate::from_bits_per_second(8_000_000);
+        let config = RedConfig { weight: Probability::ONE, ..RedConfig::default() };
+        let certain = RedConfig { max_probability: Probability::ONE, ..config };
+        let mut queue = Red::new(certain, DropTail::new(QueueLimit::Infinite, rate), rate, 1);
+        let mut marked = 0;
+        let accepted = (0..100).filter(|number| {
+            queue.enqueue(Instant::ZERO, packet(*number), |_| {
+                marked += 1;
+                true
+            })
+        });
+        assert_eq!(accepted.count(), 15);
+        assert!((5..=9).contains(&marked), "{marked} of those from an average of 5 to 15");
+    }
+
     #[test]
     fn a_short_queue_passes_and_a_long_average_drops_everything() {
         let rate = Rate::from_bits_per_second(8_000_000);
         let config = RedConfig { weight: Probability::ONE, ..RedConfig::default() };
         let tail = DropTail::new(QueueLimit::Infinite, rate);
         let mut queue = Red::new(config, tail, rate, 1);
-        let mut offer =
-            |number| queue.enqueue(Instant::ZERO, Packet { number, slot: 0, octets: 1_500 });
+        let mut offer = |number| queue.enqueue(Instant::ZERO, packet(number), |_| false);
         assert!((0..6).all(&mut offer));
         // Between 5 and 15 some are dropped; from an average of 15 on, all.
         let accepted = (6..200).filter(|number| offer(*number)).count();

@@ -151,6 +151,10 @@ impl CongestionControl for Cubic {
                 self.remember_maximum();
                 self.window.reduce(flight_size, BETA);
             }
+            CongestionEvent::Marked { flight_size, .. } => {
+                self.remember_maximum();
+                self.window.reduce_for_marks(flight_size, BETA);
+            }
             CongestionEvent::Timeout { flight_size, first, .. } => {
                 if first {
                     self.remember_maximum();

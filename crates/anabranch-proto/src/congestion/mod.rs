@@ -101,6 +101,14 @@ pub enum CongestionEvent {
         /// Octets outstanding: sent and not cumulatively acknowledged. RFC 5681's FlightSize.
         flight_size: u64,
     },
+    /// Packets were marked on their way, none was lost: the window is reduced as for a loss.
+    /// RFC 3168 §6.1.2.
+    Marked {
+        /// When.
+        now: Instant,
+        /// Octets outstanding, as in a recovery.
+        flight_size: u64,
+    },
     /// The retransmission timer expired. RFC 5681 §3.1.
     Timeout {
         /// When.
@@ -125,6 +133,13 @@ pub enum CongestionEvent {
         /// New sender maximum segment size in octets.
         mss: u32,
     },
+}
+
+impl CongestionEvent {
+    /// Is it a sign that the network is congested?
+    pub fn is_congestion(&self) -> bool {
+        matches!(self, Self::Recovery { .. } | Self::Marked { .. } | Self::Timeout { .. })
+    }
 }
 
 /// A remedy asks for a smaller window. Raiciu et al., NSDI 2012; Paasch et al., CoNEXT 2013.

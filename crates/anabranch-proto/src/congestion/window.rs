@@ -106,6 +106,15 @@ impl Window {
         self.credit = 0.0;
     }
 
+    /// The same for marks. Nothing was lost, so there is nothing to undo; and a window that is small
+    /// already does not grow to the least threshold.
+    pub fn reduce_for_marks(&mut self, basis: u64, factor: f64) {
+        let cwnd = self.cwnd;
+        self.reduce(basis, factor);
+        self.cwnd = self.cwnd.min(cwnd);
+        self.before_reduction = None;
+    }
+
     /// A timeout: one segment, and for the first of a series a threshold of `factor` × `basis`
     /// octets. RFC 5681 §3.1.
     pub fn collapse(&mut self, basis: u64, factor: f64, first: bool) {
@@ -122,6 +131,9 @@ impl Window {
     pub fn on_event(&mut self, event: &CongestionEvent, factor: f64) {
         match *event {
             CongestionEvent::Recovery { flight_size, .. } => self.reduce(flight_size, factor),
+            CongestionEvent::Marked { flight_size, .. } => {
+                self.reduce_for_marks(flight_size, factor);
+            }
             CongestionEvent::Timeout { flight_size, first, .. } => {
                 self.collapse(flight_size, factor, first);
             }
@@ -153,7 +165,9 @@ impl Window {
                 self.cwnd = (self.cwnd / u64::from(self.mss)).max(1) * u64::from(mss);
                 self.mss = mss;
             }
-            CongestionEvent::Recovery { .. } | CongestionEvent::Timeout { .. } => return false,
+            CongestionEvent::Recovery { .. }
+            | CongestionEvent::Marked { .. }
+            | CongestionEvent::Timeout { .. } => return false,
         }
         true
     }
@@ -224,6 +238,18 @@ mod tests {
         window.reduce(20_000, 0.5);
         assert!(window.on_common_event(&CongestionEvent::Undo));
         assert_eq!((window.cwnd(), window.ssthresh()), (20_000, u64::MAX));
+    }
+
+    #[test]
+    fn a_reduction_for_marks_is_not_undone_and_never_raises_the_window() {
+        // RFC 3168 §6.1.2: half of 20 segments; one segment stays one, with the least threshold.
+        let mut window = window(20);
+        window.reduce_for_marks(20_000, 0.5);
+        window.on_common_event(&CongestionEvent::Undo);
+        assert_eq!((window.cwnd(), window.ssthresh()), (10_000, 10_000));
+        window.collapse(10_000, 0.5, true);
+        window.reduce_for_marks(1_000, 0.5);
+        assert_eq!((window.cwnd(), window.ssthresh()), (1_000, 2_000));
     }
 
     #[test]

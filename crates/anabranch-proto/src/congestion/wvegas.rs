@@ -211,7 +211,7 @@ impl CongestionControl for WVegas {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
         self.window.on_event(event, new_reno::DECREASE);
-        if matches!(event, CongestionEvent::Recovery { .. } | CongestionEvent::Timeout { .. }) {
+        if event.is_congestion() {
             // What was measured until now says nothing about the smaller window.
             let Round { start, end, .. } = self.round;
             self.round = Round { start, end, ..Round::default() };

@@ -6,7 +6,7 @@ use anabranch_wire::{DataSeq, Duration, Instant};
 use super::{Connection, Mode, Registration, Role, Status};
 use crate::error::ConnectionError;
 use crate::event::Event;
-use crate::path_manager::PathEvent;
+use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{SubflowView, Usability};
 
@@ -166,7 +166,7 @@ impl Connection {
         let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
         self.registrations.push_back(Registration { slot, local, remote, exists: false });
-        self.counters.challenge_acks += subflow.totals.challenge_acks;
+        subflow.add_to(self.ended.get_or_insert_default());
         self.refresh(slot);
         self.reinject_unacknowledged(slot);
         if self.lanes[usize::from(slot)].distrusted && self.mode == Mode::Mptcp {
@@ -181,11 +181,20 @@ impl Connection {
             detector.forget(id);
         }
         self.events.push_back(Event::SubflowClosed(id));
-        let closed = PathEvent::SubflowClosed { id: Some(id), local_address_id, remote };
+        let retry = self.retry(slot);
+        let id = Some(id);
+        let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
         self.tell_path_manager(now, &closed);
         if self.lanes.iter().all(|lane| lane.reaped) {
             self.on_last_subflow(now, end);
         }
+    }
+
+    /// Is another subflow to be tried where the one in `slot` was?
+    fn retry(&self, slot: u8) -> Retry {
+        let lane = &self.lanes[usize::from(slot)];
+        let good = lane.subflow.has_carried_data() && !lane.distrusted;
+        lane.retry.unwrap_or(if good { Retry::Soon } else { Retry::Later })
     }
 
     fn on_last_subflow(&mut self, now: Instant, end: Option<SubflowEnd>) {

@@ -138,6 +138,7 @@ impl Connection {
 
     /// The handshake's last step arrived, which makes the connection open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
+        self.counters.passive_opens += 1;
         let lane = &mut self.lanes[usize::from(slot)];
         lane.subflow.handshake_options = None;
         if lane.subflow.purpose == Purpose::Join {
@@ -207,11 +208,26 @@ impl Connection {
 
     pub(super) fn settle_options(&mut self, slot: u8) {
         let carries = match self.mode {
-            Mode::Mptcp => Carries::Mapping { checksum: self.checksums, wide_ack: self.wide_acks },
+            Mode::Mptcp => self.mapping_carried(),
             _ => Carries::Nothing,
         };
         self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);
         self.refresh(slot);
+    }
+
+    /// What data segments of Multipath TCP carry from now on.
+    pub(super) fn mapping_carried(&self) -> Carries {
+        let (checksum, wide, wide_ack) = (self.checksums, self.wrap.wide, self.wide_acks);
+        Carries::Mapping { checksum, wide, wide_ack }
+    }
+
+    /// Numbers have another size from now on.
+    pub(super) fn settle_all_options(&mut self) {
+        for slot in 0..self.lanes.len() as u8 {
+            if self.lanes[usize::from(slot)].subflow.is_established() {
+                self.settle_options(slot);
+            }
+        }
     }
 
     /// RFC 8684 §3.2: the listener proves that it knows the keys.
@@ -296,6 +312,9 @@ impl Connection {
     }
 }
 
-pub(super) fn because(reason: ResetReason) -> MpTcprst {
-    MpTcprst { unassigned: 0, transient: false, reason }
+/// RFC 8684 §3.6: what a host does not allow or cannot make sense of will stay so; another route,
+/// more room or less traffic may help the rest.
+pub(crate) fn because(reason: ResetReason) -> MpTcprst {
+    let for_good = [ResetReason::PROHIBITED, ResetReason::MPTCP_SPECIFIC].contains(&reason);
+    MpTcprst { unassigned: 0, transient: !for_good, reason }
 }

@@ -1,10 +1,13 @@
 //! Segments that arrive: what they say about the data level.
 
-use anabranch_wire::mptcp::{CapableKeys, Control, Dss, MpCapable, ResetReason, WideOrNarrow};
+use anabranch_wire::mptcp::{
+    CapableKeys, Control, Dss, MpCapable, MpTcprst, ResetReason, WideOrNarrow,
+};
 use anabranch_wire::{Flags, Instant, Segment};
 
 use super::mapping::Received;
 use super::{Connection, Mode, Role};
+use crate::path_manager::Retry;
 use crate::subflow::{Arrived, Purpose, State};
 
 /// Subflow octets beyond RCV.NXT that are accepted when the data level has its own window: twice
@@ -150,6 +153,7 @@ impl Connection {
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
         self.counters.mp_fail_rx += u64::from(control.fail.is_some());
         let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
+        self.lanes[usize::from(slot)].retry = control.reset.map(retry_after);
         // RFC 8684 §3.7: what the peer got there it has not taken.
         self.lanes[usize::from(slot)].distrusted |= control.fail.is_some()
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
@@ -166,7 +170,7 @@ impl Connection {
             self.lanes[usize::from(slot)].subflow.priority.by_peer = prio.backup;
         }
         if let Some(removed) = &control.remove_addr {
-            self.counters.rm_addr += 1;
+            self.counters.rm_addr += removed.address_ids().len() as u64;
             self.forget_addresses(now, removed.address_ids());
             self.doubt_subflows(now, slot, removed.address_ids());
         }
@@ -214,21 +218,13 @@ impl Connection {
         self.peer_edge > before
     }
 
-    /// RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8.
-    fn widen_acks(&mut self) {
-        self.wide_acks = true;
-        for slot in 0..self.lanes.len() as u8 {
-            if self.lanes[usize::from(slot)].subflow.is_established() {
-                self.settle_options(slot);
-            }
-        }
-    }
-
     /// RFC 8684 §3.3.1.
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
         if !self.wide_acks && matches!(mapping.data_seq, WideOrNarrow::Wide(_)) {
-            self.widen_acks();
+            // RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8.
+            self.wide_acks = true;
+            self.settle_all_options();
         }
         let near = self.keys.remote_idsn + self.recv.nxt();
         let distance = mapping.data_seq.resolve(near).distance_from(near);
@@ -327,5 +323,15 @@ impl Connection {
     fn on_data_progress(&mut self, now: Instant) {
         self.on_data_acknowledged(now);
         self.wake_writer();
+    }
+}
+
+/// RFC 8684 §3.6: never if the reset says that its reason is there for good. Too much outstanding data
+/// is meant to start again; other reasons take time to pass.
+fn retry_after(reset: MpTcprst) -> Retry {
+    match reset.reason {
+        _ if !reset.transient => Retry::Never,
+        ResetReason::TOO_MUCH_OUTSTANDING_DATA => Retry::Soon,
+        _ => Retry::Later,
     }
 }

@@ -1,6 +1,6 @@
 //! Joins that the peer asks for, with and without state. RFC 8684 §3.2.
 
-use anabranch_wire::mptcp::{Control, MpJoin};
+use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{Instant, Segment};
 
 use super::{Connection, Place};
@@ -16,8 +16,8 @@ pub(crate) enum JoinAnswer {
     Accepted,
     /// There is room for a subflow, but too many are half open: answer without state.
     Flooded,
-    /// The connection takes no further subflow.
-    Refused,
+    /// The connection takes no further subflow, for this reason.
+    Refused(ResetReason),
 }
 
 /// What the SYN of a join says, and this host's part of the answer.
@@ -34,15 +34,19 @@ impl Connection {
     pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: MpJoin) -> JoinAnswer {
         let half_open = self.half_open_joins().count();
         // RFC 8684 §3.1: the peer was told by the "C" flag.
-        let closed = self.closed_to_joins.0 == Some(syn.destination);
-        if closed || !self.may_open_beside(half_open) {
-            return JoinAnswer::Refused;
+        if self.closed_to_joins.0 == Some(syn.destination) {
+            return JoinAnswer::Refused(ResetReason::PROHIBITED);
+        }
+        if !self.may_open_beside(half_open) {
+            return JoinAnswer::Refused(ResetReason::LACK_OF_RESOURCES);
         }
         if half_open >= MOST_HALF_OPEN_JOINS || !self.may_open() {
             return JoinAnswer::Flooded;
         }
         let nonce = self.secrets.draw("nonce") as u32;
-        let Some(joining) = self.joining(now, syn, join, nonce) else { return JoinAnswer::Refused };
+        let Some(joining) = self.joining(now, syn, join, nonce) else {
+            return JoinAnswer::Refused(ResetReason::MPTCP_SPECIFIC);
+        };
         self.add_joining(now, syn, joining, None);
         JoinAnswer::Accepted
     }

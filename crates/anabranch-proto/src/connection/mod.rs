@@ -16,6 +16,7 @@ mod send_queue;
 mod stats;
 mod transmit;
 
+pub(crate) use handshake::because;
 pub(crate) use join::JoinAnswer;
 pub(crate) use paths::Opening;
 pub use stats::{ConnectionStats, Fallback, SubflowStats};
@@ -28,11 +29,11 @@ use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
 
 use crate::bottleneck::{Detector, Totals};
 use crate::config::{ConnectionConfig, Protocol};
-use crate::counters::Counters;
+use crate::counters::{ConnectionCounters, Counters};
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
-use crate::path_manager::{LocalAddress, PathEvent, PathManager};
+use crate::path_manager::{LocalAddress, PathEvent, PathManager, Retry};
 use crate::remedy::{BufferSide, Remedy};
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
@@ -102,6 +103,8 @@ struct Lane {
     run: fallback::Run,
     /// The path changes what it carries: what was acknowledged on the subflow may not have arrived.
     distrusted: bool,
+    /// What the peer said of another attempt when it reset the subflow. RFC 8684 §3.6.
+    retry: Option<Retry>,
 }
 
 pub(crate) struct Connection {
@@ -114,6 +117,7 @@ pub(crate) struct Connection {
     checksums: bool,
     /// The peer sends data sequence numbers of 8 octets.
     wide_acks: bool,
+    wrap: transmit::Wrap,
     fallback: fallback::Fallback,
     /// Where this host does not take further subflows, and where the peer does not: the ends of
     /// the first, if so agreed. RFC 8684 §3.1.
@@ -164,7 +168,9 @@ pub(crate) struct Connection {
     readable: bool,
     writable: bool,
     error: Option<ConnectionError>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: ConnectionCounters,
+    /// What subflows that have ended counted.
+    ended: Option<Box<Counters>>,
     trace: Option<VecDeque<TraceEvent>>,
     /// Subflows that came to exist or ceased to, for the endpoint's table.
     registrations: VecDeque<Registration>,
@@ -213,6 +219,7 @@ impl Connection {
             },
             checksums: config.dss_checksum,
             wide_acks: false,
+            wrap: transmit::Wrap::default(),
             fallback: fallback::Fallback::default(),
             closed_to_joins: (None, None),
             secrets: new.secrets,
@@ -250,7 +257,8 @@ impl Connection {
             readable: false,
             writable: false,
             error: None,
-            counters: Counters::default(),
+            counters: ConnectionCounters::default(),
+            ended: None,
             trace: config.trace.then(VecDeque::new),
             registrations: VecDeque::new(),
             config,
@@ -338,6 +346,8 @@ impl Connection {
         self.events.shrink_to_fit();
         self.opens.shrink_to_fit();
         self.registrations.shrink_to_fit();
+        self.lanes.shrink_to_fit();
+        self.views.shrink_to_fit();
         for lane in &mut self.lanes {
             lane.mappings.release_memory();
             lane.subflow.release_memory();
@@ -364,6 +374,7 @@ impl Connection {
             unmapped_since: Instant::FAR_FUTURE,
             run: fallback::Run::default(),
             distrusted: false,
+            retry: None,
         };
         let view = lane.subflow.view();
         match free {

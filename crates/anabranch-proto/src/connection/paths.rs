@@ -9,7 +9,7 @@ use anabranch_wire::{Duration, Endpoint, Instant, Segment};
 use super::handshake::because;
 use super::transmit::Again;
 use super::{Connection, Mode, Role, Status};
-use crate::path_manager::{LocalAddress, PathAction, PathEvent};
+use crate::path_manager::{LocalAddress, PathAction, PathEvent, Retry};
 use crate::subflow::DataLevel;
 use crate::view::{SubflowId, SubflowSet, Usability};
 
@@ -106,7 +106,8 @@ impl Connection {
 
     pub(crate) fn could_not_open(&mut self, now: Instant, opening: &Opening) {
         let (local_address_id, remote) = (opening.local.id, opening.remote);
-        let event = PathEvent::SubflowClosed { id: None, local_address_id, remote };
+        let retry = Retry::Later;
+        let event = PathEvent::SubflowClosed { id: None, local_address_id, remote, retry };
         self.tell_path_manager(now, &event);
     }
 

@@ -4,6 +4,7 @@ use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::{Connection, Mode, Role};
 use crate::config::Protocol;
+use crate::counters::Counters;
 use crate::view::SubflowView;
 
 /// Why a host that would have spoken Multipath TCP speaks TCP, as far as it knows; in the order of
@@ -105,6 +106,12 @@ pub struct SubflowStats {
     pub idle_restarts: u64,
     /// Octets held on this subflow beyond a hole.
     pub out_of_order_octets: u64,
+    /// Segments received that were marked on their way (CE). RFC 3168.
+    pub ce_received: u64,
+    /// Acknowledgements received that echo marks (ECE), if ECN is in use.
+    pub ece_received: u64,
+    /// How often marks made the congestion window smaller.
+    pub ecn_reductions: u64,
 }
 
 /// Adds up the time during which something is the case.
@@ -154,6 +161,16 @@ impl Connection {
         }
     }
 
+    /// Add up how often things happened to the connection and all its subflows.
+    pub(crate) fn add_to(&self, sum: &mut Counters) {
+        sum.add_connection(&self.counters);
+        if let Some(ended) = &self.ended {
+            sum.add(ended);
+        }
+        let live = self.lanes.iter().filter(|lane| !lane.reaped);
+        live.for_each(|lane| lane.subflow.add_to(sum));
+    }
+
     fn why_tcp(&self) -> Fallback {
         let counters = &self.counters;
         if self.mode != Mode::Tcp || self.config.protocol == Protocol::Tcp {
@@ -186,12 +203,15 @@ impl Connection {
                 segments_received: totals.segments_received,
                 octets_received: totals.octets_received,
                 acks_sent: totals.acks_sent,
-                timeouts: totals.timeouts,
+                timeouts: totals.timeouts.into(),
                 recoveries: totals.recoveries,
                 undone: totals.undone,
                 probes: totals.probes,
-                idle_restarts: totals.idle_restarts,
+                idle_restarts: totals.idle_restarts.into(),
                 out_of_order_octets: lane.subflow.out_of_order_octets(),
+                ce_received: totals.ce_received,
+                ece_received: totals.ece_received,
+                ecn_reductions: totals.ecn_reductions,
             }
         })
     }

@@ -1,7 +1,7 @@
 //! What goes out next, and on which subflow.
 
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Duration, Instant, Payload, Segment};
+use anabranch_wire::{Duration, Flags, Instant, Payload, Segment};
 
 use super::schedule::Choice;
 use super::{Connection, Mode, Status};
@@ -78,8 +78,21 @@ pub(super) enum Again {
 /// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
 /// twice what TCP's timeouts take. Subflows that fail may be replaced by others without end.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Half of the data sequence numbers of 4 octets.
+const HALF_OF_NUMBERS: u64 = 1 << 31;
+/// RFC 9293 §3.4.2: the maximum segment lifetime.
+const SEGMENT_LIFETIME: Duration = Duration::from_secs(120);
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// May data sequence numbers of 4 octets wrap too soon?
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wrap {
+    /// They may: numbers of 8 octets are sent.
+    pub(super) wide: bool,
+    /// What had been sent when that was last looked into, and when.
+    checked_at: (u64, Instant),
+}
 
 pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option<Segment> {
     let mss = connection.mss();
@@ -89,6 +102,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     let mut level = connection.data_level(mss);
     for slot in 0..connection.lanes.len() {
         if let Some(segment) = connection.lanes[slot].subflow.poll_transmit(now, &level) {
+            connection.counters.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
             if let Some(control) = &segment.options.control {
                 connection.counters.mp_fail_tx += u64::from(control.fail.is_some());
                 connection.counters.mp_rst_tx += u64::from(control.reset.is_some());
@@ -121,7 +135,8 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
             if let Some(control) = &segment.options.control {
                 connection.counters.mp_fail_tx += u64::from(control.fail.is_some());
                 connection.counters.mp_prio_tx += u64::from(control.prio.is_some());
-                connection.counters.rm_addr_tx += u64::from(control.remove_addr.is_some());
+                let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
+                connection.counters.rm_addr_tx += removed as u64;
                 let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
                 connection.counters.add_addr_tx += u64::from(told == Some(true));
                 connection.counters.echo_add_tx += u64::from(told == Some(false));
@@ -151,6 +166,7 @@ impl Connection {
             bare_data_fin: None,
             keys: self.keys_to_repeat(),
             checksums: self.checksums,
+            wide: self.wrap.wide,
         }
     }
 
@@ -289,6 +305,9 @@ impl Connection {
     }
 
     fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
+        if self.send.nxt() >= self.wrap.checked_at.0 + HALF_OF_NUMBERS {
+            self.check_wrap(now);
+        }
         let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
             self.window_limited.stop(now);
             return None;
@@ -306,11 +325,22 @@ impl Connection {
         Some(self.send_new(now, level, choice, len))
     }
 
+    /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's lifetime.
+    /// Whoever sends less than half of them in that time is far from it.
+    fn check_wrap(&mut self, now: Instant) {
+        let (_, since) = self.wrap.checked_at;
+        self.wrap.checked_at = (self.send.nxt(), now);
+        if now.saturating_since(since) < SEGMENT_LIFETIME && !self.wrap.wide {
+            self.wrap.wide = true;
+            self.settle_all_options();
+        }
+    }
+
     fn next_segment_octets(&self, slot: u8) -> u64 {
         let checksum = self.checksums;
         let carries = match self.is_first_data_with_keys() {
             true => Carries::Keys { checksum },
-            false => Carries::Mapping { checksum, wide_ack: self.wide_acks },
+            false => self.mapping_carried(),
         };
         self.send.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(carries))
     }

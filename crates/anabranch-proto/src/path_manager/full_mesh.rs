@@ -82,8 +82,9 @@ impl PathManager for FullMesh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path_manager::Retry;
     use crate::path_manager::tests::{
-        actions, address, closed, established, id, local, opened, remote,
+        actions, address, closed, closed_for, established, id, local, opened, remote,
     };
     use crate::view::tests::view;
     use anabranch_wire::Duration;
@@ -112,9 +113,32 @@ mod tests {
             mesh.handle_timeout(now, &[]);
             assert_eq!(opened(&actions(&mut mesh)), [(1, false)]);
         }
-        mesh.handle_event(now, &PathEvent::SubflowEstablished(id(1)), &[view(0, 1), view(1, 1)]);
+        // One that opens and closes again at once is a failure as well.
+        let open = PathEvent::SubflowEstablished(id(1));
+        mesh.handle_event(now, &open, &[view(0, 1), view(1, 1)]);
         mesh.handle_event(now, &closed(1), &[]);
-        assert_eq!(mesh.poll_timeout(), Some(now + Duration::from_secs(1)));
+        assert_eq!(mesh.poll_timeout(), Some(now + Duration::from_secs(60)));
+        // One that carried data, or lasted, is not.
+        for (lasting, retry) in [(0, Retry::Soon), (60, Retry::Later)] {
+            now = mesh.poll_timeout().expect("a retry is planned");
+            mesh.handle_timeout(now, &[]);
+            mesh.handle_event(now, &open, &[view(0, 1), view(1, 1)]);
+            now += Duration::from_secs(lasting);
+            mesh.handle_event(now, &closed_for(1, retry), &[]);
+            assert_eq!(mesh.poll_timeout(), Some(now + Duration::from_secs(1)));
+        }
+    }
+
+    #[test]
+    fn a_subflow_that_was_reset_for_good_is_not_opened_until_its_interface_comes_up_anew() {
+        // RFC 8684 §3.6
+        let mut mesh = FullMesh::default();
+        established(&mut mesh, true, &[local(0), local(1)]);
+        mesh.handle_event(Instant::ZERO, &closed_for(1, Retry::Never), &[]);
+        assert!(actions(&mut mesh).is_empty() && mesh.poll_timeout().is_none());
+        mesh.handle_event(Instant::ZERO, &address(1, false), &[]);
+        mesh.handle_event(Instant::ZERO, &address(1, true), &[]);
+        assert_eq!(opened(&actions(&mut mesh)), [(1, false)]);
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub enum PathEvent<'a> {
         local_address_id: u8,
         /// Its remote end.
         remote: Endpoint,
+        /// Is another to be tried between the same addresses?
+        retry: Retry,
     },
     /// The peer has announced an address. RFC 8684 §3.4.1.
     AddressAnnounced {
@@ -98,6 +100,18 @@ pub enum PathEvent<'a> {
         /// Can it be used?
         usable: bool,
     },
+}
+
+/// Whether a subflow that has ended is worth another attempt between the same addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It carried data, or the peer reset it to start again.
+    Soon,
+    /// It failed: it carried no data, or the peer says that something stands in the way for now.
+    Later,
+    /// The peer says that something stands in the way for good. RFC 8684 §3.6: it should not be
+    /// opened again.
+    Never,
 }
 
 /// What a path manager wants.
@@ -186,7 +200,12 @@ mod tests {
     }
 
     pub(super) fn closed(slot: u8) -> PathEvent<'static> {
-        PathEvent::SubflowClosed { id: Some(id(slot)), local_address_id: slot, remote: remote() }
+        closed_for(slot, Retry::Later)
+    }
+
+    pub(super) fn closed_for(slot: u8, retry: Retry) -> PathEvent<'static> {
+        let (id, remote) = (Some(id(slot)), remote());
+        PathEvent::SubflowClosed { id, local_address_id: slot, remote, retry }
     }
 
     pub(super) fn address(local_address_id: u8, usable: bool) -> PathEvent<'static> {

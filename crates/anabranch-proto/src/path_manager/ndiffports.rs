@@ -64,6 +64,7 @@ impl PathManager for NDiffPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path_manager::Retry;
     use crate::path_manager::tests::{actions, established, id, local, opened, remote};
 
     #[test]
@@ -83,6 +84,7 @@ mod tests {
                 id: Some(id(slot)),
                 local_address_id: 0,
                 remote: remote(),
+                retry: Retry::Later,
             };
             ports.handle_event(Instant::ZERO, &closed, &[]);
         }

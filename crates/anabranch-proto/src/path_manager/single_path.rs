@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::upkeep::of_family;
-use super::{LocalAddress, PathAction, PathEvent, PathManager};
+use super::{LocalAddress, PathAction, PathEvent, PathManager, Retry};
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView, Usability};
 
@@ -26,7 +26,7 @@ pub struct SinglePath {
     /// Index of the address in use or being tried.
     current: usize,
     state: State,
-    /// Addresses tried since a subflow was last established, and rounds of all in vain.
+    /// Addresses tried since a subflow last carried data, and rounds of all in vain.
     attempts: usize,
     rounds: u32,
     actions: VecDeque<PathAction>,
@@ -100,9 +100,7 @@ impl SinglePath {
         if !usable {
             self.down.push(id);
         }
-        for (_, state) in self.addresses.iter_mut().filter(|(local, _)| local.id == id) {
-            *state = usable;
-        }
+        self.set_usable(id, usable);
         if self.remote.is_none() {
             return;
         }
@@ -114,6 +112,12 @@ impl SinglePath {
         } else if matches!(self.state, State::Waiting | State::Pausing(_)) {
             self.attempts = 0;
             self.advance(now);
+        }
+    }
+
+    fn set_usable(&mut self, id: u8, usable: bool) {
+        for (_, state) in self.addresses.iter_mut().filter(|(local, _)| local.id == id) {
+            *state = usable;
         }
     }
 
@@ -140,7 +144,6 @@ impl PathManager for SinglePath {
                 self.remote = Some(remote);
             }
             PathEvent::SubflowEstablished(_) => {
-                (self.attempts, self.rounds) = (0, 0);
                 self.state = State::Settled;
             }
             PathEvent::SubflowTimeout { id, in_a_row }
@@ -148,7 +151,13 @@ impl PathManager for SinglePath {
             {
                 self.leave(id);
             }
-            PathEvent::SubflowClosed { .. } if self.remote.is_some() => {
+            PathEvent::SubflowClosed { local_address_id, retry, .. } if self.remote.is_some() => {
+                match retry {
+                    Retry::Soon => (self.attempts, self.rounds) = (0, 0),
+                    Retry::Later => {}
+                    // RFC 8684 §3.6: not before its interface comes up anew.
+                    Retry::Never => self.set_usable(local_address_id, false),
+                }
                 if matches!(self.state, State::Settled | State::Trying(_)) {
                     self.advance(now);
                 }
@@ -183,7 +192,9 @@ impl PathManager for SinglePath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path_manager::tests::{actions, address, closed, established, id, local, opened};
+    use crate::path_manager::tests::{
+        actions, address, closed, closed_for, established, id, local, opened,
+    };
     use crate::view::tests::view;
 
     fn manager() -> SinglePath {
@@ -237,6 +248,30 @@ mod tests {
         }
         manager.handle_event(now, &PathEvent::SubflowEstablished(id(0)), &[]);
         assert!(manager.poll_timeout().is_none());
+    }
+
+    #[test]
+    fn subflows_that_open_and_close_again_are_in_vain_unless_they_carry_data() {
+        let mut manager = manager();
+        let now = Instant::ZERO;
+        manager.handle_event(now, &closed(0), &[]);
+        for slot in [1, 0] {
+            assert_eq!(opened(&actions(&mut manager)), [(slot, false)]);
+            manager.handle_event(now, &PathEvent::SubflowEstablished(id(slot)), &[]);
+            manager.handle_event(now, &closed(slot), &[]);
+        }
+        assert!(actions(&mut manager).is_empty(), "there is a pause");
+        let at = manager.poll_timeout().expect("of a second");
+        manager.handle_timeout(at, &[]);
+        assert_eq!(opened(&actions(&mut manager)), [(1, false)]);
+        manager.handle_event(at, &PathEvent::SubflowEstablished(id(1)), &[]);
+        manager.handle_event(at, &closed_for(1, Retry::Soon), &[]);
+        assert_eq!(opened(&actions(&mut manager)), [(0, false)]);
+        // RFC 8684 §3.6: what was refused for good is left out from then on.
+        manager.handle_event(at, &closed_for(0, Retry::Never), &[]);
+        assert_eq!(opened(&actions(&mut manager)), [(1, false)]);
+        manager.handle_event(at, &closed_for(1, Retry::Never), &[]);
+        assert!(actions(&mut manager).is_empty() && manager.poll_timeout().is_none());
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Endpoint, Instant};
 
-use super::{LocalAddress, PathAction, PathEvent};
+use super::{LocalAddress, PathAction, PathEvent, Retry};
 use crate::view::{SubflowView, Usability};
 
 /// Subflows that are wanted, by pairs of addresses. A subflow that ends is opened again, after a
-/// pause that doubles with each failure in a row; at once when its interface comes back up.
+/// pause that doubles with each failure in a row; at once when its interface comes back up. Not
+/// until then, if the peer has reset it for good.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Upkeep {
     pairs: Vec<Pair>,
@@ -28,8 +29,10 @@ struct Pair {
     existing: u32,
     address_usable: bool,
     failures: u32,
-    /// A subflow of it was established.
-    has_worked: bool,
+    /// When a subflow of it was last established.
+    worked_at: Option<Instant>,
+    /// The peer has reset one for good. RFC 8684 §3.6.
+    refused: bool,
     retry_at: Option<Instant>,
 }
 
@@ -86,7 +89,8 @@ impl Upkeep {
             existing,
             address_usable: !self.down.contains(&local.id),
             failures: 0,
-            has_worked: false,
+            worked_at: None,
+            refused: false,
             retry_at: None,
         };
         self.pairs.push(pair);
@@ -107,15 +111,14 @@ impl Upkeep {
             PathEvent::SubflowEstablished(id) => {
                 let Some(view) = subflows.iter().find(|view| view.id == id) else { return };
                 for pair in self.pairs.iter_mut().filter(|pair| pair.is_of(view)) {
-                    pair.failures = 0;
-                    pair.has_worked = true;
+                    pair.worked_at = Some(now);
                 }
             }
-            PathEvent::SubflowClosed { id, local_address_id, remote } => {
+            PathEvent::SubflowClosed { id, local_address_id, remote, retry } => {
                 let mut pairs = self.pairs.iter_mut();
                 let pair = pairs.find(|p| p.local.id == local_address_id && p.remote == remote);
                 if let Some(pair) = pair {
-                    return pair.on_closed(now);
+                    return pair.on_closed(now, retry);
                 }
                 // Perhaps its identifier stands for another address by now, which had to wait.
                 let view = subflows.iter().find(|view| Some(view.id) == id);
@@ -148,6 +151,7 @@ impl Upkeep {
             if pair.local.id == id {
                 pair.address_usable = usable;
                 pair.failures = 0;
+                pair.refused = false;
                 pair.retry_at = None;
                 self.open_missing(index);
             }
@@ -181,7 +185,7 @@ impl Upkeep {
 
     fn open_missing(&mut self, index: usize) {
         let pair = &mut self.pairs[index];
-        while pair.address_usable && pair.existing < pair.wanted {
+        while pair.address_usable && !pair.refused && pair.existing < pair.wanted {
             pair.existing += 1;
             self.actions.push_back(PathAction::Open {
                 local: pair.local,
@@ -199,10 +203,17 @@ impl Pair {
         announced && self.local.id == view.local_address_id
     }
 
-    fn on_closed(&mut self, now: Instant) {
+    fn on_closed(&mut self, now: Instant, retry: Retry) {
         self.existing = self.existing.saturating_sub(1);
+        // RFC 8684 §3.6
+        self.refused |= retry == Retry::Never;
+        // One that was not needed for long has not failed for that.
+        let lasted = self.worked_at.is_some_and(|at| now.saturating_since(at) >= LONGEST_PAUSE);
+        if retry == Retry::Soon || lasted {
+            self.failures = 0;
+        }
         // RFC 8684 §3.4.1: an announced address that could not be reached is not tried again.
-        let worth_it = self.remote_id == 0 || self.has_worked;
+        let worth_it = (self.remote_id == 0 || self.worked_at.is_some()) && !self.refused;
         if worth_it && self.address_usable && self.retry_at.is_none() {
             let pause = FIRST_PAUSE * (1 << self.failures.min(16));
             self.failures += 1;

@@ -1,6 +1,6 @@
 //! Segments that arrive on a subflow, in the steps of RFC 9293 §3.10.7.
 
-use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
+use anabranch_wire::{CE, Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
 
 use super::receiver::{Arrival, Receiver};
 use super::recovery::{ProbeAnswer, Resent};
@@ -91,6 +91,7 @@ impl Subflow {
 
     /// What a SYN says about the peer. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
     pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
+        self.ecn.take_syn(segment.header.flags);
         let options = &segment.options;
         self.receiver = Receiver::new(segment.header.seq, self.config.tcp.profile.ack_rule());
         self.peer = Peer {
@@ -132,6 +133,7 @@ impl Subflow {
         let distance = self.receiver.distance(segment.header.seq);
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
             // The SYN again: so the SYN/ACK was lost, or crossed it.
+            self.ecn.take_syn(flags);
             self.syn_due = true;
             return Handled::default();
         }
@@ -327,16 +329,40 @@ impl Subflow {
         }
         self.respond_to_losses(now, views);
         let recovered = self.recovery.leave_if_done(self.una);
+        let echoed = self.ecn.is_agreed() && segment.header.flags.contains(Flags::ECE);
         let mss = u64::from(self.mss());
         if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion_control.ssthresh();
             self.recovery.on_progress(tally.delivered, self.board.bytes_in_flight(), ssthresh, mss);
+        } else if echoed {
+            // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
+            self.respond_to_echo(now, acked, views);
         } else if !recovered && advanced && tally.delivered > 0 {
             self.grow(now, acked, flight_before, &tally, views);
         }
         if advanced || tally.delivered > 0 {
             self.arm_after_ack(now);
         }
+        if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
+            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        }
+    }
+
+    /// RFC 3168 §6.1.2: marks slow the sender down as a loss does, but nothing is sent again. The
+    /// echo came with an acknowledgement of `acked` octets, which were outstanding until then.
+    fn respond_to_echo(&mut self, now: Instant, acked: u64, views: &[SubflowView]) {
+        self.totals.ece_received += 1;
+        if self.recovery.phase() != Phase::Open || !self.ecn.is_news(self.una) {
+            return;
+        }
+        if self.congestion_control.cwnd() <= u64::from(self.mss()) {
+            self.ecn.hold();
+        }
+        let flight_size = self.flight_size(acked);
+        self.notify(&CongestionEvent::Marked { now, flight_size }, views);
+        self.ecn.on_marks(self.nxt);
+        self.recovery.on_congestion(self.una);
+        self.totals.ecn_reductions += 1;
     }
 
     /// RFC 2883 §4: does the first block report something that had arrived before?
@@ -454,9 +480,18 @@ impl Subflow {
     }
 
     fn reduce(&mut self, now: Instant, views: &[SubflowView]) {
-        // RFC 5681 §3.2: data sent by limited transmit does not count as outstanding.
-        let flight_size = (self.nxt - self.una).min(self.congestion_control.cwnd());
+        if self.ecn.was_reduced_since(self.una) {
+            return;
+        }
+        let flight_size = self.flight_size(0);
         self.notify(&CongestionEvent::Recovery { now, flight_size }, views);
+        self.ecn.on_reduction(self.nxt);
+    }
+
+    /// Octets outstanding until `acked` of them were acknowledged. RFC 5681 §3.2: what limited
+    /// transmit has sent does not count.
+    fn flight_size(&self, acked: u64) -> u64 {
+        (self.nxt - self.una + acked).min(self.congestion_control.cwnd())
     }
 
     fn grow(
@@ -510,6 +545,7 @@ impl Subflow {
             return;
         }
         self.take_receive_rtt(now, payload.len(), &segment.options);
+        self.take_mark(segment);
         let before = self.receiver.nxt();
         let waiting = self.receiver.ack_is_delayed();
         let arrival = self.receiver.receive(distance, payload, fin, window);
@@ -518,6 +554,16 @@ impl Subflow {
         }
         if self.receiver.ack_is_delayed() && !waiting {
             self.timers.set(Timer::DelayedAck, self.receiver.ack_deadline(now));
+        }
+    }
+
+    /// RFC 3168 §6.1.5: only data within the window counts. The sender hears of a mark at once, as
+    /// from Linux, not after a delayed acknowledgement.
+    fn take_mark(&mut self, segment: &Segment) {
+        let marked = segment.ecn == CE;
+        self.totals.ce_received += u64::from(marked);
+        if self.ecn.take_mark(segment.header.flags, marked) {
+            self.receiver.demand_ack();
         }
     }
 

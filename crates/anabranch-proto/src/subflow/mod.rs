@@ -4,6 +4,7 @@
 //! 32-bit numbers on the wire. The data level decides what to send and reads what arrives; a
 //! subflow never looks into it.
 
+mod ecn;
 mod input;
 mod output;
 mod receiver;
@@ -24,9 +25,11 @@ use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, Segment, Seq
 
 use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
+use crate::counters::Counters;
 use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use ecn::Ecn;
 use receiver::Receiver;
 use recovery::Recovery;
 use scoreboard::Scoreboard;
@@ -134,7 +137,8 @@ struct Clock {
     receive_rtt: Option<Duration>,
 }
 
-/// Totals of one subflow.
+/// Totals of one subflow. What happens once for a timeout, or ten times a second, has 32 bits: they
+/// last for years.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
@@ -144,12 +148,18 @@ pub(crate) struct Totals {
     pub(crate) octets_received: u64,
     pub(crate) segments_received: u64,
     pub(crate) acks_sent: u64,
-    pub(crate) timeouts: u64,
+    pub(crate) timeouts: u32,
     pub(crate) recoveries: u64,
     pub(crate) undone: u64,
     pub(crate) probes: u64,
-    pub(crate) idle_restarts: u64,
-    pub(crate) challenge_acks: u64,
+    pub(crate) idle_restarts: u32,
+    pub(crate) challenge_acks: u32,
+    /// Expiries of the retransmission timer, in the handshake too.
+    pub(crate) expiries: u32,
+    pub(crate) syn_retransmissions: u32,
+    pub(crate) ce_received: u64,
+    pub(crate) ece_received: u64,
+    pub(crate) ecn_reductions: u64,
 }
 
 #[derive(Debug)]
@@ -186,6 +196,7 @@ pub(crate) struct Subflow {
     rtt: RttEstimator,
     congestion_control: Box<dyn CongestionControl>,
     timers: TimerTable,
+    ecn: Ecn,
     clock: Clock,
     /// Octets that options of a data segment take.
     option_octets: u32,
@@ -203,7 +214,7 @@ pub(crate) struct Subflow {
     signals: Option<Box<Control>>,
     /// The infinite mapping with which Multipath TCP ends, until an octet from this offset on is
     /// acknowledged. RFC 8684 §3.7.
-    infinite: Option<(Mapping, u64)>,
+    infinite: Option<Box<(Mapping, u64)>>,
     /// When MP_PRIO was last sent.
     priority_sent: Instant,
     /// The peer says that the path is gone, and nothing has come over it since.
@@ -307,6 +318,7 @@ impl Subflow {
             rtt: RttEstimator::new(config.tcp.profile.rto_rule()),
             congestion_control: (config.congestion_control)(&start),
             timers: TimerTable::new(),
+            ecn: Ecn::default(),
             clock: Clock {
                 offset: open.timestamp_offset,
                 recent: None,
@@ -409,6 +421,7 @@ impl Subflow {
     /// Octets that congestion control lets the subflow send now.
     fn room(&self) -> u64 {
         match self.recovery.phase() {
+            _ if self.ecn.is_holding() => 0,
             Phase::Recovery => self.recovery.quota(),
             Phase::Open | Phase::Loss => {
                 self.congestion_control.cwnd().saturating_sub(self.board.bytes_in_flight())
@@ -460,9 +473,19 @@ impl Subflow {
         (start + segment.payload.len() as i64).max(0) as u64
     }
 
+    /// Did data arrive on it, or was any of its data acknowledged?
+    pub(crate) fn has_carried_data(&self) -> bool {
+        self.totals.octets_received > 0 || (self.totals.octets_sent > 0 && self.una > 1)
+    }
+
     /// Has the peer's FIN arrived, with everything before it?
     pub(crate) fn peer_finished(&self) -> bool {
         self.receiver.finished()
+    }
+
+    /// What it has counted, into the counters of its connection.
+    pub(crate) fn add_to(&self, counters: &mut Counters) {
+        counters.add_subflow(&self.totals, self.peer.sack);
     }
 
     pub(crate) fn peer_window_scale(&self) -> u8 {
@@ -533,7 +556,7 @@ impl Subflow {
 
     /// Have every segment say that Multipath TCP ends, until one of them is acknowledged.
     pub(crate) fn announce_infinite(&mut self, mapping: Mapping) {
-        self.infinite = Some((mapping, self.nxt));
+        self.infinite = Some(Box::new((mapping, self.nxt)));
     }
 
     /// Does the peer not know yet that Multipath TCP has ended?
@@ -543,7 +566,7 @@ impl Subflow {
 
     /// Stop announcing the infinite mapping if it has arrived; true if so.
     pub(crate) fn end_announcement(&mut self) -> bool {
-        self.infinite.take_if(|(_, until)| self.una > *until).is_some()
+        self.infinite.take_if(|announced| self.una > announced.1).is_some()
     }
 
     /// The peer says that the path is gone. RFC 8684 §3.4.2: believed only if nothing answers.
@@ -682,8 +705,10 @@ impl Subflow {
     }
 
     fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
+        self.ecn.release();
         match self.state {
             State::SynSent | State::SynReceived => {
+                self.totals.expiries += 1;
                 if self.syn_transmissions > self.config.tcp.syn_retries {
                     self.give_up();
                 } else {
@@ -697,6 +722,7 @@ impl Subflow {
                 false
             }
             _ => {
+                self.totals.expiries += 1;
                 self.timeouts_in_a_row += 1;
                 if self.timeouts_in_a_row > self.config.tcp.retries {
                     self.give_up();
@@ -733,6 +759,7 @@ impl Subflow {
         self.board.mark_all_lost();
         self.recovery.enter_loss(self.una, self.nxt);
         self.notify(&CongestionEvent::Timeout { now, flight_size, first }, views);
+        self.ecn.on_reduction(self.nxt);
         self.rtt.back_off();
         self.totals.timeouts += 1;
         self.timers.stop(Timer::TailLossProbe);

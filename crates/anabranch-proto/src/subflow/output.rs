@@ -4,8 +4,8 @@ use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Control, Dss, Mapping, MpCapable, VERSION, WideOrNarrow,
 };
 use anabranch_wire::{
-    DataSeq, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber, TcpHeader,
-    TcpOptions, Timestamps, dss_checksum,
+    DataSeq, ECT_0, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber,
+    TcpHeader, TcpOptions, Timestamps, dss_checksum,
 };
 
 use super::{Cargo, Purpose, State, Subflow, Timer};
@@ -26,6 +26,19 @@ pub(crate) struct DataLevel {
     pub(crate) keys: Option<MpCapable>,
     /// Mappings have checksums. RFC 8684 §3.3.1.
     pub(crate) checksums: bool,
+    /// Data sequence numbers have 8 octets. RFC 8684 §3.3.1.
+    pub(crate) wide: bool,
+}
+
+impl DataLevel {
+    /// A data sequence number as mappings have it now.
+    fn number(&self, data_seq: DataSeq) -> WideOrNarrow {
+        if self.wide {
+            WideOrNarrow::Wide(data_seq)
+        } else {
+            WideOrNarrow::Narrow(data_seq.low32())
+        }
+    }
 }
 
 impl Subflow {
@@ -112,12 +125,26 @@ impl Subflow {
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
         self.attach(&mut segment, level, &payload, cargo, start);
+        if self.ecn.is_agreed() {
+            self.make_markable(&mut segment, start + len);
+        }
         self.board.push(start, payload, cargo, false, now);
         self.nxt += len;
         self.totals.segments_sent += 1;
         self.totals.octets_sent += len;
         self.on_sent(now, len);
         segment
+    }
+
+    /// RFC 3168 §6.1.2: new data may be marked instead of dropped, and the first after a reduction
+    /// says so. RFC 3168 §6.1.6: what goes beyond the window, up to `end`, is a probe, and may not.
+    fn make_markable(&mut self, segment: &mut Segment, end: u64) {
+        if end <= self.send_edge {
+            segment.ecn = ECT_0;
+            if self.ecn.take_reduced() {
+                segment.header.flags |= Flags::CWR;
+            }
+        }
     }
 
     /// A tail loss probe for which the data level has nothing new: the last segment again.
@@ -161,7 +188,7 @@ impl Subflow {
         }
     }
 
-    /// RFC 8684 §3.3.6.
+    /// RFC 8684 §3.3.6. RFC 3168 §6.1.5: never with ECT or CWR.
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
         let timestamp = self.timestamp(now);
         self.recovery.on_retransmission(timestamp);
@@ -215,7 +242,7 @@ impl Subflow {
         if self.config.tcp.idle_restart && self.board.is_empty() && idle > rto {
             let cwnd = self.congestion_control.cwnd();
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
-            self.totals.idle_restarts += u64::from(self.congestion_control.cwnd() < cwnd);
+            self.totals.idle_restarts += u32::from(self.congestion_control.cwnd() < cwnd);
         }
     }
 
@@ -229,10 +256,15 @@ impl Subflow {
 
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
         self.syn_due = false;
+        self.totals.syn_retransmissions += u32::from(self.syn_transmissions > 0);
         self.syn_transmissions += 1;
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
-        let flags = if answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        let flags = if answer {
+            Flags::SYN | Flags::ACK | self.ecn.answer(self.config.tcp.ecn)
+        } else {
+            Flags::SYN | self.ecn.offer(self.config.tcp.ecn, self.syn_transmissions)
+        };
         let mut segment = self.blank(0, flags);
         // RFC 7323 §2.2: the window of a SYN is never scaled.
         segment.header.window = level.window.min(u64::from(u16::MAX)) as u16;
@@ -309,12 +341,13 @@ impl Subflow {
         bare_data_fin: Option<DataSeq>,
     ) -> Segment {
         let mut segment = self.blank(start, flags);
+        self.ecn.echo(&mut segment.header);
         segment.header.window = self.window_field(level.window);
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.timestamps(now));
         }
-        if let Some((mapping, _)) = self.infinite {
-            let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
+        if let Some((mapping, _)) = self.infinite.as_deref() {
+            let dss = Dss { data_ack: None, mapping: Some(*mapping), data_fin: false };
             segment.options.dss = Some(dss);
         } else if !self.confirmed && self.handshake_options.is_some() {
             segment.options.control = self.handshake_options.clone();
@@ -326,7 +359,7 @@ impl Subflow {
                 mapping: bare_data_fin.map(|data_seq| Mapping {
                     // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1; the
                     // checksum covers the pseudo-header.
-                    data_seq: WideOrNarrow::Narrow(data_seq.low32()),
+                    data_seq: level.number(data_seq),
                     subflow_seq: SeqNumber(0),
                     len: 1,
                     checksum: level
@@ -383,19 +416,19 @@ impl Subflow {
         dss.data_ack = level.data_ack;
         let head = u32::from(cargo.head);
         dss.mapping = Some(Mapping {
-            data_seq: WideOrNarrow::Narrow(cargo.data_seq.low32().wrapping_sub(head)),
+            data_seq: level.number(cargo.data_seq + u64::from(head).wrapping_neg()),
             subflow_seq: SeqNumber((start as u32).wrapping_sub(head)),
             len: cargo.mapped(payload),
             checksum: cargo.checksum,
         });
         dss.data_fin = cargo.data_fin;
-        if matches!(level.data_ack, Some(WideOrNarrow::Wide(_))) {
-            self.fit_wide_ack(segment);
+        if level.wide || matches!(level.data_ack, Some(WideOrNarrow::Wide(_))) {
+            self.fit_wide_numbers(segment);
         }
     }
 
-    /// A segment that was first sent when the DATA_ACK took less room goes without.
-    fn fit_wide_ack(&self, segment: &mut Segment) {
+    /// A segment that was first sent when numbers took less room goes without DATA_ACK.
+    fn fit_wide_numbers(&self, segment: &mut Segment) {
         let octets = segment.payload.len() + segment.options.octets_len();
         if octets > self.octets_in_packet()
             && let Some(dss) = &mut segment.options.dss
@@ -451,8 +484,8 @@ impl Subflow {
 }
 
 /// Padded octets of the options of a data segment with these parts, but for selective
-/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers, and of the DATA_ACK
-/// for a peer that sends it.
+/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers unless they could wrap,
+/// and of the DATA_ACK for a peer that sends it.
 pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
     let sum = |checksum: bool| checksum.then_some(0);
@@ -460,10 +493,12 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
         TcpOptions { timestamps: timestamps.then(Timestamps::default), ..TcpOptions::default() };
     match carries {
         Carries::Nothing => {}
-        Carries::Mapping { checksum, wide_ack } => {
+        Carries::Mapping { checksum, wide, wide_ack } => {
             let checksum = sum(checksum);
-            let data_ack = if wide_ack { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
-            let mapping = Mapping { data_seq: narrow, subflow_seq: SeqNumber(0), len: 0, checksum };
+            let number = |wide| if wide { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
+            let data_ack = number(wide_ack);
+            let mapping =
+                Mapping { data_seq: number(wide), subflow_seq: SeqNumber(0), len: 0, checksum };
             options.dss =
                 Some(Dss { data_ack: Some(data_ack), mapping: Some(mapping), data_fin: false });
         }
@@ -482,8 +517,8 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
 pub(crate) enum Carries {
     /// Plain TCP: nothing.
     Nothing,
-    /// A mapping, with or without checksum, and a DATA_ACK of 4 or 8 octets.
-    Mapping { checksum: bool, wide_ack: bool },
+    /// A mapping, with or without checksum, its number and the DATA_ACK of 4 or 8 octets.
+    Mapping { checksum: bool, wide: bool, wide_ack: bool },
     /// MP_CAPABLE with both keys, which implies the mapping.
     Keys { checksum: bool },
 }

@@ -25,7 +25,7 @@ pub(crate) struct Recovery {
     duplicate_acks: u32,
     /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
     probe: Option<Probe>,
-    /// SND.UNA at the last two losses, the older first.
+    /// SND.UNA at the last two losses, or reductions by marks, the older first.
     losses: [u64; 2],
 }
 
@@ -109,6 +109,11 @@ impl Recovery {
             probe: None,
             losses: [0; 2],
         }
+    }
+
+    /// The network is congested, by losses or by marks, when SND.UNA is `una`.
+    pub(crate) fn on_congestion(&mut self, una: u64) {
+        self.losses = [self.losses[1], una];
     }
 
     /// Octets acknowledged since the last loss, or between the last two if that is more.
@@ -244,7 +249,7 @@ impl Recovery {
     /// The acknowledgement of what was resent before is no answer to an original, whenever this
     /// reduction's own retransmissions go out.
     fn begin_undo(&mut self, una: u64, resent: Resent) {
-        self.losses = [self.losses[1], una];
+        self.on_congestion(una);
         let Resent { segments, oldest } = resent;
         self.undo = Some(Undo { una, first_retransmission: oldest, unreported: segments });
     }

@@ -141,9 +141,9 @@ impl CongestionControl for PyCongestionControl {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent, me: usize, peers: &[SubflowView]) {
         let now = match *event {
-            CongestionEvent::Recovery { now, .. } | CongestionEvent::Timeout { now, .. } => {
-                Some(now)
-            }
+            CongestionEvent::Recovery { now, .. }
+            | CongestionEvent::Marked { now, .. }
+            | CongestionEvent::Timeout { now, .. } => Some(now),
             CongestionEvent::MssChanged { mss } => {
                 self.mss = mss;
                 None
@@ -175,6 +175,9 @@ fn event_object<'py>(py: Python<'py>, event: &CongestionEvent) -> PyResult<Bound
     match *event {
         CongestionEvent::Recovery { now, flight_size } => {
             module.call_method1("Recovery", (now.as_nanos(), flight_size))
+        }
+        CongestionEvent::Marked { now, flight_size } => {
+            module.call_method1("Marked", (now.as_nanos(), flight_size))
         }
         CongestionEvent::Timeout { now, flight_size, first } => {
             module.call_method1("Timeout", (now.as_nanos(), flight_size, first))

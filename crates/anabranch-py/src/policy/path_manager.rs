@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_proto::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
+use anabranch_proto::path_manager::{LocalAddress, PathAction, PathEvent, PathManager, Retry};
 use anabranch_proto::view::SubflowView;
 use anabranch_wire::{Endpoint, Instant};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -165,8 +165,13 @@ fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'
         PathEvent::SubflowTimeout { id, in_a_row } => {
             module.call_method1("SubflowTimeout", (PySubflowId(id), in_a_row))
         }
-        PathEvent::SubflowClosed { id, local_address_id, remote } => {
-            let arguments = (id.map(PySubflowId), local_address_id, remote_end(remote)?);
+        PathEvent::SubflowClosed { id, local_address_id, remote, retry } => {
+            let retry = match retry {
+                Retry::Soon => "soon",
+                Retry::Later => "later",
+                Retry::Never => "never",
+            };
+            let arguments = (id.map(PySubflowId), local_address_id, remote_end(remote)?, retry);
             module.call_method1("SubflowClosed", arguments)
         }
         PathEvent::AddressAnnounced { remote, remote_address_id } => {

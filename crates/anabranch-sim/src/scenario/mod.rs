@@ -179,6 +179,8 @@ pub struct Connection {
     /// Does the only subflow go back to TCP also when it loses its options late (for hosts of the
     /// engine's: Linux does not notice)?
     pub late_fallback: bool,
+    /// Do the hosts use explicit congestion notification (RFC 3168)?
+    pub ecn: bool,
     /// Does slow start end when the RTT rises (HyStart++, RFC 9406)?
     pub hystart: bool,
     /// What is sent.

@@ -300,6 +300,7 @@ fn resolve_connection(
         nagle: table.nagle,
         dss_checksum: table.dss_checksum,
         late_fallback: table.late_fallback,
+        ecn: table.ecn,
         hystart,
         workload: table.workload.resolve(&format!("{key}.workload"))?,
         paths: indices,

@@ -224,6 +224,7 @@ proptest! {
         workload in workloads(),
         buffers in (sizes(), sizes()),
         switches: (bool, bool, bool, bool),
+        late_fallback: bool,
         start in durations(),
     ) {
         let mut scenario = read(FULL);
@@ -231,8 +232,8 @@ proptest! {
         scenario.paths = paths;
         let connection = &mut scenario.connections[0];
         (connection.send_buffer, connection.receive_buffer) = buffers;
-        (connection.nagle, connection.hystart, connection.dss_checksum, connection.late_fallback) =
-            switches;
+        (connection.nagle, connection.hystart, connection.dss_checksum, connection.ecn) = switches;
+        connection.late_fallback = late_fallback;
         connection.workload = workload;
         connection.start = start;
         let written = scenario.to_toml();

@@ -285,6 +285,10 @@ pub(super) struct ConnectionTable {
     /// late? Otherwise it ends, as RFC 8684 §3.7 has it, and as it does when the peer is Linux.
     #[serde(default = "default_true")]
     pub(super) late_fallback: bool,
+    /// Do the hosts use explicit congestion notification (ECN, RFC 3168)? Queues that drop early then
+    /// mark packets instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) ecn: bool,
     /// Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]

@@ -80,6 +80,7 @@ profile = "rfc"
 nagle = false
 dss_checksum = true
 late_fallback = false
+ecn = true
 hystart = true
 [connection.workload]
 kind = "blocks"
@@ -153,6 +154,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         nagle: true,
         dss_checksum: false,
         late_fallback: true,
+        ecn: false,
         hystart: false,
         workload: Workload::Bulk { size: None },
     };
@@ -213,6 +215,7 @@ fn every_key_arrives_where_it_belongs() {
         nagle: false,
         dss_checksum: true,
         late_fallback: false,
+        ecn: true,
         hystart: true,
         workload: Workload::Blocks { block_size: Octets::new(16_384), count: Some(100) },
     };

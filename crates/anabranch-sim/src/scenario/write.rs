@@ -130,6 +130,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         nagle: connection.nagle,
         dss_checksum: connection.dss_checksum,
         late_fallback: connection.late_fallback,
+        ecn: connection.ecn,
         hystart: Some(connection.hystart),
         workload: connection.workload.into(),
     }

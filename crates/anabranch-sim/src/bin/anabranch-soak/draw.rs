@@ -238,6 +238,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
         multipath(dice, toml, mixed);
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
     }
+    let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.checksums.push(checksum && !tcp);
     drawn.sizes.push(size);
