@@ -1,0 +1,4 @@
+//! Captures of runs, whole and damaged.
+
+mod runs;
+mod support;
