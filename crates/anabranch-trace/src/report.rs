@@ -138,13 +138,17 @@ impl Analyser {
         }
     }
 
-    /// Does the capture show all that a connection sent?
+    /// Does the capture show all that a connection sent? What was acknowledged without having been
+    /// seen may be what has no mapping.
     fn judge_completeness(&mut self) {
-        for connection in &mut self.connections {
-            let streams = &connection.streams;
-            let lost_beginning = streams.iter().any(|stream| stream.base().is_some() && !stream.is_exact);
-            connection.is_incomplete =
-                lost_beginning || streams.iter().any(|stream| stream.is_incomplete());
+        let unmapped = self.unmapped();
+        for (connection, unmapped) in self.connections.iter_mut().zip(unmapped) {
+            let streams = connection.streams.iter().zip(unmapped);
+            connection.is_incomplete = streams.fold(false, |is_incomplete, (stream, unmapped)| {
+                let begun_before = stream.base().is_some() && !stream.is_exact;
+                let missing = stream.missing.total() > unmapped as i64;
+                is_incomplete || begun_before || stream.last_ack_beyond || missing
+            });
         }
         for subflow in &self.subflows {
             let missing = subflow.halves.iter().any(|half| half.missing > 0);
@@ -152,6 +156,21 @@ impl Analyser {
                 self.connections[connection as usize].is_incomplete = true;
             }
         }
+    }
+
+    /// Octets without a mapping that each host of each connection sent.
+    fn unmapped(&self) -> Vec<[u64; 2]> {
+        let mut all = vec![[0; 2]; self.connections.len()];
+        for subflow in &self.subflows {
+            let Some(home) = subflow.connection else { continue };
+            for (side, half) in subflow.halves.iter().enumerate() {
+                let host = side ^ usize::from(subflow.is_turned);
+                let plain = self.connections[home as usize].protocol != Protocol::Mptcp;
+                let octets = if plain { half.octets } else { half.unmapped.total() as u64 };
+                all[home as usize][host] += octets;
+            }
+        }
+        all
     }
 
     fn notes(&self, files: &[(String, FileReport)], left_out: u64) -> Vec<String> {
@@ -182,18 +201,16 @@ impl Analyser {
 
 fn connection_table(analyser: &Analyser) -> Table {
     let mut rows = Rows::new("connections");
-    let mut unmapped = vec![[0_u64; 2]; analyser.connections.len()];
+    let unmapped = analyser.unmapped();
+    let mut states = vec![String::new(); analyser.connections.len()];
     for subflow in &analyser.subflows {
-        let Some(home) = subflow.connection else { continue };
-        for (side, half) in subflow.halves.iter().enumerate() {
-            let host = side ^ usize::from(subflow.is_turned);
-            let plain = analyser.connections[home as usize].protocol != Protocol::Mptcp;
-            let octets = if plain { half.octets } else { half.unmapped.total() as u64 };
-            unmapped[home as usize][host] += octets;
+        if let Some(home) = subflow.connection {
+            states[home as usize] = subflow_state(subflow);
         }
     }
     for (index, connection) in analyser.connections.iter().enumerate() {
-        rows.push(connection_row(index as u32, connection, unmapped[index]));
+        let state = state(connection).map_or_else(|| states[index].clone(), str::to_owned);
+        rows.push(connection_row(index as u32, connection, state, unmapped[index]));
     }
     rows.finish()
 }
@@ -201,6 +218,7 @@ fn connection_table(analyser: &Analyser) -> Table {
 fn connection_row(
     index: u32,
     connection: &Connection,
+    state: String,
     unmapped: [u64; 2],
 ) -> impl Iterator<Item = (&'static str, Cell)> {
     let [out, back] = &connection.streams;
@@ -217,7 +235,7 @@ fn connection_row(
         ("connection", Cell::Index(index)),
         ("protocol", text(protocol(connection))),
         ("fallback", text(fallback)),
-        ("state", text(state(connection))),
+        ("state", Cell::Text(state)),
         ("initiator", Cell::Text(connection.ends[0].to_string())),
         ("listener", Cell::Text(connection.ends[1].to_string())),
         ("subflows", Cell::Index(connection.subflows)),
@@ -319,14 +337,15 @@ fn protocol(connection: &Connection) -> &'static str {
     }
 }
 
-fn state(connection: &Connection) -> &'static str {
+/// How a connection of Multipath TCP ended; `None` for one that ended as its last subflow did.
+fn state(connection: &Connection) -> Option<&'static str> {
     let closed = connection.streams.iter().all(|s| s.fin.is_some_and(|fin| s.acked > fin));
     match () {
-        () if connection.protocol != Protocol::Mptcp => "",
-        () if connection.fastclosed => "aborted by MP_FASTCLOSE",
-        () if closed => "closed",
-        () if connection.reset => "reset",
-        () => "open at the end",
+        () if !connection.is_checked() => None,
+        () if connection.fastclosed => Some("aborted by MP_FASTCLOSE"),
+        () if closed => Some("closed"),
+        () if connection.reset => Some("reset"),
+        () => Some("open at the end"),
     }
 }
 

@@ -163,11 +163,6 @@ impl Stream {
             *held -= piece.octets.take().map_or(0, |octets| octets.len());
         }
     }
-
-    /// Did data pass where this capture was not taken?
-    pub(crate) fn is_incomplete(&self) -> bool {
-        self.last_ack_beyond || self.missing.total() > 0
-    }
 }
 
 /// The first place where two runs of octets differ, if both are there.
@@ -218,7 +213,7 @@ mod tests {
         assert_eq!(stream.missing.total(), 2);
         assert_eq!(stream.take(8, 10, None, &mut held).repeated, 2);
         stream.take(4, 6, None, &mut held);
-        assert!(!stream.is_incomplete());
+        assert_eq!(stream.missing.total(), 0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Column as Measured, Options};
 use anabranch_trace::{Column, Input, Outcome, Table, analyse};
+use anabranch_wire::Segment;
 
 /// A run and its capture.
 pub(crate) struct Run {
@@ -71,4 +72,44 @@ pub(crate) fn measured(run: &Run, table: &str, name: &str) -> Vec<u64> {
         Measured::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
         Measured::U64(values) => values.clone(),
     }
+}
+
+/// A captured segment: nanoseconds, the interface that saw it, and the segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Captured {
+    pub(crate) time: u64,
+    pub(crate) interface: u32,
+    pub(crate) segment: Segment,
+}
+
+/// The segments of a capture of our own: little-endian, nanoseconds, no link-layer header.
+pub(crate) fn segments(mut capture: &[u8]) -> Vec<Captured> {
+    let mut all = Vec::new();
+    while !capture.is_empty() {
+        let word = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().unwrap());
+        if word(0) == 6 {
+            let octets = &capture[28..28 + word(20) as usize];
+            if let Ok(segment) = Segment::parse(octets) {
+                let time = u64::from(word(12)) << 32 | u64::from(word(16));
+                all.push(Captured { time, interface: word(8), segment });
+            }
+        }
+        capture = &capture[word(4) as usize..];
+    }
+    all
+}
+
+/// A classic capture of them.
+pub(crate) fn pcap(segments: &[Captured]) -> Vec<u8> {
+    let mut capture = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    capture.extend([0xff, 0xff, 0, 0, 101, 0, 0, 0]);
+    for each in segments {
+        let mut octets = Vec::new();
+        each.segment.emit(&mut octets).expect("a segment that fits");
+        let words = [each.time / 1_000_000_000, each.time % 1_000_000_000];
+        let words = [words[0], words[1], octets.len() as u64, octets.len() as u64];
+        words.iter().for_each(|word| capture.extend((*word as u32).to_le_bytes()));
+        capture.extend(octets);
+    }
+    capture
 }
