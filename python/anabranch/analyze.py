@@ -31,19 +31,6 @@ KINDS = pl.Enum(["none", "new", "retransmission", "reinjection"])
 """Of a segment: without payload; new data; what its subflow carried before; data that was sent
 before, as new octets of this subflow."""
 
-_PLACE = {
-    "time_ns": pl.UInt64,
-    "file": pl.UInt32,
-    "packet": pl.UInt64,
-    "connection": pl.UInt32,
-    "subflow": pl.UInt32,
-    "direction": DIRECTIONS,
-}
-_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "events": {**_PLACE, "event": pl.String, "detail": pl.String},
-    "violations": {**_PLACE, "rule": pl.String, "clause": pl.String, "what": pl.String},
-}
-
 
 @dataclass(frozen=True)
 class Analysis:
@@ -126,7 +113,7 @@ def analyze(
     """Read captures, merged by time, and reconstruct their connections.
 
     `on_progress` is called now and then with the octets read and to be read; files are read twice.
-    A file that is damaged is read up to there: the column ``damage`` of `Analysis.files` says where.
+    A damaged file is read up to there: the column ``damage`` of `Analysis.files` says where.
 
     Raises:
         InputError: if a file cannot be read, or is no capture.
@@ -135,15 +122,13 @@ def analyze(
         found = _core.analyse([os.fspath(file) for file in files], on_progress)
     except (OSError, ValueError) as error:
         raise InputError(f"{error}; name pcapng or pcap files") from error
-    tables = {name: _frame(name, columns) for name, columns in found["tables"].items()}
+    tables = {name: _frame(columns) for name, columns in found["tables"].items()}
     tables["connections"] = _with_goodput(tables["connections"])
     return Analysis(**tables, notes=tuple(found["notes"]))
 
 
-def _frame(table: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:
     """A table of the core's, whose greatest numbers and empty words stand for null."""
-    if not columns:
-        return pl.DataFrame(schema=dict(_SCHEMAS.get(table, {})))
     series = [_series(name, values) for name, values in columns.items()]
     return pl.DataFrame(series)
 
@@ -169,8 +154,6 @@ _FLAGS = ("has_checksums", "is_complete", "is_backup")
 
 def _with_goodput(connections: pl.DataFrame) -> pl.DataFrame:
     """The table with the mean goodput in Mbit/s, between the first and the last data."""
-    if connections.is_empty():
-        return connections
     rates = []
     for way in ("out", "in"):
         lasted = pl.col(f"last_data_{way}_ns") - pl.col(f"first_data_{way}_ns")

@@ -52,23 +52,26 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
     data = analysis.data(connection, direction)
     ends = [about["initiator"], about["listener"]]
     source, sink = ends if direction == "out" else ends[::-1]
-    total = max(1, data.filter(pl.col("kind") == "new")["len"].sum())
-    labels = []
+    total = max(1, _new_octets(data))
+    labels: list[tuple[int, str, Style]] = []
     for row in analysis.subflows.iter_rows(named=True):
         carried = data.filter(pl.col("subflow") == row["subflow"])
         if carried.is_empty():
             continue
-        new = carried.filter(pl.col("kind") == "new")["len"].sum()
         place = len(labels)
         style = Style(_COLOURS[place % len(_COLOURS)], _LINES[place // len(_COLOURS) % len(_LINES)])
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
-        labels.append((row["subflow"], f"{words}, {new / total:.0%}", style))
+        labels.append((row["subflow"], f"{words}, {_new_octets(carried) / total:.0%}", style))
     return Flow(
         title=f"connection {connection}: {source} → {sink}",
         data=data,
         acknowledgements=analysis.acknowledgements(connection, direction),
         subflows=tuple(labels),
     )
+
+
+def _new_octets(data: pl.DataFrame) -> int:
+    return int(data.filter(pl.col("kind") == "new")["len"].sum())
 
 
 def draw(shown: Flow, footer: str) -> Figure:
@@ -89,7 +92,7 @@ def draw(shown: Flow, footer: str) -> Figure:
         figure.legend(
             handles, labels, loc="outside lower left", ncols=2, fontsize=8, columnspacing=1.4
         )
-        figure.supxlabel(footer, fontsize=7, color=GREY, x=0.008, ha="left")
+        figure.text(0.995, 0.99, footer, fontsize=7, color=GREY, ha="right", va="top")
     return figure
 
 
@@ -149,9 +152,7 @@ def _bars(
     width: float = 2.0,
 ) -> None:
     """A bar for each segment, from its first to its last octet."""
-    times, starts, ends = _bars_on_grid(
-        segments["seconds"].to_numpy(), segments["start"].to_numpy(), segments["end"].to_numpy(), limits
-    )
+    times, starts, ends = _bars_on_grid(segments, limits)
     lines = np.empty((times.size, 2, 2))
     lines[:, :, 0] = times[:, None]
     lines[:, 0, 1], lines[:, 1, 1] = starts / scale, ends / scale
@@ -165,9 +166,10 @@ def _bars(
 
 
 def _bars_on_grid(
-    times: Sample, starts: Any, ends: Any, limits: tuple[float, float, float, float]
+    segments: pl.DataFrame, limits: tuple[float, float, float, float]
 ) -> tuple[Sample, Sample, Sample]:
     """Bars with those that touch in a column of the grid joined, if there are many."""
+    times, starts, ends = (segments[name].to_numpy() for name in ("seconds", "start", "end"))
     if times.size <= _RASTERISED_FROM:
         return times, starts.astype(float), ends.astype(float)
     columns, rows = _GRID
@@ -183,7 +185,7 @@ def _bars_on_grid(
     begins = np.flatnonzero(np.concatenate(([True], low[1:] + apart[1:] > reach[:-1])))
     tops = np.maximum.reduceat(high, begins)
     at = limits[0] + (x[begins] + 0.5) / columns * (limits[1] - limits[0])
-    return at, limits[2] + low[begins] * height, limits[2] + tops * height
+    return at, np.asarray(limits[2] + low[begins] * height), limits[2] + tops * height
 
 
 def _markers(
@@ -315,7 +317,12 @@ def _limits(shown: Flow) -> tuple[float, float, float, float]:
     data = shown.data
     last = max(_largest(data["seconds"]), _largest(shown.acknowledgements["seconds"]))
     top = _largest(data["end"])
-    return -0.01 * last, max(1.01 * last, 1e-6), min(0.0, _least(data["start"])) - 0.01 * top, 1.06 * top
+    return (
+        -0.01 * last,
+        max(1.01 * last, 1e-6),
+        min(0.0, _least(data["start"])) - 0.01 * top,
+        1.06 * top,
+    )
 
 
 def _largest(series: pl.Series) -> float:
@@ -343,4 +350,3 @@ def _edges(end: float) -> tuple[Sample, float]:
 
 def _time(seconds: float) -> str:
     return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1e3:g} ms"
-

@@ -49,9 +49,9 @@ def connections(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
 def subflows(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
     """Every subflow of Multipath TCP in a row."""
     spoken = analysis.connections.filter(pl.col("protocol") != "TCP")["connection"].to_list()
-    shown = analysis.subflows
-    if not shown.is_empty():
-        shown = shown.filter(pl.col("connection").is_in(spoken) | pl.col("connection").is_null())
+    shown = analysis.subflows.filter(
+        pl.col("connection").is_in(spoken) | pl.col("connection").is_null()
+    )
     rows = []
     for row in shown.head(most).iter_rows(named=True):
         backup = ", backup" if row["is_backup"] else ""
@@ -84,7 +84,7 @@ def violations(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
     for row in analysis.violations.head(most).iter_rows(named=True):
         packet = f"{row['file'] + 1}:{row['packet']}" if several else str(row["packet"])
         rows.append((
-            f"{(row['time_ns'] - begin) / 1e9:.6f}",  # type: ignore[operator]
+            f"{(row['time_ns'] - begin) / 1e9:.6f}",
             packet,
             "–" if row["connection"] is None else str(row["connection"]),
             str(row["subflow"]),
@@ -105,7 +105,7 @@ def events(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
     begin = analysis.files["first_ns"].drop_nulls().min() or 0
     rows = tuple(
         (
-            f"{(row['time_ns'] - begin) / 1e9:.6f}",  # type: ignore[operator]
+            f"{(row['time_ns'] - begin) / 1e9:.6f}",
             str(row["packet"]),
             "–" if row["connection"] is None else str(row["connection"]),
             str(row["subflow"]),

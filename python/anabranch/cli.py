@@ -1,8 +1,8 @@
 """The command `anabranch`.
 
 Exit status: 0 when the run completed; 1 with ``--strict`` when a claim is not reproduced or a
-capture violates RFC 8684, or when a run broke a promise of the engine; 2 for bad input, with one line on standard error, which
-follows the traceback if it was a policy of the user's own that failed.
+capture violates RFC 8684, or when a run broke a promise of the engine; 2 for bad input, with one
+line on standard error, which follows the traceback if a policy of the user's own failed.
 """
 
 from __future__ import annotations
@@ -434,7 +434,9 @@ def analyze(
         screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
     damages = found.files.filter(found.files["damage"].is_not_null())
     if not damages.is_empty():
-        raise InputError("; ".join(f"{name}: {what}" for name, what in damages["file", "damage"].rows()))
+        raise InputError(
+            "; ".join(f"{name}: {what}" for name, what in damages["file", "damage"].rows())
+        )
     if strict and count:
         raise typer.Exit(1)
 

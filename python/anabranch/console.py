@@ -128,13 +128,18 @@ def table(shown: report.Table, title: str) -> Table:
     """A table of a report, for the console: text to the left, numbers to the right."""
     drawn = Table(title=title, title_justify="left")
     for index, heading in enumerate(shown.headings):
-        numeric = all(row[index][:1] in "-+–0123456789" for row in shown.rows)
+        numeric = all(_is_number(row[index]) for row in shown.rows)
         drawn.add_column(heading, justify="right" if numeric else "left")
     for row in shown.rows:
         drawn.add_row(*map(_escaped, row))
     if shown.left_out:
         drawn.caption = f"{shown.left_out:,} more rows are not shown"
     return drawn
+
+
+def _is_number(cell: str) -> bool:
+    """Is it a number, perhaps with a unit or an interval, or a dash for none?"""
+    return cell[:1] in "-+–0123456789" and " – " not in cell
 
 
 def effort_of(run: Run, conditions: Conditions | None) -> str:

@@ -10,7 +10,7 @@ use crate::connection::{Connection, Protocol};
 use crate::input::{FileReport, Input, Packets, Sighting};
 use crate::options;
 use crate::rules::Rule;
-use crate::subflow::{Half, Join, Sort, Subflow};
+use crate::subflow::{Sort, Subflow};
 use crate::survey::{Choice, FlowKey, Survey};
 use crate::tables::{Kind, SegmentRow, Segments, Table};
 use crate::watch::{At, Watch, Whom};
@@ -18,8 +18,7 @@ use crate::watch::{At, Watch, Whom};
 /// What an analysis found.
 #[derive(Debug)]
 pub struct Outcome {
-    /// `connections`, `subflows`, `segments`, `events`, `violations` and `files`; one without rows
-    /// may lack its columns.
+    /// `connections`, `subflows`, `segments`, `events`, `violations` and `files`.
     pub tables: Vec<Table>,
     /// For each file, what ended the reading before its end.
     pub damages: Vec<Option<Damage>>,
@@ -186,24 +185,11 @@ impl Analyser {
         // Servers have low ports, where nothing better tells.
         let turned = answers || (!is_syn && from.port < to.port);
         let index = self.subflows.len();
-        self.subflows.push(Subflow {
-            sort: if is_syn { Sort::Plain } else { Sort::Begun },
-            ends: if turned { [to, from] } else { [from, to] },
-            connection: None,
-            is_turned: false,
-            place: sighting.place,
-            places: choice.places,
-            halves: <[Half; 2]>::default(),
-            join: Join::default(),
-            is_older: false,
-            begin: at,
-            end: sighting.time,
-            syn_at: is_syn.then_some(sighting.time),
-            rtt: None,
-            is_established: false,
-            reset: None,
-            corrupted: 0,
-        });
+        let sort = if is_syn { Sort::Plain } else { Sort::Begun };
+        let ends = if turned { [to, from] } else { [from, to] };
+        let mut subflow = Subflow::new(sort, ends, at);
+        (subflow.place, subflow.places) = (sighting.place, choice.places);
+        self.subflows.push(subflow);
         self.flows.insert(key, index as u32);
         index
     }

@@ -1,5 +1,7 @@
 //! The end of an analysis: what only the whole capture tells, and the tables.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use anabranch_wire::{Endpoint, Instant};
 
 use crate::analyser::{Analyser, Outcome, since};
@@ -9,7 +11,7 @@ use crate::keys;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
 use crate::tables::{Cell, Rows, Table};
-use crate::watch::Whom;
+use crate::watch::{At, Whom};
 
 /// Judge what is left to judge, and make the tables.
 pub(crate) fn finish(
@@ -200,7 +202,8 @@ impl Analyser {
 }
 
 fn connection_table(analyser: &Analyser) -> Table {
-    let mut rows = Rows::new("connections");
+    let example = Connection::new(Protocol::Tcp, NOBODY, At::NOWHERE);
+    let mut rows = Rows::like("connections", connection_row(0, &example, String::new(), [0; 2]));
     let unmapped = analyser.unmapped();
     let mut states = vec![String::new(); analyser.connections.len()];
     for subflow in &analyser.subflows {
@@ -265,7 +268,8 @@ fn connection_row(
 }
 
 fn subflow_table(analyser: &Analyser, places: &[String]) -> Table {
-    let mut rows = Rows::new("subflows");
+    let example = Subflow::new(Sort::Plain, NOBODY, At::NOWHERE);
+    let mut rows = Rows::like("subflows", subflow_row(0, &example, places));
     for (index, subflow) in analyser.subflows.iter().enumerate() {
         rows.push(subflow_row(index as u32, subflow, places));
     }
@@ -315,17 +319,19 @@ fn subflow_row(
 }
 
 fn file_table(files: &[(String, FileReport)]) -> Table {
-    let mut rows = Rows::new("files");
-    for (name, report) in files {
-        rows.push([
-            ("file", Cell::Text(name.clone())),
+    let row = |name: &str, report: &FileReport| {
+        let damage = report.damage.as_ref().map_or(String::new(), ToString::to_string);
+        [
+            ("file", text(name)),
             ("packets", Cell::Count(report.packets)),
             ("other_packets", Cell::Count(report.other)),
             ("first_ns", time(report.first)),
             ("last_ns", time(report.last)),
-            ("damage", Cell::Text(report.damage.as_ref().map_or(String::new(), |d| d.to_string()))),
-        ]);
-    }
+            ("damage", Cell::Text(damage)),
+        ]
+    };
+    let mut rows = Rows::like("files", row("", &FileReport::default()));
+    files.iter().for_each(|(name, report)| rows.push(row(name, report)));
     rows.finish()
 }
 
@@ -388,3 +394,6 @@ const MOST_RANGES_TOLD: usize = 100;
 /// Announcements without an answer, and the time after the last in nanoseconds, until it is wrong.
 const COPIES_TO_ANSWER: u32 = 3;
 const TIME_TO_ANSWER: u64 = 1_000_000_000;
+
+/// For rows that only name columns.
+const NOBODY: [Endpoint; 2] = [Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];

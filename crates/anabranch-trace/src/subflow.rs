@@ -125,6 +125,30 @@ pub(crate) enum Declared {
     Changed,
 }
 
+impl Subflow {
+    /// A TCP connection whose first segment was just seen.
+    pub(crate) fn new(sort: Sort, ends: [Endpoint; 2], at: At) -> Self {
+        Subflow {
+            sort,
+            ends,
+            connection: None,
+            is_turned: false,
+            place: 0,
+            places: 1,
+            halves: Default::default(),
+            join: Join::default(),
+            is_older: false,
+            begin: at,
+            end: at.time,
+            syn_at: (sort != Sort::Begun).then_some(at.time),
+            rtt: None,
+            is_established: false,
+            reset: None,
+            corrupted: 0,
+        }
+    }
+}
+
 impl Half {
     /// The place of a sequence number, which becomes place 0 if there is none yet.
     pub(crate) fn place(&mut self, seq: SeqNumber) -> i64 {

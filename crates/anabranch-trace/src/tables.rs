@@ -55,22 +55,26 @@ pub(crate) enum Cell {
 }
 
 impl Rows {
-    pub(crate) fn new(name: &'static str) -> Self {
-        Rows { name, columns: Vec::new() }
+    /// A table with the columns of this row, and no row yet.
+    pub(crate) fn like(
+        name: &'static str,
+        example: impl IntoIterator<Item = (&'static str, Cell)>,
+    ) -> Self {
+        let columns = example.into_iter().map(|(name, cell)| {
+            let empty = match cell {
+                Cell::Small(_) => Column::U8(Vec::new()),
+                Cell::Index(_) => Column::U32(Vec::new()),
+                Cell::Count(_) => Column::U64(Vec::new()),
+                Cell::Text(_) => Column::Text(Vec::new()),
+            };
+            (name, empty)
+        });
+        Rows { name, columns: columns.collect() }
     }
 
-    /// Append a row; every row names the same columns in the same order.
+    /// Append a row; every row has the same columns in the same order.
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = (&'static str, Cell)>) {
-        for (place, (name, cell)) in row.into_iter().enumerate() {
-            if place == self.columns.len() {
-                let empty = match cell {
-                    Cell::Small(_) => Column::U8(Vec::new()),
-                    Cell::Index(_) => Column::U32(Vec::new()),
-                    Cell::Count(_) => Column::U64(Vec::new()),
-                    Cell::Text(_) => Column::Text(Vec::new()),
-                };
-                self.columns.push((name, empty));
-            }
+        for (place, (_, cell)) in row.into_iter().enumerate() {
             match (&mut self.columns[place].1, cell) {
                 (Column::U8(values), Cell::Small(value)) => values.push(value),
                 (Column::U32(values), Cell::Index(value)) => values.push(value),

@@ -39,6 +39,34 @@ struct Event {
     detail: String,
 }
 
+impl At {
+    /// For rows that only name columns.
+    pub(crate) const NOWHERE: At = At { time: Instant::ZERO, file: 0, packet: 0 };
+}
+
+impl Whom {
+    const NOBODY: Whom = Whom { connection: None, subflow: 0, direction: 0 };
+}
+
+impl Violation {
+    fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
+        let words = [
+            ("rule", Cell::Text(self.rule.name().to_owned())),
+            ("clause", Cell::Text(format!("RFC 8684 §{}", self.clause))),
+            ("what", Cell::Text(self.text)),
+        ];
+        place(&self.at, &self.whom, homes).into_iter().chain(words)
+    }
+}
+
+impl Event {
+    fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
+        let words =
+            [("event", Cell::Text(self.name.to_owned())), ("detail", Cell::Text(self.detail))];
+        place(&self.at, &self.whom, homes).into_iter().chain(words)
+    }
+}
+
 /// Takes down what happens, up to a bound.
 #[derive(Default)]
 pub(crate) struct Watch {
@@ -99,25 +127,18 @@ impl Watch {
     pub(crate) fn finish(mut self, homes: &[(u32, bool)]) -> ([Table; 2], [u64; 2]) {
         self.events.sort_by_key(|event| (event.at.time, event.at.file, event.at.packet));
         self.violations.sort_by_key(|each| (each.at.time, each.at.file, each.at.packet));
-        let mut events = Rows::new("events");
-        for event in self.events {
-            let place = place(&event.at, &event.whom, homes);
-            let words = [
-                ("event", Cell::Text(event.name.to_owned())),
-                ("detail", Cell::Text(event.detail)),
-            ];
-            events.push(place.into_iter().chain(words));
-        }
-        let mut violations = Rows::new("violations");
-        for each in self.violations {
-            let place = place(&each.at, &each.whom, homes);
-            let words = [
-                ("rule", Cell::Text(each.rule.name().to_owned())),
-                ("clause", Cell::Text(format!("RFC 8684 §{}", each.clause))),
-                ("what", Cell::Text(each.text)),
-            ];
-            violations.push(place.into_iter().chain(words));
-        }
+        let example = Event { at: At::NOWHERE, whom: Whom::NOBODY, name: "", detail: String::new() };
+        let mut events = Rows::like("events", example.row(homes));
+        self.events.into_iter().for_each(|event| events.push(event.row(homes)));
+        let example = Violation {
+            at: At::NOWHERE,
+            whom: Whom::NOBODY,
+            rule: Rule::OptionLength,
+            clause: "",
+            text: String::new(),
+        };
+        let mut violations = Rows::like("violations", example.row(homes));
+        self.violations.into_iter().for_each(|each| violations.push(each.row(homes)));
         let left_out = [self.events_left_out, self.uncounted.values().sum()];
         ([events.finish(), violations.finish()], left_out)
     }
