@@ -124,8 +124,8 @@ def test_tshark_decodes_the_same_numbers(found: Analysis, capture: Path) -> None
         row["packet"]: (row["dsn"] % 2**32, row["len"]) for row in ours.iter_rows(named=True)
     }
     assert len(decoded) > 1_000
-    for packet, (number, length) in decoded.items():
-        assert numbers[packet] == (number % 2**32, length)
+    for place, expected in decoded.items():
+        assert numbers[place] == (expected[0] % 2**32, expected[1])
 
 
 def test_the_command_writes_tables_drawings_and_a_report(

@@ -7,11 +7,12 @@ use anabranch_wire::{Flags, Instant, TcpOptions};
 
 use crate::capture::Damage;
 use crate::connection::{Connection, Protocol};
-use crate::input::{FileReport, Input, Packets, Sighting};
+use crate::input::{Input, Packets, Sighting};
 use crate::options;
+use crate::report;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
-use crate::survey::{Choice, FlowKey, Survey};
+use crate::survey::{Choice, FlowKey, MOST_FLOWS, Survey};
 use crate::tables::{Kind, SegmentRow, Segments, Table};
 use crate::watch::{At, Watch, Whom};
 
@@ -66,7 +67,7 @@ pub fn analyse(
     let mut survey = Survey::default();
     let mut packets = Packets::open(inputs)?;
     packets.for_each(|sighting| survey.take(&sighting), |read| progress(read, 2 * octets))?;
-    let left_out = survey.left_out;
+    let (left_out, stripped) = (survey.left_out, survey.stripped());
 
     let mut analyser = Analyser { choices: survey.choose(), ..Analyser::default() };
     let mut packets = Packets::open(inputs)?;
@@ -76,7 +77,14 @@ pub fn analyse(
     )?;
     let places = packets.place_names().to_vec();
     let files = inputs.iter().map(|input| input.name().to_owned()).zip(packets.into_reports());
-    Ok(analyser.finish(files.collect(), &places, left_out))
+    let mut outcome = report::finish(analyser, files.collect(), &places, left_out);
+    if stripped > 0 {
+        outcome.notes.push(format!(
+            "{stripped} TCP connections carry options of Multipath TCP at one place and none at \
+             another: something in between removes them"
+        ));
+    }
+    Ok(outcome)
 }
 
 /// All that is known so far.
@@ -161,13 +169,7 @@ impl Analyser {
     }
 
     /// The subflow that a segment belongs to; a new one with a new SYN.
-    fn subflow(
-        &mut self,
-        key: FlowKey,
-        sighting: &Sighting<'_>,
-        at: At,
-        choice: Choice,
-    ) -> usize {
+    fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, choice: Choice) -> usize {
         let segment = &sighting.segment;
         let flags = segment.header.flags;
         let is_syn = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
@@ -176,7 +178,7 @@ impl Analyser {
             let direction = usize::from(segment.source != known.ends[0]);
             let first = known.halves[direction].ssn_base;
             let again = first == Some(segment.header.seq) || !known.can_be_followed();
-            if !is_syn || again {
+            if !is_syn || again || self.subflows.len() >= 2 * MOST_FLOWS {
                 return index as usize;
             }
         }
@@ -230,7 +232,8 @@ impl Analyser {
         let held = &mut self.watch.held;
         subflow.halves.iter_mut().for_each(|half| half.release(held));
         // The data of a connection with one subflow goes with it.
-        if let Some(connection) = subflow.connection.map(|index| &mut self.connections[index as usize])
+        if let Some(connection) =
+            subflow.connection.map(|index| &mut self.connections[index as usize])
             && connection.subflows == 1
         {
             connection.streams.iter_mut().for_each(|stream| stream.release(held));
@@ -311,15 +314,6 @@ impl Analyser {
             dsn: None,
             data_ack: None,
         }
-    }
-
-    fn finish(
-        self,
-        files: Vec<(String, FileReport)>,
-        places: &[String],
-        left_out: u64,
-    ) -> Outcome {
-        crate::report::finish(self, files, places, left_out)
     }
 }
 

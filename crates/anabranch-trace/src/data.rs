@@ -167,7 +167,8 @@ impl Analyser {
             _ => None,
         };
         let declared = half.declare((start, end), data, sum, &mut self.watch.held);
-        let was_unmapped = if declared == Declared::New { take_out(half, start, end) } else { vec![] };
+        let was_unmapped =
+            if declared == Declared::New { take_out(half, start, end) } else { vec![] };
         // RFC 8684 §3.3.1: a mapping applies to some of the segment that carries it.
         if end <= payload.0 || start >= payload.1 {
             let text = format!("a mapping of {octets} octets that are not in its segment");
@@ -290,7 +291,12 @@ impl Analyser {
     }
 
     /// Follow the mappings of `start..end` into the data.
-    fn take_data(&mut self, step: &Step<'_>, (start, end): (i64, i64), row: &mut SegmentRow) -> Taken {
+    fn take_data(
+        &mut self,
+        step: &Step<'_>,
+        (start, end): (i64, i64),
+        row: &mut SegmentRow,
+    ) -> Taken {
         let segment = &step.sighting.segment;
         let mut all = Taken::default();
         let (mut at, mut beyond, mut after_fin) = (start, None, false);

@@ -243,7 +243,8 @@ impl Analyser {
             self.third_ack(step, capable);
         }
         let subflow = &mut self.subflows[step.subflow];
-        if step.direction == 0 && subflow.rtt.is_none()
+        if step.direction == 0
+            && subflow.rtt.is_none()
             && let (Some(syn), true) = (subflow.syn_at, subflow.is_established)
         {
             subflow.rtt = Some(since(syn, step.at.time));
@@ -324,7 +325,8 @@ impl Analyser {
                 None => self.learn_key(index, of, key),
                 Some(known) if known != key => {
                     let whose = if of == 0 { "initiator" } else { "listener" };
-                    let text = format!("the {whose}'s key is {key:016x}, before it was {known:016x}");
+                    let text =
+                        format!("the {whose}'s key is {key:016x}, before it was {known:016x}");
                     self.violation(step, Rule::KeyMismatch, text);
                 }
                 Some(_) => {}

@@ -147,9 +147,8 @@ impl<'a> Packets<'a> {
     /// The earliest packet that waits, and which file it is from.
     fn next(&mut self) -> Option<(usize, Frame)> {
         let heads = self.sources.iter().enumerate();
-        let times = heads.filter_map(|(file, source)| {
-            source.waiting.peek().map(|head| (head.0.time, file))
-        });
+        let times = heads
+            .filter_map(|(file, source)| source.waiting.peek().map(|head| (head.0.time, file)));
         let (_, file) = times.min()?;
         let source = &mut self.sources[file];
         let Waiting(frame) = source.waiting.pop()?;

@@ -51,7 +51,11 @@ fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
     for (at, mask) in reserved(option, subtype) {
         let found = option[*at] & mask;
         if found != 0 {
-            take((Rule::ReservedBits, clause, format!("{subtype}: octet {at} has {found:#04x} set")));
+            take((
+                Rule::ReservedBits,
+                clause,
+                format!("{subtype}: octet {at} has {found:#04x} set"),
+            ));
         }
     }
 }

@@ -22,8 +22,13 @@ impl RangeSet {
             return end - start;
         }
         let (mut from, mut to, mut known) = (start, end, 0);
-        let touching: Vec<_> =
-            self.ranges.range(..=end).rev().take_while(|(_, e)| **e >= start).map(|(s, e)| (*s, *e)).collect();
+        let touching: Vec<_> = self
+            .ranges
+            .range(..=end)
+            .rev()
+            .take_while(|(_, e)| **e >= start)
+            .map(|(s, e)| (*s, *e))
+            .collect();
         for (s, e) in touching {
             known += (e.min(end) - s.max(start)).max(0);
             (from, to) = (from.min(s), to.max(e));
@@ -41,8 +46,13 @@ impl RangeSet {
         if start >= end {
             return 0;
         }
-        let touching: Vec<_> =
-            self.ranges.range(..end).rev().take_while(|(_, e)| **e > start).map(|(s, e)| (*s, *e)).collect();
+        let touching: Vec<_> = self
+            .ranges
+            .range(..end)
+            .rev()
+            .take_while(|(_, e)| **e > start)
+            .map(|(s, e)| (*s, *e))
+            .collect();
         let mut removed = 0;
         for (s, e) in touching {
             self.ranges.remove(&s);

@@ -108,7 +108,8 @@ impl Analyser {
                     continue;
                 }
                 for (from, to) in half.unmapped.iter().take(MOST_RANGES_TOLD) {
-                    let text = format!("{} octets from SSN {} on have no mapping", to - from, from + 1);
+                    let text =
+                        format!("{} octets from SSN {} on have no mapping", to - from, from + 1);
                     self.watch.violation(at, whom, Rule::UnmappedData, text);
                 }
             }
@@ -128,7 +129,8 @@ impl Analyser {
                         direction: host as u8,
                     };
                     let waited = since(each.last, connection.end);
-                    let text = format!("address {id}, {}, told {} times", each.address, each.copies);
+                    let text =
+                        format!("address {id}, {}, told {} times", each.address, each.copies);
                     if each.copies >= COPIES_TO_ANSWER && waited >= TIME_TO_ANSWER {
                         let text = format!("{text}, was not echoed");
                         self.watch.violation(each.first, whom, Rule::AddAddrUnanswered, text);

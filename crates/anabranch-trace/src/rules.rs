@@ -138,31 +138,43 @@ impl Rule {
 
     const fn about(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Rule::OptionLength => ("option_length", "3", "an option has one of its subtype's lengths"),
+            Rule::OptionLength => {
+                ("option_length", "3", "an option has one of its subtype's lengths")
+            }
             Rule::ReservedBits => ("reserved_bits", "3", "bits without a meaning are 0"),
             Rule::UnknownSubtype => ("unknown_subtype", "7.2", "subtypes 9 to 14 are not assigned"),
             Rule::WrongStep => {
                 ("wrong_step", "3.1", "each step of a handshake has its own form of the option")
             }
             Rule::NoAlgorithm => ("no_algorithm", "3.1", "MP_CAPABLE names a crypto algorithm"),
-            Rule::KeyMismatch => {
-                ("key_mismatch", "3.1", "the third ACK and the first data repeat the handshake's keys")
-            }
+            Rule::KeyMismatch => (
+                "key_mismatch",
+                "3.1",
+                "the third ACK and the first data repeat the handshake's keys",
+            ),
             Rule::ChecksumFlag => {
                 ("checksum_flag", "3.1", "the third ACK confirms whether checksums are used")
             }
-            Rule::DeniedAddress => {
-                ("denied_address", "3.1", "no subflow goes to an address whose owner set the C flag")
+            Rule::DeniedAddress => (
+                "denied_address",
+                "3.1",
+                "no subflow goes to an address whose owner set the C flag",
+            ),
+            Rule::TokenUnknown => {
+                ("token_unknown", "3.2", "a join names a connection by its token")
             }
-            Rule::TokenUnknown => ("token_unknown", "3.2", "a join names a connection by its token"),
-            Rule::JoinHmac => ("join_hmac", "3.2", "both sides of a join prove that they know the keys"),
+            Rule::JoinHmac => {
+                ("join_hmac", "3.2", "both sides of a join prove that they know the keys")
+            }
             Rule::EarlyData => {
                 ("early_data", "3.2", "no data on a join before its third ACK was acknowledged")
             }
             Rule::JoinAfterFallback => {
                 ("join_after_fallback", "3.7", "a connection that went back to TCP stays there")
             }
-            Rule::AddAddrHmac => ("add_addr_hmac", "3.4.1", "an announced address carries its HMAC"),
+            Rule::AddAddrHmac => {
+                ("add_addr_hmac", "3.4.1", "an announced address carries its HMAC")
+            }
             Rule::AddAddrUnanswered => {
                 ("add_addr_unanswered", "3.4.1", "an announced address is echoed")
             }
@@ -173,15 +185,19 @@ impl Rule {
             Rule::ChecksumUnexpected => {
                 ("checksum_unexpected", "3.3", "mappings carry none when they were not")
             }
-            Rule::ChecksumWrong => ("checksum_wrong", "3.3.1", "a mapping's checksum fits its data"),
-            Rule::MappingChanged => ("mapping_changed", "3.3.1", "a declared mapping does not change"),
-            Rule::MappingElsewhere => {
-                ("mapping_elsewhere", "3.3.1", "a mapping covers some of the segment that carries it")
+            Rule::ChecksumWrong => {
+                ("checksum_wrong", "3.3.1", "a mapping's checksum fits its data")
             }
+            Rule::MappingChanged => {
+                ("mapping_changed", "3.3.1", "a declared mapping does not change")
+            }
+            Rule::MappingElsewhere => (
+                "mapping_elsewhere",
+                "3.3.1",
+                "a mapping covers some of the segment that carries it",
+            ),
             Rule::UnmappedData => ("unmapped_data", "3.3.1", "all data is mapped"),
-            Rule::DifferentData => {
-                ("different_data", "3.3.1", "data sent again is the same data")
-            }
+            Rule::DifferentData => ("different_data", "3.3.1", "data sent again is the same data"),
             Rule::OutsideWindow => {
                 ("outside_window", "3.3.4", "data lies within DATA_ACK and receive window")
             }
@@ -190,7 +206,9 @@ impl Rule {
             }
             Rule::DataFinMoved => ("data_fin_moved", "3.3.3", "there is one end of the data"),
             Rule::DataAfterFin => ("data_after_fin", "3.3.3", "no data follows the DATA_FIN"),
-            Rule::FastcloseKey => ("fastclose_key", "3.5", "MP_FASTCLOSE carries the receiver's key"),
+            Rule::FastcloseKey => {
+                ("fastclose_key", "3.5", "MP_FASTCLOSE carries the receiver's key")
+            }
         }
     }
 }

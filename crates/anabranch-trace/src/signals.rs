@@ -88,7 +88,8 @@ impl Analyser {
             _ => false,
         };
         if !settled {
-            let text = format!("an echo of address {address_id}, {address}, which nobody announced");
+            let text =
+                format!("an echo of address {address_id}, {address}, which nobody announced");
             self.violation(step, Rule::EchoUnasked, text);
         }
         self.event(step, "add_addr_echo", format!("address {address_id}: {address}"));

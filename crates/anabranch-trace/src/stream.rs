@@ -108,7 +108,8 @@ impl Stream {
                 let to = piece.end.min(end);
                 if taken.differs_at.is_none() {
                     let held = piece.octets.as_deref();
-                    let held = held.and_then(|all| all.get((at - from) as usize..(to - from) as usize));
+                    let held =
+                        held.and_then(|all| all.get((at - from) as usize..(to - from) as usize));
                     taken.differs_at = difference(held, whole(at, to)).map(|place| at + place);
                 }
                 taken.repeated += to - at;

@@ -56,7 +56,6 @@ pub(crate) struct Survey {
 #[derive(Default)]
 struct Flow {
     views: Vec<View>,
-    is_mptcp: bool,
 }
 
 /// What one place saw of a flow.
@@ -67,6 +66,7 @@ struct View {
     first_data: Instant,
     segments: [u64; 2],
     wrong_checksums: [u64; 2],
+    has_mptcp: bool,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -84,8 +84,8 @@ impl Survey {
         }
         let flow = self.flows.entry(key).or_default();
         let segment = &sighting.segment;
-        flow.is_mptcp |= has_mptcp(segment.options);
         if segment.header.flags.contains(Flags::SYN)
+            && self.identities.len() < MOST_FLOWS
             && let Some(identity) = identity(segment.options)
         {
             let flows = self.identities.entry(identity).or_default();
@@ -95,12 +95,20 @@ impl Survey {
         }
         let Some(view) = flow.view(sighting) else { return };
         let direction = usize::from(segment.source != key.low);
+        view.has_mptcp |= has_mptcp(segment.options);
         view.segments[direction] += 1;
         view.wrong_checksums[direction] += u64::from(segment.checksum_ok() == Some(false));
         if segment.payload_len > 0 {
             view.payload += segment.payload_len as u64;
             view.first_data = view.first_data.min(sighting.time);
         }
+    }
+
+    /// Flows that carry options of Multipath TCP at one place and none at another.
+    pub(crate) fn stripped(&self) -> usize {
+        let differ = |flow: &&Flow| flow.views.iter().any(|view| !view.has_mptcp);
+        let all = self.flows.values().filter(|flow| flow.views.iter().any(|view| view.has_mptcp));
+        all.filter(differ).count()
     }
 
     /// How each flow is to be followed; one that is not in the answer is another's double.
@@ -122,12 +130,13 @@ impl Survey {
         }
         let choices = self.flows.into_iter().filter_map(|(key, flow)| {
             let best = flow.best()?;
-            let trusted = |direction| best.wrong_checksums[direction] * 2 <= best.segments[direction];
+            let trusted =
+                |direction| best.wrong_checksums[direction] * 2 <= best.segments[direction];
             let choice = Choice {
                 place: best.place,
                 places: flow.views.len() as u32,
                 checksums: [trusted(0), trusted(1)],
-                is_mptcp: flow.is_mptcp,
+                is_mptcp: flow.views.iter().any(|view| view.has_mptcp),
             };
             Some((key, choice))
         });
@@ -151,6 +160,7 @@ impl Flow {
                     first_data,
                     segments: [0; 2],
                     wrong_checksums: [0; 2],
+                    has_mptcp: false,
                 });
                 self.views.len() - 1
             }
@@ -200,7 +210,7 @@ fn identity(options: &[u8]) -> Option<Identity> {
 }
 
 /// Flows that are followed at most.
-const MOST_FLOWS: usize = 1 << 20;
+pub(crate) const MOST_FLOWS: usize = 1 << 18;
 
 /// Places of one flow that are compared.
 const MOST_VIEWS: usize = 16;

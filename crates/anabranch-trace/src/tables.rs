@@ -160,10 +160,12 @@ impl Segments {
     /// `homes` says for each subflow its connection, and whether the connection counts directions
     /// the other way round, which may become known later than the segments.
     pub(crate) fn finish(self, homes: &[(u32, bool)]) -> Table {
-        let home = |subflow: &u32| homes.get(*subflow as usize).copied().unwrap_or((u32::MAX, false));
+        let home =
+            |subflow: &u32| homes.get(*subflow as usize).copied().unwrap_or((u32::MAX, false));
         let connection = self.subflow.iter().map(|subflow| home(subflow).0).collect();
         let turned = self.subflow.iter().map(|subflow| u8::from(home(subflow).1));
-        let direction = self.direction.iter().zip(turned).map(|(own, turned)| own ^ turned).collect();
+        let direction =
+            self.direction.iter().zip(turned).map(|(own, turned)| own ^ turned).collect();
         Table {
             name: "segments",
             columns: vec![

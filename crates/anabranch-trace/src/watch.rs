@@ -127,7 +127,8 @@ impl Watch {
     pub(crate) fn finish(mut self, homes: &[(u32, bool)]) -> ([Table; 2], [u64; 2]) {
         self.events.sort_by_key(|event| (event.at.time, event.at.file, event.at.packet));
         self.violations.sort_by_key(|each| (each.at.time, each.at.file, each.at.packet));
-        let example = Event { at: At::NOWHERE, whom: Whom::NOBODY, name: "", detail: String::new() };
+        let example =
+            Event { at: At::NOWHERE, whom: Whom::NOBODY, name: "", detail: String::new() };
         let mut events = Rows::like("events", example.row(homes));
         self.events.into_iter().for_each(|event| events.push(event.row(homes)));
         let example = Violation {

@@ -40,7 +40,11 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at octet {}: {}; {} packets come before it", self.offset, self.what, self.packets)
+        write!(
+            f,
+            "at octet {}: {}; {} packets come before it",
+            self.offset, self.what, self.packets
+        )
     }
 }
 
@@ -99,7 +103,10 @@ impl<R: Read> Reader<R> {
 /// Why reading stopped, where it began to read.
 enum ReadError {
     /// What stands there cannot be right; octets from the start of what was being read.
-    Wrong { at: u64, what: String },
+    Wrong {
+        at: u64,
+        what: String,
+    },
     Io(io::Error),
 }
 

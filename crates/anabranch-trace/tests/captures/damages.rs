@@ -1,8 +1,6 @@
 //! One field of a right capture is altered, and exactly that is found.
 
-use anabranch_wire::mptcp::{
-    CapableKeys, Control, Mapping, MpFastclose, MpJoin, WideOrNarrow,
-};
+use anabranch_wire::mptcp::{CapableKeys, Control, Mapping, MpFastclose, MpJoin, WideOrNarrow};
 use anabranch_wire::{Flags, Payload};
 
 use super::support::{Captured, analysis, broken, pcap, run, segments, violations};
@@ -13,9 +11,8 @@ const TWO_PATHS: &str = "name = \"t\"\nduration = \"20s\"\n\
 
 /// Segments of a transfer of 300 kB, as the server's interfaces see them.
 fn transfer(settings: &str) -> Vec<Captured> {
-    let scenario = format!(
-        "{TWO_PATHS}{settings}workload = {{ kind = \"bulk\", size = \"300kB\" }}\n"
-    );
+    let scenario =
+        format!("{TWO_PATHS}{settings}workload = {{ kind = \"bulk\", size = \"300kB\" }}\n");
     let mut all = segments(&run(&scenario, 1).capture);
     // Interfaces come in pairs: client's and server's end of each path.
     all.retain(|each| each.interface % 2 == 1);
@@ -47,7 +44,8 @@ fn from_server(each: &Captured) -> bool {
 }
 
 fn has_data(each: &Captured) -> bool {
-    each.segment.payload.len() > 0 && each.segment.options.dss.is_some_and(|d| d.mapping.is_some())
+    !each.segment.payload.is_empty()
+        && each.segment.options.dss.is_some_and(|d| d.mapping.is_some())
 }
 
 /// The first join option of the step that `wanted` names.
@@ -167,7 +165,11 @@ fn reserved_bits_wrong_lengths_and_unknown_subtypes() {
         let mut altered = download();
         let pure = altered.iter_mut().rev().find(|each| {
             each.segment.payload.is_empty()
-                && each.segment.options.dss.is_some_and(|d| d.mapping.is_none() && d.data_ack.is_some())
+                && each
+                    .segment
+                    .options
+                    .dss
+                    .is_some_and(|d| d.mapping.is_none() && d.data_ack.is_some())
         });
         let options = &mut pure.expect("a pure acknowledgement").segment.options;
         let mut raw = Vec::new();
@@ -275,7 +277,8 @@ fn data_beyond_a_window_that_was_never_opened() {
 fn an_end_of_the_data_that_moves() {
     // RFC 8684 §3.3.3
     let mut altered = download();
-    let fin = |each: &Captured| from_server(each) && each.segment.options.dss.is_some_and(|d| d.data_fin);
+    let fin =
+        |each: &Captured| from_server(each) && each.segment.options.dss.is_some_and(|d| d.data_fin);
     let at = altered.iter().position(fin).expect("a DATA_FIN");
     let mut copy = altered[at].clone();
     copy.segment.payload = Payload::default();
@@ -408,5 +411,9 @@ fn a_join_to_a_connection_that_went_back_to_tcp() {
     altered.insert(data + 1, syn);
     altered[data + 1].time += 1;
     let outcome = analysis(&pcap(&altered));
-    assert!(broken(&outcome).contains(&"join_after_fallback".to_owned()), "{:?}", violations(&outcome));
+    assert!(
+        broken(&outcome).contains(&"join_after_fallback".to_owned()),
+        "{:?}",
+        violations(&outcome)
+    );
 }

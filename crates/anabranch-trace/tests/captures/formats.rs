@@ -80,7 +80,11 @@ fn all_link_types_say_the_same() {
         (0, &[2, 0, 0, 0]),
         (108, &[0, 0, 0, 2]),
     ] {
-        assert_eq!(essence(&analysis(&classic(&all, false, true, link, before))), expected, "{link}");
+        assert_eq!(
+            essence(&analysis(&classic(&all, false, true, link, before))),
+            expected,
+            "{link}"
+        );
     }
     let outcome = analysis(&classic(&all, false, true, 147, &[]));
     assert!(outcome.notes[0].contains("link type 147"), "{:?}", outcome.notes);
@@ -97,8 +101,7 @@ fn blocks(all: &[Captured], big: bool) -> Vec<u8> {
         capture.extend([&word(kind)[..], &length, body, &length].concat());
     };
     block(0x0a0d_0d0a, &[&word(0x1a2b_3c4d)[..], &half(1), &half(0), &[0xff; 8]].concat());
-    let offset: [u8; 8] =
-        if big { (-1000_i64).to_be_bytes() } else { (-1000_i64).to_le_bytes() };
+    let offset: [u8; 8] = if big { (-1000_i64).to_be_bytes() } else { (-1000_i64).to_le_bytes() };
     let description = [
         &half(101)[..],
         &half(0),
@@ -157,7 +160,8 @@ fn packets_whose_end_was_not_captured_still_count() {
 fn both_ends_are_one_transfer_in_one_file_or_in_two() {
     let capture = run(SCENARIO, 1).capture;
     let all = segments(&capture);
-    let split = |end| all.iter().filter(|each| each.interface % 2 == end).cloned().collect::<Vec<_>>();
+    let split =
+        |end| all.iter().filter(|each| each.interface % 2 == end).cloned().collect::<Vec<_>>();
     let (client, server) = (pcap(&split(0)), pcap(&split(1)));
     let expected = essence(&analysis(&server));
     assert_eq!(essence(&analysis(&capture)), expected);
@@ -178,7 +182,8 @@ fn a_capture_that_begins_in_the_middle_is_grouped_and_not_judged() {
     assert_eq!(texts(connections, "protocol")[0], "MPTCP");
     assert_eq!(numbers(connections, "is_complete")[0], 0);
     assert_eq!(numbers(connections, "token_listener")[0], u64::from(u32::MAX));
-    let new = numbers(table(&outcome, "segments"), "kind").iter().filter(|kind| **kind == 1).count();
+    let new =
+        numbers(table(&outcome, "segments"), "kind").iter().filter(|kind| **kind == 1).count();
     assert!(new > 50, "{new}");
 }
 
@@ -295,7 +300,9 @@ proptest! {
 fn small() -> Vec<Captured> {
     static ALL: std::sync::OnceLock<Vec<Captured>> = std::sync::OnceLock::new();
     let made = ALL.get_or_init(|| {
-        let scenario = SCENARIO.replace("200kB", "20kB").replace("[[connection]]\n", "[[connection]]\ndss_checksum = true\n");
+        let scenario = SCENARIO
+            .replace("200kB", "20kB")
+            .replace("[[connection]]\n", "[[connection]]\ndss_checksum = true\n");
         let mut all = at_server(&run(&scenario, 1).capture);
         all.iter_mut().for_each(|each| each.segment.checksum_ok = false);
         all
