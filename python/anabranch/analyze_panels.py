@@ -99,9 +99,10 @@ def draw(shown: Flow, footer: str) -> Figure:
 def _whole(axes: Axes, shown: Flow) -> None:
     unit, scale = _unit(shown.data["end"].max())
     limits = _limits(shown)
-    for number, label, style in shown.subflows:
+    widths = np.linspace(3.2, 1.4, len(shown.subflows))  # so that none hides another
+    for (number, label, style), width in zip(shown.subflows, widths, strict=True):
         segments = shown.data.filter(pl.col("subflow") == number)
-        _bars(axes, segments, limits, scale, style, label)
+        _bars(axes, segments, limits, scale, style, label, float(width))
     _markers(axes, shown.data, limits, scale)
     _levels(axes, shown, limits, scale)
     axes.set(
@@ -127,13 +128,14 @@ def _detail(axes: Axes, whole: Axes, shown: Flow) -> None:
     for number, _, style in shown.subflows:
         segments = part.filter(pl.col("subflow") == number)
         if not segments.is_empty():
-            _bars(axes, segments, limits, scale, style, None, width=2.6)
+            _bars(axes, segments, limits, scale, style, None, 2.6)
     _markers(axes, part, limits, scale, grid=None)
     _levels(axes, shown, limits, scale)
     axes.set(
         title="Enlarged", xlabel="time (s)", ylabel=f"data sequence number ({unit})",
         xlim=limits[:2], ylim=(limits[2] / scale, limits[3] / scale),
     )  # fmt: skip
+    axes.locator_params(axis="x", nbins=6)
     _, whole_scale = _unit(shown.data["end"].max())
     corners = (limits[0], limits[2] / whole_scale)
     size = (limits[1] - limits[0], (limits[3] - limits[2]) / whole_scale)
@@ -149,7 +151,7 @@ def _bars(
     scale: float,
     style: Style,
     label: str | None,
-    width: float = 2.0,
+    width: float,
 ) -> None:
     """A bar for each segment, from its first to its last octet."""
     times, starts, ends = _bars_on_grid(segments, limits)
