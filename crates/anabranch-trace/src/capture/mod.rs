@@ -215,6 +215,3 @@ impl Endian {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;
