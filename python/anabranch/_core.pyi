@@ -19,6 +19,8 @@ __all__ = [
     "SubflowView",
     "Wait",
     "__version__",
+    "analyse",
+    "analyse_rules",
     "json_schema",
     "live_enter",
     "live_is_inside",
@@ -54,6 +56,11 @@ def run(
     pcap: str | None = None,
     own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
 ) -> dict[str, object]: ...
+def analyse(
+    files: Sequence[str | os.PathLike[str]],
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, Any]: ...
+def analyse_rules() -> list[tuple[str, str, str]]: ...
 def live_enter(command: Sequence[str]) -> int: ...
 def live_is_inside() -> bool: ...
 def live_probe() -> list[dict[str, Any]]: ...

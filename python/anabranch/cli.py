@@ -1,8 +1,8 @@
 """The command `anabranch`.
 
-Exit status: 0 when the run completed; 1 with ``--strict`` when a claim is not reproduced, or
-when a run broke a promise of the engine; 2 for bad input, with one line on standard error, which
-follows the traceback if it was a policy of the user's own that failed.
+Exit status: 0 when the run completed; 1 with ``--strict`` when a claim is not reproduced or a
+capture violates RFC 8684, or when a run broke a promise of the engine; 2 for bad input, with one
+line on standard error, which follows the traceback if a policy of the user's own failed.
 """
 
 from __future__ import annotations
@@ -433,6 +433,56 @@ def redraw(
         _print_sweep(results, folder)
     else:
         _print_judgements(results, judgements, folder)
+
+
+@app.command(epilog="Example: anabranch analyze client.pcapng server.pcap --out results/capture")
+def analyze(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Captures: pcapng or pcap.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Write tables, drawings and a report here.")
+    ] = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="With --out: tables as CSV instead of Parquet.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if anything violates RFC 8684.")
+    ] = False,
+) -> None:
+    """Reconstruct the Multipath TCP connections of captures, and say what violates RFC 8684.
+
+    Any capture will do: of a run (--pcap), of tcpdump or Wireshark, of several interfaces. Several
+    files are merged by time. Exit status: 2 too if a file is damaged; what comes before the damage
+    is shown all the same.
+    """
+    from anabranch import analyze as analysing
+    from anabranch import analyze_report, console
+    from anabranch.results import prepare_folder
+
+    if out is not None:
+        prepare_folder(out)
+    with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
+        found = analysing.analyze(*files, on_progress=advance)
+    screen = console.stdout()
+    for table in console.analysis_tables(found):
+        screen.print(table)
+    for note in found.notes:
+        screen.print(f"note: {note}", markup=False, soft_wrap=True)
+    count = found.violations.height
+    screen.print(f"{count or 'no'} violation{'' if count == 1 else 's'} of RFC 8684")
+    if out is not None:
+        found.save(out, csv=csv)
+        with console.reading("drawing") as advance:
+            analyze_report.save(found, out, advance)
+        screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
+    damages = found.files.filter(found.files["damage"].is_not_null())
+    if not damages.is_empty():
+        raise InputError(
+            "; ".join(f"{name}: {what}" for name, what in damages["file", "damage"].rows())
+        )
+    if strict and count:
+        raise typer.Exit(1)
 
 
 @app.command()

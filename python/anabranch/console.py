@@ -14,6 +14,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TextColumn,
+    TimeRemainingColumn,
 )
 from rich.table import Table
 
@@ -26,6 +27,7 @@ from anabranch.run import Run
 
 if TYPE_CHECKING:
     from anabranch import report
+    from anabranch.analyze import Analysis
 
 _COLOURS = {
     Verdict.REPRODUCED: "green",
@@ -33,6 +35,9 @@ _COLOURS = {
     Verdict.NOT_REPRODUCED: "red",
     Verdict.NOT_APPLICABLE: "bright_black",
 }
+
+_MOST_ROWS = 30
+"""Rows of each table of a capture that are printed."""
 
 _PIPE_WIDTH = 160
 """Width of tables that do not go to a terminal."""
@@ -75,6 +80,24 @@ def progress(label: str) -> Iterator[Callable[[Step], None]]:
         yield advance
 
 
+@contextmanager
+def reading(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error, of octets read and to be read."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -105,10 +128,12 @@ def table(shown: report.Table, title: str) -> Table:
     """A table of a report, for the console: text to the left, numbers to the right."""
     drawn = Table(title=title, title_justify="left")
     for index, heading in enumerate(shown.headings):
-        numeric = all(row[index][:1] in "-+–0123456789" for row in shown.rows)
+        numeric = all(_is_number(row[index]) for row in shown.rows)
         drawn.add_column(heading, justify="right" if numeric else "left")
     for row in shown.rows:
         drawn.add_row(*map(_escaped, row))
+    if shown.left_out:
+        drawn.caption = f"{shown.left_out:,} more rows are not shown"
     return drawn
 
 
@@ -122,6 +147,11 @@ def side_by_side(rows: Mapping[str, Sequence[str]]) -> Table:
     for name, cells in rows.items():
         drawn.add_row(name, *cells)
     return drawn
+
+
+def _is_number(cell: str) -> bool:
+    """Is it a number, perhaps with a unit or an interval, or a dash for none?"""
+    return cell[:1] in "-+–0123456789" and " – " not in cell
 
 
 def effort_of(run: Run, conditions: Conditions | None) -> str:
@@ -207,6 +237,19 @@ def _counters_table(run: Run) -> Table:
         if any(counts):
             table.add_row(name, *("–" if count is None else f"{count:,}" for count in counts))
     return table
+
+
+def analysis_tables(found: Analysis) -> Iterator[Table]:
+    """What captures show: connections, their subflows, and the first violations."""
+    from anabranch import analyze_report
+
+    yield table(analyze_report.connections(found, _MOST_ROWS), "Connections")
+    subflows = analyze_report.subflows(found, _MOST_ROWS)
+    if subflows.rows:
+        yield table(subflows, "Subflows (payload octets, both directions)")
+    violations = analyze_report.violations(found, _MOST_ROWS)
+    if violations.rows:
+        yield table(violations, "Violations of RFC 8684")
 
 
 def _escaped(text: str) -> str:

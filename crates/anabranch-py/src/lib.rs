@@ -1,5 +1,6 @@
 //! The Python module `anabranch._core`: a scenario in, columns out.
 
+mod analyse;
 mod listing;
 mod live;
 mod policy;
@@ -172,6 +173,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(json_schema, module)?)?;
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    analyse::register(module)?;
     live::register(module)?;
     policy::register(module)
 }

@@ -144,27 +144,51 @@ fn v4_header(
 }
 
 fn parse_v4(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
-    let mut reader = Reader::new("IPv4 header", octets);
-    let [version_and_ihl, tos] = reader.array()?;
-    let total = usize::from(reader.u16()?);
-    let _identification = reader.u16()?;
-    let fragment = reader.u16()?;
-    let [_ttl, protocol, _, _] = reader.array()?;
-    let source = Ipv4Addr::from(reader.array::<4>()?);
-    let destination = Ipv4Addr::from(reader.array::<4>()?);
-
-    let header = usize::from(version_and_ihl & 0x0f) * 4;
+    let fields = V4Fields::read(octets)?;
+    let V4Fields { header, total, fragment, .. } = fields;
     check_v4(octets, header, total)?;
     if fragment & FRAGMENT_MASK != 0 {
         return Err(ParseError::Fragment { version: 4 });
     }
-    Ok(IpPacket {
-        source: source.into(),
-        destination: destination.into(),
-        ecn: tos & 0b11,
-        protocol,
-        transport: &octets[header..total],
-    })
+    Ok(fields.around(&octets[header..total]))
+}
+
+/// What is read off an IPv4 header, not yet checked.
+struct V4Fields {
+    /// Octets of the header.
+    header: usize,
+    /// Octets of the packet.
+    total: usize,
+    fragment: u16,
+    tos: u8,
+    protocol: u8,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+}
+
+impl V4Fields {
+    fn read(octets: &[u8]) -> Result<Self, ParseError> {
+        let mut reader = Reader::new("IPv4 header", octets);
+        let [version_and_ihl, tos] = reader.array()?;
+        let total = usize::from(reader.u16()?);
+        let _identification = reader.u16()?;
+        let fragment = reader.u16()?;
+        let [_ttl, protocol, _, _] = reader.array()?;
+        let source = Ipv4Addr::from(reader.array::<4>()?);
+        let destination = Ipv4Addr::from(reader.array::<4>()?);
+        let header = usize::from(version_and_ihl & 0x0f) * 4;
+        Ok(V4Fields { header, total, fragment, tos, protocol, source, destination })
+    }
+
+    fn around<'a>(&self, transport: &'a [u8]) -> IpPacket<'a> {
+        IpPacket {
+            source: self.source.into(),
+            destination: self.destination.into(),
+            ecn: self.tos & 0b11,
+            protocol: self.protocol,
+            transport,
+        }
+    }
 }
 
 /// Check the two lengths of an IPv4 header, against each other and against the octets there
@@ -189,25 +213,71 @@ fn check_v4(octets: &[u8], header: usize, total: usize) -> Result<(), ParseError
 }
 
 fn parse_v6(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
+    let (packet, stated) = cut_v6(octets)?;
+    if stated > packet.transport.len() {
+        let missing = stated - packet.transport.len();
+        return Err(ParseError::Truncated {
+            what: "IPv6 packet",
+            needed: octets.len() + missing,
+            available: octets.len(),
+        });
+    }
+    Ok(packet)
+}
+
+/// Parse the IP header of a packet of which a capture may have cut the end, as it left its host:
+/// with checksums and a length that the network card fills in perhaps. Gives also the octets of
+/// `transport` that the header states.
+pub(crate) fn parse_cut(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
+    let version = Reader::new("IP header", octets).u8()? >> 4;
+    match version {
+        4 => cut_v4(octets),
+        6 => cut_v6(octets),
+        found => Err(ParseError::IpVersion { found }),
+    }
+}
+
+fn cut_v4(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
+    let fields = V4Fields::read(octets)?;
+    let V4Fields { header, fragment, .. } = fields;
+    // A packet that is yet to be cut into segments has no length.
+    let total = if fields.total == 0 { octets.len() } else { fields.total };
+    if header < IPV4_HEADER_OCTETS {
+        return Err(ParseError::Ipv4HeaderLength { found: header });
+    }
+    if total < header {
+        return Err(ParseError::Ipv4TotalLength { found: total, header });
+    }
+    if fragment & FRAGMENT_MASK != 0 {
+        return Err(ParseError::Fragment { version: 4 });
+    }
+    let end = total.min(octets.len());
+    let transport = octets.get(header..end).ok_or(ParseError::Truncated {
+        what: "IPv4 packet",
+        needed: total,
+        available: octets.len(),
+    })?;
+    Ok((fields.around(transport), total - header))
+}
+
+fn cut_v6(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
     let mut reader = Reader::new("IPv6 header", octets);
     let version_class_label = reader.u32()?;
     let payload = usize::from(reader.u16()?);
     let [next_header, _hop_limit] = reader.array()?;
     let source = Ipv6Addr::from(reader.array::<16>()?);
     let destination = Ipv6Addr::from(reader.array::<16>()?);
-    let rest = reader.rest().get(..payload).ok_or(ParseError::Truncated {
-        what: "IPv6 packet",
-        needed: IPV6_HEADER_OCTETS + payload,
-        available: octets.len(),
-    })?;
-    let (protocol, transport) = skip_options(next_header, rest)?;
-    Ok(IpPacket {
+    let rest = reader.rest();
+    let there = &rest[..payload.min(rest.len())];
+    let (protocol, transport) = skip_options(next_header, there)?;
+    let packet = IpPacket {
         source: source.into(),
         destination: destination.into(),
         ecn: (version_class_label >> 20) as u8 & 0b11,
         protocol,
         transport,
-    })
+    };
+    Ok((packet, payload - (there.len() - transport.len())))
 }
 
 /// Skip hop-by-hop and destination options; returns the protocol that follows, and its octets.

@@ -5,6 +5,7 @@
 //! device or a round-trip check, and octets become a segment through [`Segment::parse`]. A
 //! [`Packet`] is a segment or a UDP [`Datagram`].
 
+mod captured;
 mod checksum;
 mod datagram;
 mod error;
@@ -21,6 +22,7 @@ mod tcp;
 mod tcp_option;
 mod time;
 
+pub use captured::CapturedSegment;
 pub use checksum::{Checksum, dss_checksum};
 pub use datagram::{Datagram, UDP_HEADER_OCTETS};
 pub use error::{EmitError, Lengths, ParseError};

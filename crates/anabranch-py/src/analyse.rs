@@ -1,0 +1,91 @@
+//! Captures, for Python.
+
+use std::path::PathBuf;
+
+use anabranch_trace::{AnalyseError, Column, Input, Outcome, Rule, analyse as read};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+/// Read captures, merged by time, and reconstruct the connections in them.
+///
+/// `progress` is called now and then with the octets read and to be read; what it raises ends the
+/// reading. Returns a dictionary of `tables`, `damages` (for each file, words or `None`) and
+/// `notes`. A table is a dictionary of columns; a column is a pair of NumPy type and little-endian
+/// octets, or a list of strings.
+#[pyfunction]
+#[pyo3(signature = (files, progress=None))]
+fn analyse<'py>(
+    py: Python<'py>,
+    files: Vec<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let inputs: Vec<_> = files.iter().map(Input::file).collect();
+    let mut raised = None;
+    let outcome = py.detach(|| {
+        read(&inputs, &mut |done, all| match tell(progress.as_ref(), done, all) {
+            Ok(()) => true,
+            Err(error) => {
+                raised = Some(error);
+                false
+            }
+        })
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => dictionary(py, &outcome.map_err(failed)?),
+    }
+}
+
+fn tell(progress: Option<&Py<PyAny>>, done: u64, all: u64) -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        progress.map_or(Ok(()), |progress| progress.call1(py, (done, all)).map(drop))
+    })
+}
+
+fn failed(error: AnalyseError) -> PyErr {
+    match error {
+        AnalyseError::Unreadable { .. } => PyOSError::new_err(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
+    }
+}
+
+fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let tables = PyDict::new(py);
+    for table in &outcome.tables {
+        let columns = PyDict::new(py);
+        for (name, column) in &table.columns {
+            match column {
+                Column::U8(values) => columns.set_item(name, ("|u1", PyBytes::new(py, values)))?,
+                Column::U32(values) => {
+                    let octets: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    columns.set_item(name, ("<u4", PyBytes::new(py, &octets)))?;
+                }
+                Column::U64(values) => {
+                    let octets: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    columns.set_item(name, ("<u8", PyBytes::new(py, &octets)))?;
+                }
+                Column::Text(values) => columns.set_item(name, PyList::new(py, values)?)?,
+            }
+        }
+        tables.set_item(table.name, columns)?;
+    }
+    let damages = outcome.damages.iter().map(|damage| damage.as_ref().map(ToString::to_string));
+    let result = PyDict::new(py);
+    result.set_item("tables", tables)?;
+    result.set_item("damages", damages.collect::<Vec<_>>())?;
+    result.set_item("notes", &outcome.notes)?;
+    Ok(result)
+}
+
+/// What violations are looked for: name, clause of RFC 8684, and what the rule demands.
+#[pyfunction]
+fn analyse_rules() -> Vec<(&'static str, &'static str, &'static str)> {
+    Rule::ALL.iter().map(|rule| (rule.name(), rule.clause(), rule.meaning())).collect()
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(analyse, module)?)?;
+    module.add_function(wrap_pyfunction!(analyse_rules, module)?)
+}

@@ -1,0 +1,345 @@
+//! The second reading: every subflow is followed from the place that saw it best.
+
+use std::collections::HashMap;
+use std::io;
+
+use anabranch_wire::{Flags, Instant, TcpOptions};
+
+use crate::capture::Damage;
+use crate::connection::{Connection, Protocol};
+use crate::input::{Input, Packets, Sighting};
+use crate::options;
+use crate::report;
+use crate::rules::Rule;
+use crate::subflow::{Sort, Subflow};
+use crate::survey::{Choice, FlowKey, MOST_FLOWS, Survey};
+use crate::tables::{Kind, SegmentRow, Segments, Table};
+use crate::watch::{At, Watch, Whom};
+
+/// What an analysis found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// `connections`, `subflows`, `segments`, `events`, `violations` and `files`.
+    pub tables: Vec<Table>,
+    /// For each file, what ended the reading before its end.
+    pub damages: Vec<Option<Damage>>,
+    /// What a reader must know before believing the tables.
+    pub notes: Vec<String>,
+}
+
+/// Why nothing was found.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalyseError {
+    /// A file cannot be opened.
+    #[error("{file}: {error}")]
+    Unreadable {
+        /// Its name.
+        file: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// A file is not a capture.
+    #[error("{file}: {damage}")]
+    NoCapture {
+        /// Its name.
+        file: String,
+        /// What stands there instead.
+        damage: Damage,
+    },
+    /// The caller has had enough.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Read captures, merged by time, and reconstruct the connections in them.
+///
+/// `progress` is given the octets read and to be read, and says whether to go on; both readings
+/// count.
+///
+/// # Errors
+/// If a file cannot be opened or is no capture, or `progress` says no. A file that is damaged
+/// further on is read up to there: see [`Outcome::damages`].
+pub fn analyse(
+    inputs: &[Input<'_>],
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Outcome, AnalyseError> {
+    let octets: u64 = inputs.iter().map(Input::octets_len).sum();
+    let mut survey = Survey::default();
+    let mut packets = Packets::open(inputs)?;
+    packets.for_each(|sighting| survey.take(&sighting), |read| progress(read, 2 * octets))?;
+    let (left_out, stripped) = (survey.left_out, survey.stripped());
+
+    let mut analyser = Analyser { choices: survey.choose(), ..Analyser::default() };
+    let mut packets = Packets::open(inputs)?;
+    packets.for_each(
+        |sighting| analyser.take(&sighting),
+        |read| progress(octets + read, 2 * octets),
+    )?;
+    let places = packets.place_names().to_vec();
+    let files = inputs.iter().map(|input| input.name().to_owned()).zip(packets.into_reports());
+    let mut outcome = report::finish(analyser, files.collect(), &places, left_out);
+    if stripped > 0 {
+        outcome.notes.push(format!(
+            "{stripped} TCP connections carry options of Multipath TCP at one place and none at \
+             another: something in between removes them"
+        ));
+    }
+    Ok(outcome)
+}
+
+/// All that is known so far.
+#[derive(Default)]
+pub(crate) struct Analyser {
+    choices: HashMap<FlowKey, Choice>,
+    flows: HashMap<FlowKey, u32>,
+    /// Connection and host by the token that names it.
+    pub(crate) tokens: HashMap<u32, (u32, usize)>,
+    /// Connections whose keys are not known, by the token of a join to them.
+    pub(crate) unknown_tokens: HashMap<u32, u32>,
+    /// Connections that were begun before the capture.
+    pub(crate) begun: Vec<u32>,
+    pub(crate) subflows: Vec<Subflow>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) segments: Segments,
+    pub(crate) watch: Watch,
+    pub(crate) doubles: u64,
+    pub(crate) corrupted: u64,
+}
+
+/// A segment being looked at.
+pub(crate) struct Step<'a> {
+    pub(crate) at: At,
+    pub(crate) subflow: usize,
+    /// 0 if sent by who opened the subflow.
+    pub(crate) direction: usize,
+    pub(crate) sighting: &'a Sighting<'a>,
+    pub(crate) options: TcpOptions,
+    pub(crate) flags: Flags,
+}
+
+impl Analyser {
+    fn take(&mut self, sighting: &Sighting<'_>) {
+        let key = FlowKey::of(sighting);
+        let segment = &sighting.segment;
+        let Some(choice) = self.choices.get(&key).copied() else {
+            self.doubles += 1;
+            return;
+        };
+        if choice.place != sighting.place {
+            self.doubles += 1;
+            return;
+        }
+        let at = At { time: sighting.time, file: sighting.file, packet: sighting.number };
+        let subflow = self.subflow(key, sighting, at, choice);
+        let state = &mut self.subflows[subflow];
+        let direction = usize::from(segment.source != state.ends[0]);
+        let from_low = usize::from(segment.source != key.low);
+        if choice.checksums[from_low] && segment.checksum_ok() == Some(false) {
+            state.corrupted += 1;
+            self.corrupted += 1;
+            return;
+        }
+        state.end = sighting.time;
+        let flags = segment.header.flags;
+        let options = TcpOptions::parse(segment.options).unwrap_or_default();
+        let step = Step { at, subflow, direction, sighting, options, flags };
+        self.step(&step, choice.is_mptcp);
+    }
+
+    /// In the order in which a host would go: handshake, signals, data, acknowledgements.
+    fn step(&mut self, step: &Step<'_>, is_mptcp: bool) {
+        let is_older = self.subflows[step.subflow].is_older;
+        if is_mptcp && !is_older {
+            self.check_form(step);
+        }
+        self.handshake(step);
+        let is_older = self.subflows[step.subflow].is_older;
+        if is_mptcp && !is_older {
+            self.find_connection(step);
+            self.signals(step);
+        }
+        let mut row = self.carry(step, is_mptcp && !is_older);
+        self.acknowledgement(step);
+        self.ending(step);
+        if is_mptcp {
+            self.complete_row(step, &mut row);
+            self.segments.push(&row);
+        }
+        self.note_time(step);
+    }
+
+    /// The subflow that a segment belongs to; a new one with a new SYN.
+    fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, choice: Choice) -> usize {
+        let segment = &sighting.segment;
+        let flags = segment.header.flags;
+        let is_syn = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
+        if let Some(index) = self.flows.get(&key).copied() {
+            let known = &self.subflows[index as usize];
+            let direction = usize::from(segment.source != known.ends[0]);
+            let first = known.halves[direction].ssn_base;
+            let again = first == Some(segment.header.seq) || !known.can_be_followed();
+            if !is_syn || again || self.subflows.len() >= 2 * MOST_FLOWS {
+                return index as usize;
+            }
+        }
+        let answers = flags.contains(Flags::SYN) && !is_syn;
+        let (from, to) = (segment.source, segment.destination);
+        // Servers have low ports, where nothing better tells.
+        let turned = answers || (!is_syn && from.port < to.port);
+        let index = self.subflows.len();
+        let sort = if is_syn { Sort::Plain } else { Sort::Begun };
+        let ends = if turned { [to, from] } else { [from, to] };
+        let mut subflow = Subflow::new(sort, ends, at);
+        (subflow.place, subflow.places) = (sighting.place, choice.places);
+        self.subflows.push(subflow);
+        self.flows.insert(key, index as u32);
+        index
+    }
+
+    fn check_form(&mut self, step: &Step<'_>) {
+        let whom = self.whom(step);
+        let watch = &mut self.watch;
+        options::faults(step.sighting.segment.options, |(rule, clause, text)| {
+            watch.violation_of(step.at, whom, rule, clause, text);
+        });
+    }
+
+    /// What a segment says about the end of its subflow.
+    fn ending(&mut self, step: &Step<'_>) {
+        if step.flags.contains(Flags::RST) {
+            let control = step.options.control.as_deref();
+            let reason = control.and_then(|control| control.reset);
+            let text = match reason {
+                Some(reset) => {
+                    let lasting = if reset.transient { "transient" } else { "permanent" };
+                    format!("{}, {lasting}", reason_words(reset.reason.0))
+                }
+                None => String::new(),
+            };
+            let first = self.subflows[step.subflow].reset.is_none();
+            if first {
+                self.event(step, "reset", text.clone());
+            }
+            self.subflows[step.subflow].reset.get_or_insert(text);
+            self.on_reset(step);
+            self.release(step.subflow);
+        }
+    }
+
+    /// A subflow that is over needs no data held.
+    fn release(&mut self, subflow: usize) {
+        let subflow = &mut self.subflows[subflow];
+        let held = &mut self.watch.held;
+        subflow.halves.iter_mut().for_each(|half| half.release(held));
+        // The data of a connection with one subflow goes with it.
+        if let Some(connection) =
+            subflow.connection.map(|index| &mut self.connections[index as usize])
+            && connection.subflows == 1
+        {
+            connection.streams.iter_mut().for_each(|stream| stream.release(held));
+        }
+    }
+
+    fn note_time(&mut self, step: &Step<'_>) {
+        let subflow = &self.subflows[step.subflow];
+        let Some(index) = subflow.connection else { return };
+        let host = step.direction ^ usize::from(subflow.is_turned);
+        let connection = &mut self.connections[index as usize];
+        connection.end = connection.end.max(step.at.time);
+        if step.sighting.segment.payload_len > 0 {
+            connection.first_data[host].get_or_insert(step.at.time);
+            connection.last_data[host] = Some(step.at.time);
+        }
+    }
+
+    /// Whom a segment concerns.
+    pub(crate) fn whom(&self, step: &Step<'_>) -> Whom {
+        let subflow = &self.subflows[step.subflow];
+        Whom {
+            connection: subflow.connection,
+            subflow: step.subflow as u32,
+            direction: (step.direction ^ usize::from(subflow.is_turned)) as u8,
+        }
+    }
+
+    pub(crate) fn event(&mut self, step: &Step<'_>, name: &'static str, detail: String) {
+        let whom = self.whom(step);
+        self.watch.event(step.at, whom, name, detail);
+    }
+
+    pub(crate) fn violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
+        let whom = self.whom(step);
+        self.watch.violation(step.at, whom, rule, text);
+    }
+
+    /// Connection of a step's subflow, and which of its hosts sent the segment.
+    pub(crate) fn home(&mut self, step: &Step<'_>) -> Option<(&mut Connection, usize)> {
+        let subflow = &self.subflows[step.subflow];
+        let index = subflow.connection?;
+        let host = step.direction ^ usize::from(subflow.is_turned);
+        Some((&mut self.connections[index as usize], host))
+    }
+
+    /// A connection begins with this subflow.
+    pub(crate) fn begin(&mut self, subflow: usize, protocol: Protocol, at: At) -> u32 {
+        let index = self.connections.len() as u32;
+        let ends = self.subflows[subflow].ends;
+        self.connections.push(Connection::new(protocol, ends, at));
+        self.attach(subflow, index, false);
+        index
+    }
+
+    pub(crate) fn attach(&mut self, subflow: usize, connection: u32, is_turned: bool) {
+        let subflow = &mut self.subflows[subflow];
+        subflow.connection = Some(connection);
+        subflow.is_turned = is_turned;
+        self.connections[connection as usize].subflows += 1;
+    }
+
+    /// The row that the table of segments gets.
+    pub(crate) fn row(&self, step: &Step<'_>) -> SegmentRow {
+        let segment = &step.sighting.segment;
+        SegmentRow {
+            time: step.at.time.as_nanos(),
+            file: step.at.file,
+            packet: step.at.packet,
+            subflow: step.subflow as u32,
+            direction: step.direction as u8,
+            flags: step.flags.0,
+            kind: Kind::None,
+            seq: segment.header.seq.0,
+            ack: segment.header.ack.0,
+            len: segment.payload_len as u32,
+            window: None,
+            dsn: None,
+            data_ack: None,
+        }
+    }
+}
+
+impl Subflow {
+    /// May a new connection with the same addresses follow?
+    fn can_be_followed(&self) -> bool {
+        let over = self.reset.is_some() || self.halves.iter().any(|half| half.fin.is_some());
+        over || self.is_established || self.sort == Sort::Begun || self.halves[1].base.is_none()
+    }
+}
+
+/// A reason code of MP_TCPRST in words. RFC 8684 §3.6.
+fn reason_words(code: u8) -> String {
+    match code {
+        0 => "unspecified error".to_owned(),
+        1 => "MPTCP-specific error".to_owned(),
+        2 => "lack of resources".to_owned(),
+        3 => "administratively prohibited".to_owned(),
+        4 => "too much outstanding data".to_owned(),
+        5 => "unacceptable performance".to_owned(),
+        6 => "middlebox interference".to_owned(),
+        code => format!("reason {code}"),
+    }
+}
+
+/// Time between two instants in nanoseconds, 0 if they stand in the wrong order.
+pub(crate) fn since(earlier: Instant, later: Instant) -> u64 {
+    later.as_nanos().saturating_sub(earlier.as_nanos())
+}

@@ -1,0 +1,82 @@
+//! What stands around an IP packet, by link type. https://www.tcpdump.org/linktypes.html
+
+/// An IP packet, and what its link-layer header says about where it was seen.
+pub(crate) struct Carried<'a> {
+    pub(crate) packet: &'a [u8],
+    /// Interface and way in or out, for captures of all interfaces at once; else 0.
+    pub(crate) place: u32,
+}
+
+/// Take the link-layer header off. `Ok(None)` if something else than IP is in it.
+///
+/// # Errors
+/// If the link type is not known.
+pub(crate) fn unwrap(link_type: u16, octets: &[u8]) -> Result<Option<Carried<'_>>, u16> {
+    let seen = |packet, place| Some(Carried { packet, place });
+    Ok(match link_type {
+        ETHERNET => ethernet(octets).and_then(|packet| seen(packet, 0)),
+        RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => seen(octets, 0),
+        // The address family has different numbers on different systems; IP tells its own version.
+        NULL | LOOP => octets.get(4..).and_then(|packet| seen(packet, 0)),
+        LINUX_SLL => sll(octets),
+        LINUX_SLL2 => sll2(octets),
+        unknown => return Err(unknown),
+    })
+}
+
+fn ethernet(octets: &[u8]) -> Option<&[u8]> {
+    network(u16_at(octets, 12)?, octets.get(14..)?)
+}
+
+/// The IP packet behind an Ethernet type and any VLAN tags.
+fn network(ether_type: u16, octets: &[u8]) -> Option<&[u8]> {
+    let (mut ether_type, mut rest) = (ether_type, octets);
+    for _ in 0..MOST_TAGS {
+        match ether_type {
+            TYPE_IPV4 | TYPE_IPV6 => return Some(rest),
+            0x8100 | 0x88a8 | 0x9100 => {
+                ether_type = u16_at(rest, 2)?;
+                rest = rest.get(4..)?;
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn sll(octets: &[u8]) -> Option<Carried<'_>> {
+    let packet = network(u16_at(octets, 14)?, octets.get(16..)?)?;
+    Some(Carried { packet, place: outgoing(u16_at(octets, 0)?) })
+}
+
+fn sll2(octets: &[u8]) -> Option<Carried<'_>> {
+    let packet = network(u16_at(octets, 0)?, octets.get(20..)?)?;
+    let interface = u32::from(u16_at(octets, 4)?) << 16 | u32::from(u16_at(octets, 6)?);
+    Some(Carried { packet, place: interface << 1 | outgoing(u16::from(*octets.get(10)?)) })
+}
+
+/// Is this the packet type of what the host itself sends?
+fn outgoing(packet_type: u16) -> u32 {
+    u32::from(packet_type == 4)
+}
+
+fn u16_at(octets: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(octets.get(at..at + 2)?.try_into().ok()?))
+}
+
+const NULL: u16 = 0;
+const ETHERNET: u16 = 1;
+const RAW_BSD: u16 = 12;
+const RAW_OPENBSD: u16 = 14;
+const RAW: u16 = 101;
+const LOOP: u16 = 108;
+const LINUX_SLL: u16 = 113;
+const IPV4: u16 = 228;
+const IPV6: u16 = 229;
+const LINUX_SLL2: u16 = 276;
+
+const TYPE_IPV4: u16 = 0x0800;
+const TYPE_IPV6: u16 = 0x86dd;
+
+/// VLAN tags in a row.
+const MOST_TAGS: usize = 4;

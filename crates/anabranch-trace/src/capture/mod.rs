@@ -1,0 +1,217 @@
+//! Reading captures: pcapng and pcap, packet by packet.
+
+mod link;
+mod pcap;
+mod pcapng;
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read};
+
+use anabranch_wire::Instant;
+
+pub(crate) use link::unwrap;
+
+/// A packet as a capture holds it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frame {
+    /// Which packet of the file it is, from 1, as Wireshark counts.
+    pub(crate) number: u64,
+    /// Section of a pcapng file, from 0.
+    pub(crate) section: u32,
+    /// Interface within the section.
+    pub(crate) interface: u32,
+    pub(crate) time: Instant,
+    /// What its octets begin with: a LINKTYPE_ number.
+    pub(crate) link_type: u16,
+    /// What was captured.
+    pub(crate) octets: Vec<u8>,
+}
+
+/// Why a file cannot be read on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Octets from the beginning of the file to what cannot be read.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+    /// Packets before it.
+    pub packets: u64,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "at octet {}: {}; {} packets come before it",
+            self.offset, self.what, self.packets
+        )
+    }
+}
+
+/// Reads the packets of one file, in the order in which they stand there.
+pub(crate) struct Reader<R> {
+    input: Input<R>,
+    format: Format,
+    packets: u64,
+}
+
+enum Format {
+    Pcap(pcap::Header),
+    Pcapng(pcapng::Section),
+}
+
+impl<R: Read> Reader<R> {
+    /// Recognise the format by the first octets.
+    pub(crate) fn new(input: R) -> Result<Self, Damage> {
+        let mut input = Input { inner: input, offset: 0 };
+        let format = open(&mut input).map_err(|error| error.damage(0, 0))?;
+        Ok(Reader { input, format, packets: 0 })
+    }
+
+    /// Read the next packet into `frame`; says whether there was one.
+    pub(crate) fn next(&mut self, frame: &mut Frame) -> Result<bool, Damage> {
+        let read = match &mut self.format {
+            Format::Pcap(header) => header.next(&mut self.input, frame),
+            Format::Pcapng(section) => section.next(&mut self.input, frame),
+        };
+        if let Ok(true) = read {
+            self.packets += 1;
+            frame.number = self.packets;
+        }
+        read.map_err(|error| error.damage(self.input.offset, self.packets))
+    }
+
+    /// Octets read so far.
+    pub(crate) fn offset(&self) -> u64 {
+        self.input.offset
+    }
+
+    /// Packets of several interfaces may stand out of order.
+    pub(crate) fn has_several_interfaces(&self) -> bool {
+        matches!(&self.format, Format::Pcapng(section) if section.interfaces() > 1)
+    }
+
+    /// What the file calls an interface of the section being read.
+    pub(crate) fn interface_name(&self, interface: u32) -> Option<&str> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::Pcapng(section) => section.name(interface),
+        }
+    }
+}
+
+/// Why reading stopped, where it began to read.
+enum ReadError {
+    /// What stands there cannot be right; octets from the start of what was being read.
+    Wrong {
+        at: u64,
+        what: String,
+    },
+    Io(io::Error),
+}
+
+impl ReadError {
+    fn wrong(at: u64, what: impl Into<String>) -> Self {
+        ReadError::Wrong { at, what: what.into() }
+    }
+
+    fn damage(self, offset: u64, packets: u64) -> Damage {
+        match self {
+            ReadError::Wrong { at, what } => Damage { offset: at, what, packets },
+            ReadError::Io(error) => Damage { offset, what: error.to_string(), packets },
+        }
+    }
+}
+
+/// Counts octets.
+struct Input<R> {
+    inner: R,
+    offset: u64,
+}
+
+impl<R: Read> Input<R> {
+    /// Fill `octets`; says whether there was anything at all, and how far it came if not enough.
+    fn fill(&mut self, octets: &mut [u8]) -> Result<bool, ReadError> {
+        let start = self.offset;
+        let mut filled = 0;
+        while filled < octets.len() {
+            match self.inner.read(&mut octets[filled..]) {
+                Ok(0) if filled == 0 => return Ok(false),
+                Ok(0) => {
+                    return Err(ReadError::wrong(start, "the file ends in the middle of a packet"));
+                }
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(ReadError::Io(error)),
+            }
+            self.offset = start + filled as u64;
+        }
+        Ok(true)
+    }
+
+    /// Fill `octets`, which belong to what began at `start`.
+    fn rest(&mut self, start: u64, octets: &mut [u8]) -> Result<(), ReadError> {
+        if octets.is_empty() {
+            return Ok(());
+        }
+        match self.fill(octets) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(ReadError::Wrong { .. }) => {
+                Err(ReadError::wrong(start, "the file ends in the middle of a packet"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn open<R: Read>(input: &mut Input<R>) -> Result<Format, ReadError> {
+    let mut magic = [0; 4];
+    let what = match input.fill(&mut magic) {
+        Ok(true) => match magic {
+            pcapng::SECTION_HEADER => {
+                return Ok(Format::Pcapng(pcapng::Section::begin(input)?));
+            }
+            [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] | [0xfd, b'7', b'z', b'X'] => {
+                "compressed: unpack it first"
+            }
+            magic => {
+                if let Some(header) = pcap::Header::read(magic, input)? {
+                    return Ok(Format::Pcap(header));
+                }
+                "neither pcapng nor pcap"
+            }
+        },
+        Ok(false) => "empty",
+        Err(ReadError::Wrong { .. }) => "neither pcapng nor pcap",
+        Err(error) => return Err(error),
+    };
+    Err(ReadError::wrong(0, what))
+}
+
+/// Most octets of a packet or block; whoever claims more is wrong.
+const MOST_OCTETS: u32 = 1 << 24;
+
+/// Byte order of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Endian {
+    Little,
+    Big,
+}
+
+impl Endian {
+    fn u16(self, octets: &[u8], at: usize) -> Option<u16> {
+        let octets = octets.get(at..at + 2)?.try_into().ok()?;
+        Some(match self {
+            Endian::Little => u16::from_le_bytes(octets),
+            Endian::Big => u16::from_be_bytes(octets),
+        })
+    }
+
+    fn u32(self, octets: &[u8], at: usize) -> Option<u32> {
+        let octets = octets.get(at..at + 4)?.try_into().ok()?;
+        Some(match self {
+            Endian::Little => u32::from_le_bytes(octets),
+            Endian::Big => u32::from_be_bytes(octets),
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! The classic format: one header, then packets. draft-ietf-opsawg-pcap.
+
+use std::io::Read;
+
+use anabranch_wire::Instant;
+
+use super::{Endian, Frame, Input, MOST_OCTETS, ReadError};
+
+/// What holds for all packets of a file.
+pub(super) struct Header {
+    endian: Endian,
+    /// Nanoseconds in a unit of the fraction of a second.
+    unit: u64,
+    link_type: u16,
+}
+
+impl Header {
+    /// Read the header behind its magic number; `None` if that is of another format.
+    pub(super) fn read<R: Read>(
+        magic: [u8; 4],
+        input: &mut Input<R>,
+    ) -> Result<Option<Self>, ReadError> {
+        let (endian, unit) = match magic {
+            [0xd4, 0xc3, 0xb2, 0xa1] => (Endian::Little, 1_000),
+            [0xa1, 0xb2, 0xc3, 0xd4] => (Endian::Big, 1_000),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (Endian::Little, 1),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (Endian::Big, 1),
+            _ => return Ok(None),
+        };
+        let mut rest = [0; 20];
+        input.rest(0, &mut rest)?;
+        // The upper half of the last word says what follows each packet.
+        let link_type = endian.u32(&rest, 16).map_or(0, |word| word as u16);
+        Ok(Some(Header { endian, unit, link_type }))
+    }
+
+    pub(super) fn next<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+        frame: &mut Frame,
+    ) -> Result<bool, ReadError> {
+        let start = input.offset;
+        let mut header = [0; 16];
+        if !input.fill(&mut header)? {
+            return Ok(false);
+        }
+        let word = |at| self.endian.u32(&header, at).unwrap_or(0);
+        let (seconds, fraction, captured) = (word(0), word(4), word(8));
+        if captured > MOST_OCTETS {
+            return Err(ReadError::wrong(start, format!("a packet of {captured} octets")));
+        }
+        frame.section = 0;
+        frame.interface = 0;
+        frame.link_type = self.link_type;
+        let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.unit;
+        frame.time = Instant::from_nanos(nanos);
+        frame.octets.resize(captured as usize, 0);
+        input.rest(start, &mut frame.octets)?;
+        Ok(true)
+    }
+}

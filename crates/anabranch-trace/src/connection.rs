@@ -1,0 +1,128 @@
+//! A connection: keys, addresses, and data in both directions.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use anabranch_wire::mptcp::CapableFlags;
+use anabranch_wire::{Endpoint, Instant};
+
+use crate::keys;
+use crate::stream::Stream;
+use crate::watch::At;
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// RFC 8684.
+    Mptcp,
+    /// RFC 6824, which is not decoded.
+    Older,
+    Tcp,
+}
+
+/// A connection, of one or several subflows. Host 0 opened it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) protocol: Protocol,
+    /// Its first subflow's.
+    pub(crate) ends: [Endpoint; 2],
+    pub(crate) keys: [Option<u64>; 2],
+    /// Flags of MP_CAPABLE in the SYNs.
+    pub(crate) flags: [Option<CapableFlags>; 2],
+    /// What each host sends.
+    pub(crate) streams: [Stream; 2],
+    pub(crate) fallback: Option<Fallback>,
+    /// When each host said that it goes back to TCP.
+    pub(crate) gave_up: [Option<Instant>; 2],
+    /// Addresses that each host announced, by identifier.
+    pub(crate) announced: [BTreeMap<u8, Announced>; 2],
+    pub(crate) subflows: u32,
+    pub(crate) begin: At,
+    pub(crate) end: Instant,
+    /// Payload of first and last.
+    pub(crate) first_data: [Option<Instant>; 2],
+    pub(crate) last_data: [Option<Instant>; 2],
+    pub(crate) fastclosed: bool,
+    pub(crate) reset: bool,
+    pub(crate) checksums_right: u64,
+    pub(crate) hmacs_right: u64,
+    pub(crate) tokens_right: u64,
+    pub(crate) is_incomplete: bool,
+}
+
+/// Why a connection went back to TCP.
+#[derive(Debug)]
+pub(crate) struct Fallback {
+    pub(crate) at: At,
+    pub(crate) why: &'static str,
+}
+
+/// An address that was announced.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub(crate) address: IpAddr,
+    pub(crate) port: Option<u16>,
+    pub(crate) copies: u32,
+    pub(crate) first: At,
+    pub(crate) last: Instant,
+    pub(crate) subflow: u32,
+    pub(crate) is_settled: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(protocol: Protocol, ends: [Endpoint; 2], begin: At) -> Self {
+        Connection {
+            protocol,
+            ends,
+            keys: [None; 2],
+            flags: [None; 2],
+            streams: Default::default(),
+            fallback: None,
+            gave_up: [None; 2],
+            announced: Default::default(),
+            subflows: 0,
+            begin,
+            end: begin.time,
+            first_data: [None; 2],
+            last_data: [None; 2],
+            fastclosed: false,
+            reset: false,
+            checksums_right: 0,
+            hmacs_right: 0,
+            tokens_right: 0,
+            is_incomplete: false,
+        }
+    }
+
+    /// Host `host` has this key.
+    pub(crate) fn set_key(&mut self, host: usize, key: u64) {
+        self.keys[host] = Some(key);
+        // RFC 8684 §3.1: the first octet of data follows the IDSN, which stands for the SYN.
+        self.streams[host].set_base(keys::initial_data_seq(key) + 1);
+    }
+
+    /// The keys, the host's own first, if both are known.
+    pub(crate) fn keys_of(&self, host: usize) -> Option<[u64; 2]> {
+        Some([self.keys[host]?, self.keys[1 - host]?])
+    }
+
+    /// Are DSS checksums in use? `None` if the SYNs were not seen.
+    pub(crate) fn has_checksums(&self) -> Option<bool> {
+        // RFC 8684 §3.1: if either host requires them.
+        let [initiator, listener] = self.flags;
+        Some(initiator?.checksum_required || listener?.checksum_required)
+    }
+
+    pub(crate) fn fall_back(&mut self, at: At, why: &'static str) -> bool {
+        let first = self.fallback.is_none();
+        if first {
+            self.fallback = Some(Fallback { at, why });
+        }
+        first
+    }
+
+    /// Is its data checked?
+    pub(crate) fn is_checked(&self) -> bool {
+        self.protocol == Protocol::Mptcp && self.fallback.is_none()
+    }
+}

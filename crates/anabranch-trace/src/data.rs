@@ -1,0 +1,476 @@
+//! Data: mappings, acknowledgements at both levels, and the window. RFC 8684 §3.3.
+
+use anabranch_wire::mptcp::{CapableKeys, Mapping, WideOrNarrow};
+use anabranch_wire::{DataSeq, Flags, SeqNumber};
+
+use crate::analyser::{Analyser, Step};
+use crate::connection::{Connection, Protocol};
+use crate::rules::Rule;
+use crate::stream::Taken;
+use crate::subflow::{Declared, Half, Sort, Subflow, Sum};
+use crate::tables::{Kind, SegmentRow};
+
+impl Analyser {
+    /// A subflow whose handshake was not captured is of the connection whose numbers it has.
+    pub(crate) fn find_connection(&mut self, step: &Step<'_>) {
+        let Some(dss) = step.options.dss else { return };
+        let subflow = &self.subflows[step.subflow];
+        if subflow.connection.is_some() {
+            return;
+        }
+        let token = subflow.join.token;
+        if let Some(known) = token.and_then(|token| self.unknown_tokens.get(&token)).copied() {
+            return self.attach(step.subflow, known, false);
+        }
+        let wide = |number| match number {
+            WideOrNarrow::Wide(number) => Some(number),
+            WideOrNarrow::Narrow(_) => None,
+        };
+        let sent = dss.mapping.and_then(|mapping| wide(mapping.data_seq));
+        let acknowledged = dss.data_ack.and_then(wide);
+        let numbers = [(sent, step.direction), (acknowledged, 1 - step.direction)];
+        for (number, direction) in numbers {
+            let Some(number) = number else { continue };
+            if let Some((connection, host)) = self.owner_of(number) {
+                return self.attach(step.subflow, connection, host != direction);
+            }
+        }
+        let index = self.begin(step.subflow, Protocol::Mptcp, step.at);
+        self.begun.push(index);
+        if let Some(token) = token {
+            self.unknown_tokens.insert(token, index);
+        }
+        let text = "it was opened before the capture: keys are not known".into();
+        self.event(step, "begun_before", text);
+    }
+
+    /// Connection and host that send data around this number.
+    fn owner_of(&self, number: DataSeq) -> Option<(u32, usize)> {
+        let latest = self.connections.iter().enumerate().rev().take(MOST_SEARCHED);
+        let mut both = latest.flat_map(|(index, connection)| {
+            [0, 1].map(|host| (index as u32, host, connection.streams[host].is_near(number)))
+        });
+        both.find(|(_, _, near)| *near).map(|(index, host, _)| (index, host))
+    }
+
+    /// The payload of a segment and its mapping; gives the segment's row.
+    pub(crate) fn carry(&mut self, step: &Step<'_>, is_decoded: bool) -> SegmentRow {
+        let mut row = self.row(step);
+        let segment = &step.sighting.segment;
+        let seq = segment.header.seq + u32::from(step.flags.contains(Flags::SYN));
+        if step.flags.contains(Flags::RST) {
+            return row;
+        }
+        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let start = half.place(seq);
+        let end = start + segment.payload_len as i64;
+        if is_decoded {
+            self.mapping(step, (start, end), &mut row);
+        }
+        if step.flags.contains(Flags::FIN) {
+            self.subflows[step.subflow].halves[step.direction].fin = Some(end);
+            self.event_once_fin(step, end);
+        }
+        if end > start {
+            self.payload(step, (start, end), is_decoded, &mut row);
+        }
+        row
+    }
+
+    fn event_once_fin(&mut self, step: &Step<'_>, end: i64) {
+        if self.subflows[step.subflow].halves[step.direction].next <= end {
+            let half = &mut self.subflows[step.subflow].halves[step.direction];
+            if half.seen.count(end, end + 1) == 0 && half.acked.unwrap_or(0) <= end {
+                self.event(step, "fin", String::new());
+            }
+        }
+    }
+
+    /// A mapping that is declared by DSS, or by MP_CAPABLE with the first data.
+    fn mapping(&mut self, step: &Step<'_>, payload: (i64, i64), row: &mut SegmentRow) {
+        let capable = step.options.control.as_deref().and_then(|control| control.capable);
+        if let Some(CapableKeys::WithData { data_len, checksum, .. }) =
+            capable.map(|capable| capable.keys)
+        {
+            let Some((connection, host)) = self.home(step) else { return };
+            // RFC 8684 §3.1: it maps the first octets of the connection.
+            let Some(base) = connection.streams[host].base() else { return };
+            let data_seq = WideOrNarrow::Wide(base);
+            let subflow_seq = SeqNumber(1);
+            let first = Mapping { data_seq, subflow_seq, len: data_len, checksum };
+            return self.declare(step, first, false, payload, row);
+        }
+        let Some(dss) = step.options.dss else { return };
+        if let Some(mapping) = dss.mapping {
+            self.declare(step, mapping, dss.data_fin, payload, row);
+        }
+    }
+
+    fn declare(
+        &mut self,
+        step: &Step<'_>,
+        mapping: Mapping,
+        data_fin: bool,
+        payload: (i64, i64),
+        row: &mut SegmentRow,
+    ) {
+        self.check_checksum_presence(step, mapping);
+        let Some((connection, host)) = self.home(step) else { return };
+        let stream = &mut connection.streams[host];
+        let data = stream.place(mapping.data_seq);
+        row.dsn = stream.number(data);
+        if (data - stream.next).unsigned_abs() > FAR {
+            if stream.is_exact && connection.is_checked() {
+                let text = format!("DSN {} is far from all others", row.dsn.unwrap_or_default());
+                self.violation(step, Rule::OutsideWindow, text);
+            }
+            return;
+        }
+        if mapping.len == 0 {
+            return self.infinite_mapping(step, mapping, data);
+        }
+        let octets = mapping.len - u16::from(data_fin);
+        if data_fin {
+            self.data_fin(step, data + i64::from(octets));
+        }
+        if octets > 0 {
+            self.declare_octets(step, mapping, octets, data, payload);
+        } else if let Some(checksum) = mapping.checksum {
+            // A DATA_FIN alone: the pseudo-header is all there is to sum up.
+            let number = DataSeq(row.dsn.unwrap_or_default());
+            let sum = Sum::new(checksum, number, mapping.subflow_seq, mapping.len, step.at);
+            self.judge_sum(step, &sum, 0);
+        }
+    }
+
+    /// A mapping of `octets` octets to the data at `data`.
+    fn declare_octets(
+        &mut self,
+        step: &Step<'_>,
+        mapping: Mapping,
+        octets: u16,
+        data: i64,
+        payload: (i64, i64),
+    ) {
+        let seq = step.sighting.segment.header.seq;
+        let Mapping { subflow_seq, len, checksum, .. } = mapping;
+        let Some((connection, host)) = self.home(step) else { return };
+        let checked = connection.is_checked() && connection.has_checksums() == Some(true);
+        let number = connection.streams[host].number(data).map(DataSeq);
+        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let start = half.place_of_ssn(subflow_seq, seq);
+        let end = start + i64::from(octets);
+        let sum = match (checksum, number) {
+            (Some(checksum), Some(number)) if checked => {
+                Some(Sum::new(checksum, number, subflow_seq, len, step.at))
+            }
+            _ => None,
+        };
+        let declared = half.declare((start, end), data, sum, &mut self.watch.held);
+        let was_unmapped =
+            if declared == Declared::New { take_out(half, start, end) } else { vec![] };
+        // RFC 8684 §3.3.1: a mapping applies to some of the segment that carries it.
+        if end <= payload.0 || start >= payload.1 {
+            let text = format!("a mapping of {octets} octets that are not in its segment");
+            self.data_violation(step, Rule::MappingElsewhere, text);
+        }
+        // RFC 8684 §3.3.1: once declared, it does not change.
+        if declared == Declared::Changed {
+            let text = format!("octets from subflow sequence number {} on", subflow_seq.0);
+            self.data_violation(step, Rule::MappingChanged, text + " were mapped elsewhere before");
+        }
+        for (from, to) in was_unmapped {
+            let Some((connection, host)) = self.home(step) else { return };
+            let stream = &mut connection.streams[host];
+            let data = data + (from - start);
+            stream.octets += stream.take(data, data + (to - from), None, &mut 0).new as u64;
+        }
+    }
+
+    fn check_checksum_presence(&mut self, step: &Step<'_>, mapping: Mapping) {
+        let Some((connection, _)) = self.home(step) else { return };
+        if mapping.len == 0 || !connection.is_checked() {
+            return;
+        }
+        // RFC 8684 §3.3: there if and only if negotiated.
+        match (connection.has_checksums(), mapping.checksum) {
+            (Some(true), None) => {
+                let text = "no checksum, though the SYNs agreed on them".into();
+                self.violation(step, Rule::ChecksumMissing, text);
+            }
+            (Some(false), Some(_)) => {
+                let text = "a checksum, though the SYNs agreed on none".into();
+                self.violation(step, Rule::ChecksumUnexpected, text);
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 8684 §3.7: from here on it is TCP.
+    fn infinite_mapping(&mut self, step: &Step<'_>, mapping: Mapping, data: i64) {
+        let seq = step.sighting.segment.header.seq;
+        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let start = half.place_of_ssn(mapping.subflow_seq, seq);
+        let first = half.infinite.is_none();
+        half.infinite.get_or_insert((start, data));
+        let from = half.infinite.map_or(start, |(from, _)| from);
+        take_out(half, from, i64::MAX);
+        let Some((connection, host)) = self.home(step) else { return };
+        connection.gave_up[host].get_or_insert(step.at.time);
+        if first {
+            self.event(step, "infinite_mapping", format!("from SSN {}", mapping.subflow_seq.0));
+        }
+        self.fall_back(step, "infinite mapping");
+    }
+
+    fn data_fin(&mut self, step: &Step<'_>, place: i64) {
+        let Analyser { subflows, connections, watch, .. } = self;
+        let Some((connection, host)) = home(subflows, connections, step) else { return };
+        let stream = &mut connection.streams[host];
+        match stream.fin {
+            None => {
+                stream.fin = Some(place);
+                stream.take(place, place + 1, None, &mut watch.held);
+                let beyond = stream.next > place + 1;
+                self.event(step, "data_fin", format!("behind {place} octets"));
+                if beyond {
+                    let text = "the DATA_FIN stands before data that was sent".into();
+                    self.data_violation(step, Rule::DataAfterFin, text);
+                }
+            }
+            // RFC 8684 §3.3.3: there is one end.
+            Some(known) if known != place => {
+                let text = format!("DATA_FIN behind {place} octets, before behind {known}");
+                self.data_violation(step, Rule::DataFinMoved, text);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The payload at `start..end` of its subflow.
+    fn payload(
+        &mut self,
+        step: &Step<'_>,
+        (start, end): (i64, i64),
+        is_decoded: bool,
+        row: &mut SegmentRow,
+    ) {
+        let segment = &step.sighting.segment;
+        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let fresh = half.send(start, end);
+        let again = (end - start) - fresh;
+        half.segments += 1;
+        half.octets += fresh as u64;
+        half.retransmitted += again as u64;
+        row.kind = if fresh == 0 { Kind::Retransmission } else { Kind::New };
+        if !is_decoded || self.subflows[step.subflow].connection.is_none() {
+            return;
+        }
+        let taken = self.take_data(step, (start, end), row);
+        let repeated = (taken.repeated - again).max(0);
+        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        half.reinjected += repeated as u64;
+        if fresh > 0 && taken.new == 0 && repeated > 0 {
+            row.kind = Kind::Reinjection;
+        }
+        let sums = match fresh > 0 {
+            true => half.sum_up(start, segment.payload, segment.is_cut(), &mut self.watch.held),
+            false => Vec::new(),
+        };
+        if let Some((connection, host)) = self.home(step) {
+            connection.streams[host].octets += taken.new as u64;
+            connection.streams[host].repeated += repeated as u64;
+        }
+        for (from, sum) in sums {
+            self.judge_sum(step, &sum, from);
+        }
+        if let Some(place) = taken.differs_at {
+            let text = format!("octet {place} of the data is not what it was before");
+            self.data_violation(step, Rule::DifferentData, text);
+        }
+    }
+
+    /// Follow the mappings of `start..end` into the data.
+    fn take_data(
+        &mut self,
+        step: &Step<'_>,
+        (start, end): (i64, i64),
+        row: &mut SegmentRow,
+    ) -> Taken {
+        let segment = &step.sighting.segment;
+        let mut all = Taken::default();
+        let (mut at, mut beyond, mut after_fin) = (start, None, false);
+        {
+            let Analyser { subflows, connections, watch, .. } = self;
+            let Some((connection, host)) = home(subflows, connections, step) else { return all };
+            let half = &mut subflows[step.subflow].halves[step.direction];
+            let stream = &mut connection.streams[host];
+            while at < end {
+                let (to, data) = half.mapped(at, end);
+                if let Some(data) = data {
+                    let octets = segment.payload.get((at - start) as usize..);
+                    let octets = octets.map(|rest| &rest[..rest.len().min((to - at) as usize)]);
+                    let len = to - at;
+                    let taken = stream.take(data, data + len, octets, &mut watch.held);
+                    row.dsn = if at == start { stream.number(data) } else { row.dsn };
+                    all.new += taken.new;
+                    all.repeated += taken.repeated;
+                    all.differs_at = all.differs_at.or(taken.differs_at);
+                    // Whoever probes a closed window may send one octet beyond it.
+                    let edge = stream.edge.filter(|edge| taken.new > 0 && data + len > edge + 1);
+                    beyond = beyond.or(edge.map(|edge| data + len - edge));
+                    after_fin |= stream.fin.is_some_and(|fin| data + len > fin);
+                } else {
+                    half.unmapped.insert(at, to);
+                    half.first_unmapped.get_or_insert(step.at);
+                }
+                at = to;
+            }
+        }
+        if let Some(beyond) = beyond {
+            // RFC 8684 §3.3.4 and §3.3.5: within DATA_ACK + receive window, whose edge never moves back.
+            let text = format!("{beyond} octets beyond the receive window");
+            self.data_violation(step, Rule::OutsideWindow, text);
+        }
+        if after_fin {
+            // RFC 8684 §3.3.3: the DATA_FIN ends the data.
+            self.data_violation(step, Rule::DataAfterFin, "data behind the DATA_FIN".into());
+        }
+        all
+    }
+
+    fn judge_sum(&mut self, step: &Step<'_>, sum: &Sum, start: i64) {
+        match sum.verifies(start) {
+            Some(true) => {
+                if let Some((connection, _)) = self.home(step) {
+                    connection.checksums_right += 1;
+                }
+            }
+            Some(false) => {
+                let packet = sum.at.packet;
+                let text = format!(
+                    "the checksum {:#06x} of the mapping in packet {packet} does not fit its {} octets",
+                    sum.checksum, sum.len
+                );
+                self.data_violation(step, Rule::ChecksumWrong, text);
+            }
+            None => {}
+        }
+    }
+
+    /// What a segment acknowledges, and how far it opens the window.
+    pub(crate) fn acknowledgement(&mut self, step: &Step<'_>) {
+        if step.flags.contains(Flags::RST) || !step.flags.contains(Flags::ACK) {
+            return self.open_window(step, None);
+        }
+        let ack = step.sighting.segment.header.ack;
+        let half = &mut self.subflows[step.subflow].halves[1 - step.direction];
+        let place = half.place(ack);
+        half.acknowledge(place, &mut self.watch.held);
+        let data_ack = step.options.dss.and_then(|dss| dss.data_ack);
+        self.open_window(step, data_ack);
+    }
+
+    fn open_window(&mut self, step: &Step<'_>, data_ack: Option<WideOrNarrow>) {
+        if step.flags.contains(Flags::RST) || self.subflows[step.subflow].is_older {
+            return;
+        }
+        let window = self.subflows[step.subflow].window(step);
+        let Analyser { subflows, connections, watch, .. } = self;
+        let Some((connection, host)) = home(subflows, connections, step) else { return };
+        if connection.protocol != Protocol::Mptcp {
+            return;
+        }
+        let checked = connection.is_checked();
+        let stream = &mut connection.streams[1 - host];
+        let mut from = stream.acked;
+        let mut beyond = None;
+        if let Some(data_ack) = data_ack {
+            let place = stream.place(data_ack);
+            // A capture that begins in the middle may begin with an acknowledgement.
+            if !stream.is_exact && stream.next == 0 && place.unsigned_abs() < FAR {
+                stream.next = stream.next.max(place);
+            }
+            from = place;
+            stream.last_ack_beyond = checked && place > stream.next;
+            if stream.last_ack_beyond {
+                beyond = Some(place - stream.next);
+            } else if checked {
+                stream.acknowledge(place, &mut watch.held);
+            }
+        }
+        if let (Some(window), None) = (window, beyond)
+            && (from - stream.next).unsigned_abs() < FAR
+        {
+            let edge = from + window as i64;
+            stream.edge = Some(stream.edge.map_or(edge, |known| known.max(edge)));
+        }
+        if let Some(beyond) = beyond {
+            // RFC 8684 §3.3.2: the next number expected; it may repeat or lag, but not lead.
+            let text = format!("DATA_ACK of {beyond} octets more than were sent");
+            self.data_violation(step, Rule::AckBeyondData, text);
+        }
+    }
+
+    /// A violation about data, which a connection that went back to TCP cannot commit.
+    fn data_violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
+        if self.home(step).is_some_and(|(connection, _)| connection.is_checked()) {
+            self.violation(step, rule, text);
+        }
+    }
+
+    /// Window and DATA_ACK, for the row of a segment.
+    pub(crate) fn complete_row(&mut self, step: &Step<'_>, row: &mut SegmentRow) {
+        row.window = self.subflows[step.subflow].window(step);
+        let data_ack = step.options.dss.and_then(|dss| dss.data_ack);
+        let Some((connection, host)) = self.home(step) else { return };
+        if let Some(data_ack) = data_ack {
+            let stream = &mut connection.streams[1 - host];
+            let place = stream.place(data_ack);
+            row.data_ack = stream.number(place);
+        }
+    }
+}
+
+impl Subflow {
+    /// The receive window of a segment in octets, if what scales it is known.
+    fn window(&self, step: &Step<'_>) -> Option<u64> {
+        let window = u64::from(step.sighting.segment.header.window);
+        if step.flags.contains(Flags::SYN) {
+            return Some(window);
+        }
+        let [own, other] = [step.direction, 1 - step.direction].map(|side| &self.halves[side]);
+        if !own.is_exact || !other.is_exact || self.sort == Sort::Begun {
+            return None;
+        }
+        // RFC 7323 §2.2: scaled only if both SYNs say so, by at most 14 bits.
+        let scale = other.window_scale.and(own.window_scale).unwrap_or(0).min(14);
+        Some(window << scale)
+    }
+}
+
+/// Take what is in `start..end` out of what is unmapped.
+fn take_out(half: &mut Half, start: i64, end: i64) -> Vec<(i64, i64)> {
+    let parts = half.unmapped.parts(start, end);
+    for (from, to) in &parts {
+        half.unmapped.remove(*from, *to);
+    }
+    parts
+}
+
+/// As [`Analyser::home`], when other parts of the analyser are needed too.
+fn home<'c>(
+    subflows: &[Subflow],
+    connections: &'c mut [Connection],
+    step: &Step<'_>,
+) -> Option<(&'c mut Connection, usize)> {
+    let subflow = &subflows[step.subflow];
+    let host = step.direction ^ usize::from(subflow.is_turned);
+    Some((connections.get_mut(subflow.connection? as usize)?, host))
+}
+
+/// A number that is further from the others than any window is wrong.
+const FAR: u64 = 1 << 31;
+
+/// Connections among which the owner of a number is looked for.
+const MOST_SEARCHED: usize = 1_000;

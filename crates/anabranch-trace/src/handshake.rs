@@ -1,0 +1,380 @@
+//! Handshakes: MP_CAPABLE gives keys, MP_JOIN proves them. RFC 8684 §3.1, §3.2.
+
+use anabranch_wire::mptcp::{self, CapableKeys, MpCapable, MpJoin};
+use anabranch_wire::{Flags, Instant};
+
+use crate::analyser::{Analyser, Step, since};
+use crate::connection::Protocol;
+use crate::keys;
+use crate::rules::Rule;
+use crate::subflow::Sort;
+
+impl Analyser {
+    /// Follow the handshake of a subflow.
+    pub(crate) fn handshake(&mut self, step: &Step<'_>) {
+        let flags = step.flags;
+        if flags.contains(Flags::RST) {
+            return;
+        }
+        let segment = &step.sighting.segment;
+        if flags.contains(Flags::SYN) {
+            let half = &mut self.subflows[step.subflow].halves[step.direction];
+            half.set_syn(segment.header.seq);
+            half.window_scale = step.options.window_scale;
+            if flags.contains(Flags::ACK) { self.syn_ack(step) } else { self.syn(step) }
+        } else {
+            self.after_syns(step);
+        }
+    }
+
+    fn syn(&mut self, step: &Step<'_>) {
+        // A copy, or the second SYN of two that cross.
+        if self.subflows[step.subflow].connection.is_some()
+            || self.subflows[step.subflow].join.token.is_some()
+        {
+            return;
+        }
+        let (capable, join) = handshake_options(step);
+        let subflow = &mut self.subflows[step.subflow];
+        match (capable, join) {
+            (Some(capable), _) => {
+                let older = capable.version != mptcp::VERSION;
+                subflow.sort = Sort::Initial;
+                subflow.is_older = older;
+                let protocol = if older { Protocol::Older } else { Protocol::Mptcp };
+                let index = self.begin(step.subflow, protocol, step.at);
+                if older {
+                    let text = format!("version {}: not decoded", capable.version);
+                    return self.event(step, "other_version", text);
+                }
+                self.connections[index as usize].flags[0] = Some(capable.flags);
+                self.check_capable(step, capable);
+            }
+            (None, Some(join)) => {
+                subflow.sort = Sort::Join;
+                self.join_syn(step, join);
+            }
+            (None, None) => {
+                self.begin(step.subflow, Protocol::Tcp, step.at);
+            }
+        }
+    }
+
+    /// What MP_CAPABLE says of itself, and whether it stands where it belongs.
+    fn check_capable(&mut self, step: &Step<'_>, capable: MpCapable) {
+        // RFC 8684 §3.1: an algorithm must be specified.
+        if !capable.flags.hmac_sha256 && capable.flags.unassigned == 0 {
+            self.violation(step, Rule::NoAlgorithm, "no algorithm in MP_CAPABLE".into());
+        }
+        // RFC 8684 §3.1, figure 4: the form tells the step.
+        let syn = step.flags.contains(Flags::SYN);
+        let ack = step.flags.contains(Flags::ACK);
+        let fits = match capable.keys {
+            CapableKeys::None => syn && !ack,
+            CapableKeys::Sender(_) => syn && ack,
+            CapableKeys::Both { .. } | CapableKeys::WithData { .. } => !syn,
+        };
+        if !fits {
+            let octets = capable.octets_len();
+            self.violation(step, Rule::WrongStep, format!("MP_CAPABLE of {octets} octets here"));
+        }
+    }
+
+    fn syn_ack(&mut self, step: &Step<'_>) {
+        let (capable, join) = handshake_options(step);
+        let first = {
+            let subflow = &mut self.subflows[step.subflow];
+            !std::mem::replace(&mut subflow.is_established, true)
+        };
+        match self.subflows[step.subflow].sort {
+            Sort::Initial if !self.subflows[step.subflow].is_older => {
+                self.capable_syn_ack(step, capable, first);
+            }
+            Sort::Join => match join {
+                Some(MpJoin::SynAck { address_id, truncated_hmac, nonce, .. }) => {
+                    let join = &mut self.subflows[step.subflow].join;
+                    join.nonces[1] = Some(nonce);
+                    join.ids[1] = Some(address_id);
+                    join.answered.get_or_insert(step.at.time);
+                    if first {
+                        self.join_syn_ack(step, truncated_hmac);
+                    }
+                }
+                Some(_) => self.violation_of_join(step),
+                None if first => {
+                    self.event(step, "join_refused", "SYN/ACK without MP_JOIN".into());
+                }
+                None => {}
+            },
+            // Its SYN was not captured, but its SYN/ACK tells what it is.
+            Sort::Begun => {
+                let key = capable.and_then(|capable| sender_key(capable.keys));
+                if let (Some(capable), Some(key)) = (capable, key) {
+                    let index = self.begin(step.subflow, Protocol::Mptcp, step.at);
+                    self.subflows[step.subflow].sort = Sort::Initial;
+                    self.connections[index as usize].flags[1] = Some(capable.flags);
+                    self.learn_key(index, 1, key);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn capable_syn_ack(&mut self, step: &Step<'_>, capable: Option<MpCapable>, first: bool) {
+        let Some(index) = self.subflows[step.subflow].connection else { return };
+        let Some(capable) = capable.filter(|capable| capable.version == mptcp::VERSION) else {
+            // RFC 8684 §3.1: without MP_CAPABLE in the SYN/ACK, it is TCP.
+            if first && self.connections[index as usize].keys[1].is_none() {
+                self.fall_back(step, "no MP_CAPABLE in the SYN/ACK");
+            }
+            return;
+        };
+        if first {
+            self.check_capable(step, capable);
+        }
+        let connection = &mut self.connections[index as usize];
+        connection.flags[1] = Some(capable.flags);
+        if let (CapableKeys::Sender(key), None) = (capable.keys, connection.keys[1]) {
+            self.learn_key(index, 1, key);
+        }
+    }
+
+    pub(crate) fn learn_key(&mut self, connection: u32, host: usize, key: u64) {
+        self.connections[connection as usize].set_key(host, key);
+        self.tokens.insert(keys::token(key), (connection, host));
+    }
+
+    fn join_syn(&mut self, step: &Step<'_>, join: MpJoin) {
+        let MpJoin::Syn { backup, address_id, token, nonce } = join else {
+            return self.violation_of_join(step);
+        };
+        let state = &mut self.subflows[step.subflow].join;
+        state.token = Some(token);
+        state.nonces[0] = Some(nonce);
+        state.ids[0] = Some(address_id);
+        state.is_backup = backup;
+        // RFC 8684 §3.2: the token is that of the host that is asked.
+        if let Some((connection, asked)) = self.tokens.get(&token).copied() {
+            self.attach(step.subflow, connection, asked == 0);
+            self.connections[connection as usize].tokens_right += 1;
+            self.check_denied(step);
+        }
+        let words = if backup { ", backup" } else { "" };
+        self.event(step, "join", format!("token {token:08x}, address {address_id}{words}"));
+    }
+
+    /// RFC 8684 §3.1: with the C flag set, no subflow may be opened to that address and port.
+    fn check_denied(&mut self, step: &Step<'_>) {
+        let destination = step.sighting.segment.destination;
+        let Some((connection, host)) = self.home(step) else { return };
+        let denied = connection.flags[1 - host].is_some_and(|flags| flags.deny_join_to_source)
+            && connection.ends[1 - host] == destination;
+        if denied {
+            self.violation(step, Rule::DeniedAddress, format!("a join to {destination}"));
+        }
+    }
+
+    /// RFC 8684 §3.7: once back at TCP, always at TCP. What a host sends answers what was seen at
+    /// `asked`: only that orders what passes at different places.
+    fn check_fallen_back(&mut self, step: &Step<'_>, asked: Instant) {
+        let Some((connection, host)) = self.home(step) else { return };
+        if connection.gave_up[host].is_some_and(|since| since < asked) {
+            let text = "MP_JOIN from a host that has gone back to TCP".into();
+            self.violation(step, Rule::JoinAfterFallback, text);
+        }
+    }
+
+    fn join_syn_ack(&mut self, step: &Step<'_>, found: u64) {
+        if self.subflows[step.subflow].connection.is_none() {
+            self.find_by_hmac(step, found);
+        }
+        self.check_fallen_back(step, self.subflows[step.subflow].begin.time);
+        let Some(expected) = self.expected_hmac(step, 1) else { return };
+        let expected = u64::from_be_bytes(*expected.first_chunk().expect("32 octets"));
+        self.judge_hmac(step, expected == found, "SYN/ACK");
+    }
+
+    /// A token that nobody has, but an HMAC that somebody could make: the token is wrong.
+    fn find_by_hmac(&mut self, step: &Step<'_>, found: u64) {
+        let join = &self.subflows[step.subflow].join;
+        let ([Some(asking), Some(asked)], Some(token)) = (join.nonces, join.token) else { return };
+        let known = self.connections.iter().enumerate().rev().take(MOST_TRIED);
+        let made = known.flat_map(|(index, connection)| {
+            [0, 1].map(|host| (index as u32, host, connection.keys_of(host)))
+        });
+        let owner = made.into_iter().find(|(_, _, keys)| {
+            keys.is_some_and(|keys| {
+                keys::join_hmac(keys, [asked, asking])[..8] == found.to_be_bytes()
+            })
+        });
+        let Some((connection, host, _)) = owner else { return };
+        self.attach(step.subflow, connection, host == 0);
+        let text = format!("token {token:08x} is no one's; the HMAC is connection {connection}'s");
+        self.violation(step, Rule::TokenUnknown, text);
+    }
+
+    /// HMAC of the side of a join: 0 opened it.
+    fn expected_hmac(&self, step: &Step<'_>, side: usize) -> Option<[u8; 32]> {
+        let subflow = &self.subflows[step.subflow];
+        let connection = &self.connections[subflow.connection? as usize];
+        let keys = connection.keys_of(side ^ usize::from(subflow.is_turned))?;
+        let nonces = [subflow.join.nonces[side]?, subflow.join.nonces[1 - side]?];
+        Some(keys::join_hmac(keys, nonces))
+    }
+
+    fn judge_hmac(&mut self, step: &Step<'_>, is_right: bool, place: &str) {
+        let join = &mut self.subflows[step.subflow].join;
+        if is_right {
+            join.right += 1;
+            if let Some((connection, _)) = self.home(step) {
+                connection.hmacs_right += 1;
+            }
+        } else {
+            join.wrong += 1;
+            let text = format!("the HMAC in the {place} is not that of keys and nonces");
+            self.violation(step, Rule::JoinHmac, text);
+        }
+    }
+
+    /// Segments behind the SYNs: third ACKs and what proves that they arrived.
+    fn after_syns(&mut self, step: &Step<'_>) {
+        let (capable, join) = handshake_options(step);
+        if let Some(capable) = capable {
+            self.third_ack(step, capable);
+        }
+        let subflow = &mut self.subflows[step.subflow];
+        if step.direction == 0
+            && subflow.rtt.is_none()
+            && let (Some(syn), true) = (subflow.syn_at, subflow.is_established)
+        {
+            subflow.rtt = Some(since(syn, step.at.time));
+        }
+        if subflow.sort != Sort::Join || subflow.is_older {
+            return;
+        }
+        match join {
+            Some(MpJoin::Ack { hmac }) if step.direction == 0 => {
+                if !std::mem::replace(&mut subflow.join.has_third, true) {
+                    self.join_third_ack(step, hmac);
+                }
+            }
+            Some(_) => self.violation_of_join(step),
+            None => {
+                let third = subflow.join.has_third;
+                subflow.join.has_fourth |= step.direction == 1 && third;
+            }
+        }
+        self.check_early(step);
+    }
+
+    fn join_third_ack(&mut self, step: &Step<'_>, found: [u8; 20]) {
+        if let Some(answered) = self.subflows[step.subflow].join.answered {
+            self.check_fallen_back(step, answered);
+        }
+        if let Some(expected) = self.expected_hmac(step, 0) {
+            self.judge_hmac(step, expected[..20] == found, "third ACK");
+        }
+    }
+
+    /// RFC 8684 §3.2: no data before the third ACK was acknowledged.
+    fn check_early(&mut self, step: &Step<'_>) {
+        let join = &self.subflows[step.subflow].join;
+        let is_ready = if step.direction == 0 { join.has_fourth } else { join.has_third };
+        let is_first = !join.complained && !self.subflows[step.subflow].is_older;
+        if step.sighting.segment.payload_len > 0 && !is_ready && is_first {
+            self.subflows[step.subflow].join.complained = true;
+            let text = "data on a join whose handshake is not over".into();
+            self.violation(step, Rule::EarlyData, text);
+        }
+    }
+
+    /// MP_CAPABLE behind the SYNs: both keys.
+    fn third_ack(&mut self, step: &Step<'_>, capable: MpCapable) {
+        let (sender, receiver) = match capable.keys {
+            CapableKeys::Both { sender, receiver }
+            | CapableKeys::WithData { sender, receiver, .. } => (sender, receiver),
+            _ if self.subflows[step.subflow].is_older => return,
+            _ => return self.check_capable(step, capable),
+        };
+        let subflow = &self.subflows[step.subflow];
+        if subflow.is_older || capable.version != mptcp::VERSION {
+            return;
+        }
+        let index = match (subflow.connection, subflow.sort) {
+            (Some(index), Sort::Initial) => index,
+            (None, Sort::Begun) => {
+                self.subflows[step.subflow].sort = Sort::Initial;
+                self.begin(step.subflow, Protocol::Mptcp, step.at)
+            }
+            _ => {
+                let text = "MP_CAPABLE on what is no first subflow".into();
+                return self.violation(step, Rule::WrongStep, text);
+            }
+        };
+        let connection = &self.connections[index as usize];
+        let (host, known) = (step.direction, connection.keys);
+        // RFC 8684 §3.1: the decision on checksums is confirmed.
+        let agreed = connection.has_checksums();
+        let is_first = known[host].is_none();
+        if is_first && agreed.is_some_and(|agreed| agreed != capable.flags.checksum_required) {
+            let text = "the A flag is not what the SYNs agreed on".into();
+            self.violation(step, Rule::ChecksumFlag, text);
+        }
+        for (of, key) in [(host, sender), (1 - host, receiver)] {
+            match known[of] {
+                None => self.learn_key(index, of, key),
+                Some(known) if known != key => {
+                    let whose = if of == 0 { "initiator" } else { "listener" };
+                    let text =
+                        format!("the {whose}'s key is {key:016x}, before it was {known:016x}");
+                    self.violation(step, Rule::KeyMismatch, text);
+                }
+                Some(_) => {}
+            }
+        }
+        if is_first {
+            let tokens = [sender, receiver].map(keys::token);
+            let text = format!("tokens {:08x} and {:08x}", tokens[host], tokens[1 - host]);
+            self.event(step, "mp_capable", text);
+        }
+    }
+
+    fn violation_of_join(&mut self, step: &Step<'_>) {
+        self.violation(step, Rule::WrongStep, "MP_JOIN of another step's form".into());
+    }
+
+    /// A subflow was reset: perhaps a join was refused.
+    pub(crate) fn on_reset(&mut self, step: &Step<'_>) {
+        let subflow = &self.subflows[step.subflow];
+        let refused = subflow.sort == Sort::Join && !subflow.is_established;
+        if let (true, None, Some(token)) = (refused, subflow.connection, subflow.join.token) {
+            // RFC 8684 §3.2: an unknown token is answered with a RST.
+            let text = format!("token {token:08x} is no one's, and the join was refused");
+            let mut whom = self.whom(step);
+            whom.direction = 0;
+            self.watch.violation(step.at, whom, Rule::TokenUnknown, text);
+        }
+    }
+
+    /// The connection goes back to TCP.
+    pub(crate) fn fall_back(&mut self, step: &Step<'_>, why: &'static str) {
+        let Some((connection, _)) = self.home(step) else { return };
+        if connection.fall_back(step.at, why) {
+            self.event(step, "fallback", why.to_owned());
+        }
+    }
+}
+
+fn handshake_options(step: &Step<'_>) -> (Option<MpCapable>, Option<MpJoin>) {
+    step.options.control.as_deref().map_or((None, None), |control| (control.capable, control.join))
+}
+
+fn sender_key(keys: CapableKeys) -> Option<u64> {
+    match keys {
+        CapableKeys::Sender(key) => Some(key),
+        _ => None,
+    }
+}
+
+/// Connections whose keys are tried on a join with an unknown token.
+const MOST_TRIED: usize = 1_000;

@@ -1,0 +1,401 @@
+//! The end of an analysis: what only the whole capture tells, and the tables.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_wire::{Endpoint, Instant};
+
+use crate::analyser::{Analyser, Outcome, since};
+use crate::connection::{Connection, Protocol};
+use crate::input::FileReport;
+use crate::keys;
+use crate::rules::Rule;
+use crate::subflow::{Sort, Subflow};
+use crate::tables::{Cell, Rows, Table};
+use crate::watch::{At, Whom};
+
+/// Judge what is left to judge, and make the tables.
+pub(crate) fn finish(
+    mut analyser: Analyser,
+    files: Vec<(String, FileReport)>,
+    places: &[String],
+    left_out: u64,
+) -> Outcome {
+    analyser.give_homes();
+    analyser.judge_unmapped();
+    analyser.judge_announcements();
+    analyser.judge_completeness();
+    let homes: Vec<_> = analyser.subflows.iter().map(Subflow::home).collect();
+    let connections = &analyser.connections;
+    let unjudged = analyser.watch.retract(&homes, |connection, rule, time| {
+        let Some(connection) = connections.get(connection as usize) else { return false };
+        let fell = connection.fallback.as_ref().is_some_and(|fallback| fallback.at.time <= time);
+        (rule.needs_everything() && connection.is_incomplete) || (rule.ends_with_fallback() && fell)
+    });
+    let mut notes = analyser.notes(&files, left_out);
+    if unjudged > 0 {
+        notes.push(format!(
+            "{unjudged} possible violations are not judged: the capture does not show all that \
+             these connections sent"
+        ));
+    }
+    let tables = [connection_table(&analyser), subflow_table(&analyser, places)];
+    let ([events, violations], dropped) = analyser.watch.finish(&homes);
+    for (count, what) in dropped.into_iter().zip(["events", "violations"]) {
+        if count > 0 {
+            notes.push(format!("{count} more {what} are not in the table"));
+        }
+    }
+    let segments = analyser.segments.finish(&homes);
+    let file_table = file_table(&files);
+    let damages = files.into_iter().map(|(_, report)| report.damage).collect();
+    let [connections, subflows] = tables;
+    let tables = vec![connections, subflows, segments, events, violations, file_table];
+    Outcome { tables, damages, notes }
+}
+
+impl Subflow {
+    fn home(&self) -> (u32, bool) {
+        (self.connection.unwrap_or(u32::MAX), self.is_turned)
+    }
+}
+
+impl Analyser {
+    /// What was begun before the capture and shows nothing of Multipath TCP is TCP. A join that came
+    /// to nothing belongs nowhere.
+    fn give_homes(&mut self) {
+        for index in 0..self.subflows.len() {
+            let subflow = &self.subflows[index];
+            if subflow.connection.is_some() || subflow.sort == Sort::Join {
+                continue;
+            }
+            let (at, end) = (subflow.begin, subflow.end);
+            let data = [0, 1].map(|side| (subflow.halves[side].octets > 0).then_some(end));
+            let connection = self.begin(index, Protocol::Tcp, at);
+            let connection = &mut self.connections[connection as usize];
+            connection.end = end;
+            connection.last_data = data;
+        }
+        for index in 0..self.subflows.len() {
+            let subflow = &self.subflows[index];
+            let Some(connection) = subflow.connection else { continue };
+            let connection = &mut self.connections[connection as usize];
+            connection.reset |= subflow.reset.is_some() && connection.subflows == 1;
+        }
+    }
+
+    /// RFC 8684 §3.3.1 and §3.7: a host that maps nothing any more has gone back to TCP, if the
+    /// connection has but one subflow; all other data is mapped.
+    fn judge_unmapped(&mut self) {
+        for index in 0..self.subflows.len() {
+            let subflow = &self.subflows[index];
+            let Some(home) = subflow.connection else { continue };
+            let connection = &self.connections[home as usize];
+            if connection.protocol != Protocol::Mptcp || subflow.sort == Sort::Begun {
+                continue;
+            }
+            for side in [0, 1] {
+                let half = &self.subflows[index].halves[side];
+                let Some((lowest, _)) = half.unmapped.iter().next() else { continue };
+                let connection = &mut self.connections[home as usize];
+                let at = half.first_unmapped.unwrap_or(connection.begin);
+                let stopped = half.last_mapping.is_none_or(|last| last < lowest);
+                let direction = (side ^ usize::from(self.subflows[index].is_turned)) as u8;
+                let whom = Whom { connection: Some(home), subflow: index as u32, direction };
+                if stopped && connection.subflows == 1 {
+                    if connection.fall_back(at, "data without DSS") {
+                        self.watch.event(at, whom, "fallback", "data without DSS".into());
+                    }
+                    continue;
+                }
+                for (from, to) in half.unmapped.iter().take(MOST_RANGES_TOLD) {
+                    let text =
+                        format!("{} octets from SSN {} on have no mapping", to - from, from + 1);
+                    self.watch.violation(at, whom, Rule::UnmappedData, text);
+                }
+            }
+        }
+    }
+
+    /// RFC 8684 §3.4.1: whoever receives ADD_ADDR echoes it. One that is lost is not received, so
+    /// only several without any answer count.
+    fn judge_announcements(&mut self) {
+        for (index, connection) in self.connections.iter().enumerate() {
+            for (host, announced) in connection.announced.iter().enumerate() {
+                let open = announced.iter().filter(|(_, each)| !each.is_settled);
+                for (id, each) in open {
+                    let whom = Whom {
+                        connection: Some(index as u32),
+                        subflow: each.subflow,
+                        direction: host as u8,
+                    };
+                    let waited = since(each.last, connection.end);
+                    let text =
+                        format!("address {id}, {}, told {} times", each.address, each.copies);
+                    if each.copies >= COPIES_TO_ANSWER && waited >= TIME_TO_ANSWER {
+                        let text = format!("{text}, was not echoed");
+                        self.watch.violation(each.first, whom, Rule::AddAddrUnanswered, text);
+                    } else {
+                        self.watch.event(each.first, whom, "add_addr_unanswered", text);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does the capture show all that a connection sent? What was acknowledged without having been
+    /// seen may be what has no mapping.
+    fn judge_completeness(&mut self) {
+        let unmapped = self.unmapped();
+        for (connection, unmapped) in self.connections.iter_mut().zip(unmapped) {
+            let streams = connection.streams.iter().zip(unmapped);
+            connection.is_incomplete = streams.fold(false, |is_incomplete, (stream, unmapped)| {
+                let begun_before = stream.base().is_some() && !stream.is_exact;
+                let missing = stream.missing.total() > unmapped as i64;
+                is_incomplete || begun_before || stream.last_ack_beyond || missing
+            });
+        }
+        for subflow in &self.subflows {
+            let missing = subflow.halves.iter().any(|half| half.missing > 0);
+            if let (true, Some(connection)) = (missing, subflow.connection) {
+                self.connections[connection as usize].is_incomplete = true;
+            }
+        }
+    }
+
+    /// Octets without a mapping that each host of each connection sent.
+    fn unmapped(&self) -> Vec<[u64; 2]> {
+        let mut all = vec![[0; 2]; self.connections.len()];
+        for subflow in &self.subflows {
+            let Some(home) = subflow.connection else { continue };
+            for (side, half) in subflow.halves.iter().enumerate() {
+                let host = side ^ usize::from(subflow.is_turned);
+                let plain = self.connections[home as usize].protocol != Protocol::Mptcp;
+                let octets = if plain { half.octets } else { half.unmapped.total() as u64 };
+                all[home as usize][host] += octets;
+            }
+        }
+        all
+    }
+
+    fn notes(&self, files: &[(String, FileReport)], left_out: u64) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (name, report) in files {
+            if let Some((link_type, packets)) = report.unknown_link {
+                notes.push(format!(
+                    "{name}: {packets} packets have link type {link_type}, which is not read"
+                ));
+            }
+        }
+        if self.doubles > 0 {
+            notes.push(format!(
+                "{} packets were captured at several places; each subflow is shown as one place \
+                 saw it",
+                self.doubles
+            ));
+        }
+        if self.corrupted > 0 {
+            notes.push(format!("{} segments have a wrong TCP checksum: left out", self.corrupted));
+        }
+        if left_out > 0 {
+            notes.push(format!("{left_out} segments of too many TCP connections were left out"));
+        }
+        notes
+    }
+}
+
+fn connection_table(analyser: &Analyser) -> Table {
+    let example = Connection::new(Protocol::Tcp, NOBODY, At::NOWHERE);
+    let mut rows = Rows::like("connections", connection_row(0, &example, String::new(), [0; 2]));
+    let unmapped = analyser.unmapped();
+    let mut states = vec![String::new(); analyser.connections.len()];
+    for subflow in &analyser.subflows {
+        if let Some(home) = subflow.connection {
+            states[home as usize] = subflow_state(subflow);
+        }
+    }
+    for (index, connection) in analyser.connections.iter().enumerate() {
+        let state = state(connection).map_or_else(|| states[index].clone(), str::to_owned);
+        rows.push(connection_row(index as u32, connection, state, unmapped[index]));
+    }
+    rows.finish()
+}
+
+fn connection_row(
+    index: u32,
+    connection: &Connection,
+    state: String,
+    unmapped: [u64; 2],
+) -> impl Iterator<Item = (&'static str, Cell)> {
+    let [out, back] = &connection.streams;
+    let octets = |host: usize| Cell::Count(connection.streams[host].octets + unmapped[host]);
+    let base = |host: usize| connection.streams[host].number(0).unwrap_or(u64::MAX);
+    let acked = |host: usize| {
+        let stream = &connection.streams[host];
+        let fin = i64::from(stream.fin.is_some_and(|fin| stream.acked > fin));
+        Cell::Count((stream.acked - fin).max(0) as u64)
+    };
+    let token = |host: usize| connection.keys[host].map_or(u32::MAX, keys::token);
+    let fallback = connection.fallback.as_ref().map_or("", |fallback| fallback.why);
+    [
+        ("connection", Cell::Index(index)),
+        ("protocol", text(protocol(connection))),
+        ("fallback", text(fallback)),
+        ("state", Cell::Text(state)),
+        ("initiator", Cell::Text(connection.ends[0].to_string())),
+        ("listener", Cell::Text(connection.ends[1].to_string())),
+        ("subflows", Cell::Index(connection.subflows)),
+        ("begin_ns", Cell::Count(connection.begin.time.as_nanos())),
+        ("end_ns", Cell::Count(connection.end.as_nanos())),
+        ("octets_out", octets(0)),
+        ("octets_in", octets(1)),
+        ("acked_out", acked(0)),
+        ("acked_in", acked(1)),
+        ("repeated_out", Cell::Count(out.repeated)),
+        ("repeated_in", Cell::Count(back.repeated)),
+        ("first_data_out_ns", time(connection.first_data[0])),
+        ("first_data_in_ns", time(connection.first_data[1])),
+        ("last_data_out_ns", time(connection.last_data[0])),
+        ("last_data_in_ns", time(connection.last_data[1])),
+        ("base_out", Cell::Count(base(0))),
+        ("base_in", Cell::Count(base(1))),
+        ("token_initiator", Cell::Index(token(0))),
+        ("token_listener", Cell::Index(token(1))),
+        ("has_checksums", Cell::Small(connection.has_checksums().map_or(u8::MAX, u8::from))),
+        ("checksums_right", Cell::Count(connection.checksums_right)),
+        ("hmacs_right", Cell::Count(connection.hmacs_right)),
+        ("tokens_right", Cell::Count(connection.tokens_right)),
+        ("is_complete", Cell::Small(u8::from(!connection.is_incomplete))),
+    ]
+    .into_iter()
+}
+
+fn subflow_table(analyser: &Analyser, places: &[String]) -> Table {
+    let example = Subflow::new(Sort::Plain, NOBODY, At::NOWHERE);
+    let mut rows = Rows::like("subflows", subflow_row(0, &example, places));
+    for (index, subflow) in analyser.subflows.iter().enumerate() {
+        rows.push(subflow_row(index as u32, subflow, places));
+    }
+    rows.finish()
+}
+
+fn subflow_row(
+    index: u32,
+    subflow: &Subflow,
+    places: &[String],
+) -> impl Iterator<Item = (&'static str, Cell)> {
+    let turned = usize::from(subflow.is_turned);
+    let (out, back) = (&subflow.halves[turned], &subflow.halves[1 - turned]);
+    let ends = [subflow.ends[turned], subflow.ends[1 - turned]];
+    let id = |side: usize| subflow.join.ids[side ^ turned].unwrap_or(0);
+    let place = places.get(subflow.place as usize).map_or("", String::as_str);
+    [
+        ("subflow", Cell::Index(index)),
+        ("connection", Cell::Index(subflow.connection.unwrap_or(u32::MAX))),
+        ("kind", text(kind(subflow.sort))),
+        ("state", Cell::Text(subflow_state(subflow))),
+        ("initiator", endpoint(ends[0])),
+        ("listener", endpoint(ends[1])),
+        ("opened_by", text(if turned == 0 { "initiator" } else { "listener" })),
+        ("address_id_initiator", Cell::Small(id(0))),
+        ("address_id_listener", Cell::Small(id(1))),
+        ("is_backup", Cell::Small(u8::from(subflow.join.is_backup))),
+        ("hmacs_right", Cell::Small(subflow.join.right)),
+        ("seen_at", text(place)),
+        ("places", Cell::Index(subflow.places)),
+        ("begin_ns", Cell::Count(subflow.begin.time.as_nanos())),
+        ("end_ns", Cell::Count(subflow.end.as_nanos())),
+        ("rtt_ns", Cell::Count(subflow.rtt.unwrap_or(u64::MAX))),
+        ("segments_out", Cell::Count(out.segments)),
+        ("segments_in", Cell::Count(back.segments)),
+        ("octets_out", Cell::Count(out.octets)),
+        ("octets_in", Cell::Count(back.octets)),
+        ("retransmitted_out", Cell::Count(out.retransmitted)),
+        ("retransmitted_in", Cell::Count(back.retransmitted)),
+        ("reinjected_out", Cell::Count(out.reinjected)),
+        ("reinjected_in", Cell::Count(back.reinjected)),
+        ("missing_out", Cell::Count(out.missing.max(0) as u64)),
+        ("missing_in", Cell::Count(back.missing.max(0) as u64)),
+        ("corrupted", Cell::Count(subflow.corrupted)),
+    ]
+    .into_iter()
+}
+
+fn file_table(files: &[(String, FileReport)]) -> Table {
+    let row = |name: &str, report: &FileReport| {
+        let damage = report.damage.as_ref().map_or(String::new(), ToString::to_string);
+        [
+            ("file", text(name)),
+            ("packets", Cell::Count(report.packets)),
+            ("other_packets", Cell::Count(report.other)),
+            ("first_ns", time(report.first)),
+            ("last_ns", time(report.last)),
+            ("damage", Cell::Text(damage)),
+        ]
+    };
+    let mut rows = Rows::like("files", row("", &FileReport::default()));
+    files.iter().for_each(|(name, report)| rows.push(row(name, report)));
+    rows.finish()
+}
+
+fn protocol(connection: &Connection) -> &'static str {
+    match connection.protocol {
+        Protocol::Mptcp => "MPTCP",
+        Protocol::Older => "MPTCP v0",
+        Protocol::Tcp => "TCP",
+    }
+}
+
+/// How a connection of Multipath TCP ended; `None` for one that ended as its last subflow did.
+fn state(connection: &Connection) -> Option<&'static str> {
+    let closed = connection.streams.iter().all(|s| s.fin.is_some_and(|fin| s.acked > fin));
+    match () {
+        () if !connection.is_checked() => None,
+        () if connection.fastclosed => Some("aborted by MP_FASTCLOSE"),
+        () if closed => Some("closed"),
+        () if connection.reset => Some("reset"),
+        () => Some("open at the end"),
+    }
+}
+
+fn kind(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Initial => "initial",
+        Sort::Join => "join",
+        Sort::Plain => "TCP",
+        Sort::Begun => "begun before",
+    }
+}
+
+fn subflow_state(subflow: &Subflow) -> String {
+    let fins = subflow.halves.iter().filter(|half| half.fin.is_some()).count();
+    match (&subflow.reset, fins) {
+        (Some(reason), _) if reason.is_empty() => "reset".into(),
+        (Some(reason), _) => format!("reset: {reason}"),
+        (None, 2) => "closed".into(),
+        (None, 1) => "half closed".into(),
+        _ if subflow.is_established || subflow.sort == Sort::Begun => "open at the end".into(),
+        _ => "not answered".into(),
+    }
+}
+
+fn text(words: &str) -> Cell {
+    Cell::Text(words.to_owned())
+}
+
+fn endpoint(endpoint: Endpoint) -> Cell {
+    Cell::Text(endpoint.to_string())
+}
+
+fn time(time: Option<Instant>) -> Cell {
+    Cell::Count(time.map_or(u64::MAX, Instant::as_nanos))
+}
+
+/// Ranges without a mapping that are told one by one.
+const MOST_RANGES_TOLD: usize = 100;
+
+/// Announcements without an answer, and the time after the last in nanoseconds, until it is wrong.
+const COPIES_TO_ANSWER: u32 = 3;
+const TIME_TO_ANSWER: u64 = 1_000_000_000;
+
+/// For rows that only name columns.
+const NOBODY: [Endpoint; 2] = [Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];

@@ -1,0 +1,112 @@
+//! Signals: addresses, priorities, failures, and the end of a connection. RFC 8684 §3.3.8 to §3.7.
+
+use anabranch_wire::Flags;
+use anabranch_wire::mptcp::AddAddr;
+
+use crate::analyser::{Analyser, Step};
+use crate::connection::Announced;
+use crate::keys;
+use crate::rules::Rule;
+
+impl Analyser {
+    /// Options other than those of handshakes and data.
+    pub(crate) fn signals(&mut self, step: &Step<'_>) {
+        let Some(control) = step.options.control.as_deref() else { return };
+        if let Some(option) = control.add_addr {
+            match option.truncated_hmac {
+                Some(hmac) => self.announcement(step, option, hmac),
+                None => self.echo(step, option),
+            }
+        }
+        if let Some(option) = control.remove_addr {
+            if let Some((connection, host)) = self.home(step) {
+                for id in option.address_ids() {
+                    if let Some(announced) = connection.announced[host].get_mut(id) {
+                        announced.is_settled = true;
+                    }
+                }
+            }
+            let ids: Vec<_> = option.address_ids().iter().map(u8::to_string).collect();
+            self.event(step, "remove_addr", format!("addresses {}", ids.join(", ")));
+        }
+        if let Some(option) = control.prio {
+            let text = if option.backup { "to be a backup" } else { "to be used" };
+            self.event(step, "mp_prio", text.to_owned());
+        }
+        if let Some(option) = control.fail {
+            self.event(step, "mp_fail", format!("from DSN {}", option.data_seq.0));
+        }
+        if let Some(option) = control.fastclose {
+            self.fastclose(step, option.receiver_key);
+        }
+    }
+
+    fn announcement(&mut self, step: &Step<'_>, option: AddAddr, hmac: u64) {
+        let AddAddr { address_id, address, port, .. } = option;
+        let Some((connection, host)) = self.home(step) else { return };
+        let keys = connection.keys_of(host);
+        let known = connection.announced[host].get(&address_id);
+        let again = known.is_some_and(|known| known.address == address && known.port == port);
+        let announced = connection.announced[host].entry(address_id).or_insert(Announced {
+            address,
+            port,
+            copies: 0,
+            first: step.at,
+            last: step.at.time,
+            subflow: step.subflow as u32,
+            is_settled: false,
+        });
+        if !again {
+            (announced.address, announced.port) = (address, port);
+            (announced.copies, announced.is_settled) = (0, false);
+        }
+        announced.copies += 1;
+        announced.last = step.at.time;
+        // RFC 8684 §3.4.1: over identifier, address, and port (0 where none is told).
+        let expected = |keys| keys::address_hmac(keys, address_id, address, port.unwrap_or(0));
+        match keys.map(expected) {
+            Some(expected) if expected != hmac => {
+                let text = format!("the HMAC of address {address_id}, {address}, is wrong");
+                self.violation(step, Rule::AddAddrHmac, text);
+            }
+            Some(_) => connection.hmacs_right += 1,
+            None => {}
+        }
+        let port = port.map_or_else(String::new, |port| format!(", port {port}"));
+        let name = if again { "add_addr_again" } else { "add_addr" };
+        self.event(step, name, format!("address {address_id}: {address}{port}"));
+    }
+
+    fn echo(&mut self, step: &Step<'_>, option: AddAddr) {
+        let AddAddr { address_id, address, .. } = option;
+        let Some((connection, host)) = self.home(step) else { return };
+        let settled = match connection.announced[1 - host].get_mut(&address_id) {
+            Some(announced) if announced.address == address => {
+                announced.is_settled = true;
+                true
+            }
+            _ => false,
+        };
+        if !settled {
+            let text =
+                format!("an echo of address {address_id}, {address}, which nobody announced");
+            self.violation(step, Rule::EchoUnasked, text);
+        }
+        self.event(step, "add_addr_echo", format!("address {address_id}: {address}"));
+    }
+
+    fn fastclose(&mut self, step: &Step<'_>, key: u64) {
+        let Some((connection, host)) = self.home(step) else { return };
+        let first = !std::mem::replace(&mut connection.fastclosed, true);
+        // RFC 8684 §3.5: the key of the host that is to receive it.
+        let expected = connection.keys[1 - host];
+        if expected.is_some_and(|expected| expected != key) {
+            let text = "MP_FASTCLOSE does not carry its receiver's key".into();
+            self.violation(step, Rule::FastcloseKey, text);
+        }
+        if first {
+            let form = if step.flags.contains(Flags::RST) { "with RST" } else { "with ACK" };
+            self.event(step, "mp_fastclose", form.to_owned());
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The data that one host of a connection sends, over all its subflows.
+
+use std::collections::BTreeMap;
+
+use anabranch_wire::DataSeq;
+use anabranch_wire::mptcp::WideOrNarrow;
+
+use crate::ranges::RangeSet;
+
+/// One direction of a connection. Places are counted from its first octet.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    base: Option<DataSeq>,
+    /// Is place 0 the first octet of the connection?
+    pub(crate) is_exact: bool,
+    /// High halves of the numbers are not known: they count from 0.
+    pub(crate) is_narrow: bool,
+    /// Just behind the highest place sent, DATA_FIN included.
+    pub(crate) next: i64,
+    /// What was sent and not acknowledged at data level.
+    sent: BTreeMap<i64, Piece>,
+    pub(crate) acked: i64,
+    /// What was acknowledged although nobody saw it sent.
+    pub(crate) missing: RangeSet,
+    /// Just behind the receive window; never moves back.
+    pub(crate) edge: Option<i64>,
+    /// Where the DATA_FIN is.
+    pub(crate) fin: Option<i64>,
+    /// The last DATA_ACK, if it was of what was not sent.
+    pub(crate) last_ack_beyond: bool,
+    pub(crate) octets: u64,
+    pub(crate) repeated: u64,
+}
+
+#[derive(Debug)]
+struct Piece {
+    end: i64,
+    octets: Option<Box<[u8]>>,
+}
+
+/// What became of data that was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Octets not seen before.
+    pub(crate) new: i64,
+    /// Octets seen before.
+    pub(crate) repeated: i64,
+    /// The first place where they are not what they were.
+    pub(crate) differs_at: Option<i64>,
+}
+
+impl Stream {
+    /// Place 0 has this number.
+    pub(crate) fn set_base(&mut self, base: DataSeq) {
+        if self.base.is_none() {
+            self.base = Some(base);
+            self.is_exact = true;
+        }
+    }
+
+    pub(crate) const fn base(&self) -> Option<DataSeq> {
+        self.base
+    }
+
+    /// Does this stream have numbers around that one? None but its own has: they are random.
+    pub(crate) fn is_near(&self, number: DataSeq) -> bool {
+        let high = self.base.map(|base| number.distance_from(base + self.next.max(0) as u64));
+        !self.is_narrow && high.is_some_and(|distance| distance.unsigned_abs() < NEAR)
+    }
+
+    /// The place of a number, which becomes place 0 if there is none yet.
+    pub(crate) fn place(&mut self, number: WideOrNarrow) -> i64 {
+        let Some(base) = self.base else {
+            self.is_narrow = matches!(number, WideOrNarrow::Narrow(_));
+            self.base = Some(number.resolve(DataSeq(0)));
+            return 0;
+        };
+        let near = DataSeq(base.0.wrapping_add(self.next as u64));
+        number.resolve(near).distance_from(base)
+    }
+
+    pub(crate) fn number(&self, place: i64) -> Option<u64> {
+        self.base.map(|base| base.0.wrapping_add(place as u64))
+    }
+
+    /// Data was sent at `start..end`; `octets` are its first ones, if they were captured.
+    pub(crate) fn take(
+        &mut self,
+        start: i64,
+        end: i64,
+        octets: Option<&[u8]>,
+        held: &mut usize,
+    ) -> Taken {
+        self.next = self.next.max(end);
+        let late = self.missing.remove(start, end);
+        let mut taken = Taken { new: late, ..Taken::default() };
+        let mut at = start;
+        if at < self.acked {
+            taken.repeated += end.min(self.acked) - at - late;
+            at = end.min(self.acked);
+        }
+        let whole = |from: i64, to: i64| {
+            octets.and_then(|all| all.get((from - start) as usize..(to - start) as usize))
+        };
+        while at < end {
+            let before = self.sent.range(..=at).next_back().filter(|(_, piece)| piece.end > at);
+            if let Some((from, piece)) = before {
+                let to = piece.end.min(end);
+                if taken.differs_at.is_none() {
+                    let held = piece.octets.as_deref();
+                    let held =
+                        held.and_then(|all| all.get((at - from) as usize..(to - from) as usize));
+                    taken.differs_at = difference(held, whole(at, to)).map(|place| at + place);
+                }
+                taken.repeated += to - at;
+                at = to;
+                continue;
+            }
+            let to = self.sent.range(at..end).next().map_or(end, |(from, _)| *from);
+            self.keep(at, to, whole(at, to), held);
+            taken.new += to - at;
+            at = to;
+        }
+        taken
+    }
+
+    fn keep(&mut self, start: i64, end: i64, octets: Option<&[u8]>, held: &mut usize) {
+        let octets = octets.filter(|octets| *held + octets.len() <= MOST_HELD);
+        *held += octets.map_or(0, <[u8]>::len);
+        self.sent.insert(start, Piece { end, octets: octets.map(Into::into) });
+        if self.sent.len() > MOST_PIECES
+            && let Some((_, piece)) = self.sent.pop_first()
+        {
+            *held -= piece.octets.map_or(0, |octets| octets.len());
+            self.acked = self.acked.max(piece.end);
+        }
+    }
+
+    /// Everything before `place` is acknowledged at data level, or so it says.
+    pub(crate) fn acknowledge(&mut self, place: i64, held: &mut usize) {
+        if place <= self.acked {
+            return;
+        }
+        let mut at = self.acked;
+        while let Some(first) = self.sent.first_entry()
+            && *first.key() < place
+        {
+            let (start, piece) = first.remove_entry();
+            self.missing.insert(at, start);
+            at = at.max(piece.end);
+            *held -= piece.octets.as_ref().map_or(0, |octets| octets.len());
+            if piece.end > place {
+                self.sent.insert(place, Piece { end: piece.end, octets: None });
+                at = place;
+            }
+        }
+        self.missing.insert(at, place);
+        self.acked = place;
+    }
+
+    /// Forget the data itself.
+    pub(crate) fn release(&mut self, held: &mut usize) {
+        for piece in self.sent.values_mut() {
+            *held -= piece.octets.take().map_or(0, |octets| octets.len());
+        }
+    }
+}
+
+/// The first place where two runs of octets differ, if both are there.
+fn difference(a: Option<&[u8]>, b: Option<&[u8]>) -> Option<i64> {
+    let (a, b) = (a?, b?);
+    if a == b {
+        return None;
+    }
+    a.iter().zip(b).position(|(a, b)| a != b).map(|place| place as i64)
+}
+
+/// Two numbers of one connection are less than this apart; 2³² octets are more than any window.
+const NEAR: u64 = 1 << 32;
+
+/// Octets of payload held for comparison, over all connections.
+pub(crate) const MOST_HELD: usize = 256 << 20;
+
+/// Pieces of one stream that are kept apart.
+const MOST_PIECES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_new_once() {
+        let (mut stream, mut held) = (Stream::default(), 0);
+        stream.set_base(DataSeq(u64::MAX - 3));
+        let taken = stream.take(0, 4, Some(b"abcd"), &mut held);
+        assert_eq!((taken.new, taken.repeated), (4, 0));
+        let taken = stream.take(2, 6, Some(b"cdef"), &mut held);
+        assert_eq!((taken.new, taken.repeated, taken.differs_at), (2, 2, None));
+        let taken = stream.take(4, 6, Some(b"ex"), &mut held);
+        assert_eq!((taken.new, taken.repeated, taken.differs_at), (0, 2, Some(5)));
+        assert_eq!((stream.next, held), (6, 6));
+        assert_eq!(stream.number(4), Some(0));
+        stream.acknowledge(6, &mut held);
+        assert_eq!((held, stream.missing.total()), (0, 0));
+        assert_eq!(stream.take(1, 3, None, &mut held).repeated, 2);
+    }
+
+    #[test]
+    fn what_is_acknowledged_but_was_not_seen_is_missing_until_it_comes() {
+        let (mut stream, mut held) = (Stream::default(), 0);
+        stream.take(0, 4, None, &mut held);
+        stream.take(6, 10, None, &mut held);
+        stream.acknowledge(8, &mut held);
+        assert_eq!(stream.missing.total(), 2);
+        assert_eq!(stream.take(8, 10, None, &mut held).repeated, 2);
+        stream.take(4, 6, None, &mut held);
+        assert_eq!(stream.missing.total(), 0);
+    }
+
+    #[test]
+    fn four_octets_are_a_number_near_the_last() {
+        let mut stream = Stream::default();
+        stream.set_base(DataSeq(0xffff_fff0));
+        stream.take(0, 0x20, None, &mut 0);
+        assert_eq!(stream.place(WideOrNarrow::Narrow(0x10)), 0x20);
+        assert!(stream.is_near(DataSeq(0x1_0000_0000)));
+        assert!(!stream.is_near(DataSeq(0x3_0000_0000)));
+    }
+}

@@ -1,0 +1,387 @@
+//! One TCP connection, as the place that saw it best saw it.
+
+use std::collections::BTreeMap;
+
+use anabranch_wire::{Checksum, DataSeq, Endpoint, Instant, SeqNumber};
+
+use crate::ranges::RangeSet;
+use crate::stream::MOST_HELD;
+use crate::watch::At;
+
+/// What a TCP connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// It offered MP_CAPABLE.
+    Initial,
+    /// It offered MP_JOIN.
+    Join,
+    /// It offered neither.
+    Plain,
+    /// Its beginning is not in the capture.
+    Begun,
+}
+
+/// One TCP connection.
+#[derive(Debug)]
+pub(crate) struct Subflow {
+    pub(crate) sort: Sort,
+    /// Who sent the SYN, and to whom; a guess if it was not captured.
+    pub(crate) ends: [Endpoint; 2],
+    pub(crate) connection: Option<u32>,
+    /// The connection counts directions the other way round: its listener opened this subflow.
+    pub(crate) is_turned: bool,
+    pub(crate) place: u32,
+    pub(crate) places: u32,
+    pub(crate) halves: [Half; 2],
+    pub(crate) join: Join,
+    /// Of MP_CAPABLE's version 0, or a join to such a connection: not decoded.
+    pub(crate) is_older: bool,
+    pub(crate) begin: At,
+    pub(crate) end: Instant,
+    pub(crate) syn_at: Option<Instant>,
+    pub(crate) rtt: Option<u64>,
+    pub(crate) is_established: bool,
+    /// How it was reset.
+    pub(crate) reset: Option<String>,
+    pub(crate) corrupted: u64,
+}
+
+/// What a join's handshake told.
+#[derive(Debug, Default)]
+pub(crate) struct Join {
+    pub(crate) token: Option<u32>,
+    pub(crate) nonces: [Option<u32>; 2],
+    pub(crate) ids: [Option<u8>; 2],
+    pub(crate) is_backup: bool,
+    /// When the SYN/ACK was seen.
+    pub(crate) answered: Option<Instant>,
+    /// The third ACK was seen, and so was what acknowledged it.
+    pub(crate) has_third: bool,
+    pub(crate) has_fourth: bool,
+    /// HMACs found right and wrong.
+    pub(crate) right: u8,
+    pub(crate) wrong: u8,
+    pub(crate) complained: bool,
+}
+
+/// One direction of a subflow. Places are counted from the octet behind the SYN.
+#[derive(Debug, Default)]
+pub(crate) struct Half {
+    /// Sequence number of place 0.
+    pub(crate) base: Option<SeqNumber>,
+    /// Sequence number that subflow sequence number 0 stands for: the SYN's, where it was seen.
+    pub(crate) ssn_base: Option<SeqNumber>,
+    /// Was the SYN seen?
+    pub(crate) is_exact: bool,
+    /// Just behind the highest place sent.
+    pub(crate) next: i64,
+    pub(crate) seen: RangeSet,
+    pub(crate) acked: Option<i64>,
+    /// Octets that were acknowledged although nobody saw them.
+    pub(crate) missing: i64,
+    pub(crate) window_scale: Option<u8>,
+    pub(crate) fin: Option<i64>,
+    mappings: BTreeMap<i64, Mapped>,
+    /// From here on everything is mapped in one: this place to that of the data.
+    pub(crate) infinite: Option<(i64, i64)>,
+    pub(crate) unmapped: RangeSet,
+    pub(crate) first_unmapped: Option<At>,
+    /// Where the last mapping begins.
+    pub(crate) last_mapping: Option<i64>,
+    pub(crate) segments: u64,
+    pub(crate) octets: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) reinjected: u64,
+}
+
+/// A mapping that was declared.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    /// Just behind its last octet on the subflow.
+    pub(crate) end: i64,
+    /// Where its first octet is in the data.
+    pub(crate) data: i64,
+    pub(crate) sum: Option<Sum>,
+}
+
+/// What a checksum is checked with.
+#[derive(Debug)]
+pub(crate) struct Sum {
+    pub(crate) checksum: u16,
+    pub(crate) data_seq: DataSeq,
+    pub(crate) ssn: SeqNumber,
+    pub(crate) len: u16,
+    pub(crate) at: At,
+    pieces: BTreeMap<i64, Box<[u8]>>,
+    got: i64,
+}
+
+/// What a declaration says compared with those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declared {
+    New,
+    Again,
+    /// Some octet was mapped to elsewhere in the data before.
+    Changed,
+}
+
+impl Subflow {
+    /// A TCP connection whose first segment was just seen.
+    pub(crate) fn new(sort: Sort, ends: [Endpoint; 2], at: At) -> Self {
+        Subflow {
+            sort,
+            ends,
+            connection: None,
+            is_turned: false,
+            place: 0,
+            places: 1,
+            halves: Default::default(),
+            join: Join::default(),
+            is_older: false,
+            begin: at,
+            end: at.time,
+            syn_at: (sort != Sort::Begun).then_some(at.time),
+            rtt: None,
+            is_established: false,
+            reset: None,
+            corrupted: 0,
+        }
+    }
+}
+
+impl Half {
+    /// The place of a sequence number, which becomes place 0 if there is none yet.
+    pub(crate) fn place(&mut self, seq: SeqNumber) -> i64 {
+        let base = *self.base.get_or_insert(seq);
+        let near = base + self.next as u32;
+        self.next + i64::from(seq.distance_from(near))
+    }
+
+    /// The SYN was seen.
+    pub(crate) fn set_syn(&mut self, seq: SeqNumber) {
+        if self.base.is_none() {
+            self.base = Some(seq + 1);
+            self.ssn_base = Some(seq);
+            self.is_exact = true;
+        }
+    }
+
+    /// The place of a subflow sequence number in a mapping that came with the payload at `seq`.
+    pub(crate) fn place_of_ssn(&mut self, ssn: SeqNumber, seq: SeqNumber) -> i64 {
+        let here = SeqNumber(seq.0.wrapping_sub(ssn.0));
+        // RFC 8684 §3.3.1: subflow sequence numbers count from the SYN. Where it was not seen, some
+        // mapping begins with the segment that carries it, and none begins behind it.
+        let base = match self.ssn_base {
+            None => here,
+            Some(known) => {
+                let earlier = here.distance_from(known);
+                if !self.is_exact && (-0xffff..0).contains(&earlier) {
+                    // Those were placed wrongly; there are no checksums to check without keys.
+                    self.mappings.clear();
+                    here
+                } else {
+                    known
+                }
+            }
+        };
+        self.ssn_base = Some(base);
+        self.place(base + ssn.0)
+    }
+
+    /// Payload was sent at `start..end`; gives how many of its octets are new on this subflow.
+    pub(crate) fn send(&mut self, start: i64, end: i64) -> i64 {
+        self.next = self.next.max(end);
+        self.seen.insert(start, end)
+    }
+
+    /// Everything before `place` was acknowledged by the peer.
+    pub(crate) fn acknowledge(&mut self, place: i64, held: &mut usize) {
+        // Of what a capture begins with in the middle, nothing is known to be missing.
+        let before = self.acked.unwrap_or(if self.is_exact { 0 } else { place });
+        self.acked = Some(before.max(place));
+        if place <= before {
+            return;
+        }
+        let fin = i64::from(self.fin.is_some_and(|fin| (before..place).contains(&fin)));
+        self.missing += place - before - fin - self.seen.count(before, place);
+        while let Some(first) = self.mappings.first_entry()
+            && first.get().end <= place
+        {
+            first.remove().forget(held);
+        }
+    }
+
+    /// A mapping of `start..end` to the data at `data` is declared.
+    pub(crate) fn declare(
+        &mut self,
+        (start, end): (i64, i64),
+        data: i64,
+        sum: Option<Sum>,
+        held: &mut usize,
+    ) -> Declared {
+        self.last_mapping = Some(self.last_mapping.map_or(start, |last| last.max(start)));
+        let overlapping = self.mappings.range(..end.max(start + 1)).rev();
+        let mut overlapping = overlapping.take_while(|(_, mapped)| mapped.end > start);
+        if overlapping.any(|(at, mapped)| mapped.data - at != data - start) {
+            return Declared::Changed;
+        }
+        match self.mappings.get_mut(&start) {
+            Some(known) if known.end == end => return Declared::Again,
+            // Another extent of the same mapping: its checksum is of other octets.
+            Some(known) => {
+                known.end = known.end.max(end);
+                known.forget(held);
+            }
+            None => {
+                self.mappings.insert(start, Mapped { end, data, sum });
+            }
+        }
+        if self.mappings.len() > MOST_MAPPINGS
+            && let Some((_, mut lowest)) = self.mappings.pop_first()
+        {
+            lowest.forget(held);
+        }
+        Declared::New
+    }
+
+    /// The first part of `start..end` that is mapped alike: its end, and where it is in the data.
+    pub(crate) fn mapped(&self, start: i64, end: i64) -> (i64, Option<i64>) {
+        if let Some((from, data)) = self.infinite
+            && start >= from
+        {
+            return (end, Some(data + (start - from)));
+        }
+        let before = self.mappings.range(..=start).next_back();
+        if let Some((from, mapped)) = before.filter(|(_, mapped)| mapped.end > start) {
+            return (mapped.end.min(end), Some(mapped.data + (start - from)));
+        }
+        let next = self.mappings.range(start..end).next().map_or(end, |(from, _)| *from);
+        let next = self.infinite.map_or(next, |(from, _)| next.min(from));
+        (next, None)
+    }
+
+    /// Forget the data of mappings that are not all there.
+    pub(crate) fn release(&mut self, held: &mut usize) {
+        self.mappings.values_mut().for_each(|mapped| mapped.forget(held));
+    }
+
+    /// Add payload to the mappings that wait for it; gives those whose octets are all there.
+    pub(crate) fn sum_up(
+        &mut self,
+        start: i64,
+        payload: &[u8],
+        is_cut: bool,
+        held: &mut usize,
+    ) -> Vec<(i64, Sum)> {
+        let end = start + payload.len() as i64;
+        let mut done = Vec::new();
+        let waiting = self.mappings.range_mut(..end.max(start + 1)).rev();
+        for (from, mapped) in waiting.take_while(|(_, mapped)| mapped.end > start) {
+            let (low, high) = (start.max(*from), end.min(mapped.end));
+            let octets = &payload[(low - start) as usize..(high - start) as usize];
+            if is_cut || *held + octets.len() > MOST_HELD {
+                mapped.forget(held);
+            }
+            let Some(sum) = &mut mapped.sum else { continue };
+            // A copy says nothing new; with other edges it makes the pieces overlap, see `verifies`.
+            if octets.is_empty() || sum.pieces.contains_key(&low) {
+                continue;
+            }
+            sum.got += octets.len() as i64;
+            *held += octets.len();
+            sum.pieces.insert(low, octets.into());
+            if sum.got >= mapped.end - from
+                && let Some(sum) = mapped.sum.take()
+            {
+                *held -= sum.got as usize;
+                done.push((*from, sum));
+            }
+        }
+        done
+    }
+}
+
+impl Mapped {
+    /// The checksum is not going to be checked.
+    fn forget(&mut self, held: &mut usize) {
+        if let Some(sum) = self.sum.take() {
+            *held -= sum.got as usize;
+        }
+    }
+}
+
+impl Sum {
+    pub(crate) fn new(checksum: u16, data_seq: DataSeq, ssn: SeqNumber, len: u16, at: At) -> Self {
+        Sum { checksum, data_seq, ssn, len, at, pieces: BTreeMap::new(), got: 0 }
+    }
+
+    /// Does the checksum fit what came from `start` on? `None` if the pieces do not follow on each
+    /// other.
+    pub(crate) fn verifies(&self, start: i64) -> Option<bool> {
+        // RFC 8684 §3.3.1: over the pseudo-header and the data covered.
+        let mut checksum = Checksum::of_dss_pseudo_header(self.data_seq, self.ssn, self.len);
+        let mut next = start;
+        for (at, octets) in &self.pieces {
+            if *at != next {
+                return None;
+            }
+            checksum.add(octets);
+            next += octets.len() as i64;
+        }
+        Some(checksum.verifies(self.checksum))
+    }
+}
+
+/// Mappings of one direction that are remembered.
+const MOST_MAPPINGS: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_go_on_across_the_wrap() {
+        let mut half = Half::default();
+        half.set_syn(SeqNumber(u32::MAX - 2));
+        assert_eq!(half.place(SeqNumber(u32::MAX - 1)), 0);
+        half.send(0, 10);
+        assert_eq!(half.place(SeqNumber(8)), 10);
+        assert_eq!(half.place_of_ssn(SeqNumber(11), SeqNumber(8)), 10);
+    }
+
+    #[test]
+    fn acknowledged_octets_that_nobody_saw_are_missing() {
+        let mut half = Half::default();
+        half.set_syn(SeqNumber(0));
+        half.send(0, 10);
+        half.send(15, 20);
+        half.fin = Some(20);
+        half.acknowledge(10, &mut 0);
+        assert_eq!(half.missing, 0);
+        half.acknowledge(21, &mut 0);
+        assert_eq!(half.missing, 5);
+    }
+
+    #[test]
+    fn a_mapping_stays_what_it_was() {
+        // RFC 8684 §3.3.1
+        let mut half = Half::default();
+        assert_eq!(half.declare((0, 10), 100, None, &mut 0), Declared::New);
+        assert_eq!(half.declare((0, 10), 100, None, &mut 0), Declared::Again);
+        assert_eq!(half.declare((5, 15), 105, None, &mut 0), Declared::New);
+        assert_eq!(half.declare((12, 20), 113, None, &mut 0), Declared::Changed);
+        assert_eq!(half.mapped(3, 30), (10, Some(103)));
+        assert_eq!(half.mapped(15, 30), (30, None));
+    }
+
+    #[test]
+    fn where_the_syn_is_unknown_the_earliest_mapping_tells() {
+        // A capture that begins in the middle of a mapping over two segments.
+        let mut half = Half::default();
+        assert_eq!(half.place(SeqNumber(2000)), 0);
+        assert_eq!(half.place_of_ssn(SeqNumber(1001), SeqNumber(2000)), 0);
+        half.send(0, 500);
+        // The next begins with its segment: the first was 100 octets into its own.
+        assert_eq!(half.place_of_ssn(SeqNumber(1601), SeqNumber(2500)), 500);
+    }
+}

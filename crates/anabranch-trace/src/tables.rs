@@ -1,0 +1,189 @@
+//! What an analysis leaves behind: tables of columns.
+
+/// A column of one type. The greatest number of a type stands for "none".
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Flags and small enumerations.
+    U8(Vec<u8>),
+    /// Indices and wire fields.
+    U32(Vec<u32>),
+    /// Counts, octets, nanoseconds, data sequence numbers.
+    U64(Vec<u64>),
+    /// Words; the empty one stands for "none".
+    Text(Vec<String>),
+}
+
+/// Columns of equal length, by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Name of the table.
+    pub name: &'static str,
+    /// Names and contents of the columns.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+impl Table {
+    /// A column by its name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|(each, _)| *each == name).map(|(_, column)| column)
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        match self.columns.first() {
+            Some((_, Column::U8(values))) => values.len(),
+            Some((_, Column::U32(values))) => values.len(),
+            Some((_, Column::U64(values))) => values.len(),
+            Some((_, Column::Text(values))) => values.len(),
+            None => 0,
+        }
+    }
+}
+
+/// Builds a table of few rows, row by row.
+pub(crate) struct Rows {
+    name: &'static str,
+    columns: Vec<(&'static str, Column)>,
+}
+
+/// A value of a row.
+pub(crate) enum Cell {
+    Small(u8),
+    Index(u32),
+    Count(u64),
+    Text(String),
+}
+
+impl Rows {
+    /// A table with the columns of this row, and no row yet.
+    pub(crate) fn like(
+        name: &'static str,
+        example: impl IntoIterator<Item = (&'static str, Cell)>,
+    ) -> Self {
+        let columns = example.into_iter().map(|(name, cell)| {
+            let empty = match cell {
+                Cell::Small(_) => Column::U8(Vec::new()),
+                Cell::Index(_) => Column::U32(Vec::new()),
+                Cell::Count(_) => Column::U64(Vec::new()),
+                Cell::Text(_) => Column::Text(Vec::new()),
+            };
+            (name, empty)
+        });
+        Rows { name, columns: columns.collect() }
+    }
+
+    /// Append a row; every row has the same columns in the same order.
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = (&'static str, Cell)>) {
+        for (place, (_, cell)) in row.into_iter().enumerate() {
+            match (&mut self.columns[place].1, cell) {
+                (Column::U8(values), Cell::Small(value)) => values.push(value),
+                (Column::U32(values), Cell::Index(value)) => values.push(value),
+                (Column::U64(values), Cell::Count(value)) => values.push(value),
+                (Column::Text(values), Cell::Text(value)) => values.push(value),
+                _ => unreachable!("rows of a table have the same types"),
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> Table {
+        Table { name: self.name, columns: self.columns }
+    }
+}
+
+/// What a segment of data is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// No payload.
+    None = 0,
+    /// Data that was not sent before.
+    New = 1,
+    /// What this subflow carried before: TCP's retransmission.
+    Retransmission = 2,
+    /// Data that was sent before, as new octets of this subflow.
+    Reinjection = 3,
+}
+
+/// One row of the table of segments.
+pub(crate) struct SegmentRow {
+    pub(crate) time: u64,
+    pub(crate) file: u32,
+    pub(crate) packet: u64,
+    pub(crate) subflow: u32,
+    /// 0 from who opened the subflow.
+    pub(crate) direction: u8,
+    pub(crate) flags: u8,
+    pub(crate) kind: Kind,
+    pub(crate) seq: u32,
+    pub(crate) ack: u32,
+    pub(crate) len: u32,
+    pub(crate) window: Option<u64>,
+    pub(crate) dsn: Option<u64>,
+    pub(crate) data_ack: Option<u64>,
+}
+
+/// The table of segments, which may have millions of rows.
+#[derive(Default)]
+pub(crate) struct Segments {
+    time: Vec<u64>,
+    file: Vec<u32>,
+    packet: Vec<u64>,
+    subflow: Vec<u32>,
+    direction: Vec<u8>,
+    kind: Vec<u8>,
+    flags: Vec<u8>,
+    seq: Vec<u32>,
+    ack: Vec<u32>,
+    len: Vec<u32>,
+    window: Vec<u64>,
+    dsn: Vec<u64>,
+    data_ack: Vec<u64>,
+}
+
+impl Segments {
+    pub(crate) fn push(&mut self, row: &SegmentRow) {
+        self.time.push(row.time);
+        self.file.push(row.file);
+        self.packet.push(row.packet);
+        self.subflow.push(row.subflow);
+        self.direction.push(row.direction);
+        self.kind.push(row.kind as u8);
+        self.flags.push(row.flags);
+        self.seq.push(row.seq);
+        self.ack.push(row.ack);
+        self.len.push(row.len);
+        self.window.push(row.window.unwrap_or(u64::MAX));
+        self.dsn.push(row.dsn.unwrap_or(u64::MAX));
+        self.data_ack.push(row.data_ack.unwrap_or(u64::MAX));
+    }
+
+    /// `homes` says for each subflow its connection, and whether the connection counts directions
+    /// the other way round, which may become known later than the segments.
+    pub(crate) fn finish(self, homes: &[(u32, bool)]) -> Table {
+        let home =
+            |subflow: &u32| homes.get(*subflow as usize).copied().unwrap_or((u32::MAX, false));
+        let connection = self.subflow.iter().map(|subflow| home(subflow).0).collect();
+        let turned = self.subflow.iter().map(|subflow| u8::from(home(subflow).1));
+        let direction =
+            self.direction.iter().zip(turned).map(|(own, turned)| own ^ turned).collect();
+        Table {
+            name: "segments",
+            columns: vec![
+                ("time_ns", Column::U64(self.time)),
+                ("file", Column::U32(self.file)),
+                ("packet", Column::U64(self.packet)),
+                ("connection", Column::U32(connection)),
+                ("subflow", Column::U32(self.subflow)),
+                ("direction", Column::U8(direction)),
+                ("kind", Column::U8(self.kind)),
+                ("flags", Column::U8(self.flags)),
+                ("seq", Column::U32(self.seq)),
+                ("ack", Column::U32(self.ack)),
+                ("len", Column::U32(self.len)),
+                ("window", Column::U64(self.window)),
+                ("dsn", Column::U64(self.dsn)),
+                ("data_ack", Column::U64(self.data_ack)),
+            ],
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What happened, and what was wrong: the tables of events and of violations.
+
+use std::collections::BTreeMap;
+
+use anabranch_wire::Instant;
+
+use crate::rules::Rule;
+use crate::tables::{Cell, Rows, Table};
+
+/// Where in the captures something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) time: Instant,
+    pub(crate) file: u32,
+    pub(crate) packet: u64,
+}
+
+/// Whom something concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whom {
+    pub(crate) connection: Option<u32>,
+    pub(crate) subflow: u32,
+    /// 0 if sent by who opened the connection, or the subflow where that is not known.
+    pub(crate) direction: u8,
+}
+
+struct Violation {
+    at: At,
+    whom: Whom,
+    rule: Rule,
+    clause: &'static str,
+    text: String,
+}
+
+struct Event {
+    at: At,
+    whom: Whom,
+    name: &'static str,
+    detail: String,
+}
+
+impl At {
+    /// For rows that only name columns.
+    pub(crate) const NOWHERE: At = At { time: Instant::ZERO, file: 0, packet: 0 };
+}
+
+impl Whom {
+    const NOBODY: Whom = Whom { connection: None, subflow: 0, direction: 0 };
+}
+
+impl Violation {
+    fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
+        let words = [
+            ("rule", Cell::Text(self.rule.name().to_owned())),
+            ("clause", Cell::Text(format!("RFC 8684 §{}", self.clause))),
+            ("what", Cell::Text(self.text)),
+        ];
+        place(&self.at, &self.whom, homes).into_iter().chain(words)
+    }
+}
+
+impl Event {
+    fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
+        let words =
+            [("event", Cell::Text(self.name.to_owned())), ("detail", Cell::Text(self.detail))];
+        place(&self.at, &self.whom, homes).into_iter().chain(words)
+    }
+}
+
+/// Takes down what happens, up to a bound.
+#[derive(Default)]
+pub(crate) struct Watch {
+    events: Vec<Event>,
+    violations: Vec<Violation>,
+    /// Violations beyond those kept.
+    uncounted: BTreeMap<Rule, u64>,
+    events_left_out: u64,
+    /// Octets of payload that are kept for comparison.
+    pub(crate) held: usize,
+}
+
+impl Watch {
+    pub(crate) fn event(&mut self, at: At, whom: Whom, name: &'static str, detail: String) {
+        if self.events.len() < MOST_EVENTS {
+            self.events.push(Event { at, whom, name, detail });
+        } else {
+            self.events_left_out += 1;
+        }
+    }
+
+    pub(crate) fn violation(&mut self, at: At, whom: Whom, rule: Rule, text: String) {
+        self.violation_of(at, whom, rule, rule.clause(), text);
+    }
+
+    pub(crate) fn violation_of(
+        &mut self,
+        at: At,
+        whom: Whom,
+        rule: Rule,
+        clause: &'static str,
+        text: String,
+    ) {
+        if self.violations.len() < MOST_VIOLATIONS {
+            self.violations.push(Violation { at, whom, rule, clause, text });
+        } else {
+            *self.uncounted.entry(rule).or_default() += 1;
+        }
+    }
+
+    /// Take back what cannot be judged, and tell how much that was. `homes` gives each subflow's
+    /// connection; `unjudged` is asked for each violation.
+    pub(crate) fn retract(
+        &mut self,
+        homes: &[(u32, bool)],
+        unjudged: impl Fn(u32, Rule, Instant) -> bool,
+    ) -> u64 {
+        let before = self.violations.len();
+        self.violations.retain(|each| {
+            let home = homes.get(each.whom.subflow as usize).map_or(u32::MAX, |home| home.0);
+            let connection = each.whom.connection.unwrap_or(home);
+            !unjudged(connection, each.rule, each.at.time)
+        });
+        (before - self.violations.len()) as u64
+    }
+
+    /// Tables of events and violations; how many of either were left out of them.
+    pub(crate) fn finish(mut self, homes: &[(u32, bool)]) -> ([Table; 2], [u64; 2]) {
+        self.events.sort_by_key(|event| (event.at.time, event.at.file, event.at.packet));
+        self.violations.sort_by_key(|each| (each.at.time, each.at.file, each.at.packet));
+        let example =
+            Event { at: At::NOWHERE, whom: Whom::NOBODY, name: "", detail: String::new() };
+        let mut events = Rows::like("events", example.row(homes));
+        self.events.into_iter().for_each(|event| events.push(event.row(homes)));
+        let example = Violation {
+            at: At::NOWHERE,
+            whom: Whom::NOBODY,
+            rule: Rule::OptionLength,
+            clause: "",
+            text: String::new(),
+        };
+        let mut violations = Rows::like("violations", example.row(homes));
+        self.violations.into_iter().for_each(|each| violations.push(each.row(homes)));
+        let left_out = [self.events_left_out, self.uncounted.values().sum()];
+        ([events.finish(), violations.finish()], left_out)
+    }
+}
+
+fn place(at: &At, whom: &Whom, homes: &[(u32, bool)]) -> [(&'static str, Cell); 6] {
+    let home = homes.get(whom.subflow as usize).copied().unwrap_or((u32::MAX, false));
+    // Who was not of a connection by then counted directions as the subflow does.
+    let (connection, direction) = match whom.connection {
+        Some(connection) => (connection, whom.direction),
+        None => (home.0, whom.direction ^ u8::from(home.1)),
+    };
+    [
+        ("time_ns", Cell::Count(at.time.as_nanos())),
+        ("file", Cell::Index(at.file)),
+        ("packet", Cell::Count(at.packet)),
+        ("connection", Cell::Index(connection)),
+        ("subflow", Cell::Index(whom.subflow)),
+        ("direction", Cell::Small(direction)),
+    ]
+}
+
+/// Rows kept of each table.
+const MOST_EVENTS: usize = 200_000;
+const MOST_VIOLATIONS: usize = 20_000;

@@ -1,0 +1,115 @@
+//! Runs, their captures, and what the analysis makes of them.
+
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::{Column as Measured, Options};
+use anabranch_trace::{Column, Input, Outcome, Table, analyse};
+use anabranch_wire::Segment;
+
+/// A run and its capture.
+pub(crate) struct Run {
+    pub(crate) outcome: anabranch_sim::Outcome,
+    pub(crate) capture: Vec<u8>,
+}
+
+pub(crate) fn run(scenario: &str, seed: u64) -> Run {
+    let scenario = Scenario::from_toml(scenario, "a test").expect("a right scenario");
+    let mut capture = Vec::new();
+    let options = Options { capture: Some(&mut capture), ..Options::default() };
+    let outcome = anabranch_sim::run(&scenario, seed, options).expect("a run");
+    Run { outcome, capture }
+}
+
+pub(crate) fn analysis(capture: &[u8]) -> Outcome {
+    analyse(&[Input::octets("capture", capture)], &mut |_, _| true).expect("an analysis")
+}
+
+pub(crate) fn table<'a>(outcome: &'a Outcome, name: &str) -> &'a Table {
+    outcome.tables.iter().find(|table| table.name == name).expect("a table")
+}
+
+pub(crate) fn texts(table: &Table, name: &str) -> Vec<String> {
+    match table.column(name) {
+        Some(Column::Text(values)) => values.clone(),
+        None => Vec::new(),
+        Some(other) => panic!("{name}: {other:?}"),
+    }
+}
+
+pub(crate) fn numbers(table: &Table, name: &str) -> Vec<u64> {
+    match table.column(name) {
+        Some(Column::U8(values)) => values.iter().map(|value| u64::from(*value)).collect(),
+        Some(Column::U32(values)) => values.iter().map(|value| u64::from(*value)).collect(),
+        Some(Column::U64(values)) => values.clone(),
+        None => Vec::new(),
+        Some(other) => panic!("{name}: {other:?}"),
+    }
+}
+
+/// Rule, packet and words of every violation.
+pub(crate) fn violations(outcome: &Outcome) -> Vec<String> {
+    let table = table(outcome, "violations");
+    let (rules, words) = (texts(table, "rule"), texts(table, "what"));
+    let packets = numbers(table, "packet");
+    rules
+        .iter()
+        .zip(packets)
+        .zip(words)
+        .map(|((rule, packet), words)| format!("{rule} in packet {packet}: {words}"))
+        .collect()
+}
+
+/// The rules that were broken.
+pub(crate) fn broken(outcome: &Outcome) -> Vec<String> {
+    texts(table(outcome, "violations"), "rule")
+}
+
+/// A column of one of the run's own tables.
+pub(crate) fn measured(run: &Run, table: &str, name: &str) -> Vec<u64> {
+    let table = run.outcome.tables.iter().find(|each| each.name == table).expect("a table");
+    let (_, column) = table.columns.iter().find(|(each, _)| *each == name).expect("a column");
+    match column {
+        Measured::U8(values) => values.iter().map(|value| u64::from(*value)).collect(),
+        Measured::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
+        Measured::U64(values) => values.clone(),
+    }
+}
+
+/// A captured segment: nanoseconds, the interface that saw it, and the segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Captured {
+    pub(crate) time: u64,
+    pub(crate) interface: u32,
+    pub(crate) segment: Segment,
+}
+
+/// The segments of a capture of our own: little-endian, nanoseconds, no link-layer header.
+pub(crate) fn segments(mut capture: &[u8]) -> Vec<Captured> {
+    let mut all = Vec::new();
+    while !capture.is_empty() {
+        let word = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().unwrap());
+        if word(0) == 6 {
+            let octets = &capture[28..28 + word(20) as usize];
+            if let Ok(segment) = Segment::parse(octets) {
+                let time = u64::from(word(12)) << 32 | u64::from(word(16));
+                all.push(Captured { time, interface: word(8), segment });
+            }
+        }
+        capture = &capture[word(4) as usize..];
+    }
+    all
+}
+
+/// A classic capture of them.
+pub(crate) fn pcap(segments: &[Captured]) -> Vec<u8> {
+    let mut capture = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    capture.extend([0xff, 0xff, 0, 0, 101, 0, 0, 0]);
+    for each in segments {
+        let mut octets = Vec::new();
+        each.segment.emit(&mut octets).expect("a segment that fits");
+        let words = [each.time / 1_000_000_000, each.time % 1_000_000_000];
+        let words = [words[0], words[1], octets.len() as u64, octets.len() as u64];
+        words.iter().for_each(|word| capture.extend((*word as u32).to_le_bytes()));
+        capture.extend(octets);
+    }
+    capture
+}

@@ -1,0 +1,111 @@
+//! A TCP segment as somebody else captured it.
+
+use crate::ip::{self, PROTOCOL_TCP};
+use crate::{Checksum, Endpoint, ParseError, TcpHeader, tcp};
+
+/// A TCP segment in the octets of a capture, which may have cut the payload's end, and may have
+/// been taken before the sender's network card put in checksums.
+#[derive(Clone, Copy, Debug)]
+pub struct CapturedSegment<'a> {
+    /// Where it comes from.
+    pub source: Endpoint,
+    /// Where it goes.
+    pub destination: Endpoint,
+    /// Fixed part of the TCP header.
+    pub header: TcpHeader,
+    /// All octets of the options, for [`TcpOptions::parse`](crate::TcpOptions::parse).
+    pub options: &'a [u8],
+    /// The payload's octets that were captured.
+    pub payload: &'a [u8],
+    /// Octets of the whole payload.
+    pub payload_len: usize,
+    /// TCP header and captured payload.
+    tcp: &'a [u8],
+}
+
+impl<'a> CapturedSegment<'a> {
+    /// Parse an IP packet with a TCP segment inside; octets beyond the packet's own length are
+    /// ignored, and payload that is missing at its end is no error. No checksum is looked at.
+    ///
+    /// # Errors
+    /// If the headers are not all there, or the packet is a fragment, not TCP, or has contradictory
+    /// lengths.
+    pub fn parse(octets: &'a [u8]) -> Result<Self, ParseError> {
+        let (packet, stated) = ip::parse_cut(octets)?;
+        packet.require(PROTOCOL_TCP, "6 (TCP)")?;
+        let tcp = packet.transport;
+        let raw = tcp::parse(tcp)?;
+        Ok(CapturedSegment {
+            source: Endpoint::new(packet.source, raw.source_port),
+            destination: Endpoint::new(packet.destination, raw.destination_port),
+            header: raw.header,
+            options: raw.options,
+            payload: raw.payload,
+            payload_len: raw.payload.len() + (stated - tcp.len()),
+            tcp,
+        })
+    }
+
+    /// Has the capture left out the end of the payload?
+    pub fn is_cut(&self) -> bool {
+        self.payload.len() < self.payload_len
+    }
+
+    /// Does the TCP checksum hold? `None` if the segment is not all there.
+    pub fn checksum_ok(&self) -> Option<bool> {
+        (!self.is_cut()).then(|| {
+            let (from, to) = (self.source.address, self.destination.address);
+            let mut checksum = Checksum::of_tcp_pseudo_header(from, to, self.tcp.len());
+            checksum.add(self.tcp);
+            checksum.verifies(0)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::{Payload, Segment, TcpOptions};
+
+    fn octets(from: &str, to: &str) -> Vec<u8> {
+        let endpoint = |text: &str| Endpoint::new(text.parse::<IpAddr>().unwrap(), 80);
+        let segment = Segment {
+            source: endpoint(from),
+            destination: endpoint(to),
+            header: TcpHeader::default(),
+            options: TcpOptions { mss: Some(1460), ..TcpOptions::default() },
+            payload: Payload::from(bytes::Bytes::from_static(b"abcdefgh")),
+            ecn: 0,
+            checksum_ok: true,
+        };
+        let mut octets = Vec::new();
+        segment.emit(&mut octets).unwrap();
+        octets
+    }
+
+    #[test]
+    fn a_cut_payload_keeps_its_length() {
+        for (from, to) in [("10.0.0.1", "10.0.0.2"), ("::1", "::2")] {
+            let whole = octets(from, to);
+            let segment = CapturedSegment::parse(&whole).unwrap();
+            assert_eq!((segment.payload, segment.payload_len), (&b"abcdefgh"[..], 8));
+            assert_eq!(segment.checksum_ok(), Some(true));
+            let segment = CapturedSegment::parse(&whole[..whole.len() - 3]).unwrap();
+            assert_eq!((segment.payload, segment.payload_len), (&b"abcde"[..], 8));
+            assert_eq!(segment.checksum_ok(), None);
+            assert!(CapturedSegment::parse(&whole[..whole.len() - 9]).is_err());
+        }
+    }
+
+    #[test]
+    fn what_a_network_card_would_fill_in_is_not_missed() {
+        let mut octets = octets("10.0.0.1", "10.0.0.2");
+        octets[2..4].fill(0);
+        octets[10..12].fill(0);
+        octets[36] ^= 1;
+        let segment = CapturedSegment::parse(&octets).unwrap();
+        assert_eq!((segment.payload_len, segment.checksum_ok()), (8, Some(false)));
+    }
+}
