@@ -8,7 +8,7 @@ from anabranch.estimates import Estimate
 from anabranch.results import NothingMeasured, Results
 
 NONE = pl.DataFrame()
-RESULTS = Results({}, {}, NONE, NONE, NONE, NONE, NONE)
+RESULTS = Results({}, {}, NONE, NONE, NONE, NONE, NONE, NONE)
 
 
 def condition(low: float, value: float, high: float, sign: str, threshold: float) -> Condition:

@@ -100,7 +100,6 @@ def _conditions(late_ms: float, stacks: tuple[str, str]) -> live.Conditions:
         lateness_ms=(0.0, 0.1, late_ms, late_ms),
         late_share=0.001,
         foreign=0,
-        kernel_counters=({}, {}),
         notices=(),
     )
 

@@ -75,7 +75,8 @@ def _single_path() -> list[_Setting]:
         for control in ("new_reno", "cubic")
     ]
     for link, path in _LINKS.items():
-        rate = int(link.split()[0]) * 6 // 10 or 1
+        # With that loss neither NewReno nor CUBIC reaches 60 % of the rate.
+        rate = 2 if path.loss else int(link.split()[0]) * 6 // 10 or 1
         paced = Cbr(rate=f"{rate}Mbit/s", block_size="8KiB")
         settings.append(
             _Setting(
@@ -182,7 +183,7 @@ CLAIMS = (
     ),
     Claim(
         "C2-delay",
-        "And the median delay of a block, at 60 % of the rate.",
+        "And the median delay of a block, at 60 % of the rate or less.",
         "ours",
         "within 10 %, six links",
         lambda results: _within(results, _PACED, "delay_p50_ms", 10),
@@ -276,8 +277,9 @@ ENTRY = Entry(
         Parameter("large buffers", "send 2 MB, receive 4 MB: they do not limit", "ours"),
         Parameter(
             "workloads",
-            "one endless transfer for goodput; 8 KiB blocks at 60 % of the rate for delay, where "
-            "no buffer decides it; blocks as fast as the buffers take them where they are to limit",
+            "one endless transfer for goodput; 8 KiB blocks at 60 % of the rate or less for delay, "
+            "where no buffer decides it; blocks as fast as the buffers take them where they are "
+            "to limit",
             "ours",
         ),
         *real_time.PARAMETERS,
