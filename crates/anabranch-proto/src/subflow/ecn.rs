@@ -26,6 +26,8 @@ impl Said {
 pub(super) struct Ecn {
     ours: Said,
     theirs: Said,
+    /// Data may be marked.
+    agreed: bool,
     /// Acknowledgements carry ECE until CWR arrives.
     echoing: bool,
     /// The next new data carries CWR.
@@ -42,6 +44,7 @@ impl Ecn {
     pub(super) fn offer(&mut self, wanted: bool, number: u32) -> Flags {
         let yes = wanted && number <= OFFERING_SYNS;
         self.ours.say(yes);
+        self.settle();
         if yes { Flags::ECE | Flags::CWR } else { Flags::default() }
     }
 
@@ -49,6 +52,7 @@ impl Ecn {
     pub(super) fn answer(&mut self, wanted: bool) -> Flags {
         let yes = wanted && self.theirs.yes && !self.theirs.no;
         self.ours.say(yes);
+        self.settle();
         if yes { Flags::ECE } else { Flags::default() }
     }
 
@@ -57,11 +61,17 @@ impl Ecn {
     pub(super) fn take_syn(&mut self, flags: Flags) {
         let is_answer = flags.contains(Flags::ACK);
         self.theirs.say(flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != is_answer);
+        self.settle();
     }
 
-    /// May data be marked? RFC 3168 §6.1.1: if both hosts have said yes, and neither ever no.
+    /// RFC 3168 §6.1.1: both hosts have said yes, and neither ever no.
+    fn settle(&mut self) {
+        self.agreed = self.ours.yes && !self.ours.no && self.theirs.yes && !self.theirs.no;
+    }
+
+    /// May data be marked?
     pub(super) fn is_agreed(&self) -> bool {
-        self.ours.yes && !self.ours.no && self.theirs.yes && !self.theirs.no
+        self.agreed
     }
 
     /// Data arrived with these flags, and with a mark if `marked`; true if that is news for the

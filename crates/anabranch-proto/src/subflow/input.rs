@@ -329,7 +329,7 @@ impl Subflow {
         }
         self.respond_to_losses(now, views);
         let recovered = self.recovery.leave_if_done(self.una);
-        let echoed = self.ecn.is_agreed() && segment.header.flags.contains(Flags::ECE);
+        let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
         let mss = u64::from(self.mss());
         if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion_control.ssthresh();
@@ -545,7 +545,9 @@ impl Subflow {
             return;
         }
         self.take_receive_rtt(now, payload.len(), &segment.options);
-        self.take_mark(segment);
+        if segment.ecn == CE || segment.header.flags.contains(Flags::CWR) {
+            self.take_mark(segment);
+        }
         let before = self.receiver.nxt();
         let waiting = self.receiver.ack_is_delayed();
         let arrival = self.receiver.receive(distance, payload, fin, window);
