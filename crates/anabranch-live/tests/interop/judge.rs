@@ -226,6 +226,8 @@ impl Captures {
         std::fs::write(&file, &self.octets).expect("a folder for temporary files");
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(&file).args(["-o", "tcp.check_checksum:TRUE"]);
+        // The payload is no protocol, whatever it looks like.
+        tshark.args(["-o", "tcp.desegment_tcp_streams:FALSE"]);
         tshark.args(["-Y", "_ws.malformed or tcp.checksum.status == 0"]);
         match tshark.output() {
             Err(error) => {
