@@ -20,6 +20,8 @@ mod network;
 mod run;
 mod settings;
 mod sys;
+mod tun_host;
+pub mod tun_throughput;
 
 pub use counters::HostCounters;
 pub use doctor::{Capability, probe};
