@@ -19,6 +19,7 @@ mod namespace;
 mod network;
 mod run;
 mod settings;
+mod super_segment;
 mod sys;
 mod tun_host;
 pub mod tun_throughput;

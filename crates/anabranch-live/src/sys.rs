@@ -411,10 +411,8 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Most octets of a frame: a virtio header and the longest IP packet.
-pub(crate) const LONGEST_FRAME: usize = VIRTIO_HEADER_OCTETS + (1 << 16);
-/// Octets of `struct virtio_net_hdr`.
-pub(crate) const VIRTIO_HEADER_OCTETS: usize = 10;
+/// Most octets of a frame: a `virtio_net_hdr` and the longest IP packet.
+pub(crate) const LONGEST_FRAME: usize = 10 + (1 << 16);
 /// Checksums and TCP segmentation (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`) are left to the reader.
 const TUN_OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04;
 

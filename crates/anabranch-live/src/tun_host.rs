@@ -4,8 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use anabranch_proto::Endpoint;
-use anabranch_wire::{Instant, Segment};
+use anabranch_wire::{Instant, Payload, Segment};
 
+use crate::super_segment::{self, SuperSegment};
 use crate::sys::{self, LONGEST_FRAME, Tun};
 
 /// Frames read before the host acts on them: acknowledgements are not to wait for the queue's end.
@@ -15,23 +16,39 @@ const BATCH: usize = 64;
 pub(crate) struct TunHost {
     pub(crate) endpoint: Endpoint,
     tun: Tun,
-    frame: Vec<u8>,
+    /// Frames begin with a header of virtio's.
+    offload: bool,
+    arrived: Box<[u8]>,
+    leaving: Vec<u8>,
+    payloads: Vec<Payload>,
+    /// Frames with payload, in either direction.
+    pub(crate) frames: u64,
 }
 
 impl TunHost {
-    pub(crate) fn new(endpoint: Endpoint, tun: Tun) -> Self {
-        TunHost { endpoint, tun, frame: vec![0; LONGEST_FRAME] }
+    pub(crate) fn new(endpoint: Endpoint, tun: Tun, offload: bool) -> Self {
+        TunHost {
+            endpoint,
+            tun,
+            offload,
+            arrived: vec![0; LONGEST_FRAME].into(),
+            leaving: Vec::with_capacity(LONGEST_FRAME),
+            payloads: Vec::new(),
+            frames: 0,
+        }
     }
 
     /// Take what has arrived, and do what is due; was there anything?
     pub(crate) fn handle_input(&mut self, now: Instant) -> io::Result<bool> {
         let mut frames = 0;
         while frames < BATCH {
-            self.frame.resize(LONGEST_FRAME, 0);
-            let Some(len) = self.tun.receive(&mut self.frame)? else { break };
+            let Some(len) = self.tun.receive(&mut self.arrived)? else { break };
             frames += 1;
-            // What is no TCP (the kernel looks for routers and neighbours) is nobody's.
-            if let Ok(segment) = Segment::parse(&self.frame[..len]) {
+            let frame = &self.arrived[..len];
+            let parse = if self.offload { super_segment::parse } else { Segment::parse };
+            // What is no TCP is nobody's.
+            if let Ok(segment) = parse(frame) {
+                self.frames += u64::from(!segment.payload.is_empty());
                 self.endpoint.handle_segment(now, segment);
             }
         }
@@ -41,14 +58,32 @@ impl TunHost {
 
     /// Send what there is to send; was there anything?
     pub(crate) fn transmit(&mut self, now: Instant) -> io::Result<bool> {
-        let mut sent = false;
-        while let Some(segment) = self.endpoint.poll_transmit(now) {
-            self.frame.clear();
-            segment.emit(&mut self.frame).map_err(io::Error::other)?;
-            self.tun.send(&self.frame)?;
-            sent = true;
+        let mut next = self.endpoint.poll_transmit(now);
+        let sent = next.is_some();
+        while let Some(segment) = next.take() {
+            self.frames += u64::from(!segment.payload.is_empty());
+            self.leaving.clear();
+            if self.offload {
+                next = self.gather(now, segment)?;
+            } else {
+                segment.emit(&mut self.leaving).map_err(io::Error::other)?;
+                next = self.endpoint.poll_transmit(now);
+            }
+            self.tun.send(&self.leaving)?;
         }
         Ok(sent)
+    }
+
+    /// Make one frame of `first` and what can follow it there; the segment that could not.
+    fn gather(&mut self, now: Instant, first: Segment) -> io::Result<Option<Segment>> {
+        let mut all = SuperSegment::new(first, std::mem::take(&mut self.payloads));
+        let mut left = None;
+        while left.is_none() {
+            let Some(segment) = self.endpoint.poll_transmit(now) else { break };
+            left = all.push(segment).err();
+        }
+        self.payloads = all.emit(&mut self.leaving).map_err(io::Error::other)?;
+        Ok(left)
     }
 
     /// Wait for a frame, for what is due next, or for `most`.

@@ -54,6 +54,8 @@ pub struct Figure {
     /// CPU time of the thread that copies, or that the engine runs in. The kernel handles what
     /// is written to a TUN device in it.
     pub cpu: Duration,
+    /// Frames with data that this process read, or wrote.
+    pub frames: u64,
 }
 
 impl Figure {
@@ -81,7 +83,7 @@ const QUEUE: u32 = 20_000;
 /// Octets written and read at a time by the kernel's hosts.
 const CHUNK: usize = pattern::MAX_SLICE;
 /// Frames copied in one direction before the other's turn.
-const BATCH: usize = 64;
+const BATCH: u64 = 64;
 /// Longest wait, after which is seen who has finished.
 const TICK: Duration = Duration::from_millis(20);
 /// A stream that has not ended so long after its time never will.
@@ -207,9 +209,9 @@ impl Stopwatch {
         if now < self.give_up { Ok(now) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
-    fn figure(&self, (octets, elapsed): (u64, Duration)) -> Figure {
+    fn figure(&self, (octets, elapsed): (u64, Duration), frames: u64) -> Figure {
         let cpu = sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) - self.cpu;
-        Figure { octets, elapsed, cpu: Duration::from_nanos(cpu) }
+        Figure { octets, elapsed, cpu: Duration::from_nanos(cpu), frames }
     }
 }
 
@@ -219,28 +221,29 @@ fn copy(case: Case, time: Duration) -> io::Result<Figure> {
     let receiver = far.receive(case)?;
     let sender = near.send(case, time)?;
     let watch = Stopwatch::start(time);
-    let mut buffer = vec![0; LONGEST_FRAME];
+    let (mut buffer, mut frames) = (vec![0; LONGEST_FRAME], 0);
     while !(sender.is_finished() && receiver.is_finished()) {
         watch.now()?;
         let there = pass_on(&near_tun, &far_tun, &mut buffer)?;
         let back = pass_on(&far_tun, &near_tun, &mut buffer)?;
-        if !there && !back {
+        frames += there;
+        if there + back == 0 {
             let fds = [&near_tun, &far_tun].map(|tun| sys::poll_fd(tun.as_raw_fd(), libc::POLLIN));
             sys::poll(&mut { fds }, TICK)?;
         }
     }
-    let figure = watch.figure(ended(receiver)?);
+    let figure = watch.figure(ended(receiver)?, frames);
     ended(sender)?;
     Ok(figure)
 }
 
-/// Copy some of what waits; was there anything?
-fn pass_on(from: &Tun, to: &Tun, buffer: &mut [u8]) -> io::Result<bool> {
+/// Copy some of what waits; frames.
+fn pass_on(from: &Tun, to: &Tun, buffer: &mut [u8]) -> io::Result<u64> {
     for frame in 0..BATCH {
-        let Some(len) = from.receive(buffer)? else { return Ok(frame > 0) };
+        let Some(len) = from.receive(buffer)? else { return Ok(frame) };
         to.send(&buffer[..len])?;
     }
-    Ok(true)
+    Ok(BATCH)
 }
 
 /// The engine's host, and its kernel peer at `NEAR`.
@@ -248,7 +251,7 @@ fn engine_at_far(case: Case) -> io::Result<(KernelPeer, TunHost)> {
     let (peer, tun) = KernelPeer::new(NEAR, case.offload)?;
     // A benchmark's keys need be nobody's secret.
     let endpoint = Endpoint::new(vec![IpAddr::V4(FAR)], [7; 32]);
-    Ok((peer, TunHost::new(endpoint, tun)))
+    Ok((peer, TunHost::new(endpoint, tun, case.offload)))
 }
 
 fn config(case: Case) -> ConnectionConfig {
@@ -290,7 +293,7 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
         }
     }
     ended(sender)?;
-    Ok(watch.figure((octets, elapsed.unwrap_or_default())))
+    Ok(watch.figure((octets, elapsed.unwrap_or_default()), host.frames))
 }
 
 /// Read all there is; octets.
@@ -333,7 +336,11 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
         }
     }
     let received = ended(receiver)?;
-    if received.0 == offset { Ok(watch.figure(received)) } else { Err(wrong(received.0)) }
+    if received.0 == offset {
+        Ok(watch.figure(received, host.frames))
+    } else {
+        Err(wrong(received.0))
+    }
 }
 
 /// An event that makes the measurement another than was asked for is an error.

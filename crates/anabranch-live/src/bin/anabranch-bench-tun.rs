@@ -80,7 +80,7 @@ mod linux {
             time.as_secs_f64()
         );
         println!(
-            "{:<8}{:<10}{:<17}{:>8}{:>14}{:>8}{:>22}{:>14}",
+            "{:<8}{:<10}{:<17}{:>8}{:>14}{:>8}{:>22}{:>15}{:>14}",
             "offload",
             "protocol",
             "",
@@ -88,9 +88,10 @@ mod linux {
             "Gbit/CPU s",
             "ratio",
             "(least to most)",
-            "ratio per CPU"
+            "ratio per CPU",
+            "octets/frame"
         );
-        for (offload, mptcp) in [(false, false), (false, true)] {
+        for (offload, mptcp) in [(false, false), (false, true), (true, false), (true, true)] {
             let mut figures: [Vec<Figure>; 3] = Default::default();
             for _ in 0..rounds {
                 for ((role, _), figures) in ROLES.iter().zip(&mut figures) {
@@ -110,7 +111,7 @@ mod linux {
             };
             let (wall, cpu) = (ratio(Figure::gbit_per_s), ratio(Figure::gbit_per_cpu_s));
             println!(
-                "{:<8}{:<10}{:<17}{:>8.2}{:>14.2}{:>8.2}{:>22}{:>14.2}",
+                "{:<8}{:<10}{:<17}{:>8.2}{:>14.2}{:>8.2}{:>22}{:>15.2}{:>14.0}",
                 if offload { "yes" } else { "no" },
                 if mptcp { "MPTCP" } else { "TCP" },
                 name,
@@ -119,6 +120,7 @@ mod linux {
                 median(&wall),
                 format!("({:.2} to {:.2})", wall[0], wall[wall.len() - 1]),
                 median(&cpu),
+                median(&sorted(figures.iter().map(|each| each.octets as f64 / each.frames as f64))),
             );
         }
     }
