@@ -3,6 +3,7 @@
 
 use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
 use anabranch_wire::{EmitError, Flags, ParseError, Payload, Segment, TcpOptions};
+use bytes::Bytes;
 
 /// Octets of `struct virtio_net_hdr`. Virtio 1.2 §5.1.6.
 pub(crate) const HEADER_OCTETS: usize = 10;
@@ -16,14 +17,12 @@ const TCP_CHECKSUM_AT: u16 = 16;
 /// Longest IPv4 packet; of one of IPv6 as much, its header included.
 const LONGEST_PACKET: usize = 65_535;
 
-/// Parse a frame. What was not divided into segments is one segment with a long payload.
-pub(crate) fn parse(frame: &[u8]) -> Result<Segment, ParseError> {
-    let (header, packet) = frame.split_at_checked(HEADER_OCTETS).unwrap_or((&[0], &[]));
-    if header[0] & NEEDS_CSUM != 0 {
-        Segment::parse_unsummed(packet)
-    } else {
-        Segment::parse(packet)
-    }
+/// Parse a frame. What was not divided into segments is one segment with a long payload, in the
+/// memory of the frame.
+pub(crate) fn parse(frame: &Bytes) -> Result<Segment, ParseError> {
+    let packet = frame.slice(HEADER_OCTETS.min(frame.len())..);
+    let needs_csum = frame.first().is_some_and(|flags| flags & NEEDS_CSUM != 0);
+    if needs_csum { Segment::parse_unsummed(&packet) } else { Segment::parse(&packet) }
 }
 
 /// Segments that one frame can hold: each but the last with as much payload as the first, and all
@@ -133,4 +132,131 @@ fn follow(first: Dss, next: Dss, octets: usize, len: usize) -> Option<Dss> {
         && !next.data_fin;
     let len = u16::try_from(octets + len).ok()?;
     joins.then_some(Dss { mapping: Some(Mapping { len, ..a }), ..first })
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_wire::{DataSeq, Endpoint, Piece, SeqNumber, TcpHeader};
+
+    use super::*;
+
+    /// Segment number `n` of a stream, of `len` octets where the others have 1400.
+    fn segment(n: u32, len: u32, mptcp: bool) -> Segment {
+        let at = n * 1400;
+        let mapping = Mapping {
+            data_seq: WideOrNarrow::Wide(DataSeq(u64::MAX - 700) + u64::from(at)),
+            subflow_seq: SeqNumber(1 + at),
+            len: len as u16,
+            checksum: None,
+        };
+        let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
+        let [source, destination] = [1, 2].map(|host| Endpoint::new([10, 0, 0, host].into(), 80));
+        Segment {
+            source,
+            destination,
+            header: TcpHeader {
+                seq: SeqNumber(u32::MAX - 700) + at,
+                ack: SeqNumber(9),
+                flags: Flags::ACK,
+                window: 100,
+                urgent: 0,
+            },
+            options: TcpOptions { dss: mptcp.then_some(dss), ..TcpOptions::default() },
+            payload: Piece::pattern(u64::from(at), len).into(),
+            ecn: 0,
+            checksum_ok: true,
+        }
+    }
+
+    fn frame(segments: &[Segment]) -> Bytes {
+        let mut all = SuperSegment::new(segments[0].clone(), Vec::new());
+        for segment in &segments[1..] {
+            all.push(segment.clone()).expect("it fits");
+        }
+        let mut out = Vec::new();
+        all.emit(&mut out).expect("short enough");
+        out.into()
+    }
+
+    fn refuses(first: Segment, next: Segment) -> bool {
+        SuperSegment::new(first, Vec::new()).push(next).is_err()
+    }
+
+    #[test]
+    fn segments_in_a_row_are_one_with_one_mapping() {
+        // RFC 8684 §3.3.1: a mapping may cover several segments. Both kinds of sequence numbers
+        // wrap after 701 octets.
+        let all = frame(&[segment(0, 1400, true), segment(1, 1400, true), segment(2, 7, true)]);
+        let one = parse(&all).expect("a packet");
+        assert!(one.payload.len() == 2807 && one.payload.matches_pattern(0));
+        let mapping = one.options.dss.and_then(|dss| dss.mapping).expect("it has one");
+        assert_eq!((mapping.len, mapping.subflow_seq), (2807, SeqNumber(1)));
+        assert_eq!(mapping.data_seq, WideOrNarrow::Wide(DataSeq(u64::MAX - 700)));
+        // NEEDS_CSUM, TCPV4; headers 20 + 20 + DSS of 16 (4 + 8 + 4 + 2 is 18, padded to 20);
+        // segments of 1400 = 0x578; TCP at 20, its checksum 16 further.
+        let ne = |n: u16| n.to_ne_bytes();
+        assert_eq!(all[..2], [1, 1]);
+        assert_eq!(all[2..10], [ne(60), ne(1400), ne(20), ne(16)].concat());
+    }
+
+    #[test]
+    fn a_segment_alone_is_not_to_be_divided() {
+        let all = frame(&[segment(0, 1400, false)]);
+        assert_eq!(all[1..2], [0]);
+        assert_eq!(all[4..6], [0, 0]);
+        assert_eq!(parse(&all), Ok(segment(0, 1400, false)));
+    }
+
+    #[test]
+    fn what_the_first_headers_do_not_say_is_not_added() {
+        assert!(!refuses(segment(0, 1400, true), segment(1, 1400, true)));
+        // A hole; a longer one; one after a shorter one; one option too few.
+        assert!(refuses(segment(0, 1400, true), segment(2, 1400, true)));
+        assert!(refuses(segment(0, 1400, true), segment(1, 1401, true)));
+        assert!(refuses(segment(0, 1400, true), segment(1, 1400, false)));
+        let mut short = SuperSegment::new(segment(0, 1400, true), Vec::new());
+        short.push(segment(1, 1000, true)).expect("the last may be shorter");
+        let mut after = segment(2, 1000, true);
+        after.header.seq = segment(1, 0, true).header.seq + 1000;
+        assert!(short.push(after).is_err());
+        // Each of these is about one segment alone.
+        let changes: [fn(&mut Segment); 8] = [
+            |s| s.header.flags |= Flags::FIN,
+            |s| s.header.ack = SeqNumber(10),
+            |s| s.header.window += 1,
+            |s| s.ecn = anabranch_wire::CE,
+            |s| s.destination.port += 1,
+            |s| s.options.dss.as_mut().expect("it has one").data_fin = true,
+            |s| {
+                let mapping = s.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut());
+                mapping.expect("it has one").checksum = Some(1);
+            },
+            |s| {
+                let mapping = s.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut());
+                mapping.expect("it has one").data_seq = WideOrNarrow::Wide(DataSeq(5));
+            },
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut next = segment(1, 1400, true);
+            change(&mut next);
+            assert!(refuses(segment(0, 1400, true), next), "change {number}");
+        }
+    }
+
+    #[test]
+    fn a_packet_is_no_longer_than_its_header_can_say() {
+        // 20 + 20 octets of headers: 65,495 of payload, 46 times 1400 and 1095.
+        let mut all = SuperSegment::new(segment(0, 1400, false), Vec::new());
+        let added = (1..).take_while(|n| all.push(segment(*n, 1400, false)).is_ok()).count();
+        assert_eq!(added, 45);
+        let mut out = Vec::new();
+        all.emit(&mut out).expect("short enough");
+    }
+
+    #[test]
+    fn octets_that_are_no_frame_are_no_segment() {
+        for len in 0..HEADER_OCTETS + 40 {
+            assert!(parse(&vec![1; len].into()).is_err());
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use libc::{c_int, c_void, socklen_t};
 
 /// `IPPROTO_MPTCP`.
@@ -456,15 +457,20 @@ impl Tun {
         Ok(())
     }
 
-    /// The next frame that leaves the interface: octets of `buffer`, which is cut off at its end.
-    /// `None` if there is none.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let (data, len) = (buffer.as_mut_ptr().cast(), buffer.len());
-        // SAFETY: the buffer is as long as stated and outlives the call.
+    /// Append the next frame that leaves the interface to `buffer`, which is cut off at its
+    /// capacity; false if there is none.
+    pub(crate) fn receive(&self, buffer: &mut BytesMut) -> io::Result<bool> {
+        let room = buffer.spare_capacity_mut();
+        let (data, len) = (room.as_mut_ptr().cast(), room.len());
+        // SAFETY: the room is as long as stated and outlives the call.
         let received = unsafe { libc::read(self.fd.as_raw_fd(), data, len) };
         match check(received as c_int) {
-            Ok(len) => Ok(Some(len as usize)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Ok(received) => {
+                // SAFETY: the kernel has written so many octets of the room.
+                unsafe { buffer.set_len(buffer.len() + received as usize) };
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(error),
         }
     }

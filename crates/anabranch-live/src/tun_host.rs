@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anabranch_proto::Endpoint;
 use anabranch_wire::{Instant, Payload, Segment};
+use bytes::{Bytes, BytesMut};
 
 use crate::super_segment::{self, SuperSegment};
 use crate::sys::{self, LONGEST_FRAME, Tun};
@@ -12,13 +13,18 @@ use crate::sys::{self, LONGEST_FRAME, Tun};
 /// Frames read before the host acts on them: acknowledgements are not to wait for the queue's end.
 const BATCH: usize = 64;
 
+/// A shorter frame is copied: its payload is not to hold the memory of the longest.
+const WORTH_SHARING: usize = LONGEST_FRAME / 4;
+
 /// An endpoint and the device that is its only interface.
 pub(crate) struct TunHost {
     pub(crate) endpoint: Endpoint,
     tun: Tun,
     /// Frames begin with a header of virtio's.
     offload: bool,
-    arrived: Box<[u8]>,
+    /// For a frame each, in turn: one whose payload was read long since takes the next.
+    arrived: Vec<BytesMut>,
+    turn: usize,
     leaving: Vec<u8>,
     payloads: Vec<Payload>,
     /// Frames with payload, in either direction.
@@ -31,7 +37,8 @@ impl TunHost {
             endpoint,
             tun,
             offload,
-            arrived: vec![0; LONGEST_FRAME].into(),
+            arrived: vec![BytesMut::new(); BATCH],
+            turn: 0,
             leaving: Vec::with_capacity(LONGEST_FRAME),
             payloads: Vec::new(),
             frames: 0,
@@ -42,12 +49,23 @@ impl TunHost {
     pub(crate) fn handle_input(&mut self, now: Instant) -> io::Result<bool> {
         let mut frames = 0;
         while frames < BATCH {
-            let Some(len) = self.tun.receive(&mut self.arrived)? else { break };
+            let buffer = &mut self.arrived[self.turn];
+            buffer.clear();
+            buffer.reserve(LONGEST_FRAME);
+            if !self.tun.receive(buffer)? {
+                break;
+            }
             frames += 1;
-            let frame = &self.arrived[..len];
-            let parse = if self.offload { super_segment::parse } else { Segment::parse };
+            let segment = if !self.offload {
+                Segment::parse(buffer)
+            } else if buffer.len() < WORTH_SHARING {
+                super_segment::parse(&Bytes::copy_from_slice(buffer))
+            } else {
+                self.turn = (self.turn + 1) % BATCH;
+                super_segment::parse(&buffer.split().freeze())
+            };
             // What is no TCP is nobody's.
-            if let Ok(segment) = parse(frame) {
+            if let Ok(segment) = segment {
                 self.frames += u64::from(!segment.payload.is_empty());
                 self.endpoint.handle_segment(now, segment);
             }

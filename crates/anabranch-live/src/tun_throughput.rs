@@ -16,6 +16,7 @@ use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::{Endpoint as Address, Piece, pattern};
+use bytes::BytesMut;
 
 use crate::clock::Clock;
 use crate::namespace::{Namespace, ip, set_sysctl};
@@ -134,15 +135,15 @@ impl KernelPeer {
         Ok(TcpStream::from(socket))
     }
 
-    /// A thread that connects to `FAR` and writes for `time`.
-    fn send(&self, case: Case, time: Duration) -> io::Result<JoinHandle<io::Result<()>>> {
+    /// A thread that connects to `FAR` and writes for `time`: octets.
+    fn send(&self, case: Case, time: Duration) -> io::Result<JoinHandle<io::Result<u64>>> {
         let stream = self.socket(case)?;
         sys::connect(stream.as_raw_fd(), SocketAddr::new(FAR.into(), PORT))?;
-        Ok(thread::spawn(move || {
+        named("sender", move || {
             sys::poll(&mut [sys::poll_fd(stream.as_raw_fd(), libc::POLLOUT)], PATIENCE)?;
             stream.set_nonblocking(false)?;
             write_pattern(stream, time)
-        }))
+        })
     }
 
     /// A thread that accepts a connection and reads it to its end: octets, and the time it took.
@@ -152,21 +153,29 @@ impl KernelPeer {
         sys::listen(socket.as_raw_fd())?;
         let listener = TcpListener::from(std::os::fd::OwnedFd::from(socket));
         listener.set_nonblocking(false)?;
-        Ok(thread::spawn(move || {
+        named("receiver", move || {
             let (stream, _) = listener.accept()?;
             read_pattern(stream)
-        }))
+        })
     }
 }
 
-fn write_pattern(mut stream: TcpStream, time: Duration) -> io::Result<()> {
+/// A thread that a profile shows by its name.
+fn named<T: Send + 'static>(
+    name: &str,
+    f: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<JoinHandle<io::Result<T>>> {
+    thread::Builder::new().name(name.to_owned()).spawn(f)
+}
+
+fn write_pattern(mut stream: TcpStream, time: Duration) -> io::Result<u64> {
     let (start, mut offset) = (Instant::now(), 0);
     while start.elapsed() < time {
         offset += stream.write(pattern::slice(pattern::phase_of(offset), CHUNK))? as u64;
     }
     stream.shutdown(Shutdown::Write)?;
     // The other end closes when it has read everything.
-    stream.read(&mut [0]).map(|_| ())
+    stream.read(&mut [0]).map(|_| offset)
 }
 
 fn read_pattern(mut stream: TcpStream) -> io::Result<(u64, Duration)> {
@@ -209,9 +218,16 @@ impl Stopwatch {
         if now < self.give_up { Ok(now) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
-    fn figure(&self, (octets, elapsed): (u64, Duration), frames: u64) -> Figure {
-        let cpu = sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) - self.cpu;
-        Figure { octets, elapsed, cpu: Duration::from_nanos(cpu), frames }
+    /// All that was sent has to have been received.
+    fn figure(
+        &self,
+        sent: u64,
+        (octets, elapsed): (u64, Duration),
+        frames: u64,
+    ) -> io::Result<Figure> {
+        let cpu = Duration::from_nanos(sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) - self.cpu);
+        let figure = Figure { octets, elapsed, cpu, frames };
+        if octets == sent { Ok(figure) } else { Err(wrong(octets)) }
     }
 }
 
@@ -221,7 +237,7 @@ fn copy(case: Case, time: Duration) -> io::Result<Figure> {
     let receiver = far.receive(case)?;
     let sender = near.send(case, time)?;
     let watch = Stopwatch::start(time);
-    let (mut buffer, mut frames) = (vec![0; LONGEST_FRAME], 0);
+    let (mut buffer, mut frames) = (BytesMut::with_capacity(LONGEST_FRAME), 0);
     while !(sender.is_finished() && receiver.is_finished()) {
         watch.now()?;
         let there = pass_on(&near_tun, &far_tun, &mut buffer)?;
@@ -232,16 +248,17 @@ fn copy(case: Case, time: Duration) -> io::Result<Figure> {
             sys::poll(&mut { fds }, TICK)?;
         }
     }
-    let figure = watch.figure(ended(receiver)?, frames);
-    ended(sender)?;
-    Ok(figure)
+    watch.figure(ended(sender)?, ended(receiver)?, frames)
 }
 
 /// Copy some of what waits; frames.
-fn pass_on(from: &Tun, to: &Tun, buffer: &mut [u8]) -> io::Result<u64> {
+fn pass_on(from: &Tun, to: &Tun, buffer: &mut BytesMut) -> io::Result<u64> {
     for frame in 0..BATCH {
-        let Some(len) = from.receive(buffer)? else { return Ok(frame) };
-        to.send(&buffer[..len])?;
+        buffer.clear();
+        if !from.receive(buffer)? {
+            return Ok(frame);
+        }
+        to.send(buffer)?;
     }
     Ok(BATCH)
 }
@@ -292,8 +309,7 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
             host.wait(now, TICK)?;
         }
     }
-    ended(sender)?;
-    Ok(watch.figure((octets, elapsed.unwrap_or_default()), host.frames))
+    watch.figure(ended(sender)?, (octets, elapsed.unwrap_or_default()), host.frames)
 }
 
 /// Read all there is; octets.
@@ -335,12 +351,7 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
             host.wait(now, TICK)?;
         }
     }
-    let received = ended(receiver)?;
-    if received.0 == offset {
-        Ok(watch.figure(received, host.frames))
-    } else {
-        Err(wrong(received.0))
-    }
+    watch.figure(offset, ended(receiver)?, host.frames)
 }
 
 /// An event that makes the measurement another than was asked for is an error.

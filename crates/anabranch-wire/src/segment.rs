@@ -106,19 +106,23 @@ impl Segment {
     /// If the packet is truncated, a fragment, not TCP, has an IPv4 header with a wrong
     /// checksum, or contradictory lengths or options that cannot be told apart.
     pub fn parse(octets: &[u8]) -> Result<Segment, ParseError> {
-        Segment::parse_either(octets, true)
+        Segment::parse_either(octets, true, Bytes::copy_from_slice)
     }
 
     /// As [`Segment::parse`], for a packet whose TCP checksum was left to an interface that it did
-    /// not pass: it is not looked at. Virtio 1.2 §5.1.6.4.
+    /// not pass: it is not looked at. The payload shares the memory of `octets`. Virtio 1.2 §5.1.6.4.
     ///
     /// # Errors
     /// As [`Segment::parse`].
-    pub fn parse_unsummed(octets: &[u8]) -> Result<Segment, ParseError> {
-        Segment::parse_either(octets, false)
+    pub fn parse_unsummed(octets: &Bytes) -> Result<Segment, ParseError> {
+        Segment::parse_either(octets, false, |payload| octets.slice_ref(payload))
     }
 
-    fn parse_either(octets: &[u8], summed: bool) -> Result<Segment, ParseError> {
+    fn parse_either(
+        octets: &[u8],
+        summed: bool,
+        keep: impl FnOnce(&[u8]) -> Bytes,
+    ) -> Result<Segment, ParseError> {
         let packet = ip::parse(octets)?;
         packet.require(PROTOCOL_TCP, "6 (TCP)")?;
         let tcp = packet.transport;
@@ -134,7 +138,7 @@ impl Segment {
             destination: Endpoint::new(packet.destination, raw.destination_port),
             header: raw.header,
             options: TcpOptions::parse(raw.options)?,
-            payload: Bytes::copy_from_slice(raw.payload).into(),
+            payload: keep(raw.payload).into(),
             ecn: packet.ecn,
             checksum_ok,
         })
