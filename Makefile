@@ -139,7 +139,7 @@ mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of the engine's connection
 
 # ---- benchmark ------------------------------------------------------------------------------
 
-.PHONY: bench bench-smoke bench-peers bench-build
+.PHONY: bench bench-smoke bench-peers bench-build bench-tun
 bench-build:
 	cargo build --quiet --release -p anabranch-sim --bin anabranch-bench
 
@@ -151,6 +151,9 @@ bench-smoke: bench-build ## the same in short; fails below the promised speed
 
 bench-peers: bench-build ## compare with ns-3, side by side
 	$(PYTHON) bench/run.py --peers
+
+bench-tun: ## the engine over TUN beside a bare copy, with this kernel at the other end
+	cargo run --quiet --release -p anabranch-live --bin anabranch-bench-tun
 
 # ---- tidying up -----------------------------------------------------------------------------
 
