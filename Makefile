@@ -108,7 +108,7 @@ FUZZ_TARGETS := options packet endpoint peers
 $(TOOLS)/bin/cargo-%:
 	cargo install --quiet --root $(TOOLS) cargo-$*
 
-.PHONY: rfc-coverage fuzz soak coverage mutants
+.PHONY: rfc-coverage fuzz soak soak-live coverage mutants
 rfc-coverage: ## write docs/rfc-coverage.md; fails when a citation names no clause
 	$(PYTHON) docs/rfc/coverage.py
 
@@ -127,6 +127,17 @@ fuzz: $(TOOLS)/bin/cargo-fuzz ## run the fuzzing targets, MINUTES=10 together
 soak: ## run random scenarios for MINUTES=10, or as SOAK='--seeds 1000' says
 	cargo run --quiet --release -p anabranch-sim --bin anabranch-soak -- \
 		$(or $(SOAK),--minutes $(MINUTES))
+
+# Gigabytes of one transfer, connections at a time; MINUTES of a path that comes and goes.
+GB ?= 10
+CONNECTIONS ?= 200
+SOAK_LIVE := target/release/anabranch-soak-live
+
+soak-live: ## engine and kernel live: GB=10 in one transfer, CONNECTIONS=200, flaps for MINUTES=10
+	cargo build --quiet --release -p anabranch-live --bin anabranch-soak-live
+	@set -e; for phase in 'transfer $(GB)' 'connections $(CONNECTIONS)' 'flaps $(MINUTES)'; do \
+		$(SOAK_LIVE) $$phase target/soak-live; \
+	done
 
 coverage: $(TOOLS)/bin/cargo-llvm-cov ## lines and branches of wire and proto that their tests run
 	rustup component add --toolchain nightly llvm-tools
