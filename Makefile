@@ -108,7 +108,7 @@ FUZZ_TARGETS := options packet endpoint peers
 $(TOOLS)/bin/cargo-%:
 	cargo install --quiet --root $(TOOLS) cargo-$*
 
-.PHONY: rfc-coverage fuzz soak coverage mutants
+.PHONY: rfc-coverage fuzz soak soak-live coverage mutants
 rfc-coverage: ## write docs/rfc-coverage.md; fails when a citation names no clause
 	$(PYTHON) docs/rfc/coverage.py
 
@@ -128,6 +128,17 @@ soak: ## run random scenarios for MINUTES=10, or as SOAK='--seeds 1000' says
 	cargo run --quiet --release -p anabranch-sim --bin anabranch-soak -- \
 		$(or $(SOAK),--minutes $(MINUTES))
 
+# Gigabytes of one transfer, connections at a time; MINUTES of a path that comes and goes.
+GB ?= 10
+CONNECTIONS ?= 200
+SOAK_LIVE := target/release/anabranch-soak-live
+
+soak-live: ## engine and kernel live: GB=10 in one transfer, CONNECTIONS=200, flaps for MINUTES=10
+	cargo build --quiet --release -p anabranch-live --bin anabranch-soak-live
+	@set -e; for phase in 'transfer $(GB)' 'connections $(CONNECTIONS)' 'flaps $(MINUTES)'; do \
+		$(SOAK_LIVE) $$phase target/soak-live; \
+	done
+
 coverage: $(TOOLS)/bin/cargo-llvm-cov ## lines and branches of wire and proto that their tests run
 	rustup component add --toolchain nightly llvm-tools
 	PATH=$(TOOLS)/bin:$$PATH cargo +nightly llvm-cov --branch --summary-only \
@@ -139,7 +150,7 @@ mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of the engine's connection
 
 # ---- benchmark ------------------------------------------------------------------------------
 
-.PHONY: bench bench-smoke bench-peers bench-build
+.PHONY: bench bench-smoke bench-peers bench-build bench-tun
 bench-build:
 	cargo build --quiet --release -p anabranch-sim --bin anabranch-bench
 
@@ -151,6 +162,9 @@ bench-smoke: bench-build ## the same in short; fails below the promised speed
 
 bench-peers: bench-build ## compare with ns-3, side by side
 	$(PYTHON) bench/run.py --peers
+
+bench-tun: ## the engine over TUN beside a bare copy, with this kernel at the other end
+	cargo run --quiet --release -p anabranch-live --bin anabranch-bench-tun
 
 # ---- tidying up -----------------------------------------------------------------------------
 

@@ -1,12 +1,10 @@
 //! What this host allows, and what to do about what it does not.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::namespace::{self, Namespace};
-use crate::sys::{self, PacketSocket};
+use crate::sys::{self, PacketSocket, Tun};
 
 /// Something that live runs and their judges need.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ pub fn probe() -> Vec<Capability> {
         useful("congestion control cubic", "hosts of the kernel's", KERNEL, cubic()),
         useful("preference", "an emulator that is in time on a busy machine", ROOT, preference()),
         useful("tshark", "a second decoder of captures", "apt install tshark", tool("tshark")),
-        useful("TUN", "nothing yet", "permissions of /dev/net/tun", tun()),
+        useful("TUN", "make bench-tun", "permissions of /dev/net/tun", tun()),
         useful("nftables", "nothing yet", "apt install nftables", tool("nft")),
     ]
 }
@@ -95,8 +93,7 @@ fn preference() -> io::Result<()> {
 }
 
 fn tun() -> io::Result<()> {
-    let node = Path::new("/dev/net/tun");
-    OpenOptions::new().read(true).write(true).open(node).map(|_: File| ())
+    Namespace::new()?.within(|| Tun::open("probe", true).map(|_| ()))
 }
 
 fn ip(arguments: &[&str]) -> io::Result<()> {

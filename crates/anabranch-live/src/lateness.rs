@@ -2,13 +2,21 @@
 
 use anabranch_wire::Duration;
 
-/// By how much each packet left the emulated network later than it was due.
-#[derive(Clone, Debug, Default)]
+/// By how much packets left the emulated network later than they were due: counts, so that a run may take
+/// days.
+#[derive(Clone, Debug)]
 pub struct Lateness {
-    nanos: Vec<u64>,
-    sorted: bool,
+    /// Packets by [`bucket_of`] their nanoseconds.
+    counts: Box<[u64]>,
+    packets: u64,
+    /// Later than [`LATE`].
+    late: u64,
+    most: u64,
 }
 
+/// Each octave of nanoseconds has so many buckets: what is read off them is at most 1/64 too much.
+const PER_OCTAVE_BITS: u32 = 6;
+const BUCKETS: usize = bucket_of(u64::MAX) + 1;
 /// A run is invalid when the 99.9th percentile is above this.
 const TAIL_LIMIT: Duration = Duration::from_millis(5);
 /// A packet is late when it is later than this,
@@ -18,39 +26,57 @@ const LATE_SHARE: f64 = 0.01;
 
 impl Lateness {
     pub(crate) fn record(&mut self, late: Duration) {
-        self.nanos.push(late.as_nanos());
-    }
-
-    /// No more packets: makes the quantiles ready.
-    pub(crate) fn finish(&mut self) {
-        self.nanos.sort_unstable();
-        self.sorted = true;
+        self.counts[bucket_of(late.as_nanos())] += 1;
+        self.packets += 1;
+        self.late += u64::from(late > LATE);
+        self.most = self.most.max(late.as_nanos());
     }
 
     /// Packets that left the network.
     pub fn packets(&self) -> u64 {
-        self.nanos.len() as u64
+        self.packets
     }
 
-    /// The lateness that this share of the packets, from 0 to 1, did not exceed.
+    /// The lateness that this share of the packets, from 0 to 1, did not exceed: not less, and at most
+    /// 1/64 more.
     pub fn quantile(&self, share: f64) -> Duration {
-        debug_assert!(self.sorted, "the run is over");
-        let last = self.nanos.len().saturating_sub(1);
-        let index = (share * last as f64).round() as usize;
-        Duration::from_nanos(self.nanos.get(index.min(last)).copied().unwrap_or(0))
+        let rank = (share * self.packets.saturating_sub(1) as f64).round() as u64;
+        let mut seen = 0;
+        let bucket = self.counts.iter().position(|count| {
+            seen += count;
+            seen > rank
+        });
+        Duration::from_nanos(bucket.map_or(0, last_of).min(self.most))
     }
 
     /// Share of the packets that were later than a millisecond.
     pub fn late_share(&self) -> f64 {
-        let in_time = self.nanos.partition_point(|nanos| *nanos <= LATE.as_nanos());
-        let late = self.nanos.len() - in_time;
-        late as f64 / self.nanos.len().max(1) as f64
+        self.late as f64 / self.packets.max(1) as f64
     }
 
     /// Was the emulator in time often enough for the run to count?
     pub fn is_valid(&self) -> bool {
         self.quantile(0.999) <= TAIL_LIMIT && self.late_share() <= LATE_SHARE
     }
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Lateness { counts: vec![0; BUCKETS].into(), packets: 0, late: 0, most: 0 }
+    }
+}
+
+/// Small numbers have a bucket each; of others count the highest bit and the six after it.
+const fn bucket_of(nanos: u64) -> usize {
+    let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(PER_OCTAVE_BITS + 1);
+    ((shift as usize) << PER_OCTAVE_BITS) + (nanos >> shift) as usize
+}
+
+/// The largest number in a bucket.
+const fn last_of(bucket: usize) -> u64 {
+    let shift = (bucket >> PER_OCTAVE_BITS).saturating_sub(1);
+    let first = (bucket - (shift << PER_OCTAVE_BITS)) as u64;
+    (first << shift) + ((1 << shift) - 1)
 }
 
 #[cfg(test)]
@@ -60,7 +86,6 @@ mod tests {
     fn of(millis: impl Iterator<Item = u64>) -> Lateness {
         let mut lateness = Lateness::default();
         millis.for_each(|millis| lateness.record(Duration::from_millis(millis)));
-        lateness.finish();
         lateness
     }
 
@@ -74,5 +99,25 @@ mod tests {
         assert!(with(9, 400).is_valid());
         assert!(!with(12, 400).is_valid());
         assert!(of(std::iter::empty()).is_valid());
+    }
+
+    #[test]
+    fn quantiles_are_those_of_all_packets_or_little_more() {
+        let lateness = of(1..=1000);
+        for (share, exact) in [(0.0, 1e6), (0.5, 501e6), (0.999, 999e6), (1.0, 1e9)] {
+            let read = lateness.quantile(share).as_nanos() as f64;
+            assert!((exact..=exact * (1.0 + 1.0 / 64.0)).contains(&read), "{share}: {read}");
+        }
+        assert_eq!(lateness.quantile(1.0), Duration::from_secs(1));
+        assert_eq!((lateness.packets(), lateness.late_share()), (1000, 0.999));
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_gaps() {
+        for bucket in 0..BUCKETS - 1 {
+            let last = last_of(bucket);
+            assert_eq!((bucket_of(last), bucket_of(last + 1)), (bucket, bucket + 1));
+        }
+        assert_eq!(last_of(BUCKETS - 1), u64::MAX);
     }
 }

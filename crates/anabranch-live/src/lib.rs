@@ -19,7 +19,10 @@ mod namespace;
 mod network;
 mod run;
 mod settings;
+mod super_segment;
 mod sys;
+mod tun_host;
+pub mod tun_throughput;
 
 pub use counters::HostCounters;
 pub use doctor::{Capability, probe};

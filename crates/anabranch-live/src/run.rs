@@ -328,7 +328,6 @@ impl<'s, 'c> Lab<'s, 'c> {
                 *counters = counters::of_engine(&host.endpoint.counters());
             }
         }
-        self.lateness.finish();
         Ok(Outcome {
             tables: self.recorder.finish(
                 now,

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use libc::{c_int, c_void, socklen_t};
 
 /// `IPPROTO_MPTCP`.
@@ -402,17 +403,87 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
     let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?) };
     for command in OFFLOADS {
         let mut value = Value { command, data: 0 };
-        // SAFETY: an ifreq may be all zeros.
-        let mut request: libc::ifreq = unsafe { zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(15)) {
-            *to = from as libc::c_char;
-        }
+        let mut request = interface_request(interface);
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
         // SAFETY: the request names an interface and points to an `ethtool_value`, both of which
         // outlive the call.
         check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
     }
     Ok(())
+}
+
+/// Most octets of a frame: a `virtio_net_hdr` and the longest IP packet.
+pub(crate) const LONGEST_FRAME: usize = 10 + (1 << 16);
+/// Checksums and TCP segmentation (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`) are left to the reader.
+const TUN_OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04;
+
+/// The end of a TUN device that a process holds: what it writes arrives at the interface, what
+/// leaves the interface it reads, one frame at a time. The interface goes when this is closed.
+#[derive(Debug)]
+pub(crate) struct Tun {
+    fd: OwnedFd,
+}
+
+impl Tun {
+    /// A new interface `name` in this thread's network namespace. With `offload` each frame is a
+    /// `virtio_net_hdr` and a packet of up to 64 kB, whose segmentation and TCP checksum may be
+    /// left open; without it, a packet as it is on a wire.
+    pub(crate) fn open(name: &str, offload: bool) -> io::Result<Self> {
+        let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        // SAFETY: the path ends in a NUL; the descriptor is new.
+        let fd =
+            unsafe { OwnedFd::from_raw_fd(check(libc::open(c"/dev/net/tun".as_ptr(), flags))?) };
+        let header = if offload { libc::IFF_VNET_HDR } else { 0 };
+        let mut request = interface_request(name);
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | header) as i16;
+        // SAFETY: the request names an interface, holds flags, and outlives the call.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+        if offload {
+            // SAFETY: the argument is a number.
+            check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, TUN_OFFLOADS) })?;
+        }
+        Ok(Tun { fd })
+    }
+
+    pub(crate) fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Have a frame arrive at the interface.
+    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the frame is as long as stated.
+        let sent = unsafe { libc::write(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
+        check(sent as c_int)?;
+        Ok(())
+    }
+
+    /// Append the next frame that leaves the interface to `buffer`, which is cut off at its
+    /// capacity; false if there is none.
+    pub(crate) fn receive(&self, buffer: &mut BytesMut) -> io::Result<bool> {
+        let room = buffer.spare_capacity_mut();
+        let (data, len) = (room.as_mut_ptr().cast(), room.len());
+        // SAFETY: the room is as long as stated and outlives the call.
+        let received = unsafe { libc::read(self.fd.as_raw_fd(), data, len) };
+        match check(received as c_int) {
+            Ok(received) => {
+                // SAFETY: the kernel has written so many octets of the room.
+                unsafe { buffer.set_len(buffer.len() + received as usize) };
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A request about an interface by its name.
+fn interface_request(name: &str) -> libc::ifreq {
+    // SAFETY: an ifreq may be all zeros.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(15)) {
+        *to = from as libc::c_char;
+    }
+    request
 }
 
 /// The number of `MPTCP_FULL_INFO`.

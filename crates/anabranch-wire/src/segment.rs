@@ -73,8 +73,25 @@ impl Segment {
     /// If the addresses are of different families, the options exceed 40 octets, or the packet
     /// exceeds what its IP header can count; `out` is then left as it was.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let tcp_at = self.emit_unsummed(&[], out)?;
+        // The field holds the pseudo-header's part of the sum.
+        let mut checksum = Checksum::new();
+        checksum.add(&out[tcp_at..]);
+        // Two numbers that differ in one bit are never the two zeros of one's complement.
+        let checksum = checksum.finish() ^ u16::from(!self.checksum_ok);
+        out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&checksum.to_be_bytes());
+        Ok(())
+    }
+
+    /// Append the segment with the payloads `more` after its own as one IP packet, whose TCP checksum
+    /// (and division into segments) is left to an interface: its field holds the sum of the
+    /// pseudo-header. Returns where in `out` the TCP header begins. Virtio 1.2 §5.1.6.2.
+    ///
+    /// # Errors
+    /// As [`Segment::emit`]; `out` is then left as it was.
+    pub fn emit_unsummed(&self, more: &[Payload], out: &mut Vec<u8>) -> Result<usize, EmitError> {
         let start = out.len();
-        let emitted = self.emit_unwound(out);
+        let emitted = self.emit_unwound(more, out);
         if emitted.is_err() {
             out.truncate(start);
         }
@@ -89,21 +106,41 @@ impl Segment {
     /// If the packet is truncated, a fragment, not TCP, has an IPv4 header with a wrong
     /// checksum, or contradictory lengths or options that cannot be told apart.
     pub fn parse(octets: &[u8]) -> Result<Segment, ParseError> {
+        Segment::parse_either(octets, true, Bytes::copy_from_slice)
+    }
+
+    /// As [`Segment::parse`], for a packet whose TCP checksum was left to an interface that it did
+    /// not pass: it is not looked at. The payload shares the memory of `octets`. Virtio 1.2 §5.1.6.4.
+    ///
+    /// # Errors
+    /// As [`Segment::parse`].
+    pub fn parse_unsummed(octets: &Bytes) -> Result<Segment, ParseError> {
+        Segment::parse_either(octets, false, |payload| octets.slice_ref(payload))
+    }
+
+    fn parse_either(
+        octets: &[u8],
+        summed: bool,
+        keep: impl FnOnce(&[u8]) -> Bytes,
+    ) -> Result<Segment, ParseError> {
         let packet = ip::parse(octets)?;
         packet.require(PROTOCOL_TCP, "6 (TCP)")?;
         let tcp = packet.transport;
         let raw = tcp::parse(tcp)?;
-        let mut checksum =
-            Checksum::of_tcp_pseudo_header(packet.source, packet.destination, tcp.len());
-        checksum.add(tcp);
+        let checksum_ok = !summed || {
+            let (source, destination) = (packet.source, packet.destination);
+            let mut checksum = Checksum::of_tcp_pseudo_header(source, destination, tcp.len());
+            checksum.add(tcp);
+            checksum.verifies(0)
+        };
         Ok(Segment {
             source: Endpoint::new(packet.source, raw.source_port),
             destination: Endpoint::new(packet.destination, raw.destination_port),
             header: raw.header,
             options: TcpOptions::parse(raw.options)?,
-            payload: Bytes::copy_from_slice(raw.payload).into(),
+            payload: keep(raw.payload).into(),
             ecn: packet.ecn,
-            checksum_ok: checksum.verifies(0),
+            checksum_ok,
         })
     }
 
@@ -113,31 +150,26 @@ impl Segment {
         HEADER_OCTETS + self.options.octets_len() + self.payload.len()
     }
 
-    /// As [`Segment::emit`], but `out` may be left with part of the packet in case of error.
-    fn emit_unwound(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
+    /// As [`Segment::emit_unsummed`], but `out` may be left with part of the packet in case of error.
+    fn emit_unwound(&self, more: &[Payload], out: &mut Vec<u8>) -> Result<usize, EmitError> {
         let (source, destination) = (self.source, self.destination);
+        let tcp_len = self.tcp_len() + more.iter().map(Payload::len).sum::<usize>();
         Addresses::new(source.address, destination.address)?.emit(
             PROTOCOL_TCP,
             self.ecn,
-            self.tcp_len(),
+            tcp_len,
             out,
         )?;
         let tcp_at = out.len();
         let option_octets = self.options.octets_len();
         self.header.emit(source.port, destination.port, option_octets, out);
         self.options.emit(out)?;
-        self.payload.for_each_slice(|octets| out.extend_from_slice(octets));
-        let checksum = self.tcp_checksum(&out[tcp_at..]).to_be_bytes();
-        out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&checksum);
-        Ok(())
-    }
-
-    /// The checksum of the TCP header and payload `octets`, whose checksum field is 0.
-    fn tcp_checksum(&self, octets: &[u8]) -> u16 {
-        let (source, destination) = (self.source.address, self.destination.address);
-        let mut checksum = Checksum::of_tcp_pseudo_header(source, destination, octets.len());
-        checksum.add(octets);
-        // Two numbers that differ in one bit are never the two zeros of one's complement.
-        checksum.finish() ^ u16::from(!self.checksum_ok)
+        for payload in [&self.payload].into_iter().chain(more) {
+            payload.for_each_slice(|octets| out.extend_from_slice(octets));
+        }
+        let pseudo = Checksum::of_tcp_pseudo_header(source.address, destination.address, tcp_len);
+        // The sum itself, not its complement.
+        out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&(!pseudo.finish()).to_be_bytes());
+        Ok(tcp_at)
     }
 }

@@ -5,8 +5,8 @@ mod arbitrary;
 use std::net::IpAddr;
 
 use anabranch_wire::{
-    EmitError, Endpoint, Flags, ParseError, Payload, Piece, Segment, SeqNumber, TcpHeader,
-    TcpOptions, pattern,
+    Checksum, EmitError, Endpoint, Flags, ParseError, Payload, Piece, Segment, SeqNumber,
+    TcpHeader, TcpOptions, pattern,
 };
 use bytes::Bytes;
 use etherparse::{IpFragOffset, Ipv4HeaderSlice, Ipv6HeaderSlice, PacketBuilder, TcpSlice};
@@ -87,6 +87,27 @@ fn a_corrupted_segment_is_emitted_with_a_wrong_checksum() {
         let octets = emitted(&corrupted);
         assert_ne!(octets, emitted(&segment));
         assert_eq!(Segment::parse(&octets), Ok(corrupted));
+    }
+}
+
+#[test]
+fn a_checksum_that_is_left_open_is_the_sum_of_the_pseudo_header() {
+    for segment in [v4(), v6()] {
+        let more = [segment.payload.clone(), Payload::from(b"x".to_vec())];
+        let mut whole = segment.clone();
+        whole.payload =
+            [segment.payload.to_vec(), more[0].to_vec(), more[1].to_vec()].concat().into();
+        let mut open = Vec::new();
+        let tcp_at = segment.emit_unsummed(&more, &mut open).expect("short enough");
+        // Virtio 1.2 §5.1.6.2: who takes the packet writes the checksum of the TCP header and all
+        // that follows, as it stands, over what is there.
+        let mut closed = open.clone();
+        let mut checksum = Checksum::new();
+        checksum.add(&open[tcp_at..]);
+        closed[tcp_at + 16..][..2].copy_from_slice(&checksum.finish().to_be_bytes());
+        assert_eq!(closed, emitted(&whole));
+        assert_eq!(Segment::parse_unsummed(&Bytes::from(open.clone())), Ok(whole));
+        assert!(!Segment::parse(&open).expect("well-formed").checksum_ok);
     }
 }
 

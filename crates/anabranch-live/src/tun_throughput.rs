@@ -1,0 +1,364 @@
+//! Throughput over TUN devices: the engine's against a bare copy's, with this kernel's sockets at
+//! the other end of both.
+//!
+//! The copy is what no user-space stack on TUN exceeds by much: it reads each packet that one kernel host
+//! sends, and writes it to the other. Every receiver compares every octet with the test pattern.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anabranch_proto::config::{ConnectionConfig, Profile, Protocol};
+use anabranch_proto::congestion::Cubic;
+use anabranch_proto::path_manager::InitialOnly;
+use anabranch_proto::{ConnectionId, Endpoint, Event};
+use anabranch_wire::{Endpoint as Address, Piece, pattern};
+use bytes::BytesMut;
+
+use crate::clock::Clock;
+use crate::namespace::{Namespace, ip, set_sysctl};
+use crate::sys::{self, LONGEST_FRAME, Tun};
+use crate::tun_host::TunHost;
+
+/// Who is between, or at the other end of, the TUN devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Packets pass between two kernel hosts.
+    Copy,
+    /// The engine reads what a kernel host sends.
+    EngineReceives,
+    /// The engine sends to a kernel host.
+    EngineSends,
+}
+
+/// What to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What this process does.
+    pub role: Role,
+    /// Multipath TCP, over one path, or plain TCP.
+    pub mptcp: bool,
+    /// Checksums and segmentation are left to the reader of a frame (`IFF_VNET_HDR`).
+    pub offload: bool,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Octets that the receiver read, every one as it should be.
+    pub octets: u64,
+    /// From the connection on to the end of the stream.
+    pub elapsed: Duration,
+    /// CPU time of the thread that copies, or that the engine runs in. The kernel handles what
+    /// is written to a TUN device in it.
+    pub cpu: Duration,
+    /// Frames with data that this process read, or wrote.
+    pub frames: u64,
+}
+
+impl Figure {
+    /// Goodput in Gbit/s.
+    pub fn gbit_per_s(&self) -> f64 {
+        self.octets as f64 * 8e-9 / self.elapsed.as_secs_f64()
+    }
+
+    /// Goodput in Gbit per second of CPU time.
+    pub fn gbit_per_cpu_s(&self) -> f64 {
+        self.octets as f64 * 8e-9 / self.cpu.as_secs_f64()
+    }
+}
+
+/// The host that sends, or whose peer the engine is.
+const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// The host that receives, or the engine.
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+const PORT: u16 = 5001;
+/// Send and receive buffers of the engine; the kernel's tune themselves up to twice as much, since
+/// it counts overhead.
+const BUFFER: u64 = 4 << 20;
+/// Packets that may wait in a device: more than a window's worth, so that none is lost.
+const QUEUE: u32 = 20_000;
+/// Octets written and read at a time by the kernel's hosts.
+const CHUNK: usize = pattern::MAX_SLICE;
+/// Frames copied in one direction before the other's turn.
+const BATCH: u64 = 64;
+/// Longest wait, after which is seen who has finished.
+const TICK: Duration = Duration::from_millis(20);
+/// A stream that has not ended so long after its time never will.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Send for `time`, and measure. Call it where namespaces may be made
+/// ([`enter`](crate::enter)).
+///
+/// # Errors
+/// If the system refuses a device, a namespace or a socket, if an octet arrives that was not
+/// sent, or if the stream does not end.
+pub fn measure(case: Case, time: Duration) -> io::Result<Figure> {
+    match case.role {
+        Role::Copy => copy(case, time),
+        Role::EngineReceives => engine_receives(case, time),
+        Role::EngineSends => engine_sends(case, time),
+    }
+}
+
+/// A kernel host behind a TUN device.
+struct KernelPeer {
+    namespace: Namespace,
+}
+
+impl KernelPeer {
+    fn new(address: Ipv4Addr, offload: bool) -> io::Result<(Self, Tun)> {
+        let namespace = Namespace::new()?;
+        let tun = namespace.within(|| {
+            let tun = Tun::open("tun0", offload)?;
+            let most = 2 * BUFFER;
+            set_sysctl("ipv4/tcp_rmem", &format!("4096 131072 {most}"))?;
+            set_sysctl("ipv4/tcp_wmem", &format!("4096 131072 {most}"))?;
+            set_sysctl("ipv6/conf/tun0/disable_ipv6", "1")?;
+            ip(&[
+                "link set lo up".to_owned(),
+                format!("addr add {address}/24 dev tun0"),
+                format!("link set tun0 mtu 1500 txqueuelen {QUEUE} up"),
+            ])?;
+            Ok(tun)
+        })?;
+        Ok((KernelPeer { namespace }, tun))
+    }
+
+    fn socket(&self, case: Case) -> io::Result<TcpStream> {
+        let protocol = if case.mptcp { sys::MPTCP } else { libc::IPPROTO_TCP };
+        let socket = self.namespace.within(|| sys::stream_socket(true, protocol))?;
+        sys::set_congestion_control(socket.as_raw_fd(), "cubic")?;
+        Ok(TcpStream::from(socket))
+    }
+
+    /// A thread that connects to `FAR` and writes for `time`: octets.
+    fn send(&self, case: Case, time: Duration) -> io::Result<JoinHandle<io::Result<u64>>> {
+        let stream = self.socket(case)?;
+        sys::connect(stream.as_raw_fd(), SocketAddr::new(FAR.into(), PORT))?;
+        named("sender", move || {
+            sys::poll(&mut [sys::poll_fd(stream.as_raw_fd(), libc::POLLOUT)], PATIENCE)?;
+            stream.set_nonblocking(false)?;
+            write_pattern(stream, time)
+        })
+    }
+
+    /// A thread that accepts a connection and reads it to its end: octets, and the time it took.
+    fn receive(&self, case: Case) -> io::Result<JoinHandle<io::Result<(u64, Duration)>>> {
+        let socket = self.socket(case)?;
+        sys::bind(socket.as_raw_fd(), SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT))?;
+        sys::listen(socket.as_raw_fd())?;
+        let listener = TcpListener::from(std::os::fd::OwnedFd::from(socket));
+        listener.set_nonblocking(false)?;
+        named("receiver", move || {
+            let (stream, _) = listener.accept()?;
+            read_pattern(stream)
+        })
+    }
+}
+
+/// A thread that a profile shows by its name.
+fn named<T: Send + 'static>(
+    name: &str,
+    f: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<JoinHandle<io::Result<T>>> {
+    thread::Builder::new().name(name.to_owned()).spawn(f)
+}
+
+fn write_pattern(mut stream: TcpStream, time: Duration) -> io::Result<u64> {
+    let (start, mut offset) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        offset += stream.write(pattern::slice(pattern::phase_of(offset), CHUNK))? as u64;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    // The other end closes when it has read everything.
+    stream.read(&mut [0]).map(|_| offset)
+}
+
+fn read_pattern(mut stream: TcpStream) -> io::Result<(u64, Duration)> {
+    let (start, mut octets, mut buffer) = (Instant::now(), 0, vec![0; CHUNK]);
+    loop {
+        let len = stream.read(&mut buffer)?;
+        if len == 0 {
+            return Ok((octets, start.elapsed()));
+        }
+        if buffer[..len] != *pattern::slice(pattern::phase_of(octets), len) {
+            return Err(wrong(octets));
+        }
+        octets += len as u64;
+    }
+}
+
+fn wrong(offset: u64) -> io::Error {
+    io::Error::other(format!("not what was sent, from octet {offset} on"))
+}
+
+fn ended<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().map_err(|_| io::Error::other("a thread of a kernel host panicked"))?
+}
+
+/// Time of this thread and of the wall, with the moment at which to give up.
+struct Stopwatch {
+    clock: Clock,
+    give_up: anabranch_wire::Instant,
+    cpu: u64,
+}
+
+impl Stopwatch {
+    fn start(time: Duration) -> Self {
+        let give_up = anabranch_wire::Instant::from_nanos((time + PATIENCE).as_nanos() as u64);
+        Stopwatch { clock: Clock::start(), give_up, cpu: sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) }
+    }
+
+    fn now(&self) -> io::Result<anabranch_wire::Instant> {
+        let now = self.clock.now();
+        if now < self.give_up { Ok(now) } else { Err(io::ErrorKind::TimedOut.into()) }
+    }
+
+    /// All that was sent has to have been received.
+    fn figure(
+        &self,
+        sent: u64,
+        (octets, elapsed): (u64, Duration),
+        frames: u64,
+    ) -> io::Result<Figure> {
+        let cpu = Duration::from_nanos(sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) - self.cpu);
+        let figure = Figure { octets, elapsed, cpu, frames };
+        if octets == sent { Ok(figure) } else { Err(wrong(octets)) }
+    }
+}
+
+fn copy(case: Case, time: Duration) -> io::Result<Figure> {
+    let (near, near_tun) = KernelPeer::new(NEAR, case.offload)?;
+    let (far, far_tun) = KernelPeer::new(FAR, case.offload)?;
+    let receiver = far.receive(case)?;
+    let sender = near.send(case, time)?;
+    let watch = Stopwatch::start(time);
+    let (mut buffer, mut frames) = (BytesMut::with_capacity(LONGEST_FRAME), 0);
+    while !(sender.is_finished() && receiver.is_finished()) {
+        watch.now()?;
+        let there = pass_on(&near_tun, &far_tun, &mut buffer)?;
+        let back = pass_on(&far_tun, &near_tun, &mut buffer)?;
+        frames += there;
+        if there + back == 0 {
+            let fds = [&near_tun, &far_tun].map(|tun| sys::poll_fd(tun.as_raw_fd(), libc::POLLIN));
+            sys::poll(&mut { fds }, TICK)?;
+        }
+    }
+    watch.figure(ended(sender)?, ended(receiver)?, frames)
+}
+
+/// Copy some of what waits; frames.
+fn pass_on(from: &Tun, to: &Tun, buffer: &mut BytesMut) -> io::Result<u64> {
+    for frame in 0..BATCH {
+        buffer.clear();
+        if !from.receive(buffer)? {
+            return Ok(frame);
+        }
+        to.send(buffer)?;
+    }
+    Ok(BATCH)
+}
+
+/// The engine's host, and its kernel peer at `NEAR`.
+fn engine_at_far(case: Case) -> io::Result<(KernelPeer, TunHost)> {
+    let (peer, tun) = KernelPeer::new(NEAR, case.offload)?;
+    // A benchmark's keys need be nobody's secret.
+    let endpoint = Endpoint::new(vec![IpAddr::V4(FAR)], [7; 32]);
+    Ok((peer, TunHost::new(endpoint, tun, case.offload)))
+}
+
+fn config(case: Case) -> ConnectionConfig {
+    ConnectionConfig {
+        protocol: if case.mptcp { Protocol::Mptcp } else { Protocol::Tcp },
+        tcp: Profile::Linux.tcp(),
+        send_buffer: BUFFER,
+        receive_buffer: BUFFER,
+        congestion_control: Arc::new(|start| Box::new(Cubic::new(start))),
+        path_manager: Arc::new(|| Box::new(InitialOnly)),
+        ..ConnectionConfig::default()
+    }
+}
+
+fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
+    let (near, mut host) = engine_at_far(case)?;
+    host.endpoint.listen(PORT, config(case));
+    let sender = near.send(case, time)?;
+    let watch = Stopwatch::start(time);
+    let (mut connection, mut octets, mut started, mut elapsed) = (None, 0, None, None);
+    while !sender.is_finished() || elapsed.is_none() {
+        let now = watch.now()?;
+        let arrived = host.handle_input(now)?;
+        while let Some((id, event)) = host.endpoint.poll_event() {
+            check(case, event)?;
+            if event == Event::Accepted {
+                (connection, started) = (Some(id), Some(Instant::now()));
+            }
+        }
+        if let Some(id) = connection {
+            octets += read_engine(&mut host.endpoint, id, octets)?;
+            if host.endpoint.is_at_end(id) && elapsed.is_none() {
+                elapsed = started.map(|start: Instant| start.elapsed());
+                host.endpoint.close(id);
+            }
+        }
+        if !host.transmit(now)? && !arrived {
+            host.wait(now, TICK)?;
+        }
+    }
+    watch.figure(ended(sender)?, (octets, elapsed.unwrap_or_default()), host.frames)
+}
+
+/// Read all there is; octets.
+fn read_engine(endpoint: &mut Endpoint, id: ConnectionId, offset: u64) -> io::Result<u64> {
+    let mut octets = 0;
+    while let Some(payload) = endpoint.recv(id) {
+        if !payload.matches_pattern(offset + octets) {
+            return Err(wrong(offset + octets));
+        }
+        octets += payload.len() as u64;
+    }
+    Ok(octets)
+}
+
+fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
+    let (near, mut host) = engine_at_far(case)?;
+    let receiver = near.receive(case)?;
+    let watch = Stopwatch::start(time);
+    let to = Address::new(NEAR.into(), PORT);
+    let connected = host.endpoint.connect(watch.now()?, FAR.into(), to, config(case));
+    let id = connected.map_err(io::Error::other)?;
+    let (mut offset, mut open) = (0, true);
+    while !receiver.is_finished() {
+        let now = watch.now()?;
+        let arrived = host.handle_input(now)?;
+        while let Some((_, event)) = host.endpoint.poll_event() {
+            check(case, event)?;
+        }
+        if open && Duration::from_nanos(now.as_nanos()) >= time {
+            open = false;
+            host.endpoint.close(id);
+        }
+        let room = if open { host.endpoint.send_room(id) } else { 0 };
+        if room > 0 {
+            let piece = Piece::pattern(offset, room as u32);
+            offset += host.endpoint.send(id, piece).map_err(io::Error::other)? as u64;
+        }
+        if !host.transmit(now)? && !arrived {
+            host.wait(now, TICK)?;
+        }
+    }
+    watch.figure(offset, ended(receiver)?, host.frames)
+}
+
+/// An event that makes the measurement another than was asked for is an error.
+fn check(case: Case, event: Event) -> io::Result<()> {
+    match event {
+        Event::Failed(error) => Err(io::Error::other(error)),
+        Event::FellBack if case.mptcp => Err(io::Error::other("no Multipath TCP")),
+        _ => Ok(()),
+    }
+}
