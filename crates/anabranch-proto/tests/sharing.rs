@@ -58,6 +58,11 @@ fn totals_are_exact() {
     let accepted = pair.accepted.expect("accepted");
     let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
     assert_eq!(server.octets_delivered, 200_000);
+    // The host goes on counting what has ended.
+    pair.close_both();
+    pair.run_ms(130_000);
+    assert_eq!(pair.client.connections().count(), 0);
+    assert_eq!(pair.client.counters().retransmitted, 1);
 }
 
 #[test]
@@ -84,11 +89,15 @@ fn resets_that_give_a_reason_are_counted() {
 #[test]
 fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
     let mut pair = both(buffers(10_000), 1);
-    pair.write(0, 30_000);
-    assert_eq!(pair.written[0], 10_000);
-    assert!(!pair.client_events.contains(&Event::Writable));
-    pair.run_ms(200);
-    assert!(pair.client_events.contains(&Event::Writable));
+    pair.run_ms(100);
+    for (write, written, told) in [(5_000, 5_000, false), (30_000, 15_000, true)] {
+        pair.client_events.clear();
+        pair.write(0, write);
+        assert_eq!(pair.written[0], written);
+        assert_eq!(pair.client_events, []);
+        pair.run_ms(200);
+        assert_eq!(pair.client_events.contains(&Event::Writable), told);
+    }
 }
 
 #[test]

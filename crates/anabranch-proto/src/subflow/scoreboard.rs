@@ -498,9 +498,11 @@ mod tests {
     fn a_retransmission_whose_loss_was_undone_can_be_found_lost_again() {
         let mut board = board(2);
         let lost = |board: &mut Scoreboard| {
-            board.detect_lost(|sent_at, _| {
-                if sent_at < at(11) { Verdict::Lost } else { Verdict::InFlight }
-            });
+            board.detect_lost(
+                |sent_at, _| {
+                    if sent_at < at(11) { Verdict::Lost } else { Verdict::InFlight }
+                },
+            );
             board.lost.iter().copied().collect::<Vec<_>>()
         };
         board.mark_lost(0);
