@@ -6,7 +6,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Event, Fallback, SubflowStats};
 use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
 use anabranch_wire::{Segment, SeqNumber};
-use pair::{Fate, Pair, client_address, is_on, is_rst, is_syn, ms, strip, to_server};
+use pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
 use proptest::prelude::*;
 
 /// In which direction options are stripped.
@@ -401,18 +401,6 @@ fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
     pair.upload(100_000, 2_000);
     assert_eq!(pair.received[1], 100_000);
     assert_eq!(fell_back(&pair), [false; 2]);
-}
-
-#[test]
-fn after_a_fallback_an_address_that_comes_back_is_not_joined_from() {
-    // RFC 8684 §3.7
-    let mut pair = stripping(both(2, false), 0, Way::Both, 3, |_| true);
-    pair.upload(100_000, 5_000);
-    for usable in [false, true] {
-        pair.client.handle_address_change(pair.now, client_address(1), usable);
-        pair.run_ms(5_000);
-    }
-    assert_eq!(pair.segments(|s| is_syn(s) && is_on(s, 1)), 0);
 }
 
 #[test]
