@@ -144,8 +144,11 @@ coverage: $(TOOLS)/bin/cargo-llvm-cov ## lines and branches of wire and proto th
 	PATH=$(TOOLS)/bin:$$PATH cargo +nightly llvm-cov --branch --summary-only \
 		-p anabranch-wire -p anabranch-proto
 
-mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of the engine's connection/ and subflow/ (hours)
-	PATH=$(TOOLS)/bin:$$PATH cargo mutants -p anabranch-proto --output target \
+# Without optimisation the tests are slow, with more of it the build of each mutant is.
+mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of connection/ and subflow/ (hours), or of SHARD=0/8
+	PATH=$(TOOLS)/bin:$$PATH CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_TEST_DEBUG=0 \
+		CARGO_PROFILE_DEV_DEBUG=0 cargo mutants -p anabranch-proto --output target \
+		--timeout 90 --cap-lints true $(if $(SHARD),--shard $(SHARD) --sharding round-robin) \
 		-f 'crates/anabranch-proto/src/connection/*.rs' -f 'crates/anabranch-proto/src/subflow/*.rs'
 
 # ---- benchmark ------------------------------------------------------------------------------

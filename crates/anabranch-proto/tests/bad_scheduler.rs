@@ -54,6 +54,16 @@ fn subflows_that_do_not_exist_are_not_used() {
 }
 
 #[test]
+fn a_copy_for_nobody_is_a_mistake_while_something_is_in_flight_too() {
+    let for_nobody = |context: &ScheduleContext<'_>| {
+        let first = &context.subflows[0];
+        let now = first.bytes_in_flight == 0 && first.can_send();
+        if now { Decision::Send(first.id) } else { Decision::Duplicate(SubflowSet::EMPTY) }
+    };
+    assert!(bad_decisions(for_nobody) > 0);
+}
+
+#[test]
 fn a_full_subflow_is_not_sent_on() {
     assert!(bad_decisions(|context| Decision::Send(context.subflows[0].id)) > 0);
 }

@@ -3,7 +3,7 @@
 mod pair;
 
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_proto::{Event, SubflowStats};
+use anabranch_proto::{Event, Fallback, SubflowStats};
 use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
 use anabranch_wire::{Segment, SeqNumber};
 use pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
@@ -384,6 +384,46 @@ fn after_a_fallback_no_subflow_is_added_and_segments_have_room_for_more_payload(
     // 1500 octets less IP and TCP headers and timestamps.
     assert_eq!(stats[0].view.mss, 1500 - 40 - 12);
     assert_eq!(pair.received[1], 500_000);
+}
+
+#[test]
+fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
+    // RFC 8684 §3.7: what counts is an acknowledgement of data. The fourth segment is the listener's
+    // answer to the third ACK.
+    let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(|n, segment| {
+        if n == 3 {
+            assert!(!to_server(segment) && segment.payload.is_empty());
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    pair.run_ms(100);
+    pair.upload(100_000, 2_000);
+    assert_eq!(pair.received[1], 100_000);
+    assert_eq!(fell_back(&pair), [false; 2]);
+}
+
+#[test]
+fn the_reason_of_a_fallback_is_told() {
+    for (strips_answer, expected) in [
+        (None, [Fallback::None, Fallback::None]),
+        (Some(false), [Fallback::SynAck, Fallback::Syn]),
+        (Some(true), [Fallback::SynAck, Fallback::ThirdAck]),
+    ] {
+        let mut pair = both(1, false).with_filter(move |_, segment| {
+            let answer = segment.header.flags.contains(anabranch_wire::Flags::ACK);
+            if is_syn(segment) && strips_answer == Some(answer) {
+                strip(segment);
+            }
+            Fate::Deliver
+        });
+        pair.upload(10_000, 1_000);
+        let accepted = pair.accepted.expect("accepted");
+        let client = pair.client.connection_stats(pair.now, pair.connection).expect("open");
+        let server = pair.server.connection_stats(pair.now, accepted).expect("open");
+        assert_eq!([client.fallback, server.fallback], expected, "{strips_answer:?}");
+        assert_eq!(client.is_mptcp, strips_answer.is_none());
+    }
 }
 
 proptest! {

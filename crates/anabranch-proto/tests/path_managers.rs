@@ -3,6 +3,7 @@
 mod pair;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
@@ -276,6 +277,48 @@ fn a_path_manager_that_raves_costs_neither_data_nor_the_end_of_time() {
     pair.download(500_000, 10_000);
     assert_eq!(pair.received[0], 500_000);
     assert!(pair.now < Instant::ZERO + Duration::from_secs(10) + ms(1));
+}
+
+/// Counts what it is told.
+#[derive(Debug)]
+struct Listening(Arc<AtomicU32>);
+
+impl PathManager for Listening {
+    fn handle_event(&mut self, _now: Instant, _event: &PathEvent<'_>, _views: &[SubflowView]) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn handle_timeout(&mut self, _now: Instant, _views: &[SubflowView]) {}
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[test]
+fn a_path_manager_of_a_tcp_connection_is_told_nothing() {
+    // RFC 8684 §3.7: of the beginning, and that an address goes and comes back.
+    for (is_mptcp, expected) in [(true, 3), (false, 0)] {
+        let told = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&told);
+        let mut pair =
+            pair_with(2, move || Listening(Arc::clone(&count))).with_filter(move |_, s| {
+                if is_syn(s) && !is_mptcp {
+                    pair::strip(s);
+                }
+                Fate::Deliver
+            });
+        pair.upload(10_000, 1_000);
+        for usable in [false, true] {
+            pair.client.handle_address_change(pair.now, client_address(1), usable);
+            pair.run_ms(100);
+        }
+        assert_eq!(told.load(Ordering::Relaxed), expected);
+    }
 }
 
 /// Makes the second subflow a standby at once, and probes it every 100 ms.

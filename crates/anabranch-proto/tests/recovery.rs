@@ -2,10 +2,14 @@
 
 mod pair;
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
 use anabranch_proto::config::{ConnectionConfig, Profile, Protocol, TcpConfig};
-use anabranch_proto::{ConnectionError, Event, SubflowStats};
-use anabranch_wire::{Duration, Flags, Segment, SeqNumber};
-use pair::{Fate, Pair, is_syn, ms, server_address};
+use anabranch_proto::{ConnectionError, Endpoint, Event, SubflowStats};
+use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece};
+use anabranch_wire::{Segment, SeqNumber};
+use pair::{Fate, PORT, Pair, client_address, is_syn, ms, server_address, to_server};
 
 fn tcp(change: impl FnOnce(&mut TcpConfig)) -> ConnectionConfig {
     let mut config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
@@ -356,5 +360,178 @@ fn a_duplicate_report_about_an_earlier_recovery_undoes_nothing() {
         pair.upload(2_000_000, 5_000);
         let stats = client(&pair);
         assert!(stats.undone < stats.recoveries, "late {late}, gap {gap}: {}", stats.undone);
+    }
+}
+
+/// A connection of plain TCP that goes silent, both ways, when the switch is turned.
+fn silenced() -> (Pair, Rc<Cell<bool>>) {
+    let dark = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&dark);
+    let pair = pair_of(tcp(|_| {}))
+        .with_filter(move |_, _| if seen.get() { Fate::Drop } else { Fate::Deliver });
+    (pair, dark)
+}
+
+#[test]
+fn initial_sequence_numbers_run_with_the_clock() {
+    // RFC 9293 §3.4.1: between the same ends, one for each 64 ns (the RFC has 4 µs).
+    let start = |at: Instant| {
+        let mut host = Endpoint::new(vec![client_address(0)], [1; 32]);
+        let to = Address::new(server_address(), PORT);
+        host.connect(at, client_address(0), to, tcp(|_| {})).expect("the addresses are right");
+        host.poll_transmit(at).expect("a SYN").header.seq
+    };
+    let minute = Instant::ZERO + Duration::from_secs(64);
+    assert_eq!(start(minute).distance_from(start(Instant::ZERO)), 1_000_000_000);
+}
+
+#[test]
+fn a_syn_goes_out_again_as_often_as_configured() {
+    // RFC 9293 §3.8.3
+    let mut pair = pair_of(tcp(|tcp| tcp.syn_retries = 2)).with_filter(|_, _| Fate::Drop);
+    pair.run_ms(60_000);
+    assert_eq!(pair.segments(is_syn), 3);
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+#[test]
+fn after_one_timeout_what_was_acknowledged_selectively_is_not_sent_again() {
+    // RFC 6675 §5.1: ten holes, more than an acknowledgement names, and no repeat gets through
+    // before the timer expires.
+    let holes = Rc::new(RefCell::new(Vec::new()));
+    let (made, mut seen, mut since) = (Rc::clone(&holes), 0, None);
+    let mut pair = pair_of(tcp(|_| {})).with_filter(move |_, segment| {
+        let (seq, stamps) = (segment.header.seq, segment.options.timestamps);
+        if !is_upload_data(segment) {
+            return Fate::Deliver;
+        }
+        let stamp = stamps.expect("in use").value;
+        if made.borrow().contains(&seq) {
+            let early = since.is_some_and(|since| stamp.wrapping_sub(since) < 180);
+            return if early { Fate::Drop } else { Fate::Deliver };
+        }
+        seen += 1;
+        if !(41..60).contains(&seen) || seen % 2 == 0 {
+            return Fate::Deliver;
+        }
+        since.get_or_insert(stamp);
+        made.borrow_mut().push(seq);
+        Fate::Drop
+    });
+    pair.upload(100_000, 3_000);
+    assert_eq!((pair.received[1], client(&pair).timeouts), (100_000, 1));
+    assert_eq!(holes.borrow().len(), 10);
+    let data: Vec<_> = pair.log.iter().filter(|s| is_upload_data(s)).collect();
+    for (n, segment) in data.iter().enumerate() {
+        let again = data[..n].iter().any(|earlier| earlier.header.seq == segment.header.seq);
+        assert!(!again || holes.borrow().contains(&segment.header.seq), "it had arrived");
+    }
+}
+
+#[test]
+fn a_timeout_lets_one_segment_out() {
+    // RFC 5681 §3.1: the loss window.
+    let (mut pair, dark) = silenced();
+    pair.upload(20_000_000, 200);
+    dark.set(true);
+    let mut before = pair.log.len();
+    while client(&pair).timeouts == 0 {
+        before = pair.log.len();
+        pair.run_ms(1);
+    }
+    assert_eq!(pair.log[before..].iter().filter(|s| to_server(s)).count(), 1);
+}
+
+#[test]
+fn a_tail_probe_is_new_data_if_there_is_any() {
+    // RFC 8985 §7.3
+    let (mut pair, dark) = silenced();
+    pair.upload(20_000_000, 100);
+    dark.set(true);
+    let mut newest = pair.last(is_upload_data).header.seq;
+    while client(&pair).probes == 0 {
+        newest = pair.last(is_upload_data).header.seq;
+        pair.run_ms(1);
+    }
+    assert!(pair.last(is_upload_data).header.seq.distance_from(newest) > 0);
+    assert_eq!(client(&pair).segments_retransmitted, 0);
+}
+
+#[test]
+fn a_probe_for_a_single_segment_leaves_time_for_a_delayed_acknowledgement() {
+    // RFC 8985 §7.2
+    let mut pair = dropping(tcp(|_| {}), &[0]);
+    pair.run_ms(50);
+    pair.upload(1_000, 150);
+    assert_eq!(pair.segments(is_upload_data), 1);
+    pair.run_ms(150);
+    assert_eq!(pair.received[1], 1_000);
+}
+
+#[test]
+fn the_timestamp_that_comes_back_is_that_of_the_first_segment_not_acknowledged() {
+    // RFC 7323 §4.3
+    let mut pair = pair_of(tcp(|tcp| (tcp.profile, tcp.nagle) = (Profile::Rfc, false)));
+    pair.run_ms(50);
+    for octets in [100, 200] {
+        pair.write(0, octets);
+        pair.run_ms(5);
+    }
+    pair.run_ms(500);
+    let first = pair.log.iter().find(|s| is_upload_data(s)).and_then(|s| s.options.timestamps);
+    let end = pair.last(is_upload_data).header.seq + 100;
+    let ack = pair.log.iter().find(|s| !to_server(s) && s.header.ack == end);
+    let echo = ack.and_then(|ack| ack.options.timestamps).expect("in use").echo;
+    assert_eq!(Some(echo), first.map(|stamps| stamps.value));
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    // RFC 7661 §4: a segment a round trip, of the ten that the window admits.
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.run_ms(50);
+    let before = client(&pair).view.cwnd;
+    for _ in 0..50 {
+        pair.upload(1_448, 100);
+        pair.run_ms(20);
+    }
+    assert_eq!(pair.received[1], 50 * 1_448);
+    assert_eq!(client(&pair).view.cwnd, before);
+}
+
+#[test]
+fn a_receiver_measures_the_round_trip_by_the_timestamps_that_come_back() {
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.download(500_000, 2_000);
+    let measured = client(&pair).view.receive_rtt.expect("much has arrived");
+    assert!((ms(20)..=ms(30)).contains(&measured), "{measured:?} on a path of 20 ms");
+}
+
+#[test]
+fn a_connection_closed_by_one_host_carries_data_the_other_way_without_end() {
+    // RFC 9293 §3.6: the state FIN-WAIT-2 has no timeout.
+    let mut pair = pair_of(tcp(|_| {}));
+    pair.upload(10_000, 1_000);
+    pair.client.close(pair.connection);
+    pair.run_ms(600_000);
+    pair.download(10_000, 1_000);
+    assert_eq!(pair.received, [10_000, 10_000]);
+}
+
+#[test]
+fn data_with_an_acknowledgement_far_in_the_past_is_challenged() {
+    // RFC 5961 §5.2
+    let config = tcp(|_| {});
+    let mut pair = pair_of(ConnectionConfig { receive_buffer: 100_000, ..config });
+    pair.download(1_000_000, 5_000);
+    pair.run_ms(500);
+    for (back, delivered, challenges) in [(500_000_u32, 0, 1), (50_000, 100, 1)] {
+        let mut data = forged(&pair, Flags::ACK, 0);
+        data.header.ack = data.header.ack + back.wrapping_neg();
+        data.payload = Payload::from(Piece::pattern(0, 100));
+        pair.server.handle_segment(pair.now, data);
+        pair.drain();
+        let seen = (pair.received[1], pair.server.counters().challenge_acks);
+        assert_eq!(seen, (delivered, challenges), "{back} octets back");
     }
 }

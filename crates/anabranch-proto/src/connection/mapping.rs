@@ -378,4 +378,54 @@ mod tests {
         let starts: Vec<_> = std::iter::from_fn(|| table.poll()).map(|(data, _)| data).collect();
         assert_eq!(starts, [1, 1001, 2001]);
     }
+
+    #[test]
+    fn a_mapping_that_ends_where_another_begins_is_no_contradiction() {
+        let mut table = MappingTable::default();
+        assert!(table.add(mapping(2001, 9001, 1000)));
+        assert!(table.add(mapping(1, 1, 2000)));
+        assert_eq!(table.mappings.len(), 2);
+        assert!(!table.is_straight());
+    }
+
+    #[test]
+    fn mappings_at_one_distance_are_straight() {
+        let mut table = MappingTable::default();
+        for start in [1, 1001, 501] {
+            table.add(mapping(start, start + 7, 1000));
+            assert!(table.is_straight());
+        }
+        table.add(mapping(2001, 1, 1000));
+        assert!(!table.is_straight());
+    }
+
+    #[test]
+    fn payload_is_beyond_hope_once_something_after_it_is_mapped() {
+        for (first_mapped, hopeless) in [(1001, false), (1000, true), (501, true)] {
+            let mut table = MappingTable::default();
+            table.push(pattern(1, 1000));
+            assert!(!table.is_beyond_hope());
+            table.add(mapping(first_mapped, first_mapped, 100));
+            assert_eq!(table.is_beyond_hope(), hopeless, "mapped from {first_mapped} on");
+        }
+        let mut table = MappingTable::default();
+        table.push(pattern(1, 1 + LEAST_PATIENCE as u32));
+        assert!(table.is_beyond_hope());
+    }
+
+    #[test]
+    fn what_waits_is_limited_in_octets_and_in_pieces() {
+        const OCTETS: u64 = 100_000;
+        let mut large = MappingTable::default();
+        large.push(pattern(1, OCTETS as u32));
+        assert!(!large.holds_more_than(OCTETS));
+        large.push(pattern(1, 1));
+        assert!(large.holds_more_than(OCTETS));
+        let mut small = MappingTable::default();
+        for _ in 0..=most_pieces(OCTETS) {
+            assert!(!small.holds_more_than(OCTETS));
+            small.push(pattern(1, 1));
+        }
+        assert!(small.holds_more_than(OCTETS));
+    }
 }

@@ -273,4 +273,19 @@ mod tests {
         assert!(queue.is_complete());
         assert_eq!(queue.nxt(), 1002);
     }
+
+    #[test]
+    fn on_the_way_to_tcp_a_data_fin_counts_only_if_it_was_reached() {
+        // RFC 8684 §3.7
+        for reached in [true, false] {
+            let mut queue = RecvQueue::new(10_000, 0);
+            queue.set_fin(1001);
+            let octets = if reached { 1000 } else { 500 };
+            queue.take(0, 1, pattern(1, octets));
+            queue.become_plain();
+            queue.append(pattern(501, 500));
+            assert_eq!(queue.is_complete(), reached);
+            assert_eq!(queue.next_data(), 1001);
+        }
+    }
 }

@@ -349,3 +349,129 @@ impl Recovery {
         repaired
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Profile;
+    use anabranch_wire::{Payload, Piece};
+
+    const MSS: u64 = 1000;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for n in 0..segments {
+            let payload = Payload::from(Piece::pattern(0, MSS as u32));
+            board.push(1 + n * MSS, payload, None, false, at(n));
+        }
+        board
+    }
+
+    fn delivered(number: u64, retransmitted: bool) -> Delivered {
+        let end = 1 + (number + 1) * MSS;
+        Delivered { len: MSS, end, sent_at: at(number), order: number, retransmitted }
+    }
+
+    fn recovering(una: u64, nxt: u64) -> Recovery {
+        let mut recovery = Recovery::new();
+        recovery.enter_recovery(una, nxt, nxt - una, Resent::default());
+        recovery
+    }
+
+    #[test]
+    fn a_segment_that_arrives_after_a_later_one_is_reordered_unless_it_was_sent_again() {
+        // RFC 8985 §6.2 step 3
+        let mut recovery = Recovery::new();
+        for record in [delivered(2, false), delivered(3, false), delivered(1, true)] {
+            recovery.on_delivered(at(40), &record, Duration::ZERO);
+            assert!(!recovery.rack.reordering_seen);
+        }
+        recovery.on_delivered(at(40), &delivered(0, false), Duration::ZERO);
+        assert!(recovery.rack.reordering_seen);
+    }
+
+    #[test]
+    fn the_reordering_window_is_a_quarter_of_the_least_round_trip_and_grows_with_reports() {
+        // RFC 8985 §6.2 step 4
+        let (mut board, mut rtt) = (board(5), RttEstimator::new(Profile::Linux.rto_rule()));
+        rtt.update(Duration::from_millis(40), Duration::from_millis(40));
+        let window = |recovery: &Recovery, board: &Scoreboard| {
+            recovery.reordering_window(board, &rtt, MSS).as_nanos() / 1_000_000
+        };
+        let mut recovery = Recovery::new();
+        assert_eq!(window(&recovery, &board), 10);
+        assert_eq!(window(&recovering(1, 5001), &board), 0, "nothing is reordered on this path");
+        board.sack(1001, 4001, |_| {});
+        assert_eq!(window(&recovery, &board), 0, "three segments beyond a hole");
+        recovery.rack.reordering_seen = true;
+        assert_eq!(window(&recovery, &board), 10);
+        for una in [1, 5001, 9001] {
+            recovery.on_duplicate_report(1001, una, una + 4000);
+        }
+        assert_eq!(window(&recovery, &board), 40, "each round trip adds a quarter");
+        recovery.on_duplicate_report(1001, 13_001, 17_001);
+        assert_eq!(window(&recovery, &board), 40, "never more than a round trip");
+    }
+
+    #[test]
+    fn the_loss_interval_is_the_longer_of_the_last_two() {
+        let mut recovery = Recovery::new();
+        recovery.on_congestion(5_000);
+        recovery.on_congestion(20_000);
+        assert_eq!(recovery.loss_interval(21_000), 15_000);
+        assert_eq!(recovery.loss_interval(50_000), 30_000);
+    }
+
+    #[test]
+    fn a_reduction_is_spurious_once_all_repeats_were_reported_as_duplicates() {
+        // RFC 3708
+        let mut recovery = recovering(1, 5001);
+        recovery.on_retransmission(10);
+        recovery.on_retransmission(11);
+        recovery.on_duplicate_report(1001, 1, 5001);
+        assert!(!recovery.is_spurious(3001, Some(20)));
+        recovery.on_duplicate_report(2001, 1, 5001);
+        assert!(recovery.is_spurious(3001, Some(20)));
+        assert_eq!(recovery.phase(), Phase::Open);
+        assert!(!recovery.is_spurious(3001, Some(20)), "undone once");
+    }
+
+    #[test]
+    fn recovery_ends_at_its_point_and_beyond_it_nothing_is_undone() {
+        // RFC 6675 §5, RFC 4015 §3.2
+        let mut recovery = recovering(1, 5001);
+        recovery.on_retransmission(10);
+        assert!(!recovery.leave_if_done(5000));
+        assert!(recovery.leave_if_done(5001));
+        assert!(!recovery.leave_if_done(5001));
+        assert_eq!(recovery.phase(), Phase::Open);
+        assert!(!recovery.is_spurious(6001, None));
+        recovery.on_duplicate_report(1001, 6001, 7001);
+        assert!(!recovery.is_spurious(6001, None));
+    }
+
+    #[test]
+    fn a_probe_repaired_a_loss_only_if_it_repeated_data_and_was_needed() {
+        // RFC 8985 §7.4.2
+        let answer = |una, duplicate_reported, plain_duplicate| ProbeAnswer {
+            una,
+            duplicate_reported,
+            plain_duplicate,
+        };
+        for (repeated, answer, repaired) in [
+            (true, answer(6001, false, false), true),
+            (true, answer(5001, false, false), false),
+            (true, answer(6001, true, false), false),
+            (true, answer(6001, false, true), false),
+            (false, answer(6001, false, false), false),
+        ] {
+            let mut recovery = Recovery::new();
+            recovery.on_probe_sent(5001, repeated);
+            assert_eq!(recovery.probe_repaired_loss(&answer), repaired, "{repeated} {answer:?}");
+        }
+    }
+}

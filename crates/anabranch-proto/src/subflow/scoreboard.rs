@@ -470,4 +470,48 @@ mod tests {
         }
         assert_eq!(lost, [2, 3, 0]);
     }
+
+    #[test]
+    fn who_is_told_of_a_delivery_learns_whether_it_was_sent_again() {
+        let (mut board, mut again) = (board(3), Vec::new());
+        assert_eq!(board.len(), 3);
+        board.mark_lost(1);
+        board.retransmit(1, at(10));
+        board.acknowledge(301, |record| again.push(record.retransmitted));
+        assert_eq!((again, board.len()), (vec![false, true, false], 0));
+    }
+
+    #[test]
+    fn an_acknowledgement_of_nothing_leaves_the_first_data_its_keys() {
+        // RFC 8684 §3.1
+        let cargo = Cargo { with_keys: true, ..Cargo::new(anabranch_wire::DataSeq(1)) };
+        let mut board = Scoreboard::default();
+        board.push(1, Payload::from(Piece::pattern(0, 100)), Some(cargo), false, at(0));
+        for (una, with_keys) in [(1, true), (51, false)] {
+            board.acknowledge(una, |_| {});
+            let cargo = board.get(0).and_then(|record| record.cargo).expect("still there");
+            assert_eq!(cargo.with_keys, with_keys);
+        }
+    }
+
+    #[test]
+    fn a_retransmission_whose_loss_was_undone_can_be_found_lost_again() {
+        let mut board = board(2);
+        let lost = |board: &mut Scoreboard| {
+            board.detect_lost(
+                |sent_at, _| {
+                    if sent_at < at(11) { Verdict::Lost } else { Verdict::InFlight }
+                },
+            );
+            board.lost.iter().copied().collect::<Vec<_>>()
+        };
+        board.mark_lost(0);
+        board.next_lost();
+        board.retransmit(0, at(10));
+        board.lost.clear();
+        assert_eq!(lost(&mut board), [1, 0]);
+        board.undo_losses();
+        assert_eq!((board.next_lost(), board.bytes_in_flight()), (None, 200));
+        assert_eq!(lost(&mut board), [1, 0]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Data sequence numbers, windows and acknowledgements that are strange. RFC 8684 §3.3.
 
-use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
+use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, WideOrNarrow};
 use anabranch_wire::{DataSeq, Flags, Instant, Payload, Segment, SeqNumber};
 use bytes::Bytes;
 
@@ -317,4 +317,46 @@ fn a_reader_slower_than_a_kilobyte_a_second_gets_everything() {
     }
     assert_eq!(pair.segments(is_rst), 0);
     assert!(pair.segments(|_| true) < 1_000, "no storm of probes");
+}
+
+#[test]
+fn a_subflow_takes_copies_beyond_the_window_of_the_connection() {
+    // RFC 8684 §3.3.5: the window is the connection's. 100,000 octets here, twice that for each
+    // subflow.
+    for (ahead, taken) in [(150_000, true), (250_000, false)] {
+        let mut liar = Liar::new();
+        liar.say(ahead, 0, &[1; 1000]);
+        let answer = liar.pair.last(|s| !to_server(s));
+        assert_eq!(!answer.options.sack.is_empty(), taken, "{ahead} octets ahead");
+    }
+}
+
+#[test]
+fn mp_fail_about_what_was_never_sent_is_ignored() {
+    // RFC 8684 §3.7
+    for (ahead, believed) in [(1_000, false), (0, true)] {
+        let mut liar = Liar::new();
+        liar.pair.download(5_000, 1_000);
+        liar.pair.run_ms(500);
+        let data_seq = initial_data_seq(keys(&liar.pair).1) + 5_001 + ahead;
+        let mut segment = liar.pair.last(to_server);
+        let control = Control { fail: Some(MpFail { data_seq }), ..Control::default() };
+        segment.options.control = Some(Box::new(control));
+        segment.options.dss = None;
+        give(&mut liar.pair, segment);
+        let accepted = at_server(&liar.pair);
+        let stats = liar.pair.server.connection_stats(liar.pair.now, accepted).expect("alive");
+        assert_eq!(stats.is_mptcp, !believed, "{ahead} octets ahead");
+    }
+}
+
+#[test]
+fn data_carries_a_data_ack_of_8_octets_where_it_fits() {
+    // RFC 8684 §3.3.2: data with numbers of 8 octets has come.
+    let mut liar = Liar::new();
+    liar.say(0, 0, &[1; 1000]);
+    liar.pair.download(100, 1_000);
+    let data = liar.pair.last(|s| !to_server(s) && !s.payload.is_empty());
+    let ack = data.options.dss.and_then(|dss| dss.data_ack);
+    assert_eq!(ack, Some(WideOrNarrow::Wide(liar.data_seq + 1000)));
 }

@@ -1,0 +1,323 @@
+//! What several subflows have in common: buffers, windows, timers, copies; and what is counted.
+
+mod pair;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::remedy::{Remedy, RemedyActions, RemedyContext};
+use anabranch_proto::scheduler::{Redundant, RoundRobin};
+use anabranch_proto::view::Usability;
+use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
+use anabranch_wire::mptcp::Dss;
+use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
+use pair::{Fate, Pair, client_address, is_on, is_rst, ms, strip, to_server};
+
+fn both(config: ConnectionConfig, addresses: u8) -> Pair {
+    Pair::new(addresses, config.clone(), config)
+}
+
+fn buffers(octets: u64) -> ConnectionConfig {
+    ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
+}
+
+/// A switch that a filter reads and a test turns.
+fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
+    let shared = Rc::new(Cell::new(false));
+    (Rc::clone(&shared), shared)
+}
+
+fn client(pair: &Pair) -> ConnectionStats {
+    pair.client.connection_stats(pair.now, pair.connection).expect("it is open")
+}
+
+fn client_subflows(pair: &Pair) -> Vec<SubflowStats> {
+    pair.client.subflow_stats(pair.connection).collect()
+}
+
+#[test]
+fn totals_are_exact() {
+    let (lose, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+        let lost = to_server(segment) && segment.payload.len() > 1000 && seen.take();
+        if lost { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(100_000, 2_000);
+    lose.set(true);
+    pair.upload(100_000, 2_000);
+    pair.run_ms(500);
+    let carried: u64 =
+        pair.log.iter().filter(|s| to_server(s)).map(|s| s.payload.len() as u64).sum();
+    let (stats, subflow) = (client(&pair), client_subflows(&pair)[0]);
+    assert_eq!((stats.octets_written, stats.octets_acknowledged), (200_000, 200_000));
+    assert_eq!((stats.send_buffer, stats.receive_buffer), (4 << 20, 6 << 20));
+    assert_eq!((subflow.octets_sent, subflow.segments_retransmitted), (200_000, 1));
+    assert_eq!(subflow.octets_retransmitted, carried - 200_000);
+    let accepted = pair.accepted.expect("accepted");
+    let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
+    assert_eq!(server.octets_delivered, 200_000);
+    // The host goes on counting what has ended.
+    pair.close_both();
+    pair.run_ms(130_000);
+    assert_eq!(pair.client.connections().count(), 0);
+    assert_eq!(pair.client.counters().retransmitted, 1);
+}
+
+#[test]
+fn resets_that_give_a_reason_are_counted() {
+    // RFC 8684 §3.6: from some time on the second path strips options.
+    let (stripping, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+        if is_on(segment, 1) && seen.get() {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    pair.upload(1_000_000, 5_000);
+    stripping.set(true);
+    pair.upload(1_000_000, 5_000);
+    let with_reason = |s: &Segment| s.options.control.as_ref().is_some_and(|c| c.reset.is_some());
+    let sent = pair.segments(with_reason) as u64;
+    assert!(sent > 0);
+    assert_eq!(pair.client.counters().mp_rst_tx + pair.server.counters().mp_rst_tx, sent);
+    let resets = pair.segments(is_rst) as u64;
+    assert_eq!(pair.client.counters().out_resets + pair.server.counters().out_resets, resets);
+}
+
+#[test]
+fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
+    let mut pair = both(buffers(10_000), 1);
+    pair.run_ms(100);
+    for (write, written, told) in [(5_000, 5_000, false), (30_000, 15_000, true)] {
+        pair.client_events.clear();
+        pair.write(0, write);
+        assert_eq!(pair.written[0], written);
+        assert_eq!(pair.client_events, []);
+        pair.run_ms(200);
+        assert_eq!(pair.client_events.contains(&Event::Writable), told);
+    }
+}
+
+#[test]
+fn every_octet_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_the_data_fin() {
+    // RFC 8684 §3.3.3
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(Redundant)),
+        ..ConnectionConfig::default()
+    };
+    let mut pair = both(config, 2);
+    pair.run_ms(200);
+    pair.client.send(pair.connection, Piece::pattern(0, 5_000)).expect("it is open");
+    pair.client.close(pair.connection);
+    pair.drain();
+    let (stats, subflows) = (client(&pair), client_subflows(&pair));
+    assert_eq!((stats.copies, stats.bad_decisions), (4, 0));
+    let fins = |n| {
+        pair.segments(|s| {
+            let dss = s.options.dss.filter(|dss| dss.data_fin && dss.mapping.is_some());
+            is_on(s, n) && dss.is_some() && !s.payload.is_empty()
+        })
+    };
+    for n in [0, 1] {
+        assert_eq!((subflows[usize::from(n)].octets_sent, fins(n)), (5_000, 1), "path {n}");
+    }
+    pair.run_ms(100);
+    assert_eq!(pair.received[1], 5_000);
+}
+
+/// Counts how often it is asked, for a full window and for a full send buffer.
+#[derive(Debug)]
+struct Asked(Arc<[AtomicU32; 2]>);
+
+impl Remedy for Asked {
+    fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
+        self.0[0].fetch_add(1, Ordering::Relaxed);
+        RemedyActions::default()
+    }
+
+    fn on_send_buffer_full(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
+        assert!(context.send_buffer_full);
+        self.0[1].fetch_add(1, Ordering::Relaxed);
+        RemedyActions::default()
+    }
+}
+
+#[test]
+fn remedies_are_asked_when_a_buffer_holds_up_one_of_several_subflows() {
+    let (small, large) = (20_000, 1 << 20);
+    for (send_buffer, receive_buffer, addresses, expected) in [
+        (large, small, 2, [true, false]),
+        (small, large, 2, [false, true]),
+        (large, large, 2, [false, false]),
+        (small, large, 1, [false, false]),
+    ] {
+        let asked = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let counts = Arc::clone(&asked);
+        let remedy = move || vec![Box::new(Asked(Arc::clone(&counts))) as Box<dyn Remedy>];
+        let config = ConnectionConfig {
+            send_buffer,
+            receive_buffer,
+            remedies: Arc::new(remedy),
+            ..ConnectionConfig::default()
+        };
+        let mut pair = both(config, addresses);
+        pair.run_ms(200);
+        pair.upload(100_000, 5_000);
+        assert_eq!(pair.received[1], 100_000);
+        let seen = [0, 1].map(|index| asked[index].load(Ordering::Relaxed) > 0);
+        assert_eq!(seen, expected, "{send_buffer} {receive_buffer} {addresses}");
+    }
+}
+
+#[test]
+fn a_window_that_opens_wide_is_told_on_every_subflow_at_once() {
+    // RFC 8684 §3.3.5
+    let mut pair = both(buffers(20_000), 2);
+    pair.run_ms(200);
+    pair.paused = true;
+    pair.download(100_000, 2_000);
+    let before = pair.log.len();
+    pair.resume();
+    for n in [0, 1] {
+        let updates = pair.log[before..].iter().filter(|s| to_server(s) && is_on(s, n));
+        assert_eq!(updates.count(), 1, "path {n}");
+    }
+}
+
+/// Uploads until the server, which reads nothing, has shut its window and everything sent is
+/// acknowledged.
+fn until_shut(pair: &mut Pair) {
+    pair.run_ms(300);
+    pair.paused = true;
+    while client(pair).octets_acknowledged < 20_000 {
+        pair.write(0, 100_000);
+        pair.run_ms(1);
+    }
+    assert_eq!((client(pair).window_room, client(pair).octets_acknowledged), (0, 20_000));
+}
+
+#[test]
+fn a_shut_window_is_probed_on_the_quickest_path_first() {
+    // RFC 9293 §3.8.6.1, RFC 8684 §3.3.5
+    let mut pair = both(buffers(20_000), 2).with_slow_path(0, ms(50));
+    until_shut(&mut pair);
+    pair.run_ms(100);
+    let before = pair.log.len();
+    pair.run_ms(3_000);
+    let probe = pair.log[before..].iter().find(|s| to_server(s)).expect("a probe");
+    assert_eq!(probe.source.address, client_address(1));
+}
+
+#[test]
+fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_probes() {
+    let (dark, seen) = switch();
+    let mut config = buffers(20_000);
+    config.tcp.retries = 3;
+    let mut pair = both(config, 1)
+        .with_filter(move |_, _| if seen.get() { Fate::Drop } else { Fate::Deliver });
+    until_shut(&mut pair);
+    pair.run_ms(100);
+    dark.set(true);
+    let before = pair.log.len();
+    pair.run_ms(60_000);
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+    let probe = |s: &&Segment| to_server(s) && !is_rst(s);
+    assert_eq!(pair.log[before..].iter().filter(probe).count(), 3);
+}
+
+#[test]
+fn data_that_the_only_subflow_has_under_way_is_not_copied_although_no_data_ack_comes() {
+    // RFC 8684 §3.3.6: TCP delivers everything, and a copy would take the way back to TCP.
+    let (mute, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+        if seen.get() && !to_server(segment) {
+            segment.options.dss = Some(Dss::default());
+        }
+        Fate::Deliver
+    });
+    pair.upload(10_000, 1_000);
+    mute.set(true);
+    for n in 1..=1_000 {
+        pair.write(0, 10_000 + 100 * n);
+        pair.run_ms(5);
+    }
+    mute.set(false);
+    pair.upload(1_000, 1_000);
+    assert_eq!(pair.received[1], 111_000);
+    assert_eq!(pair.client.counters().data_level_retransmits, 0);
+}
+
+#[test]
+fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
+    // RFC 8684 §3.3.6
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(RoundRobin::default())),
+        ..ConnectionConfig::default()
+    };
+    let mut pair = both(config, 2).with_slow_path(1, ms(200));
+    pair.run_ms(1_000);
+    pair.write(0, 20_000);
+    let mut reset = pair.last(|s| is_on(s, 1) && !to_server(s));
+    reset.header.flags = Flags::RST;
+    (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
+    assert!(client_subflows(&pair)[1].view.bytes_in_flight > 0);
+    let before = pair.client.counters().data_level_retransmits;
+    pair.client.handle_segment(pair.now, reset);
+    pair.run_ms(25);
+    assert!(pair.client.counters().data_level_retransmits > before);
+}
+
+#[test]
+fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
+    // RFC 8684 §3.4.2
+    let mut pair = both(ConnectionConfig::default(), 3);
+    pair.run_ms(500);
+    pair.client.handle_address_change(pair.now, client_address(2), false);
+    let mut doubted = [false; 3];
+    for _ in 0..100 {
+        pair.run_ms(1);
+        let accepted = pair.accepted.expect("accepted");
+        for (slot, stats) in pair.server.subflow_stats(accepted).enumerate() {
+            doubted[slot] |= stats.view.usability != Usability::Usable;
+        }
+    }
+    assert_eq!(doubted, [false, false, true]);
+}
+
+#[test]
+fn a_path_that_only_brings_data_stays_potentially_failed() {
+    // RFC 8684 §3.3.6: what counts is what is acknowledged.
+    let (deaf, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+        let lost = seen.get() && is_on(segment, 1) && to_server(segment);
+        if lost && !segment.payload.is_empty() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(200_000, 2_000);
+    pair.download(200_000, 2_000);
+    deaf.set(true);
+    let mut failed_for = 0;
+    for _ in 0..3_000 {
+        pair.write(0, 50_000_000);
+        pair.write(1, 50_000_000);
+        pair.run_ms(1);
+        let failed = client_subflows(&pair)[1].view.usability == Usability::PotentiallyFailed;
+        assert!(failed || failed_for == 0, "usable again after {failed_for} ms");
+        failed_for += u32::from(failed);
+    }
+    assert!(failed_for > 1_000, "{failed_for}");
+    assert!(client_subflows(&pair)[1].octets_received > 1_000_000);
+}
+
+#[test]
+fn a_data_fin_follows_the_keys_at_once() {
+    // RFC 8684 §3.1, §3.3.3
+    let mut pair = both(ConnectionConfig::default(), 1);
+    pair.run_ms(21);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 1);
+}
