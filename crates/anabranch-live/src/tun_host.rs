@@ -98,7 +98,7 @@ impl TunHost {
         let mut left = None;
         while left.is_none() {
             let Some(segment) = self.endpoint.poll_transmit(now) else { break };
-            left = all.push(segment).err();
+            left = all.push(segment);
         }
         self.payloads = all.emit(&mut self.leaving).map_err(io::Error::other)?;
         Ok(left)

@@ -9,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_proto::config::{ConnectionConfig, Profile, Protocol};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Endpoint as Address, Piece, pattern};
+use anabranch_wire::{Endpoint as Address, Instant, Piece, pattern};
 use bytes::BytesMut;
 
 use crate::clock::Clock;
@@ -169,8 +169,8 @@ fn named<T: Send + 'static>(
 }
 
 fn write_pattern(mut stream: TcpStream, time: Duration) -> io::Result<u64> {
-    let (start, mut offset) = (Instant::now(), 0);
-    while start.elapsed() < time {
+    let (clock, mut offset) = (Clock::start(), 0);
+    while elapsed_on(clock) < time {
         offset += stream.write(pattern::slice(pattern::phase_of(offset), CHUNK))? as u64;
     }
     stream.shutdown(Shutdown::Write)?;
@@ -179,17 +179,21 @@ fn write_pattern(mut stream: TcpStream, time: Duration) -> io::Result<u64> {
 }
 
 fn read_pattern(mut stream: TcpStream) -> io::Result<(u64, Duration)> {
-    let (start, mut octets, mut buffer) = (Instant::now(), 0, vec![0; CHUNK]);
+    let (clock, mut octets, mut buffer) = (Clock::start(), 0, vec![0; CHUNK]);
     loop {
         let len = stream.read(&mut buffer)?;
         if len == 0 {
-            return Ok((octets, start.elapsed()));
+            return Ok((octets, elapsed_on(clock)));
         }
         if buffer[..len] != *pattern::slice(pattern::phase_of(octets), len) {
             return Err(wrong(octets));
         }
         octets += len as u64;
     }
+}
+
+fn elapsed_on(clock: Clock) -> Duration {
+    Duration::from_nanos(clock.now().as_nanos())
 }
 
 fn wrong(offset: u64) -> io::Error {
@@ -203,17 +207,17 @@ fn ended<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
 /// Time of this thread and of the wall, with the moment at which to give up.
 struct Stopwatch {
     clock: Clock,
-    give_up: anabranch_wire::Instant,
+    give_up: Instant,
     cpu: u64,
 }
 
 impl Stopwatch {
     fn start(time: Duration) -> Self {
-        let give_up = anabranch_wire::Instant::from_nanos((time + PATIENCE).as_nanos() as u64);
+        let give_up = Instant::from_nanos((time + PATIENCE).as_nanos() as u64);
         Stopwatch { clock: Clock::start(), give_up, cpu: sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) }
     }
 
-    fn now(&self) -> io::Result<anabranch_wire::Instant> {
+    fn now(&self) -> io::Result<Instant> {
         let now = self.clock.now();
         if now < self.give_up { Ok(now) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
@@ -295,13 +299,13 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
         while let Some((id, event)) = host.endpoint.poll_event() {
             check(case, event)?;
             if event == Event::Accepted {
-                (connection, started) = (Some(id), Some(Instant::now()));
+                (connection, started) = (Some(id), Some(Clock::start()));
             }
         }
         if let Some(id) = connection {
             octets += read_engine(&mut host.endpoint, id, octets)?;
             if host.endpoint.is_at_end(id) && elapsed.is_none() {
-                elapsed = started.map(|start: Instant| start.elapsed());
+                elapsed = started.map(elapsed_on);
                 host.endpoint.close(id);
             }
         }
@@ -338,7 +342,7 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
         while let Some((_, event)) = host.endpoint.poll_event() {
             check(case, event)?;
         }
-        if open && Duration::from_nanos(now.as_nanos()) >= time {
+        if open && elapsed_on(watch.clock) >= time {
             open = false;
             host.endpoint.close(id);
         }

@@ -25,7 +25,7 @@ mod linux {
     use std::process::ExitCode;
     use std::sync::mpsc::{self, RecvTimeoutError};
     use std::thread;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use anabranch_live::{Options, Outcome, Stack};
     use anabranch_sim::Column;
@@ -142,7 +142,7 @@ mod linux {
             self.judge(&outcome, &memory)
         }
 
-        fn judge(&self, outcome: &Outcome, memory: &[(f64, u64)]) -> Result<String, String> {
+        fn judge(&self, outcome: &Outcome, memory: &[(u32, u64)]) -> Result<String, String> {
             let sum = |name| column(outcome, name).iter().sum::<u64>();
             let (octets, wrong) = (sum("octets_delivered"), sum("corrupt_octets"));
             let (count, completed) = (column(outcome, "completed").len(), sum("completed"));
@@ -192,14 +192,15 @@ mod linux {
     }
 
     /// Resident memory each second, until the other end of the channel is gone: seconds, octets.
-    fn watch(stopped: &mpsc::Receiver<()>) -> Vec<(f64, u64)> {
-        let (start, mut memory) = (Instant::now(), Vec::new());
-        loop {
-            memory.extend(resident().map(|octets| (start.elapsed().as_secs_f64(), octets)));
+    fn watch(stopped: &mpsc::Receiver<()>) -> Vec<(u32, u64)> {
+        let mut memory = Vec::new();
+        for second in 0.. {
+            memory.extend(resident().map(|octets| (second, octets)));
             if stopped.recv_timeout(Duration::from_secs(1)) != Err(RecvTimeoutError::Timeout) {
-                return memory;
+                break;
             }
         }
+        memory
     }
 
     fn resident() -> Option<u64> {
@@ -209,15 +210,15 @@ mod linux {
     }
 
     /// The most in the fifth number `fifth` of the run, from 0.
-    fn of_fifth(memory: &[(f64, u64)], fifth: usize) -> u64 {
+    fn of_fifth(memory: &[(u32, u64)], fifth: usize) -> u64 {
         let part = &memory[memory.len() * fifth / 5..memory.len() * (fifth + 1) / 5];
         part.iter().map(|(_, octets)| *octets).max().unwrap_or(0)
     }
 
-    fn write(file: &Path, memory: &[(f64, u64)]) -> io::Result<()> {
+    fn write(file: &Path, memory: &[(u32, u64)]) -> io::Result<()> {
         let mut text = "seconds,resident_octets\n".to_owned();
         for (seconds, octets) in memory {
-            let _ = writeln!(text, "{seconds:.1},{octets}");
+            let _ = writeln!(text, "{seconds},{octets}");
         }
         std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
         std::fs::write(file, text)
