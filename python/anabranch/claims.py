@@ -117,7 +117,8 @@ class Judgement:
             return self.reason
         if len(self.conditions) <= 4:
             return "; ".join(condition.text() for condition in self.conditions)
-        worst = min(self.conditions, key=lambda condition: condition.margin)
+        gravity = [Outcome.VIOLATED, Outcome.OPEN, Outcome.MET]
+        worst = min(self.conditions, key=lambda each: (gravity.index(each.outcome), each.margin))
         met = sum(condition.outcome is Outcome.MET for condition in self.conditions)
         return f"{met} of {len(self.conditions)} met; least favourable: {worst.text()}"
 

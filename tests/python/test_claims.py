@@ -102,3 +102,10 @@ def test_margin_knows_the_direction() -> None:
     assert condition(1, 2, 3, "≤", 4).margin == 0.5
     assert condition(1, 2, 3, "≥", 4).margin == -0.5
     assert condition(1, 2, 3, ">", 0).margin == 2
+
+
+def test_what_is_open_is_less_favourable_than_what_is_met_though_its_value_be_better() -> None:
+    barely_met = Condition("x", Estimate(3.1, 3.05, 3.2, 5), "≥", 3.0)
+    wide = Condition("x", Estimate(9.0, 2.0, 20.0, 5), "≥", 3.0)
+    text = judge(claim([barely_met] * 4 + [wide]), RESULTS).measured
+    assert text.startswith("4 of 5 met; least favourable: x = 9.00 [2.00, 20.00]")
