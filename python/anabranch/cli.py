@@ -189,8 +189,8 @@ def calibrate(
 ) -> None:
     """Run a set of scenarios in virtual time and with this Linux, and say how far they differ.
 
-    Takes about nine minutes of real time. Prints goodput and delays side by side, and writes a
-    report as `anabranch reproduce` does.
+    Takes eleven minutes, most of it in real time. Prints goodput and delays side by side, and
+    writes a report as `anabranch reproduce` does.
     """
     from anabranch import console, gallery, plan
     from anabranch.gallery import calibration

@@ -119,7 +119,7 @@ impl Analyser {
         let stream = &mut connection.streams[host];
         let data = stream.place(mapping.data_seq);
         row.dsn = stream.number(data);
-        if (data - stream.next).unsigned_abs() > FAR {
+        if data.abs_diff(stream.next) > FAR {
             if stream.is_exact && connection.is_checked() {
                 let text = format!("DSN {} is far from all others", row.dsn.unwrap_or_default());
                 self.violation(step, Rule::OutsideWindow, text);
@@ -180,10 +180,12 @@ impl Analyser {
             self.data_violation(step, Rule::MappingChanged, text + " were mapped elsewhere before");
         }
         for (from, to) in was_unmapped {
+            let mut held = self.watch.held;
             let Some((connection, host)) = self.home(step) else { return };
             let stream = &mut connection.streams[host];
             let data = data + (from - start);
-            stream.octets += stream.take(data, data + (to - from), None, &mut 0).new as u64;
+            stream.octets += stream.take(data, data + (to - from), None, &mut held).new as u64;
+            self.watch.held = held;
         }
     }
 
@@ -400,7 +402,7 @@ impl Analyser {
             }
         }
         if let (Some(window), None) = (window, beyond)
-            && (from - stream.next).unsigned_abs() < FAR
+            && from.abs_diff(stream.next) < FAR
         {
             let edge = from + window as i64;
             stream.edge = Some(stream.edge.map_or(edge, |known| known.max(edge)));

@@ -97,7 +97,10 @@ def _windows() -> list[_Setting]:
             _WINDOWS,
             f"{curve}, {asked} kB asked for",
             both,
-            connection(curve, f"{asked}kB", f"{asked}kB", Blocks(block_size="8KiB")),
+            dataclasses.replace(
+                connection(curve, f"{asked}kB", f"{asked}kB", Blocks(block_size="8KiB")),
+                congestion_control="cubic" if curve == MPTCP else "new_reno",
+            ),
         )
         for asked in _ASKED_KB
         for curve in (TCP_WIFI, TCP_3G, MPTCP)
@@ -163,14 +166,9 @@ def _within(results: Results, group: str, metric: str, percent: float) -> list[C
         samples = [
             results.values(metric, scenario=name, hosts=hosts) for hosts in (VIRTUAL, KERNEL)
         ]
-        off = estimate(_distance, *samples)
+        off = estimate(real_time.distance, *samples)
         conditions.append(Condition(f"{name}: off by", off, "≤", percent, "%"))
     return conditions
-
-
-def _distance(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
-    ratio = np.median(a, axis=axis) / np.median(b, axis=axis)
-    return np.asarray(abs(ratio - 1) * 100)
 
 
 CLAIMS = (

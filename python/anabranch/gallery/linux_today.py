@@ -169,8 +169,8 @@ def notes(results: Results) -> Sequence[str]:
     return [
         "A program that asks Linux for 100 kB gets 200 kB by getsockopt, of which segments take "
         "more than their payload; the engine gives it 100 kB of payload. So equal columns are what "
-        "the same program gets, not equal windows: an engine asked for 200 kB and a Linux asked "
-        "for 100 kB announce windows of similar size.",
+        "the same program gets, not equal windows: an engine asked for 200 kB carries about what "
+        "a Linux asked for 100 kB does.",
         f"Asked for 100 kB: Linux' MPTCP {goodput(LINUX_MPTCP)}, its TCP over WiFi "
         f"{goodput(LINUX_TCP)}, the engine {goodput(ENGINE_MPTCP)} without and "
         f"{goodput(ENGINE_M12)} with the mechanisms. Asked for 200 kB: "

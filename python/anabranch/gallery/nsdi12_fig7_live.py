@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from anabranch import figures
 from anabranch.claims import Claim, Condition
-from anabranch.estimates import median
+from anabranch.estimates import estimate, median
 from anabranch.gallery import real_time
 from anabranch.gallery.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL, measured
@@ -73,9 +73,8 @@ def _same_in_real_time(results: Results) -> list[Condition]:
         ("mean delay", "delay_mean_ms", 10.0),
     ):
         for curve in CURVES:
-            live = results.values(metric, **at(ENGINE, curve))
-            virtual = float(median(results.values(metric, **at(VIRTUAL, curve))).value)
-            off = median(abs(live / virtual - 1) * 100)
+            samples = [results.values(metric, **at(hosts, curve)) for hosts in (ENGINE, VIRTUAL)]
+            off = estimate(real_time.distance, *samples)
             conditions.append(Condition(f"{curve}: {name} differs by", off, "≤", percent, "%"))
     return conditions
 

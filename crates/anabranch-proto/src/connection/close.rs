@@ -194,7 +194,11 @@ impl Connection {
     fn retry(&self, slot: u8) -> Retry {
         let lane = &self.lanes[usize::from(slot)];
         let good = lane.subflow.has_carried_data() && !lane.distrusted;
-        lane.retry.unwrap_or(if good { Retry::Soon } else { Retry::Later })
+        match lane.retry {
+            Some(said @ (Retry::Later | Retry::Never)) => said,
+            _ if good => Retry::Soon,
+            _ => Retry::Later,
+        }
     }
 
     fn on_last_subflow(&mut self, now: Instant, end: Option<SubflowEnd>) {

@@ -103,8 +103,7 @@ impl Connection {
     /// without options, perhaps before what it follows: the peer, which is not told of it, might
     /// send the same data again.
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
-        let (alone, late, patience) =
-            (self.is_alone(slot), self.is_late(slot), self.patience(slot));
+        let (alone, late, patience) = (self.is_alone(slot), self.is_late(), self.patience());
         let lane = &mut self.lanes[usize::from(slot)];
         // Pieces of a segment that was split may come without its options.
         let reach = lane.mappings.reach();
@@ -132,8 +131,8 @@ impl Connection {
 
     /// Payload may have waited long enough for its mapping.
     pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
+        let patience = self.patience();
         for slot in 0..self.lanes.len() as u8 {
-            let patience = self.patience(slot);
             let lane = &mut self.lanes[usize::from(slot)];
             if lane.reaped || self.mode != Mode::Mptcp || !lane.mappings.lacks_mapping() {
                 continue;
@@ -168,27 +167,27 @@ impl Connection {
 
     /// No mapping comes for payload of the subflow in `slot`.
     fn on_mapping_missing(&mut self, slot: u8) {
-        if self.is_late(slot) {
+        if self.is_late() {
             return self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         }
         let fail = self.first_unread();
         self.on_options_lost(slot);
         if self.mode == Mode::Tcp {
-            // What the keys brought was DATA_ACKed, or an address announced: Linux takes either for
-            // proof that the path is fit, and then heeds nothing else.
+            // Linux takes an announced address for proof that the path is fit, and then heeds
+            // nothing else.
             self.lanes[usize::from(slot)].subflow.signal_fail(fail);
         }
     }
 
-    /// Is it too late to go back to TCP of one's own accord? RFC 8684 §3.7: a peer whose mappings
-    /// were DATA_ACKed need not notice that they vanish. It may send the same data again, which
+    /// Is it too late to go back to TCP of one's own accord? RFC 8684 §3.7: a peer whose data was
+    /// DATA_ACKed need not notice that mappings vanish. It may send the same data again, which
     /// would pass for more of the stream.
-    fn is_late(&self, slot: u8) -> bool {
-        self.lanes[usize::from(slot)].mapped && !self.config.late_fallback
+    fn is_late(&self) -> bool {
+        self.recv.next_data() > 1 && !self.config.late_fallback
     }
 
-    fn patience(&self, slot: u8) -> Duration {
-        if self.is_late(slot) { LATE_PATIENCE } else { PATIENCE }
+    fn patience(&self) -> Duration {
+        if self.is_late() { LATE_PATIENCE } else { PATIENCE }
     }
 
     /// MP_FAIL from the first octet on that the peer has not been DATA_ACKed.

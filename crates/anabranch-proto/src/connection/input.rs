@@ -240,7 +240,6 @@ impl Connection {
         if len == 0 {
             return self.take_infinite_mapping(slot, subflow.unwrap_or(0), data);
         }
-        self.lanes[usize::from(slot)].mapped = true;
         let checksum = mapping.checksum;
         if !self.is_as_agreed(slot, checksum) {
             return;

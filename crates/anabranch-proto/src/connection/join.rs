@@ -37,6 +37,9 @@ impl Connection {
         if self.closed_to_joins.0 == Some(syn.destination) {
             return JoinAnswer::Refused(ResetReason::PROHIBITED);
         }
+        if !self.wants_subflows() {
+            return JoinAnswer::Refused(ResetReason::MPTCP_SPECIFIC);
+        }
         if !self.may_open_beside(half_open) {
             return JoinAnswer::Refused(ResetReason::LACK_OF_RESOURCES);
         }

@@ -89,8 +89,6 @@ struct Lane {
     reinjected_octets: u64,
     /// A data sequence signal has come on it.
     heard: bool,
-    /// One of them mapped data.
-    mapped: bool,
     /// Since the last one, data was acknowledged without any Multipath TCP option.
     bare_acks: bool,
     /// When a data sequence signal last came.
@@ -367,7 +365,6 @@ impl Connection {
             reaped: false,
             reinjected_octets: 0,
             heard: false,
-            mapped: false,
             bare_acks: false,
             heard_at: Instant::ZERO,
             bare_end: 0,

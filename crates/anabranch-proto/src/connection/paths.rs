@@ -127,8 +127,12 @@ impl Connection {
     /// The same if `uncounted` of the subflows did not exist.
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
         let live = self.lanes.iter().filter(|lane| !lane.reaped).count() - uncounted;
-        let wanted = self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing();
-        wanted && live < self.config.max_subflows
+        self.wants_subflows() && live < self.config.max_subflows
+    }
+
+    /// Is further subflows' time not over?
+    pub(super) fn wants_subflows(&self) -> bool {
+        self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing()
     }
 
     /// The interface with `address` went down, or came back up.

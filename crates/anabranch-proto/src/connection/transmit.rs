@@ -90,8 +90,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(super) struct Wrap {
     /// They may: numbers of 8 octets are sent.
     pub(super) wide: bool,
-    /// What had been sent when that was last looked into, and when.
-    checked_at: (u64, Instant),
+    /// That is looked into when so much has been sent, and was when.
+    check_from: u64,
+    checked_at: Option<Instant>,
 }
 
 pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option<Segment> {
@@ -305,7 +306,7 @@ impl Connection {
     }
 
     fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
-        if self.send.nxt() >= self.wrap.checked_at.0 + HALF_OF_NUMBERS {
+        if self.send.nxt() >= self.wrap.check_from {
             self.check_wrap(now);
         }
         let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
@@ -328,9 +329,10 @@ impl Connection {
     /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's lifetime.
     /// Whoever sends less than half of them in that time is far from it.
     fn check_wrap(&mut self, now: Instant) {
-        let (_, since) = self.wrap.checked_at;
-        self.wrap.checked_at = (self.send.nxt(), now);
-        if now.saturating_since(since) < SEGMENT_LIFETIME && !self.wrap.wide {
+        let since = self.wrap.checked_at.replace(now);
+        self.wrap.check_from = self.send.nxt() + HALF_OF_NUMBERS;
+        let soon = since.is_some_and(|since| now.saturating_since(since) < SEGMENT_LIFETIME);
+        if soon && !self.wrap.wide {
             self.wrap.wide = true;
             self.settle_all_options();
         }
