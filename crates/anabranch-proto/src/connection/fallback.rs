@@ -89,13 +89,12 @@ impl Connection {
             lane.bare_acks |= ack > 1;
         } else if ack > 1 || lane.subflow.receive_next() > 1 {
             // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
-            self.counters.mp_capable_data_fallback +=
-                u64::from(lane.subflow.purpose == Purpose::Initial);
             if lane.subflow.receive_next() > 1 {
                 self.on_mapping_missing(slot);
             } else {
                 self.on_options_lost(slot);
             }
+            self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
         }
     }
 
