@@ -161,16 +161,17 @@ def estimates(
 
 
 def grouped_bars(
-    axes: Axes, groups: Sequence[str], bars: Mapping[str, tuple[Sequence[Estimate], Style]]
+    axes: Axes, groups: Sequence[str], bars: Mapping[str, tuple[Sequence[Estimate | None], Style]]
 ) -> None:
-    """Estimates as bars with their intervals; each label has one in every group."""
+    """Estimates as bars with their intervals; each label has one in every group, or none."""
     width = 0.8 / len(bars)
     for index, (label, (points, style)) in enumerate(bars.items()):
         shift = (index - (len(bars) - 1) / 2) * width
+        drawn = [(place + shift, point) for place, point in enumerate(points) if point]
         axes.bar(
-            [place + shift for place in range(len(groups))], [point.value for point in points],
-            0.9 * width, yerr=_intervals(points), capsize=2.5, color=style.colour, alpha=0.75,
-            error_kw={"elinewidth": 0.8},
+            [place for place, _ in drawn], [point.value for _, point in drawn], 0.9 * width,
+            yerr=_intervals([point for _, point in drawn]), capsize=2.5, color=style.colour,
+            alpha=0.75, error_kw={"elinewidth": 0.8},
         )  # fmt: skip
         axes.plot([], [], label=label, **style.line_arguments())
     axes.set_xticks(range(len(groups)), list(groups))

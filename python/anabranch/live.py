@@ -91,7 +91,8 @@ _laboratory: list[ThreadPoolExecutor] = []
 def settle_in() -> None:
     """Leave what runs before other processes to one thread; to be called inside, early.
 
-    Only that thread makes live runs then. All others, which draw or simulate, run as usual.
+    Only that thread makes live runs then. Those that draw or simulate are started later and run
+    as usual; what libraries started before, which sleeps (jemalloc, polars), keeps the priority.
     """
     executor = ThreadPoolExecutor(max_workers=1)
     executor.submit(int).result()  # the thread inherits the priority that this one has

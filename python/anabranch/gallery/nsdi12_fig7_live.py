@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import estimate, median
+from anabranch.figures import Style
 from anabranch.gallery import real_time
 from anabranch.gallery.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL, measured
@@ -151,30 +152,23 @@ def _right_edge(results: Results) -> float:
 
 
 def _bars(results: Results, axes: Axes, metric: str) -> None:
+    bars = {}
     for hosts in HOSTS:
-        own = curves(hosts)
-        points = [median(results.values(metric, **at(hosts, curve))) for curve in own]
-        shift = (HOSTS.index(hosts) - 1) * 0.27
-        axes.bar(
-            [CURVES.index(curve) + shift for curve in own],
-            [point.value for point in points],
-            0.25,
-            yerr=(
-                [point.value - point.low for point in points],
-                [point.high - point.value for point in points],
-            ),
-            capsize=2.5, color=COLOURS[hosts], label=hosts, error_kw={"elinewidth": 0.8},
-        )  # fmt: skip
+        points = [
+            median(results.values(metric, **at(hosts, curve))) if curve in curves(hosts) else None
+            for curve in CURVES
+        ]
+        bars[hosts] = (points, Style(COLOURS[hosts]))
+    figures.grouped_bars(axes, [curve.replace(" over ", "\n") for curve in CURVES], bars)
     axes.annotate(
         "Linux has\nneither",
-        (len(CURVES) - 1 + 0.17, 0),
+        (len(CURVES) - 1 + 0.15, 0),
         xytext=(0, 4),
         textcoords="offset points",
         fontsize=6.5,
         color=figures.GREY,
     )
     axes.set_xlim(-0.5, len(CURVES) - 0.3)
-    axes.set_xticks(range(len(CURVES)), [curve.replace(" over ", "\n") for curve in CURVES])
 
 
 def _draw_goodput(results: Results, axes: Axes) -> None:
