@@ -121,10 +121,10 @@ def _detail(axes: Axes, whole: Axes, shown: Flow) -> None:
     first = max(0, min(middle - _DETAIL_SEGMENTS // 2, data.height - _DETAIL_SEGMENTS))
     part = data.slice(first, _DETAIL_SEGMENTS)
     unit, scale = _unit(part["end"].max())
-    times, low, high = part["seconds"].to_numpy(), part["start"].min(), part["end"].max()
+    times, low, high = part["seconds"].to_numpy(), _least(part["start"]), _largest(part["end"])
     margin = max(1e-4, float(times[-1] - times[0])) * 0.03
-    space = max(1.0, float(high - low)) * 0.05  # type: ignore[operator, arg-type]
-    limits = (times[0] - margin, times[-1] + margin, float(low) - space, float(high) + space)  # type: ignore[arg-type]
+    space = max(1.0, high - low) * 0.05
+    limits = (times[0] - margin, times[-1] + margin, low - space, high + space)
     for number, _, style in shown.subflows:
         segments = part.filter(pl.col("subflow") == number)
         if not segments.is_empty():
@@ -292,7 +292,7 @@ def _outstanding(axes: Axes, shown: Flow) -> None:
 
 def _rates(axes: Axes, shown: Flow) -> None:
     """New data of every subflow, and what DATA_ACKs say was delivered."""
-    end = float(shown.data["seconds"].max() or 0)  # type: ignore[arg-type]
+    end = _largest(shown.data["seconds"])
     edges, width = _edges(end)
     middles = (edges[1:] + edges[:-1]) / 2
     for number, _, style in shown.subflows:
@@ -304,7 +304,7 @@ def _rates(axes: Axes, shown: Flow) -> None:
         values = np.diff(acks["acked"].to_numpy(), prepend=0)
         rates = rates_mbps(acks["seconds"].to_numpy(), values, edges)
         axes.plot(middles, rates, color=BLACK, linewidth=0.8)
-        mean = float(acks["acked"].max() or 0) * 8 / 1e6 / max(end, 1e-9)  # type: ignore[arg-type]
+        mean = _largest(acks["acked"]) * 8 / 1e6 / max(end, 1e-9)
         figures.reference_line(axes, mean, f"mean {mean:.3g} Mbit/s")
     axes.set(
         title=f"New data, and (black) DATA_ACKs; {_time(width)} bins",
@@ -328,11 +328,11 @@ def _limits(shown: Flow) -> tuple[float, float, float, float]:
 
 
 def _largest(series: pl.Series) -> float:
-    return 0.0 if series.is_empty() else float(series.max())  # type: ignore[arg-type]
+    return 0.0 if series.is_empty() else float(series.to_numpy().max())
 
 
 def _least(series: pl.Series) -> float:
-    return 0.0 if series.is_empty() else float(series.min())  # type: ignore[arg-type]
+    return 0.0 if series.is_empty() else float(series.to_numpy().min())
 
 
 def _unit(octets: Any) -> tuple[str, float]:
