@@ -278,6 +278,8 @@ class Connection:
     start: str | None = None
     send_buffer: str | None = None
     receive_buffer: str | None = None
+    linux_buffer_accounting: bool | None = None
+    """Are these what a program asks Linux for, which doubles them and counts overhead?"""
     congestion_control: (
         str | dict[str, str] | Callable[[policy.Start], policy.CongestionControl] | None
     ) = None

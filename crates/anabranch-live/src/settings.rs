@@ -94,7 +94,7 @@ impl Settings {
             }
         }
         match &connection.scheduler {
-            Policy::BuiltIn(chosen) if chosen.entry.name == "min_rtt" => {}
+            Policy::BuiltIn(chosen) if matches!(chosen.entry.name, "min_rtt" | "linux") => {}
             Policy::BuiltIn(chosen) => {
                 let scheduler = chosen.entry.name;
                 self.notice(&format!(
@@ -118,7 +118,7 @@ impl Settings {
         };
         let kernel_name = match name {
             "new_reno" => "reno",
-            "cubic" => "cubic",
+            "cubic" | "cubic_rfc8312" => "cubic",
             other => {
                 self.notice(&format!(
                     "connection {}: the kernel has no congestion control {other}; it uses cubic",

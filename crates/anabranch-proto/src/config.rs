@@ -14,7 +14,8 @@ use crate::scheduler::{MinRtt, Scheduler};
 /// A named set of TCP parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// What Linux does: 200 ms minimum RTO, 40 ms delayed ACK after a run of immediate ones.
+    /// What Linux does: 200 ms minimum RTO, 40 ms delayed ACK after a run of immediate ones and not
+    /// for short segments, reductions of the congestion window whatever part of it is in use.
     Linux,
     /// The RFCs' defaults: 1 s minimum RTO, 200 ms delayed ACK.
     Rfc,
@@ -40,6 +41,10 @@ pub struct AckRule {
     pub delay: Duration,
     /// Segments at the start of a connection that are acknowledged at once.
     pub quick_acks: u32,
+    /// Acknowledge as soon as more than one full-sized segment's octets wait, and a short segment
+    /// once the application has read everything, unless it answers: as Linux does. If not, every
+    /// second full-sized segment.
+    pub prompt: bool,
 }
 
 /// Parameters of TCP, per subflow.
@@ -80,6 +85,10 @@ pub struct TcpConfig {
     /// May the window grow in slow start while less than half of it is used, as Linux allows? If
     /// not, it grows only when full (RFC 7661's spirit).
     pub loose_cwnd_limited: bool,
+    /// Is the window, rather than what is outstanding, the basis of a reduction, as Linux has it?
+    /// RFC 5681 §3.1 takes the latter; RFC 9438 §4.6 allows both. They differ for a sender that the
+    /// application or the receiver limits.
+    pub reduce_from_cwnd: bool,
 }
 
 /// Multipath TCP or plain TCP?
@@ -114,6 +123,11 @@ pub struct ConnectionConfig {
     /// Receive buffer in payload octets: the most that the peer may send beyond what the
     /// application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
+    /// Is the receive window what the buffer has free, counted from DATA_ACK on, as Linux has it? Data
+    /// beyond a hole then takes up room twice, in the buffer and in the window, which does not move on
+    /// while such data waits for a slower subflow. RFC 9293 §3.8.6.2.2 has the window reach to the end
+    /// of the buffer.
+    pub window_charges_out_of_order: bool,
     /// Require checksums of mappings: both hosts then use them. They reveal a middlebox that
     /// changes the payload, and cost time and two octets in each segment. RFC 8684 §3.1.
     pub dss_checksum: bool,
@@ -160,8 +174,12 @@ impl Profile {
     /// The profile's rule for acknowledgements.
     pub fn ack_rule(self) -> AckRule {
         match self {
-            Profile::Linux => AckRule { delay: Duration::from_millis(40), quick_acks: 16 },
-            Profile::Rfc => AckRule { delay: Duration::from_millis(200), quick_acks: 0 },
+            Profile::Linux => {
+                AckRule { delay: Duration::from_millis(40), quick_acks: 16, prompt: true }
+            }
+            Profile::Rfc => {
+                AckRule { delay: Duration::from_millis(200), quick_acks: 0, prompt: false }
+            }
         }
     }
 
@@ -183,6 +201,7 @@ impl Profile {
             time_wait: Duration::from_secs(60),
             idle_restart: true,
             loose_cwnd_limited: matches!(self, Profile::Linux),
+            reduce_from_cwnd: matches!(self, Profile::Linux),
         }
     }
 }
@@ -194,6 +213,7 @@ impl Default for ConnectionConfig {
             tcp: Profile::Linux.tcp(),
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
+            window_charges_out_of_order: false,
             dss_checksum: false,
             late_fallback: false,
             allow_join_initial_addr_port: true,

@@ -19,6 +19,8 @@ const C: f64 = 0.4;
 pub struct Cubic {
     window: Window,
     hystart: Option<HyStart>,
+    /// The Reno-friendly estimate keeps its slope past the last window, as in RFC 8312.
+    keeps_slope: bool,
     w_max: f64,
     epoch: Option<Epoch>,
 }
@@ -63,6 +65,21 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     },
 };
 
+/// The same with the Reno-friendly region of RFC 8312.
+pub(super) const RFC8312_ENTRY: super::CongestionControlEntry = Entry {
+    name: "cubic_rfc8312",
+    summary: "CUBIC that never takes on Reno's own slope: slower than Reno at small windows.",
+    source: "RFC 8312 §4.2; Linux has it still",
+    parameters: &[],
+    make: Making {
+        coupled: false,
+        make: Make::WithHyStart(|start, hystart| {
+            let hystart = hystart.then(HyStart::default);
+            Box::new(Cubic { hystart, keeps_slope: true, ..Cubic::without_hystart(start) })
+        }),
+    },
+};
+
 impl Cubic {
     /// In slow start, with the initial window and HyStart++.
     pub fn new(start: &Start) -> Self {
@@ -71,7 +88,13 @@ impl Cubic {
 
     /// The same with standard slow start.
     pub fn without_hystart(start: &Start) -> Self {
-        Cubic { window: Window::new(start), hystart: None, w_max: 0.0, epoch: None }
+        Cubic {
+            window: Window::new(start),
+            hystart: None,
+            keeps_slope: false,
+            w_max: 0.0,
+            epoch: None,
+        }
     }
 
     fn segments(&self) -> f64 {
@@ -97,8 +120,8 @@ impl Cubic {
         let epoch = self.epoch.as_mut().expect("just set");
         epoch.last_ack = sample.now;
         // RFC 9438 §4.3: Reno-friendly region, with Reno's own slope once past the start window.
-        let slope =
-            if epoch.w_est >= w_max && w_max > epoch.cwnd_start { 1.0 } else { alpha_cubic() };
+        let past = epoch.w_est >= w_max && w_max > epoch.cwnd_start;
+        let slope = if past && !self.keeps_slope { 1.0 } else { alpha_cubic() };
         epoch.w_est += slope * acked / cwnd;
         let t = sample.now.saturating_since(epoch.start).as_secs_f64();
         if w_cubic(t, epoch.k, w_max) < epoch.w_est {

@@ -36,8 +36,15 @@ use crate::view::SubflowView;
 pub type CongestionControlEntry = Entry<Making>;
 
 /// All congestion controls.
-pub const ALL: &[CongestionControlEntry] =
-    &[new_reno::ENTRY, cubic::ENTRY, lia::ENTRY, olia::ENTRY, balia::ENTRY, wvegas::ENTRY];
+pub const ALL: &[CongestionControlEntry] = &[
+    new_reno::ENTRY,
+    cubic::ENTRY,
+    cubic::RFC8312_ENTRY,
+    lia::ENTRY,
+    olia::ENTRY,
+    balia::ENTRY,
+    wvegas::ENTRY,
+];
 
 /// How a congestion control is made.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +105,8 @@ pub enum CongestionEvent {
     Recovery {
         /// When.
         now: Instant,
-        /// Octets outstanding: sent and not cumulatively acknowledged. RFC 5681's FlightSize.
+        /// Octets to reduce from: sent and not cumulatively acknowledged (RFC 5681's FlightSize), or
+        /// the congestion window ([`crate::TcpConfig::reduce_from_cwnd`]).
         flight_size: u64,
     },
     /// Packets were marked on their way, none was lost: the window is reduced as for a loss.
@@ -106,14 +114,14 @@ pub enum CongestionEvent {
     Marked {
         /// When.
         now: Instant,
-        /// Octets outstanding, as in a recovery.
+        /// Octets to reduce from, as in a recovery.
         flight_size: u64,
     },
     /// The retransmission timer expired. RFC 5681 §3.1.
     Timeout {
         /// When.
         now: Instant,
-        /// Octets outstanding before the timeout.
+        /// Octets to reduce from, as before the timeout.
         flight_size: u64,
         /// The first of a series for the same data: only that one lowers the threshold.
         first: bool,

@@ -233,7 +233,7 @@ impl Connection {
 
     /// RFC 8684 §3.7: all that was sent and is not DATA_ACKed must be contiguous on the subflow.
     fn sent_in_place(&self, slot: u8) -> Option<i64> {
-        let (una, end) = (self.unacknowledged_from(), self.send.nxt().min(self.send.end()));
+        let (una, end) = (self.unacknowledged_from(), self.send.carried_to().min(self.send.end()));
         let Run { shift, from, end: run_end } = self.lanes[usize::from(slot)].run;
         if run_end == end && from <= una {
             return Some(shift as i64);

@@ -229,7 +229,8 @@ impl Connection {
             lanes: Vec::new(),
             views: Vec::new(),
             send: SendQueue::new(send_buffer),
-            recv: RecvQueue::new(receive_buffer, receive_scale),
+            recv: RecvQueue::new(receive_buffer, receive_scale)
+                .charging_out_of_order(config.window_charges_out_of_order),
             receive_scale,
             peer_edge: 1,
             detector: config.shared_bottleneck_detection.map(Detector::new),
@@ -286,7 +287,13 @@ impl Connection {
 
     /// Read the next data in order.
     pub(crate) fn recv(&mut self) -> Option<Payload> {
-        self.recv.read()
+        let payload = self.recv.read()?;
+        if !self.recv.has_data() {
+            for lane in &mut self.lanes {
+                lane.subflow.on_drained();
+            }
+        }
+        Some(payload)
     }
 
     /// Has the peer closed its direction, and was everything read?

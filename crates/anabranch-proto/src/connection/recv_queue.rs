@@ -14,6 +14,8 @@ pub(crate) struct RecvQueue {
     /// Next offset that the application reads.
     read: u64,
     capacity: u64,
+    /// Is data beyond a hole taken off the window as well? As [`crate::ConnectionConfig`] has it.
+    charges_out_of_order: bool,
     /// The window's edge as the peer knows it: never moves back. RFC 8684 §3.3.5.
     promised: u64,
     /// Octets by which rounding the window field may have promised more.
@@ -42,12 +44,18 @@ impl RecvQueue {
             nxt: 1,
             read: 1,
             capacity,
+            charges_out_of_order: false,
             promised: 1 + capacity,
             slack: 1 << window_scale,
             ready: VecDeque::new(),
             out_of_order: Reassembly::default(),
             fin: None,
         }
+    }
+
+    /// The same whose window shrinks by what lies beyond a hole.
+    pub(crate) fn charging_out_of_order(self, charges_out_of_order: bool) -> Self {
+        RecvQueue { charges_out_of_order, ..self }
     }
 
     /// Give back memory that is not in use.
@@ -193,10 +201,16 @@ impl RecvQueue {
         !self.ready.is_empty()
     }
 
+    /// Up to where the window would reach now.
+    fn edge(&self) -> u64 {
+        let charged = if self.charges_out_of_order { self.out_of_order.octets() } else { 0 };
+        (self.read + self.capacity).saturating_sub(charged)
+    }
+
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that
     /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2.
     pub(crate) fn announce(&mut self, mss: u64) -> u64 {
-        let edge = self.read + self.capacity;
+        let edge = self.edge();
         if edge >= self.promised + mss.min(self.capacity / 2).max(1) {
             self.promised = edge;
         }
@@ -206,7 +220,7 @@ impl RecvQueue {
     /// Has the application read so much that the window would at least double? Then the peer may
     /// be waiting, and is told on every subflow.
     pub(crate) fn update_is_due(&self, mss: u64) -> bool {
-        let edge = self.read + self.capacity;
+        let edge = self.edge();
         edge >= self.promised + mss.min(self.capacity / 2).max(1)
             && edge.saturating_sub(self.nxt) >= 2 * self.promised_window()
     }

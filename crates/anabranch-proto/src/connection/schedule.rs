@@ -3,10 +3,11 @@
 use anabranch_wire::{Duration, Instant, Segment};
 
 use super::Connection;
+use super::transmit::Again;
 use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::subflow::DataLevel;
 use crate::trace::TraceKind;
-use crate::view::{SubflowSet, Usability};
+use crate::view::{SubflowId, SubflowSet, Usability};
 
 /// A decision that can be carried out.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,15 @@ pub(super) struct Choice {
     pub(super) slot: u8,
     /// The subflows that are to carry copies when they have room; may include `slot`.
     pub(super) copies: SubflowSet,
+    /// The subflow has no room: it keeps the data until it has.
+    pub(super) held: bool,
+}
+
+impl Choice {
+    /// Send on the subflow in `slot`, and on no other.
+    fn only(slot: u8) -> Self {
+        Choice { slot, copies: SubflowSet::EMPTY, held: false }
+    }
 }
 
 /// What comes of a decision.
@@ -37,10 +47,11 @@ impl Connection {
             subflows: &self.views,
             window_room: self.window_room(),
             window: self.peer_edge.saturating_sub(self.send.una()).min(self.send.capacity()),
+            assigned: self.send.assigned(),
             blocked: self.blocked,
         };
         let decision = self.scheduler.schedule(&context);
-        match self.judge(now, decision) {
+        match self.judge(now, pending, decision) {
             Verdict::Sends(choice) => Some(choice),
             Verdict::Waits => self.unless_hanging(now, pending),
             Verdict::Bad => {
@@ -50,20 +61,21 @@ impl Connection {
         }
     }
 
-    fn judge(&mut self, now: Instant, decision: Decision) -> Verdict {
+    fn judge(&mut self, now: Instant, pending: Pending, decision: Decision) -> Verdict {
         match decision {
             Decision::Send(id) => {
                 let view = self.views.get(usize::from(id.slot));
                 if view.is_some_and(|view| view.id == id && view.can_send()) {
-                    return Verdict::Sends(Choice { slot: id.slot, copies: SubflowSet::EMPTY });
+                    return Verdict::Sends(Choice::only(id.slot));
                 }
                 Verdict::Bad
             }
+            Decision::Assign(id) => self.judge_assignment(pending, id),
             Decision::Duplicate(set) => {
                 let members = set.and(self.usable_subflows());
                 let slot = members.slots().find(|slot| self.views[usize::from(*slot)].can_send());
                 match slot {
-                    Some(slot) => Verdict::Sends(Choice { slot, copies: members }),
+                    Some(slot) => Verdict::Sends(Choice { slot, copies: members, held: false }),
                     None if members.is_empty() => Verdict::Bad,
                     None => Verdict::Waits,
                 }
@@ -74,6 +86,24 @@ impl Connection {
                 Verdict::Waits
             }
         }
+    }
+
+    fn judge_assignment(&self, pending: Pending, id: SubflowId) -> Verdict {
+        let view = self.views.get(usize::from(id.slot));
+        let Some(view) = view.filter(|v| v.id == id && v.usability == Usability::Usable) else {
+            return Verdict::Bad;
+        };
+        let waiting = self.send.assigned().get(usize::from(id.slot)).is_some_and(|n| *n > 0);
+        if view.can_send() && !waiting {
+            return Verdict::Sends(Choice::only(id.slot));
+        }
+        // The first data, with the keys, and the only subflow's are not sent out of order.
+        let again = matches!(pending, Pending::Reinjection { .. });
+        let alone = self.views.iter().filter(|v| v.usability == Usability::Usable).count() < 2;
+        if again || alone || self.send.nxt() == 1 {
+            return Verdict::Waits;
+        }
+        Verdict::Sends(Choice { held: true, ..Choice::only(id.slot) })
     }
 
     /// Nothing is to be sent. If nothing is in flight either, on any usable subflow, nothing will
@@ -92,11 +122,12 @@ impl Connection {
             subflows: &self.views,
             window_room: 0,
             window: 0,
+            assigned: &[],
             blocked: 0,
         };
         let Decision::Send(id) = MinRtt.schedule(&context) else { return None };
         self.on_bad_decision(now);
-        Some(Choice { slot: id.slot, copies: SubflowSet::EMPTY })
+        Some(Choice::only(id.slot))
     }
 
     fn on_bad_decision(&mut self, now: Instant) {
@@ -104,14 +135,16 @@ impl Connection {
         self.record(now, TraceKind::BadDecision);
     }
 
-    /// Copies that a decision to duplicate left for later, before new data: each subflow carries
-    /// the stream in order.
+    /// What a decision to assign or to duplicate left for later, before new data: each subflow
+    /// carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         for slot in self.send.owing().slots() {
             if self.views[usize::from(slot)].can_send()
                 && let Some(start) = self.send.next_copy(slot)
             {
-                return self.carry_again(now, level, start, slot, super::transmit::Again::Copy);
+                let assigned = self.send.is_assigned(start);
+                let why = if assigned { Again::Assigned } else { Again::Copy };
+                return self.carry_again(now, level, start, slot, why);
             }
         }
         None

@@ -26,9 +26,11 @@ pub(crate) struct SendQueue {
     /// The subflows that may still owe copies, and the offset before which each owes none.
     owing: SubflowSet,
     cursors: Vec<u64>,
+    /// Octets assigned to each subflow, by slot, that nobody has carried yet.
+    assigned: Vec<u64>,
 }
 
-/// A run of data that was sent on at least one subflow.
+/// A run of data that was sent on at least one subflow, or was assigned to one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapped {
     pub(crate) start: u64,
@@ -37,6 +39,8 @@ pub(crate) struct Mapped {
     pub(crate) carried_by: SubflowSet,
     /// The subflows that are to carry a copy when they have room.
     owed_by: SubflowSet,
+    /// It waits for room on its first subflow, the one that owes it.
+    assigned: bool,
     queued: bool,
 }
 
@@ -66,6 +70,7 @@ impl SendQueue {
             reinjections: BinaryHeap::new(),
             owing: SubflowSet::EMPTY,
             cursors: Vec::new(),
+            assigned: Vec::new(),
         }
     }
 
@@ -159,7 +164,39 @@ impl SendQueue {
         self.nxt += u64::from(len);
         let carried_by = SubflowSet::of(slot);
         owed_by.remove(slot);
-        self.mapped.push_back(Mapped { start, len, carried_by, owed_by, queued: false });
+        let mapped = Mapped { start, len, carried_by, owed_by, assigned: false, queued: false };
+        self.mapped.push_back(mapped);
+        self.owe(owed_by, start);
+        self.payload(start, len)
+    }
+
+    /// The next `len` octets are to go out on the subflow in `slot` when it has room.
+    pub(crate) fn assign_next(&mut self, len: u32, slot: u8) {
+        let (start, owed_by) = (self.nxt, SubflowSet::of(slot));
+        self.nxt += u64::from(len);
+        let carried_by = SubflowSet::EMPTY;
+        let mapped = Mapped { start, len, carried_by, owed_by, assigned: true, queued: false };
+        self.mapped.push_back(mapped);
+        let index = usize::from(slot);
+        if self.assigned.len() <= index {
+            self.assigned.resize(index + 1, 0);
+        }
+        self.assigned[index] += u64::from(len);
+        self.owe(owed_by, start);
+    }
+
+    /// Octets assigned to each subflow, by slot, that nobody has carried yet.
+    pub(crate) fn assigned(&self) -> &[u64] {
+        &self.assigned
+    }
+
+    /// The offset up to which everything was sent or is assigned to somebody after whom nothing was.
+    pub(crate) fn carried_to(&self) -> u64 {
+        let tail = self.mapped.iter().rev().take_while(|mapped| mapped.assigned);
+        tail.last().map_or(self.nxt, |first| first.start)
+    }
+
+    fn owe(&mut self, owed_by: SubflowSet, start: u64) {
         for slot in owed_by.slots().filter(|slot| !self.owing.contains(*slot)) {
             let index = usize::from(slot);
             if self.cursors.len() <= index {
@@ -168,7 +205,11 @@ impl SendQueue {
             self.cursors[index] = start;
         }
         self.owing.extend(owed_by);
-        self.payload(start, len)
+    }
+
+    /// Does the data at `start` wait for room on its first subflow?
+    pub(crate) fn is_assigned(&self, start: u64) -> bool {
+        self.find(start).is_some_and(|mapped| mapped.assigned)
     }
 
     /// The subflows that may still owe copies.
@@ -200,11 +241,17 @@ impl SendQueue {
             return false;
         }
         self.una = ack;
-        while self.mapped.pop_front_if(|mapped| mapped.end() <= ack).is_some() {}
+        while let Some(gone) = self.mapped.pop_front_if(|mapped| mapped.end() <= ack) {
+            self.unassign(&gone);
+        }
         if let Some(front) = self.mapped.front_mut().filter(|front| front.start < ack) {
             // A middlebox split the segment and only its head has arrived.
-            front.len -= (ack - front.start) as u32;
+            let octets = ack - front.start;
+            front.len -= octets as u32;
             front.start = ack;
+            for slot in front.owed_by.slots().filter(|_| front.assigned) {
+                self.assigned[usize::from(slot)] -= octets;
+            }
             if front.queued {
                 self.reinjections.push(Reverse(ack));
             }
@@ -269,7 +316,8 @@ impl SendQueue {
 
     /// Data must go out again that no subflow carries: those that did are gone.
     pub(crate) fn reinject_uncarried(&mut self) {
-        for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by.is_empty()) {
+        let gone = |mapped: &&mut Mapped| mapped.carried_by.is_empty() && !mapped.assigned;
+        for mapped in self.mapped.iter_mut().filter(gone) {
             if !mapped.queued {
                 mapped.queued = true;
                 self.reinjections.push(Reverse(mapped.start));
@@ -280,7 +328,9 @@ impl SendQueue {
     /// The stream goes on as the one subflow's, where everything sent is under way: nothing goes
     /// out again at data level, and the FIN takes the place of the DATA_FIN. RFC 8684 §3.7.
     pub(crate) fn become_plain(&mut self) {
-        self.nxt = self.nxt.min(self.end);
+        self.nxt = self.carried_to().min(self.end);
+        while self.mapped.pop_back_if(|mapped| mapped.assigned).is_some() {}
+        self.assigned.clear();
         self.una = self.una.min(self.end);
         self.reinjections.clear();
         self.owing = SubflowSet::EMPTY;
@@ -301,6 +351,7 @@ impl SendQueue {
 
     /// A subflow is gone, and its slot may be used by another.
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
+        self.reassign(slot);
         for mapped in &mut self.mapped {
             mapped.carried_by.remove(slot);
             mapped.owed_by.remove(slot);
@@ -308,35 +359,52 @@ impl SendQueue {
         self.owing.remove(slot);
     }
 
+    /// What waits for the subflow in `slot` is to go out on others.
+    pub(crate) fn reassign(&mut self, slot: u8) {
+        let Some(octets) = self.assigned.get_mut(usize::from(slot)) else { return };
+        if std::mem::take(octets) == 0 {
+            return;
+        }
+        let theirs = |mapped: &&mut Mapped| mapped.assigned && mapped.owed_by.contains(slot);
+        for mapped in self.mapped.iter_mut().filter(theirs) {
+            mapped.assigned = false;
+            mapped.owed_by = SubflowSet::EMPTY;
+            mapped.queued = true;
+            self.reinjections.push(Reverse(mapped.start));
+        }
+    }
+
+    fn unassign(&mut self, mapped: &Mapped) {
+        for slot in mapped.owed_by.slots().filter(|_| mapped.assigned) {
+            self.assigned[usize::from(slot)] -= u64::from(mapped.len);
+        }
+    }
+
     /// The data at `start` goes out on the subflow in `slot` too, `limit` octets at most; returns
     /// the payload.
     pub(crate) fn carry_again(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
         let index = self.mapped.partition_point(|mapped| mapped.start < start);
         let mapped = self.mapped.get_mut(index).filter(|mapped| mapped.start == start)?;
-        let owed_by = mapped.owed_by;
+        let before = Mapped { len: mapped.len.min(limit), ..*mapped };
         mapped.carried_by.insert(slot);
         mapped.owed_by.remove(slot);
-        let rest_queued = std::mem::take(&mut mapped.queued);
+        if std::mem::take(&mut mapped.assigned) {
+            // Whoever it was meant for need not carry what another has.
+            mapped.owed_by = SubflowSet::EMPTY;
+        }
+        mapped.queued = false;
         if mapped.len > limit {
-            let rest = Mapped {
-                start: start + u64::from(limit),
-                len: mapped.len - limit,
-                carried_by: {
-                    let mut set = mapped.carried_by;
-                    set.remove(slot);
-                    set
-                },
-                owed_by,
-                queued: rest_queued,
-            };
+            let mut rest =
+                Mapped { start: start + u64::from(limit), len: mapped.len - limit, ..before };
+            rest.carried_by.remove(slot);
             mapped.len = limit;
-            if rest_queued {
+            if rest.queued {
                 self.reinjections.push(Reverse(rest.start));
             }
             self.mapped.insert(index + 1, rest);
         }
-        let len = self.mapped[index].len;
-        Some(self.payload(start, len))
+        self.unassign(&before);
+        Some(self.payload(start, before.len))
     }
 
     fn find(&self, start: u64) -> Option<&Mapped> {

@@ -62,7 +62,7 @@ impl DataTimers {
     }
 }
 
-/// Why data goes out on one more subflow.
+/// Why data goes out that was mapped before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
     /// The subflow that carried it does not answer.
@@ -73,6 +73,8 @@ pub(super) enum Again {
     Copy,
     /// The path manager wants to know how the subflow does.
     Probe,
+    /// The scheduler has assigned it to the subflow, which had no room: it goes out for the first time.
+    Assigned,
 }
 
 /// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
@@ -259,13 +261,13 @@ impl Connection {
         let len = payload.len() as u32;
         let data_seq = self.data_seq(start);
         // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
-        let data_fin = why == Again::Copy
+        let data_fin = matches!(why, Again::Copy | Again::Assigned)
             && self.send.fin_outstanding()
             && start + u64::from(len) == self.send.end();
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let lane = &mut self.lanes[usize::from(slot)];
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
-        lane.reinjected_octets += u64::from(len);
+        lane.reinjected_octets += if why == Again::Assigned { 0 } else { u64::from(len) };
         let subflow = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
         self.refresh(slot);
@@ -277,6 +279,12 @@ impl Connection {
             Again::Probe => {
                 self.counters.path_probes += 1;
                 self.record(now, TraceKind::Probed { subflow, data_seq, len });
+            }
+            Again::Assigned => {
+                self.record(now, TraceKind::Scheduled { subflow, data_seq, len });
+                if self.timers.retransmission == Instant::FAR_FUTURE {
+                    self.arm_retransmission(now);
+                }
             }
             Again::Reinjection | Again::Opportunistic => {
                 let opportunistic = why == Again::Opportunistic;
@@ -299,7 +307,7 @@ impl Connection {
             return None;
         }
         // The scheduler is not asked, but what it duplicates remains duplicated.
-        let choice = Choice { slot, copies: self.last_copies };
+        let choice = Choice { slot, copies: self.last_copies, held: false };
         let segment = self.send_new(now, level, choice, len);
         self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
         Some(segment)
@@ -309,9 +317,16 @@ impl Connection {
         if self.send.nxt() >= self.wrap.check_from {
             self.check_wrap(now);
         }
-        let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
-            self.window_limited.stop(now);
-            return None;
+        let mut unsent = unsent;
+        let choice = loop {
+            let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
+                self.window_limited.stop(now);
+                return None;
+            };
+            if !choice.held {
+                break choice;
+            }
+            unsent = self.assign(choice.slot)?;
         };
         self.last_copies = choice.copies;
         let len = self.next_segment_octets(choice.slot);
@@ -324,6 +339,22 @@ impl Connection {
         }
         self.window_limited.stop(now);
         Some(self.send_new(now, level, choice, len))
+    }
+
+    /// The subflow in `slot` is to send the next segment's data when it has room. How much follows that
+    /// is to be decided upon?
+    fn assign(&mut self, slot: u8) -> Option<u64> {
+        let len = self.next_segment_octets(slot);
+        if self.is_held_by_nagle(len, slot) || self.window_room() < len {
+            return None;
+        }
+        self.send.assign_next(len as u32, slot);
+        let view = &self.views[usize::from(slot)];
+        if len < u64::from(view.mss) {
+            self.short_segment_end = self.send.nxt();
+        }
+        self.scheduler.on_sent(view.id, len);
+        Some(self.send.unsent()).filter(|unsent| *unsent > 0)
     }
 
     /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's lifetime.
@@ -373,7 +404,7 @@ impl Connection {
     }
 
     fn send_new(&mut self, now: Instant, level: &DataLevel, choice: Choice, len: u64) -> Segment {
-        let Choice { slot, copies } = choice;
+        let Choice { slot, copies, .. } = choice;
         let start = self.send.nxt();
         let with_keys = self.is_first_data_with_keys();
         let payload = self.send.map_next(len as u32, slot, copies);
@@ -436,6 +467,9 @@ impl Connection {
             return None;
         }
         let choice = self.schedule(now, Pending::NewData { octets: 0 })?;
+        if choice.held {
+            return None;
+        }
         self.ask_remedies(now, level, choice.slot, false)
     }
 

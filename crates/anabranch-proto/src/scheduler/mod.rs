@@ -3,12 +3,14 @@
 
 mod blest;
 mod ecf;
+mod linux;
 mod min_rtt;
 mod redundant;
 mod round_robin;
 
 pub use blest::{Blest, BlestRule};
 pub use ecf::Ecf;
+pub use linux::Linux;
 pub use min_rtt::MinRtt;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
@@ -25,7 +27,7 @@ pub type SchedulerEntry = Entry<fn(&Values) -> Box<dyn Scheduler>>;
 
 /// All schedulers, the default first.
 pub const ALL: &[SchedulerEntry] =
-    &[min_rtt::ENTRY, round_robin::ENTRY, redundant::ENTRY, blest::ENTRY, ecf::ENTRY];
+    &[min_rtt::ENTRY, round_robin::ENTRY, redundant::ENTRY, blest::ENTRY, ecf::ENTRY, linux::ENTRY];
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,9 @@ pub struct ScheduleContext<'a> {
     /// Octets that may be outstanding at data level: the shared receive window, counted from the
     /// first octet that is not acknowledged, or the send buffer if that is smaller.
     pub window: u64,
+    /// Octets assigned to each subflow, by slot, that it has not sent yet; may be shorter than
+    /// `subflows`.
+    pub assigned: &'a [u64],
     /// How often so far a subflow had room, and the shared window or a full send buffer left it
     /// nothing to send: the occasions on which remedies are asked.
     pub blocked: u64,
@@ -70,6 +75,12 @@ pub enum Decision {
     /// they have room, unless it was acknowledged meanwhile. Of members that cannot carry data
     /// the copies wait; for data that is sent again, one member suffices.
     Duplicate(SubflowSet),
+    /// The next segment's data is this subflow's, which sends it when it has room; the scheduler is
+    /// asked at once about what follows. What waits so counts against the shared window. It is the same
+    /// as [`Decision::Send`] for a subflow that has room and for which nothing waits; and there is
+    /// nothing to be said in advance for the only subflow, nor about data that is sent again: those
+    /// wait for room.
+    Assign(SubflowId),
     /// Send nothing now. Asked again at `until` (a millisecond from now at the earliest), and
     /// before that whenever a segment arrives or the application writes.
     ///
@@ -111,6 +122,11 @@ impl ScheduleContext<'_> {
         self.subflows.iter().filter(open).filter(move |view| view.backup == backup)
     }
 
+    /// Octets that wait for room on the subflow in `slot`.
+    pub fn assigned(&self, slot: u8) -> u64 {
+        self.assigned.get(usize::from(slot)).copied().unwrap_or(0)
+    }
+
     /// Is what is pending data that the subflow in `slot` has carried?
     pub fn has_carried(&self, slot: u8) -> bool {
         match self.pending {
@@ -142,6 +158,7 @@ mod tests {
             subflows,
             window_room: 2_000_000,
             window: 2_000_000,
+            assigned: &[],
             blocked: 0,
         }
     }

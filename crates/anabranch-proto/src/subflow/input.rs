@@ -259,7 +259,7 @@ impl Subflow {
         } else {
             if distance + segment.payload.len() as i64 <= 0 {
                 let payload = std::mem::take(&mut segment.payload);
-                self.receiver.receive(distance, payload, false, window);
+                self.receiver.receive(now, distance, payload, false, window);
             }
             self.receiver.demand_ack();
         }
@@ -488,10 +488,14 @@ impl Subflow {
         self.ecn.on_reduction(self.nxt);
     }
 
-    /// Octets outstanding until `acked` of them were acknowledged. RFC 5681 §3.2: what limited
-    /// transmit has sent does not count.
+    /// What a reduction starts from: octets outstanding until `acked` of them were acknowledged, or
+    /// the window. RFC 5681 §3.2: what limited transmit has sent does not count.
     fn flight_size(&self, acked: u64) -> u64 {
-        (self.nxt - self.una + acked).min(self.congestion_control.cwnd())
+        let cwnd = self.congestion_control.cwnd();
+        if self.config.tcp.reduce_from_cwnd {
+            return cwnd;
+        }
+        (self.nxt - self.una + acked).min(cwnd)
     }
 
     fn grow(
@@ -550,7 +554,7 @@ impl Subflow {
         }
         let before = self.receiver.nxt();
         let waiting = self.receiver.ack_is_delayed();
-        let arrival = self.receiver.receive(distance, payload, fin, window);
+        let arrival = self.receiver.receive(now, distance, payload, fin, window);
         if arrival != Arrival::Duplicate {
             self.totals.octets_received += self.receiver.nxt() - before;
         }

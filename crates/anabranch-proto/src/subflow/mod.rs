@@ -514,6 +514,11 @@ impl Subflow {
         self.receiver.demand_ack();
     }
 
+    /// The application has read everything.
+    pub(crate) fn on_drained(&mut self) {
+        self.receiver.on_drained();
+    }
+
     /// Have a zero-length segment sent that the peer must acknowledge. RFC 9293 §3.8.6.1.
     pub(crate) fn demand_probe(&mut self) {
         self.probe_due = true;
@@ -694,6 +699,7 @@ impl Subflow {
                     if self.receiver.ack_is_delayed() {
                         self.receiver.demand_ack();
                     }
+                    self.receiver.application_is_silent();
                 }
                 Timer::KeepAlive => self.on_keep_alive(now),
                 Timer::UserTimeout => self.give_up(),
@@ -751,7 +757,10 @@ impl Subflow {
 
     /// RFC 6298 §5, RFC 5681 §3.1.
     fn begin_loss_recovery(&mut self, now: Instant, views: &[SubflowView]) {
-        let flight_size = self.nxt - self.una;
+        let outstanding = self.nxt - self.una;
+        let reduce_from_cwnd = self.config.tcp.reduce_from_cwnd;
+        let flight_size =
+            if reduce_from_cwnd { self.congestion_control.cwnd() } else { outstanding };
         let first = self.recovery.phase() != Phase::Loss;
         if self.timeouts_in_a_row > 1 {
             self.board.forget_sacks();

@@ -130,6 +130,7 @@ impl Subflow {
         }
         self.board.push(start, payload, cargo, false, now);
         self.nxt += len;
+        self.receiver.on_data_sent(now);
         self.totals.segments_sent += 1;
         self.totals.octets_sent += len;
         self.on_sent(now, len);

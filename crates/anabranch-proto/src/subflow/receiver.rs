@@ -48,6 +48,12 @@ struct AckState {
     quick_acks_left: u32,
     octets_unacknowledged: u64,
     due: AckDue,
+    /// Is there a segment among them that is not full-sized?
+    short: bool,
+    /// When payload came last.
+    last_data: Instant,
+    /// Does the application answer what it reads before an acknowledgement is due?
+    answers: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +85,9 @@ impl Receiver {
                 quick_acks_left: rule.quick_acks,
                 octets_unacknowledged: 0,
                 due: AckDue::No,
+                short: false,
+                last_data: Instant::ZERO,
+                answers: false,
             },
             full_segment: 0,
         }
@@ -113,11 +122,13 @@ impl Receiver {
     /// lies, after trimming, within `window` octets of it.
     pub(crate) fn receive(
         &mut self,
+        now: Instant,
         distance: i64,
         payload: Payload,
         fin: bool,
         window: u64,
     ) -> Arrival {
+        self.acks.last_data = now;
         self.full_segment = self.full_segment.max(payload.len() as u64);
         let end = distance + payload.len() as i64;
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
@@ -220,9 +231,32 @@ impl Receiver {
         now + self.acks.rule.delay
     }
 
+    /// The application has read everything: a short segment has probably ended what it waited for,
+    /// and the sender may hold back the next one until it hears of this. One that answers at once
+    /// carries the acknowledgement in its answer.
+    pub(crate) fn on_drained(&mut self) {
+        let acks = &mut self.acks;
+        if acks.rule.prompt && acks.due == AckDue::Later && acks.short && !acks.answers {
+            acks.due = AckDue::Now;
+        }
+    }
+
+    /// Data goes out.
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
+        if now.saturating_since(self.acks.last_data) < self.acks.rule.delay {
+            self.acks.answers = true;
+        }
+    }
+
+    /// No answer has come for as long as acknowledgements are delayed.
+    pub(crate) fn application_is_silent(&mut self) {
+        self.acks.answers = false;
+    }
+
     /// A segment with the present acknowledgement went out.
     pub(crate) fn ack_sent(&mut self) {
         self.acks.due = AckDue::No;
+        self.acks.short = false;
         self.acks.octets_unacknowledged = 0;
         self.duplicate = None;
     }
@@ -249,9 +283,13 @@ impl AckState {
         if octets == 0 {
             return;
         }
+        self.short |= octets < full_segment;
         // RFC 9293 §3.8.6.3: at least every second full-sized segment.
-        let second = self.octets_unacknowledged >= 2 * full_segment;
-        if second || fin || self.quick_acks_left > 0 {
+        let enough = match self.rule.prompt {
+            true => self.octets_unacknowledged > full_segment,
+            false => self.octets_unacknowledged >= 2 * full_segment,
+        };
+        if enough || fin || self.quick_acks_left > 0 {
             self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
             self.due = AckDue::Now;
         } else if self.due == AckDue::No {
@@ -328,7 +366,7 @@ mod tests {
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
         let start = (receiver.nxt() as i64 + distance) as u64;
         let payload = Payload::from(Piece::pattern(start, len));
-        receiver.receive(distance, payload, false, 100_000)
+        receiver.receive(Instant::ZERO, distance, payload, false, 100_000)
     }
 
     #[test]
@@ -385,7 +423,7 @@ mod tests {
     fn what_lies_beyond_the_window_is_cut_off() {
         let mut receiver = receiver();
         let payload = Payload::from(Piece::pattern(1, 1000));
-        receiver.receive(0, payload, false, 600);
+        receiver.receive(Instant::ZERO, 0, payload, false, 600);
         assert_eq!(receiver.nxt(), 601);
     }
 }

@@ -31,6 +31,7 @@ struct PyScheduleContext {
     now: Instant,
     pending: Pending,
     views: Vec<SubflowView>,
+    assigned: Vec<u64>,
     subflows: PyOnceLock<Py<PyTuple>>,
     #[pyo3(get)]
     window_room: u64,
@@ -50,6 +51,11 @@ struct Send(SubflowId);
 #[pyclass(frozen, eq, module = "anabranch.policy")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Duplicate(SubflowSet);
+
+/// The next segment's data is this subflow's, which sends it when it has room.
+#[pyclass(frozen, eq, module = "anabranch.policy")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Assign(SubflowId);
 
 /// Send nothing now.
 #[pyclass(frozen, eq, get_all, module = "anabranch.policy")]
@@ -80,6 +86,7 @@ impl PyScheduler {
             now: context.now,
             pending: context.pending,
             views: context.subflows.to_vec(),
+            assigned: context.assigned.to_vec(),
             subflows: PyOnceLock::new(),
             window_room: context.window_room,
             window: context.window,
@@ -109,6 +116,9 @@ fn decision(answer: &Bound<'_, PyAny>) -> PyResult<Decision> {
     if let Ok(send) = answer.cast::<Send>() {
         return Ok(Decision::Send(send.get().0));
     }
+    if let Ok(assign) = answer.cast::<Assign>() {
+        return Ok(Decision::Assign(assign.get().0));
+    }
     if let Ok(wait) = answer.cast::<Wait>() {
         let until = wait.get().until_ns.map(Instant::from_nanos);
         return Ok(Decision::Wait { until });
@@ -117,7 +127,7 @@ fn decision(answer: &Bound<'_, PyAny>) -> PyResult<Decision> {
         return Ok(Decision::Duplicate(duplicate.get().0));
     }
     Err(PyTypeError::new_err(format!(
-        "schedule() returned {}; return Send(subflow), Duplicate(subflows) or Wait(until_ns=None)",
+        "schedule() returned {}; return Send(subflow), Assign(subflow), Duplicate(subflows) or Wait(until_ns=None)",
         described(answer)
     )))
 }
@@ -162,6 +172,10 @@ impl PyScheduleContext {
         self.as_engine().fastest().copied().map(PySubflowView)
     }
 
+    fn assigned(&self, subflow: &Bound<'_, PyAny>) -> PyResult<u64> {
+        Ok(self.as_engine().assigned(subflow_id(subflow)?.slot))
+    }
+
     fn has_carried(&self, subflow: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.as_engine().has_carried(subflow_id(subflow)?.slot))
     }
@@ -175,6 +189,7 @@ impl PyScheduleContext {
             subflows: &self.views,
             window_room: self.window_room,
             window: self.window,
+            assigned: &self.assigned,
             blocked: self.blocked,
         }
     }
@@ -213,6 +228,23 @@ impl Send {
 
     fn __repr__(&self) -> String {
         format!("Send({})", PySubflowId(self.0).__repr__())
+    }
+}
+
+#[pymethods]
+impl Assign {
+    #[new]
+    fn new(subflow: &Bound<'_, PyAny>) -> PyResult<Self> {
+        subflow_id(subflow).map(Assign)
+    }
+
+    #[getter]
+    fn subflow(&self) -> PySubflowId {
+        PySubflowId(self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Assign({})", PySubflowId(self.0).__repr__())
     }
 }
 
@@ -263,6 +295,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Reinjection>()?;
     module.add_class::<PyScheduleContext>()?;
     module.add_class::<Send>()?;
+    module.add_class::<Assign>()?;
     module.add_class::<Duplicate>()?;
     module.add_class::<Wait>()
 }

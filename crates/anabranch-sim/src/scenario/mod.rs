@@ -160,6 +160,8 @@ pub struct Connection {
     pub send_buffer: Octets,
     /// Receive buffer of each host, in payload octets at data level; above zero.
     pub receive_buffer: Octets,
+    /// Are these what a program asks Linux for, which grants other buffers?
+    pub linux_buffer_accounting: bool,
     /// Congestion control.
     pub congestion_control: Policy<CongestionControl>,
     /// Scheduler.

@@ -271,7 +271,7 @@ fn resolve_connection(
     let congestion_control = congestion_control
         .try_map(|value| value.resolve(&format!("{key}.congestion_control"), used))?;
     let cubic = matches!(&congestion_control, Policy::BuiltIn(all)
-        if all.is_everywhere("cubic"));
+        if all.is_everywhere("cubic") || all.is_everywhere("cubic_rfc8312"));
     let hystart = table.hystart.unwrap_or(cubic);
     if hystart {
         require_hystart(&format!("{key}.hystart"), &congestion_control)?;
@@ -289,6 +289,7 @@ fn resolve_connection(
         start: table.start.0,
         send_buffer: table.send_buffer.0,
         receive_buffer: table.receive_buffer.0,
+        linux_buffer_accounting: table.linux_buffer_accounting,
         congestion_control,
         scheduler,
         path_manager,

@@ -72,6 +72,7 @@ direction = "upload"
 start = "1s"
 send_buffer = "200KiB"
 receive_buffer = "200kB"
+linux_buffer_accounting = true
 congestion_control = "new_reno"
 scheduler = "min_rtt"
 path_manager = "initial_only"
@@ -145,6 +146,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         start: Duration::ZERO,
         send_buffer: Octets::new(4 * 1024 * 1024),
         receive_buffer: Octets::new(6 * 1024 * 1024),
+        linux_buffer_accounting: false,
         congestion_control: CongestionControl::Same(default_of::<CongestionControls>("lia")).into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("full_mesh").into(),
@@ -205,6 +207,7 @@ fn every_key_arrives_where_it_belongs() {
         start: Duration::from_secs(1),
         send_buffer: Octets::new(204_800),
         receive_buffer: Octets::new(200_000),
+        linux_buffer_accounting: true,
         congestion_control: CongestionControl::Same(default_of::<CongestionControls>("new_reno"))
             .into(),
         scheduler: scheduler("min_rtt").into(),

@@ -119,6 +119,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         start: Written(connection.start),
         send_buffer: Written(connection.send_buffer),
         receive_buffer: Written(connection.receive_buffer),
+        linux_buffer_accounting: connection.linux_buffer_accounting,
         congestion_control: Some(congestion_control),
         scheduler: connection.scheduler.map(|chosen| Choice::spelled_out(chosen, used)),
         path_manager: connection.path_manager.map(|chosen| Choice::spelled_out(chosen, used)),

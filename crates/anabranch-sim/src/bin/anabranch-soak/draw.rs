@@ -245,7 +245,8 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
 }
 
 fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
-    let scheduler = dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf"]);
+    let scheduler =
+        dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf", "linux"]);
     let congestion_control = dice.pick(&["lia", "olia", "balia", "wvegas", "new_reno", "cubic"]);
     let path_manager = if mixed {
         dice.pick(&["full_mesh", "full_mesh", "drepas"])

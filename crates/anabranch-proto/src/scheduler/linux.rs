@@ -1,0 +1,186 @@
+//! The scheduler of Linux 6: the subflow whose queue drains first, in bursts, ahead of its window.
+//! Linux 6.18, `mptcp_subflow_get_send` in net/mptcp/protocol.c.
+
+use super::{Decision, Pending, ScheduleContext, Scheduler};
+use crate::policy::Entry;
+use crate::view::{SubflowId, SubflowView};
+
+/// Linux' scheduler ("default").
+///
+/// Data goes to the subflow on which it would linger for the shortest time: what is queued there,
+/// sent or not, over the rate at which the subflow would be paced. 64 KiB at a time go to the same
+/// one, and are its own from then on, whether its congestion window admits them or not. So data waits
+/// behind a slow path's window as well as in its network, and a small receive window fills up with it.
+///
+/// Data that is sent again goes by the same rule, but to a subflow with room, or waits; Linux waits
+/// until a subflow is idle.
+#[derive(Clone, Debug, Default)]
+pub struct Linux {
+    /// Where the present burst goes, and how much of it is left, in octets.
+    burst: Option<(SubflowId, u64)>,
+    /// By slot.
+    paces: Vec<Option<Pace>>,
+}
+
+/// A subflow's pacing rate, averaged over what was assigned to it.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    id: SubflowId,
+    octets_per_second: f64,
+}
+
+/// How it is chosen by name.
+pub(super) const ENTRY: super::SchedulerEntry = Entry {
+    name: "linux",
+    summary: "The subflow whose queue drains first, in bursts of 64 KiB, ahead of its window.",
+    source: "the default of Linux 6.18",
+    parameters: &[],
+    make: |_| Box::new(Linux::default()),
+};
+
+/// Octets that go to one subflow at a time: Linux takes off the headers from 64 KiB.
+const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
+/// Of what a window for each round trip would be: in slow start below half of the threshold, and
+/// else.
+const PACING_RATIOS: [f64; 2] = [2.0, 1.2];
+
+/// The rate at which Linux would pace a subflow, in octets per second, whether it paces or not; not
+/// known before the first round-trip time.
+fn pacing_rate(view: &SubflowView) -> Option<f64> {
+    let [slow_start, otherwise] = PACING_RATIOS;
+    let ratio = if view.cwnd < view.ssthresh / 2 { slow_start } else { otherwise };
+    let srtt = view.srtt?.as_secs_f64();
+    (srtt > 0.0).then(|| ratio * view.cwnd.max(view.bytes_in_flight) as f64 / srtt)
+}
+
+impl Linux {
+    /// The average pacing rate of a subflow, begun with the present one.
+    fn pace(&mut self, view: &SubflowView) -> Option<&mut Pace> {
+        let index = usize::from(view.id.slot);
+        if self.paces.len() <= index {
+            self.paces.resize(index + 1, None);
+        }
+        let pace = &mut self.paces[index];
+        if pace.is_none_or(|pace| pace.id != view.id) {
+            *pace = pacing_rate(view).map(|rate| Pace { id: view.id, octets_per_second: rate });
+        }
+        pace.as_mut()
+    }
+
+    /// Seconds until what is queued on the subflow has left.
+    fn linger(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {
+        let queued = queued(context, view) as f64;
+        self.pace(view).map_or(0.0, |pace| queued / pace.octets_per_second)
+    }
+
+    /// The subflow with the shortest linger time, of those.
+    fn soonest<'a>(
+        &mut self,
+        context: &ScheduleContext<'_>,
+        views: impl Iterator<Item = &'a SubflowView>,
+    ) -> Option<&'a SubflowView> {
+        let lingers = views.map(|view| (self.linger(context, view), view));
+        lingers.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, view)| view)
+    }
+
+    /// A burst begins: the pace follows what it is now, by as much as is added to the queue.
+    fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) {
+        let burst = BURST.min(context.window_room);
+        self.burst = Some((view.id, burst));
+        let (queued, burst) = (queued(context, view) as f64, burst as f64);
+        let (Some(rate), Some(pace)) = (pacing_rate(view), self.pace(view)) else { return };
+        if queued + burst > 0.0 {
+            pace.octets_per_second =
+                (pace.octets_per_second * queued + rate * burst) / (queued + burst);
+        }
+    }
+}
+
+fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
+    view.bytes_in_flight + context.assigned(view.id.slot)
+}
+
+impl Scheduler for Linux {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        if let Pending::Reinjection { .. } = context.pending {
+            let open = context.eligible().filter(|view| view.can_send());
+            let soonest = self.soonest(context, open);
+            return soonest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id));
+        }
+        let present = self.burst.filter(|(id, left)| {
+            *left > 0 && context.candidates().any(|candidate| candidate.id == *id)
+        });
+        if let Some((id, _)) = present {
+            return Decision::Assign(id);
+        }
+        let Some(soonest) = self.soonest(context, context.candidates()) else {
+            return Decision::Wait { until: None };
+        };
+        if context.window_room > 0 {
+            self.begin(context, soonest);
+        }
+        Decision::Assign(soonest.id)
+    }
+
+    fn on_sent(&mut self, subflow: SubflowId, octets: u64) {
+        if let Some((id, left)) = &mut self.burst
+            && *id == subflow
+        {
+            *left = left.saturating_sub(octets);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::tests::{NEW, context};
+    use crate::view::tests::view;
+
+    #[test]
+    fn data_goes_where_it_would_linger_for_the_shortest_time() {
+        // 20,000 octets of window each: 1.2 MB/s and 0.16 MB/s of pace.
+        let (fast, slow) = (view(0, 20), view(1, 150));
+        let subflows = [
+            SubflowView { bytes_in_flight: 20_000, ..fast },
+            SubflowView { bytes_in_flight: 1_000, ..slow },
+        ];
+        let mut scheduler = Linux::default();
+        let mut context = context(&subflows, NEW);
+        // 17 ms behind the fast one's 20,000 octets, 6 ms behind the slow one's 1,000.
+        assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
+        // The burst goes on whatever else there is,
+        scheduler.on_sent(slow.id, BURST - 1);
+        assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
+        // and what was assigned lingers too.
+        scheduler.on_sent(slow.id, 1);
+        let assigned = [0, 4_000];
+        context.assigned = &assigned;
+        assert_eq!(scheduler.schedule(&context), Decision::Assign(fast.id));
+    }
+
+    #[test]
+    fn what_is_sent_again_waits_for_room() {
+        let again = Pending::Reinjection { already_on: crate::view::SubflowSet::of(1) };
+        let fast = SubflowView { room: 0, ..view(0, 20) };
+        let subflows = [fast, view(1, 150)];
+        let mut scheduler = Linux::default();
+        assert_eq!(scheduler.schedule(&context(&subflows, again)), Decision::Wait { until: None });
+    }
+
+    #[test]
+    fn the_pace_follows_by_as_much_as_is_added() {
+        let one = view(0, 100);
+        let mut scheduler = Linux::default();
+        let subflows = [SubflowView { bytes_in_flight: BURST, ..one }];
+        scheduler.schedule(&context(&subflows, NEW));
+        let first = scheduler.pace(&one).expect("a pace").octets_per_second;
+        let window = u64::from(one.mss) * 20;
+        assert_eq!(first, 1.2 * BURST.max(window) as f64 / 0.1);
+        scheduler.on_sent(one.id, BURST);
+        let twice = [SubflowView { bytes_in_flight: BURST, cwnd: 2 * BURST, ssthresh: 0, ..one }];
+        scheduler.schedule(&context(&twice, NEW));
+        let then = scheduler.pace(&one).expect("a pace").octets_per_second;
+        assert!((then - 1.5 * first).abs() < 1e-6 * first, "{then} {first}");
+    }
+}
