@@ -118,7 +118,7 @@ impl Settings {
         };
         let kernel_name = match name {
             "new_reno" => "reno",
-            "cubic" | "cubic_rfc8312" => "cubic",
+            "cubic" | "cubic_linux" => "cubic",
             other => {
                 self.notice(&format!(
                     "connection {}: the kernel has no congestion control {other}; it uses cubic",

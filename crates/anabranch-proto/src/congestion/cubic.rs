@@ -65,16 +65,16 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     },
 };
 
-/// The same with the Reno-friendly region of RFC 8312.
-pub(super) const RFC8312_ENTRY: super::CongestionControlEntry = Entry {
-    name: "cubic_rfc8312",
-    summary: "CUBIC that never takes on Reno's own slope: slower than Reno at small windows.",
-    source: "RFC 8312 §4.2; Linux has it still",
+/// The same as Linux has it.
+pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
+    name: "cubic_linux",
+    summary: "CUBIC with the slope of RFC 8312 beside Reno and the first HyStart.",
+    source: "Linux 6.18; Ha and Rhee, Computer Networks 2011",
     parameters: &[],
     make: Making {
         coupled: false,
         make: Make::WithHyStart(|start, hystart| {
-            let hystart = hystart.then(HyStart::default);
+            let hystart = hystart.then(HyStart::first);
             Box::new(Cubic { hystart, keeps_slope: true, ..Cubic::without_hystart(start) })
         }),
     },
@@ -228,6 +228,35 @@ mod tests {
     fn reno_friendly_slope_is_nine_seventeenths() {
         // RFC 9438 §4.3: 3·(1 − 0.7)/(1 + 0.7) = 0.9/1.7.
         assert!((alpha_cubic() - 9.0 / 17.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn past_the_last_window_it_grows_as_reno_does_or_as_linux_has_it() {
+        // RFC 9438 §4.3, at windows where the cubic function is far below: 100 ms, 20 segments.
+        let grown = |keeps_slope| {
+            let mut cubic = Cubic { keeps_slope, ..Cubic::without_hystart(&start(20_000)) };
+            let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
+            cubic.on_congestion_event(&loss, 0, &[]);
+            for ack in 0..1_000_u64 {
+                let srtt = anabranch_wire::Duration::from_millis(10);
+                let sample = AckSample {
+                    now: Instant::ZERO + anabranch_wire::Duration::from_micros(500 * ack),
+                    acked: 1_000,
+                    rtt: Some(srtt),
+                    srtt,
+                    bytes_in_flight: 20_000,
+                    snd_una: ack * 1_000,
+                    snd_nxt: ack * 1_000 + 20_000,
+                    cwnd_limited: true,
+                };
+                cubic.on_ack(&sample, 0, &[]);
+            }
+            cubic.cwnd()
+        };
+        // dw/dn = slope / w from 14 segments, over 1000 acknowledgements: sqrt(14² + 2 × slope × n),
+        // with slope 9/17 up to 20 segments (n = 193) and 1 after that, or 9/17 all the way.
+        assert!((44_000..=45_000).contains(&grown(false)), "{}", grown(false));
+        assert!((34_000..=36_000).contains(&grown(true)), "{}", grown(true));
     }
 
     #[test]

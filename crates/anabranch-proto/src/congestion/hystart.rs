@@ -1,6 +1,7 @@
-//! HyStart++: leaving slow start when the delay rises, before packets are lost. RFC 9406.
+//! HyStart++: leaving slow start when the delay rises, before packets are lost. RFC 9406. Beside it the
+//! first HyStart (Ha and Rhee, Computer Networks 2011), which Linux has.
 
-use anabranch_wire::Duration;
+use anabranch_wire::{Duration, Instant};
 
 use super::{AckSample, Window};
 
@@ -16,6 +17,13 @@ const CSS_GROWTH_DIVISOR: u64 = 4;
 /// RFC 9406 §4.3: rounds of conservative slow start before congestion avoidance.
 const CSS_ROUNDS: u32 = 5;
 
+/// Linux 6.18: the first HyStart looks at windows of so many segments or more,
+const LEAST_SEGMENTS: u64 = 16;
+/// takes acknowledgements no further apart for a train of packets,
+const TRAIN_GAP: Duration = Duration::from_millis(2);
+/// and allows a train this much more than the path's round-trip time.
+const TRAIN_SLACK: Duration = Duration::from_millis(1);
+
 /// The state of HyStart++ for one subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
@@ -26,6 +34,16 @@ pub struct HyStart {
     conservative: Option<Conservative>,
     /// The window that the last acknowledgement left.
     cwnd: u64,
+    /// It is the first HyStart, not HyStart++.
+    first: Option<First>,
+}
+
+/// What the first HyStart keeps besides.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    least: Duration,
+    round_start: Instant,
+    last_ack: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +61,25 @@ impl Default for HyStart {
             samples: 0,
             conservative: None,
             cwnd: 0,
+            first: None,
         }
     }
 }
 
 impl HyStart {
+    /// The first HyStart, as Linux has it: slow start ends for good when the delay has risen above
+    /// the least ever, or when acknowledgements come close together for half of that.
+    pub(super) fn first() -> Self {
+        let zero = Instant::ZERO;
+        let first = First { least: Duration::MAX, round_start: zero, last_ack: zero };
+        HyStart { first: Some(first), ..HyStart::default() }
+    }
+
+    /// For another slow start: nothing is known but the least delay.
+    fn anew(self) -> Self {
+        HyStart { first: self.first, ..HyStart::default() }
+    }
+
     /// Slow start with HyStart++ where it is on; returns the octets left for congestion
     /// avoidance. Only a window that limits the sender grows.
     pub(super) fn slow_start(
@@ -56,10 +88,16 @@ impl HyStart {
         sample: &AckSample,
     ) -> u64 {
         if !sample.cwnd_limited {
+            if let Some(hystart) = hystart
+                && window.in_slow_start()
+                && hystart.first_on_ack(window, sample)
+            {
+                window.end_slow_start();
+            }
             return 0;
         }
         if !window.in_slow_start() {
-            *hystart = hystart.map(|_| HyStart::default());
+            *hystart = hystart.map(HyStart::anew);
             return sample.acked;
         }
         let Some(hystart) = hystart else {
@@ -68,11 +106,15 @@ impl HyStart {
         if window.cwnd() < hystart.cwnd {
             // Another slow start, after an idle time, a timeout or a penalty: what the last one
             // measured, with its own queue, says nothing about this one.
-            *hystart = HyStart::default();
+            *hystart = hystart.anew();
         }
         let divisor = if hystart.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };
         let left = window.slow_start(sample.acked / divisor);
-        if hystart.on_ack(sample) {
+        let ends = match hystart.first {
+            Some(_) => hystart.first_on_ack(window, sample),
+            None => hystart.on_ack(sample),
+        };
+        if ends {
             window.end_slow_start();
         }
         hystart.cwnd = window.cwnd();
@@ -107,6 +149,33 @@ impl HyStart {
             _ => {}
         }
         false
+    }
+
+    /// The first HyStart, which looks at acknowledgements whether the window limits the sender or not;
+    /// true when slow start must end.
+    fn first_on_ack(&mut self, window: &Window, sample: &AckSample) -> bool {
+        let Some(first) = &mut self.first else { return false };
+        let Some(rtt) = sample.rtt else { return false };
+        first.least = first.least.min(rtt);
+        if window.cwnd() < LEAST_SEGMENTS * u64::from(window.mss()) {
+            return false;
+        }
+        if sample.snd_una >= self.round_end {
+            (first.round_start, first.last_ack) = (sample.now, sample.now);
+            (self.round_end, self.samples) = (sample.snd_nxt, 0);
+            self.current_round_min = Duration::MAX;
+        }
+        if sample.now.saturating_since(first.last_ack) <= TRAIN_GAP {
+            first.last_ack = sample.now;
+            let train = sample.now.saturating_since(first.round_start);
+            if train > (first.least + TRAIN_SLACK) / 2 {
+                return true;
+            }
+        }
+        self.current_round_min = self.current_round_min.min(rtt);
+        self.samples += 1;
+        let threshold = (first.least / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+        self.samples > N_RTT_SAMPLE && self.current_round_min > first.least + threshold
     }
 
     fn next_round(&mut self, snd_nxt: u64) -> bool {
@@ -161,6 +230,48 @@ mod tests {
             round(&mut window, &mut hystart, n, 60);
         }
         assert!(!window.in_slow_start());
+    }
+
+    #[test]
+    fn the_first_hystart_ends_slow_start_in_the_round_in_which_the_delay_is_higher() {
+        // 40 ms at least, 46 ms in the third round: an eighth of 40 ms is 5.
+        let mut window = Window::new(&start(16_000));
+        let mut hystart = Some(HyStart::first());
+        round(&mut window, &mut hystart, 1, 40);
+        round(&mut window, &mut hystart, 2, 45);
+        assert!(window.in_slow_start());
+        round(&mut window, &mut hystart, 3, 46);
+        assert_eq!((window.in_slow_start(), window.ssthresh()), (false, 16_000 + 29_000));
+        // Below 16 segments it does not look.
+        let mut small = Window::new(&start(5_000));
+        let mut hystart = Some(HyStart::first());
+        round(&mut small, &mut hystart, 1, 40);
+        small.shrink_to(2_000);
+        round(&mut small, &mut hystart, 2, 90);
+        assert!(small.in_slow_start());
+    }
+
+    #[test]
+    fn the_first_hystart_ends_slow_start_after_a_train_of_half_the_least_delay() {
+        for (gap_ms, ends) in [(1, true), (3, false)] {
+            let mut window = Window::new(&start(20_000));
+            let mut hystart = Some(HyStart::first());
+            for ack in 0..12 {
+                let sample = AckSample {
+                    now: Instant::ZERO + Duration::from_millis(100 + ack * gap_ms),
+                    acked: 1_000,
+                    rtt: Some(Duration::from_millis(19)),
+                    srtt: Duration::from_millis(19),
+                    bytes_in_flight: 0,
+                    snd_una: 1 + ack * 1_000,
+                    snd_nxt: 20_001,
+                    // A window that does not limit does not grow, but is looked at.
+                    cwnd_limited: false,
+                };
+                HyStart::slow_start(&mut hystart, &mut window, &sample);
+            }
+            assert_eq!((window.in_slow_start(), window.cwnd()), (!ends, 20_000), "{gap_ms} ms");
+        }
     }
 
     #[test]

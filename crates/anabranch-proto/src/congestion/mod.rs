@@ -39,7 +39,7 @@ pub type CongestionControlEntry = Entry<Making>;
 pub const ALL: &[CongestionControlEntry] = &[
     new_reno::ENTRY,
     cubic::ENTRY,
-    cubic::RFC8312_ENTRY,
+    cubic::LINUX_ENTRY,
     lia::ENTRY,
     olia::ENTRY,
     balia::ENTRY,

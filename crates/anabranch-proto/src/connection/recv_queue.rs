@@ -16,6 +16,8 @@ pub(crate) struct RecvQueue {
     capacity: u64,
     /// Is data beyond a hole taken off the window as well? As [`crate::ConnectionConfig`] has it.
     charges_out_of_order: bool,
+    /// The window announced last.
+    announced: u64,
     /// The window's edge as the peer knows it: never moves back. RFC 8684 §3.3.5.
     promised: u64,
     /// Octets by which rounding the window field may have promised more.
@@ -45,6 +47,7 @@ impl RecvQueue {
             read: 1,
             capacity,
             charges_out_of_order: false,
+            announced: capacity,
             promised: 1 + capacity,
             slack: 1 << window_scale,
             ready: VecDeque::new(),
@@ -214,15 +217,18 @@ impl RecvQueue {
         if edge >= self.promised + mss.min(self.capacity / 2).max(1) {
             self.promised = edge;
         }
-        self.promised_window()
+        self.announced = self.promised_window();
+        self.announced
     }
 
     /// Has the application read so much that the window would at least double? Then the peer may
-    /// be waiting, and is told on every subflow.
+    /// be waiting, and is told on every subflow. What the peer knows of the window is what is left of
+    /// it up to the promised edge; Linux takes what it announced last.
     pub(crate) fn update_is_due(&self, mss: u64) -> bool {
         let edge = self.edge();
+        let known = if self.charges_out_of_order { self.announced } else { self.promised_window() };
         edge >= self.promised + mss.min(self.capacity / 2).max(1)
-            && edge.saturating_sub(self.nxt) >= 2 * self.promised_window()
+            && edge.saturating_sub(self.nxt) >= 2 * known
     }
 }
 
@@ -269,6 +275,27 @@ mod tests {
         assert!(!queue.update_is_due(1000));
         queue.read();
         assert!(queue.update_is_due(1000));
+    }
+
+    #[test]
+    fn a_window_of_free_buffer_stands_still_while_data_waits_beyond_a_hole() {
+        // As Linux has it: 4,000 octets beyond the hole take up buffer, and their place in the window.
+        let mut queue = RecvQueue::new(10_000, 0).charging_out_of_order(true);
+        assert_eq!(queue.announce(1000), 10_000);
+        queue.take(0, 4_001, pattern(4_001, 4_000));
+        for octets in [1_000, 3_000] {
+            queue.take(1, octets - 999, pattern(octets - 999, 1_000));
+            queue.read();
+            let start = queue.nxt();
+            queue.take(1, start, pattern(start, octets as u32 - 1_000));
+            queue.read();
+            assert_eq!(queue.announce(1000), 10_000 - octets, "the edge stays");
+        }
+        // The hole is filled, but 10,000 octets are no twice of the 7,000 announced last.
+        queue.take(1, 3_001, pattern(3_001, 1_000));
+        while queue.read().is_some() {}
+        assert!(!queue.update_is_due(1000));
+        assert_eq!(queue.announce(1000), 10_000);
     }
 
     #[test]

@@ -83,9 +83,10 @@ impl Linux {
         lingers.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, view)| view)
     }
 
-    /// A burst begins: the pace follows what it is now, by as much as is added to the queue.
-    fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) {
-        let burst = BURST.min(context.window_room);
+    /// A burst begins, as far as data and window go: whoever comes next is chosen anew. The pace follows
+    /// what it is now, by as much as is added to the queue.
+    fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, octets: u64) {
+        let burst = BURST.min(context.window_room).min(octets);
         self.burst = Some((view.id, burst));
         let (queued, burst) = (queued(context, view) as f64, burst as f64);
         let (Some(rate), Some(pace)) = (pacing_rate(view), self.pace(view)) else { return };
@@ -102,13 +103,14 @@ fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
 
 impl Scheduler for Linux {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        if let Pending::Reinjection { .. } = context.pending {
+        let Pending::NewData { octets } = context.pending else {
             let open = context.eligible().filter(|view| view.can_send());
             let soonest = self.soonest(context, open);
             return soonest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id));
-        }
+        };
         let present = self.burst.filter(|(id, left)| {
-            *left > 0 && context.candidates().any(|candidate| candidate.id == *id)
+            let mut candidates = context.candidates();
+            candidates.any(|view| view.id == *id && *left >= u64::from(view.mss))
         });
         if let Some((id, _)) = present {
             return Decision::Assign(id);
@@ -117,7 +119,7 @@ impl Scheduler for Linux {
             return Decision::Wait { until: None };
         };
         if context.window_room > 0 {
-            self.begin(context, soonest);
+            self.begin(context, soonest, octets);
         }
         Decision::Assign(soonest.id)
     }
@@ -150,10 +152,10 @@ mod tests {
         // 17 ms behind the fast one's 20,000 octets, 6 ms behind the slow one's 1,000.
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
         // The burst goes on whatever else there is,
-        scheduler.on_sent(slow.id, BURST - 1);
+        scheduler.on_sent(slow.id, BURST - 1000);
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
         // and what was assigned lingers too.
-        scheduler.on_sent(slow.id, 1);
+        scheduler.on_sent(slow.id, 1000);
         let assigned = [0, 4_000];
         context.assigned = &assigned;
         assert_eq!(scheduler.schedule(&context), Decision::Assign(fast.id));

@@ -357,7 +357,7 @@ impl RecentRuns {
 mod tests {
     use super::*;
     use crate::config::Profile;
-    use anabranch_wire::Piece;
+    use anabranch_wire::{Duration, Piece};
 
     fn receiver() -> Receiver {
         Receiver::new(SeqNumber(1000), AckRule { quick_acks: 0, ..Profile::Linux.ack_rule() })
@@ -377,6 +377,40 @@ mod tests {
         receive(&mut receiver, 0, 1000);
         assert!(receiver.ack_is_due());
         assert_eq!(receiver.ack_number(), SeqNumber(1000 + 1 + 2000));
+    }
+
+    #[test]
+    fn more_than_a_full_segment_is_acknowledged_at_once_as_linux_does() {
+        for (prompt, at_once) in [(true, true), (false, false)] {
+            let rule = AckRule { quick_acks: 0, prompt, ..Profile::Linux.ack_rule() };
+            let mut receiver = Receiver::new(SeqNumber(1000), rule);
+            receive(&mut receiver, 0, 1000);
+            assert!(receiver.ack_is_delayed());
+            receive(&mut receiver, 0, 10);
+            assert_eq!(receiver.ack_is_due(), at_once);
+        }
+    }
+
+    #[test]
+    fn a_short_segment_is_acknowledged_when_everything_was_read_unless_answers_carry_that() {
+        let mut receiver = receiver();
+        let short = |receiver: &mut Receiver| {
+            receiver.ack_sent();
+            receive(receiver, 0, 100);
+            assert!(receiver.ack_is_delayed());
+            receiver.on_drained();
+            receiver.ack_is_due()
+        };
+        receive(&mut receiver, 0, 1000);
+        receiver.on_drained();
+        assert!(receiver.ack_is_delayed(), "a full segment waits for the next");
+        assert!(short(&mut receiver));
+        receiver.on_data_sent(Instant::ZERO + Duration::from_millis(39));
+        assert!(!short(&mut receiver), "the application answers");
+        receiver.application_is_silent();
+        assert!(short(&mut receiver));
+        receiver.on_data_sent(Instant::ZERO + Duration::from_millis(40));
+        assert!(short(&mut receiver), "that was no answer any more");
     }
 
     #[test]

@@ -271,7 +271,7 @@ fn resolve_connection(
     let congestion_control = congestion_control
         .try_map(|value| value.resolve(&format!("{key}.congestion_control"), used))?;
     let cubic = matches!(&congestion_control, Policy::BuiltIn(all)
-        if all.is_everywhere("cubic") || all.is_everywhere("cubic_rfc8312"));
+        if all.is_everywhere("cubic") || all.is_everywhere("cubic_linux"));
     let hystart = table.hystart.unwrap_or(cubic);
     if hystart {
         require_hystart(&format!("{key}.hystart"), &congestion_control)?;

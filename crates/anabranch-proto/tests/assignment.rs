@@ -1,0 +1,147 @@
+//! Data that a scheduler assigns to a subflow before it has room.
+
+mod pair;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::scheduler::{Decision, Linux, Pending, ScheduleContext, Scheduler};
+use anabranch_proto::view::Usability;
+use anabranch_wire::mptcp::WideOrNarrow;
+use anabranch_wire::{Flags, Segment};
+use pair::{Fate, Pair, is_on, ms, to_server};
+
+/// The first subflow, then the second, `run` octets each, whether they have room or not.
+#[derive(Clone, Copy, Debug)]
+struct InTurn {
+    run: u64,
+    assigned: u64,
+}
+
+impl Scheduler for InTurn {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let turn = match context.pending {
+            Pending::NewData { .. } => (self.assigned / self.run) as usize,
+            Pending::Reinjection { .. } => 0,
+        };
+        let usable: Vec<_> =
+            context.subflows.iter().filter(|v| v.usability == Usability::Usable).collect();
+        match usable.len() {
+            0 => Decision::Wait { until: None },
+            open => Decision::Assign(usable[turn % open].id),
+        }
+    }
+
+    fn on_sent(&mut self, _: anabranch_proto::view::SubflowId, octets: u64) {
+        self.assigned += octets;
+    }
+}
+
+fn in_turn(run: u64) -> ConnectionConfig {
+    ConnectionConfig {
+        scheduler: Arc::new(move || Box::new(InTurn { run, assigned: 0 })),
+        ..ConnectionConfig::default()
+    }
+}
+
+/// Data sequence numbers of what a subflow has carried, relative to the first of all.
+fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
+    let number = |segment: &Segment| match segment.options.dss?.mapping?.data_seq {
+        WideOrNarrow::Narrow(number) => Some(number),
+        WideOrNarrow::Wide(_) => None,
+    };
+    let data = |s: &&Segment| to_server(s) && !s.payload.is_empty();
+    // The very first data comes with MP_CAPABLE, which says no number.
+    let first = pair.log.iter().filter(data).find_map(number).expect("data");
+    let mine = pair.log.iter().filter(data).filter(|s| is_on(s, subflow));
+    mine.filter_map(number).map(|number| number.wrapping_sub(first)).collect()
+}
+
+#[test]
+fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+    pair.run_ms(500);
+    pair.upload(400_000, 10_000);
+    assert_eq!(pair.received, [0, 400_000]);
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    assert_eq!((stats.bad_decisions, stats.reinjections), (0, 0));
+    for subflow in [0, 1] {
+        let numbers = carried(&pair, subflow);
+        assert!(numbers.is_sorted(), "each subflow carries the stream in order");
+        // In runs of 50,000 octets, which end where a segment does.
+        let jumps = numbers.windows(2).filter(|pair| pair[1] - pair[0] > 2_000).count();
+        assert_eq!(jumps, 3, "{numbers:?}");
+    }
+    // The slow subflow's first window was not enough for its run; the fast one went on meanwhile.
+    let overtaken = |s: &Segment| is_on(s, 0) && to_server(s) && s.payload.len() > 1_000;
+    let last_fast = pair.log.iter().rposition(overtaken).expect("data on the first");
+    let slow = |s: &Segment| is_on(s, 1) && to_server(s) && s.payload.len() > 1_000;
+    assert!(pair.log[last_fast..].iter().any(slow));
+    // And the stream ends as ever.
+    pair.close_both();
+    pair.run_ms(5_000);
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert!(
+        pair.segments(data_fin) > 0 && pair.segments(|s| s.header.flags.contains(Flags::RST)) == 0
+    );
+}
+
+#[test]
+fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
+    let broken = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&broken);
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config)
+        .with_filter(
+            move |_, segment| {
+                if is_on(segment, 1) && seen.get() { Fate::Drop } else { Fate::Deliver }
+            },
+        )
+        .with_slow_path(1, ms(100));
+    pair.run_ms(500);
+    broken.set(true);
+    pair.upload(400_000, 20_000);
+    assert_eq!(pair.received, [0, 400_000]);
+}
+
+#[test]
+fn the_shared_window_bounds_what_is_assigned() {
+    // RFC 8684 §3.3.5
+    let config = ConnectionConfig { receive_buffer: 40_000, ..in_turn(200_000) };
+    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+    pair.run_ms(500);
+    pair.upload(300_000, 30_000);
+    assert_eq!(pair.received, [0, 300_000]);
+    let accepted = pair.accepted.expect("accepted");
+    let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
+    assert_eq!(server.octets_delivered, 300_000);
+    assert_eq!(pair.server.counters().no_dss_in_window, 0);
+}
+
+#[test]
+fn the_only_subflow_is_assigned_nothing_in_advance() {
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(1, config.clone(), config);
+    pair.upload(200_000, 10_000);
+    assert_eq!(pair.received, [0, 200_000]);
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    assert_eq!(stats.bad_decisions, 0);
+}
+
+#[test]
+fn linux_scheduler_delivers_over_unequal_paths() {
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(Linux::default())),
+        send_buffer: 200_000,
+        receive_buffer: 100_000,
+        ..ConnectionConfig::default()
+    };
+    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(70));
+    pair.run_ms(300);
+    pair.upload(2_000_000, 30_000);
+    assert_eq!(pair.received, [0, 2_000_000]);
+    assert!(!carried(&pair, 1).is_empty());
+}
