@@ -8,6 +8,7 @@ from typing import Any, Literal, final
 
 __all__ = [
     "AckSample",
+    "Assign",
     "Duplicate",
     "NewData",
     "Reinjection",
@@ -199,6 +200,9 @@ class ScheduleContext:
     def window(self) -> int:
         """Octets that may be outstanding at data level."""
     @property
+    def assigned(self) -> list[int]:
+        """Octets assigned to each subflow, by slot, that it has not sent yet."""
+    @property
     def blocked(self) -> int:
         """How often a subflow had room and the shared window or send buffer left it nothing."""
     @property
@@ -218,6 +222,20 @@ class Send:
     """Send the next segment on this subflow."""
 
     def __new__(cls, subflow: SubflowView | SubflowId) -> Send: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def subflow(self) -> SubflowId:
+        """Which."""
+
+@final
+class Assign:
+    """The next segment's data is this subflow's, which sends it when it has room.
+
+    What follows is asked about at once. The only subflow, and data that is sent again, wait for room.
+    """
+
+    def __new__(cls, subflow: SubflowView | SubflowId) -> Assign: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property

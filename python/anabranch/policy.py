@@ -33,6 +33,7 @@ from typing import Literal
 
 from anabranch._core import (
     AckSample,
+    Assign,
     Duplicate,
     NewData,
     Reinjection,
@@ -51,6 +52,7 @@ __all__ = [
     "AddressChanged",
     "AddressWithdrawn",
     "Announce",
+    "Assign",
     "Close",
     "CongestionControl",
     "CongestionEvent",
@@ -96,7 +98,7 @@ UNLIMITED = 2**64 - 1
 Pending = NewData | Reinjection
 """What is to be sent."""
 
-Decision = Send | Duplicate | Wait
+Decision = Send | Assign | Duplicate | Wait
 """What a scheduler wants."""
 
 

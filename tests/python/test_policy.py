@@ -241,6 +241,33 @@ def test_a_scheduler_sees_the_connection() -> None:
     assert wifi["bottleneck"] == "unknown"
 
 
+class Ahead(Scheduler):
+    """Assigns 100 kB to each subflow in turn, ahead of its window."""
+
+    most: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        self.octets = 0
+
+    def schedule(self, ctx: ScheduleContext) -> Decision:
+        self.most.append(max(ctx.assigned))
+        usable = ctx.candidates()
+        if not usable:
+            return Wait()
+        return policy.Assign(usable[self.octets // 100_000 % len(usable)])
+
+    def on_sent(self, subflow: SubflowId, octets: int) -> None:
+        self.octets += octets
+
+
+def test_data_can_be_assigned_ahead_of_the_window() -> None:
+    Ahead.most.clear()
+    run = anabranch.run(scenario("5s", scheduler=Ahead, workload=anabranch.Bulk()))
+    assert max(Ahead.most) > 30_000
+    assert run.connections["bad_decisions"].sum() == 0
+    assert run.connections["octets_delivered"][0] > 500_000
+
+
 # ---- who gets an object, and randomness -----------------------------------------------------
 
 

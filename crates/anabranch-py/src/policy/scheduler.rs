@@ -156,6 +156,12 @@ impl PyScheduleContext {
     }
 
     #[getter]
+    fn assigned(&self) -> Vec<u64> {
+        let context = self.as_engine();
+        self.views.iter().map(|view| context.assigned(view.id.slot)).collect()
+    }
+
+    #[getter]
     fn rng(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.rng.get(py)
     }
@@ -170,10 +176,6 @@ impl PyScheduleContext {
 
     fn fastest(&self) -> Option<PySubflowView> {
         self.as_engine().fastest().copied().map(PySubflowView)
-    }
-
-    fn assigned(&self, subflow: &Bound<'_, PyAny>) -> PyResult<u64> {
-        Ok(self.as_engine().assigned(subflow_id(subflow)?.slot))
     }
 
     fn has_carried(&self, subflow: &Bound<'_, PyAny>) -> PyResult<bool> {
