@@ -72,10 +72,14 @@ impl Connection {
         if !self.bare_fin_due || self.mode != Mode::Mptcp || self.owes_keys() {
             return None;
         }
-        let usable = |view: &&SubflowView| {
-            matches!(view.usability, Usability::Usable | Usability::PotentiallyFailed)
+        let of = |usability| move |view: &&SubflowView| view.usability == usability;
+        // Those that do not answer are tried where there is nobody else, or a new one among many
+        // would have to wait for its turn.
+        let usable = match self.views.iter().any(|view| view.usability == Usability::Usable) {
+            true => of(Usability::Usable),
+            false => of(Usability::PotentiallyFailed),
         };
-        let key = |view: &SubflowView| (view.usability as u8, view.srtt_or_max(), view.id.slot);
+        let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
         let own = key(self.views.get(slot).filter(usable)?);
         let all = || self.views.iter().filter(usable);
         // The best first, and then in turn: no other sign comes from a dead path on which this host
@@ -216,7 +220,7 @@ impl Connection {
             self.timers.orphan = self.timers.orphan.min(now + ORPHAN_TIMEOUT);
             return;
         }
-        self.fail(match end {
+        self.give_up(match end {
             Some(SubflowEnd::Refused) => ConnectionError::Refused,
             Some(SubflowEnd::TimedOut) => ConnectionError::TimedOut,
             Some(SubflowEnd::Reset) => ConnectionError::Reset,
@@ -256,14 +260,26 @@ impl Connection {
     }
 
     pub(super) fn fail(&mut self, error: ConnectionError) {
+        self.end(Some(error));
+    }
+
+    /// No subflow is left, or none gets an answer. The peer acknowledges the last DATA_FIN once and is
+    /// gone: if that is all that is missing, everything has arrived at both ends.
+    pub(super) fn give_up(&mut self, error: ConnectionError) {
+        let mptcp = self.mode == Mode::Mptcp;
+        let arrived = mptcp && self.recv.is_complete() && self.send.una() == self.send.end();
+        self.end(Some(error).filter(|_| !(arrived && self.send.fin_outstanding())));
+    }
+
+    fn end(&mut self, error: Option<ConnectionError>) {
         if self.status != Status::Ended {
             self.status = Status::Ended;
-            self.error = Some(error);
+            self.error = error;
             for lane in self.lanes.iter_mut().filter(|lane| !lane.subflow.is_doomed()) {
                 lane.subflow.reset(None);
             }
             self.timers = super::transmit::DataTimers::default();
-            self.events.push_back(Event::Failed(error));
+            self.events.push_back(error.map_or(Event::Closed, Event::Failed));
         }
     }
 }

@@ -291,6 +291,8 @@ impl Connection {
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.events.push_back(Event::SubflowEstablished(id));
         self.reinject_from_failed();
+        // So may the DATA_FIN be, which nobody heard so far.
+        self.bare_fin_due |= self.send.fin_outstanding() && self.timers.retransmission_backoff > 0;
         self.tell_path_manager(now, &PathEvent::SubflowEstablished(id));
     }
 

@@ -589,7 +589,7 @@ impl Connection {
             self.timers.unanswered += 1;
             if self.timers.unanswered > self.config.tcp.retries {
                 // RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
-                return self.fail(crate::error::ConnectionError::TimedOut);
+                return self.give_up(crate::error::ConnectionError::TimedOut);
             }
             self.arm_persist(now);
         }
@@ -607,12 +607,12 @@ impl Connection {
         if self.timers.give_up <= now {
             self.timers.give_up = Instant::FAR_FUTURE;
             if self.mode == Mode::Mptcp {
-                self.fail(crate::error::ConnectionError::TimedOut);
+                self.give_up(crate::error::ConnectionError::TimedOut);
             }
         }
         if self.timers.orphan <= now {
             self.timers.orphan = Instant::FAR_FUTURE;
-            self.fail(crate::error::ConnectionError::NoSubflow);
+            self.give_up(crate::error::ConnectionError::NoSubflow);
         }
     }
 
@@ -632,7 +632,7 @@ impl Connection {
         if !under_way && self.timers.retransmission_backoff >= self.config.tcp.retries {
             // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
             // outstanding that it could give up for.
-            return self.fail(crate::error::ConnectionError::TimedOut);
+            return self.give_up(crate::error::ConnectionError::TimedOut);
         }
         if self.views.len() > 1 || !under_way {
             self.send.reinject_first(1);

@@ -206,7 +206,7 @@ mod tests {
             ),
             (
                 "{ wlan = \"cubic\", lte = \"lia\" }",
-                ".lte: unknown uncoupled congestion control \"lia\" (valid: new_reno, cubic)",
+                ".lte: unknown uncoupled congestion control \"lia\" (valid: new_reno, cubic, cubic_linux)",
             ),
         ];
         for (value, problem) in problems {

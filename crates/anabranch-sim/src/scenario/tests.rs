@@ -387,15 +387,15 @@ fn unknown_keys() {
 fn unknown_names() {
     assert_eq!(
         error("\"min_rtt\"", "\"min_rt\""),
-        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt, round_robin, redundant, blest, ecf)"#
+        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt, round_robin, redundant, blest, ecf, linux)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"reno\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, lia, olia, balia, wvegas)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"vegas\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, lia, olia, balia, wvegas)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas)"#
     );
     assert_eq!(
         error("\"initial_only\"", "\"fullmesh\""),
