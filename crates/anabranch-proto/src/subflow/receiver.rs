@@ -158,7 +158,7 @@ impl Receiver {
                 let start = self.nxt.saturating_sub(distance.unsigned_abs());
                 self.duplicate = Some((start, start + len as u64));
             }
-            return if len > 0 { Arrival::Duplicate } else { Arrival::InOrder };
+            return Arrival::Duplicate;
         }
         let skip = (-distance).max(0) as usize;
         let keep = (window as i64 - distance).clamp(skip as i64, len) as usize;
