@@ -337,7 +337,7 @@ impl Subflow {
         } else if echoed {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
-        } else if !recovered && advanced && tally.delivered > 0 {
+        } else if !recovered && advanced {
             self.grow(now, acked, flight_before, &tally, views);
         }
         if advanced || tally.delivered > 0 {
