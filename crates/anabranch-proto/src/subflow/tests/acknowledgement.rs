@@ -23,14 +23,17 @@ fn a_round_trip_is_measured_from_what_was_sent_once() {
 
 #[test]
 fn an_echo_measures_what_was_sent_again_unless_it_answers_a_duplicate() {
-    // RFC 7323 §4.1; RFC 2883 §4: with a report, the timestamp is that of the other copy.
-    for (reports, expected) in [(false, ms(95)), (true, ms(100))] {
+    // RFC 7323 §4.1, RFC 2883 §4: with a report, the timestamp is that of the other copy. Of an age
+    // that makes no sense, none.
+    for (age, reports, expected) in
+        [(60, false, ms(95)), (60, true, ms(100)), (1 << 20, false, ms(100))]
+    {
         let mut scene = Scene::stamping();
         scene.write(1);
         scene.waits();
         scene.subflow.send_tail_probe(scene.now, &PLAIN);
-        let echo = scene.now.as_millis() as u32;
         scene.now += ms(60);
+        let echo = (scene.now.as_millis() as u32).wrapping_sub(age);
         let ranges: &[_] = if reports { &[(1, 1001)] } else { &[] };
         let mut ack = scene.ack(1001, ranges);
         ack.options.timestamps = Some(Timestamps { value: 9, echo });
@@ -60,15 +63,19 @@ fn a_one_way_delay_needs_to_know_which_copy_arrived() {
 #[test]
 fn a_receiver_measures_with_each_echo_once_and_not_with_short_segments() {
     let mut scene = Scene::stamping();
-    for (echo_age, octets, measured) in
-        [(40, 400, None), (50, 600, Some(50)), (90, 1000, Some(50)), (58, 1000, Some(51))]
-    {
+    for (age, octets, measured) in [
+        (40, 400, None),
+        (1 << 20, 1000, None),
+        (50, 600, Some(50)),
+        (90, 1000, Some(50)),
+        (58, 1000, Some(51)),
+    ] {
         scene.now += ms(40);
         let mut data = scene.segment(0, 1, octets);
-        let echo = (scene.now.as_millis() - echo_age) as u32;
+        let echo = (scene.now.as_millis() as u32).wrapping_sub(age);
         data.options.timestamps = Some(Timestamps { value: 9, echo });
         scene.takes(data);
-        assert_eq!(scene.subflow.view().receive_rtt, measured.map(ms), "{echo_age} {octets}");
+        assert_eq!(scene.subflow.view().receive_rtt, measured.map(ms), "{age} {octets}");
     }
 }
 

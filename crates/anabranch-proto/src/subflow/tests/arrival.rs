@@ -85,6 +85,19 @@ fn timestamps_that_were_not_agreed_on_mean_nothing() {
 }
 
 #[test]
+fn an_old_timestamp_keeps_a_segment_out_for_24_days() {
+    // RFC 7323 §5.3, §5.5
+    let days = 24 * 24 * 3600 * 1000;
+    for (idle, counts) in [(0, false), (days - 1, false), (days, true)] {
+        let mut scene = Scene::stamping();
+        scene.now += ms(idle);
+        let mut old = scene.segment(0, 1, 100);
+        old.options.timestamps = Some(Timestamps { value: u32::MAX, echo: 0 });
+        assert_eq!(scene.takes(old).acceptable, counts, "{idle}");
+    }
+}
+
+#[test]
 fn selective_acknowledgements_are_not_sent_to_who_does_not_want_them() {
     // RFC 2018 §2: both hosts have to.
     for (wanted, offered) in [(true, true), (true, false), (false, true), (false, false)] {

@@ -54,7 +54,7 @@ fn the_third_acknowledgement_of_a_join_is_repeated_as_often_as_a_syn() {
 
 #[test]
 fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
-    // RFC 6298 §2.2; RFC 4987 §3.6: the SYN/ACK was a cookie.
+    // RFC 6298 §2.2, RFC 4987 §3.6: the SYN/ACK was a cookie.
     for (forgotten, srtt) in [(false, Some(ms(100))), (true, None)] {
         let mut scene = Scene::closed(Purpose::Initial, State::SynReceived, |_| {});
         let mut syn = scene.segment(-1, 0, 0);

@@ -57,7 +57,7 @@ fn half_of_what_was_outstanding_is_left_after_a_loss() {
 
 #[test]
 fn a_timeout_halves_once_and_begins_with_one_segment() {
-    // RFC 5681 §3.1; RFC 6298 §5.5
+    // RFC 5681 §3.1, RFC 6298 §5.5
     let mut scene = Scene::open_to(all_options(), |tcp| tcp.sack = false);
     scene.write_and_wait(10);
     scene.takes(scene.ack(10_001, &[]));
@@ -102,6 +102,26 @@ fn the_window_grows_only_while_it_is_in_use() {
         scene.write_and_wait(segments);
         scene.takes(scene.ack(scene.subflow.send_next(), &[]));
         assert_eq!(scene.cwnd() > 10_000, grows, "{loose} {segments}");
+    }
+}
+
+#[test]
+fn beyond_the_threshold_half_of_the_window_is_not_enough_for_it_to_grow() {
+    // RFC 7661 §4.1: five segments, the threshold. Two windows are worth more than a segment.
+    for (segments, cwnd) in [(3, 5000), (5, 6000)] {
+        let options = TcpOptions { timestamps: None, ..all_options() };
+        let mut scene = Scene::open_to(options, |tcp| tcp.loose_cwnd_limited = true);
+        scene.write_and_wait(10);
+        scene.takes(scene.ack(1, &[(1001, 10_001)]));
+        scene.sends();
+        scene.now += ms(100);
+        scene.takes(scene.ack(10_001, &[]));
+        assert_eq!((scene.cwnd(), scene.ssthresh()), (5000, 5000));
+        for _ in 0..2 {
+            scene.write_and_wait(segments);
+            scene.takes(scene.ack(scene.subflow.send_next(), &[]));
+        }
+        assert_eq!(scene.cwnd(), cwnd, "{segments}");
     }
 }
 
