@@ -106,6 +106,18 @@ fn the_window_grows_only_while_it_is_in_use() {
 }
 
 #[test]
+fn the_head_of_a_split_segment_counts_when_the_window_grows() {
+    // RFC 5681 §3.1: by as many octets as were acknowledged.
+    let mut scene = Scene::open();
+    scene.write_and_wait(10);
+    for ack in [501, 1001] {
+        scene.takes(scene.ack(ack, &[]));
+        assert_eq!(scene.cwnd(), 9999 + ack);
+        scene.write(1);
+    }
+}
+
+#[test]
 fn beyond_the_threshold_half_of_the_window_is_not_enough_for_it_to_grow() {
     // RFC 7661 §4.1: five segments, the threshold. Two windows are worth more than a segment.
     for (segments, cwnd) in [(3, 5000), (5, 6000)] {
