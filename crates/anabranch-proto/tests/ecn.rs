@@ -50,6 +50,7 @@ fn both_hosts_have_to_want_it() {
         let mut pair = Pair::new(1, config(at_client), config(at_server));
         pair.run_ms(100);
         pair.upload(50_000, 2_000);
+        pair.download(50_000, 2_000);
         let syn = pair.last(|s| is_syn(s) && to_server(s)).header.flags;
         let answer = pair.last(|s| is_syn(s) && !to_server(s)).header.flags;
         let both = Flags::ECE | Flags::CWR;

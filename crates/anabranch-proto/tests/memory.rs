@@ -66,6 +66,10 @@ fn idle_octets(addresses: u32, octets: u32) -> usize {
         let id = client.connect(now, locals[0], to, ConnectionConfig::default()).expect("right");
         exchange(now, &mut client, &mut server);
         client.send(id, Piece::pattern(0, octets)).expect("open");
+        // The first segment arrives last: the others have to be held.
+        let late = client.poll_transmit(now).expect("data");
+        exchange(now, &mut client, &mut server);
+        server.handle_segment(now, late);
         exchange(now, &mut client, &mut server);
     }
     now += Duration::from_secs(1);

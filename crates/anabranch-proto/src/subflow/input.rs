@@ -2,7 +2,7 @@
 
 use anabranch_wire::{CE, Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
 
-use super::receiver::{Arrival, Receiver};
+use super::receiver::Receiver;
 use super::recovery::{ProbeAnswer, Resent};
 use super::scoreboard::Delivered;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
@@ -337,7 +337,7 @@ impl Subflow {
         } else if echoed {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
-        } else if !recovered && advanced && tally.delivered > 0 {
+        } else if !recovered && advanced {
             self.grow(now, acked, flight_before, &tally, views);
         }
         if advanced || tally.delivered > 0 {
@@ -438,7 +438,6 @@ impl Subflow {
         if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
             self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
         } else if echo_counts
-            && tally.delivered > 0
             && self.peer.timestamps
             && let Some(timestamps) = segment.options.timestamps
         {
@@ -552,12 +551,12 @@ impl Subflow {
         if segment.ecn == CE || segment.header.flags.contains(Flags::CWR) {
             self.take_mark(segment);
         }
-        let before = self.receiver.nxt();
+        let (before, finished) = (self.receiver.nxt(), self.receiver.finished());
         let waiting = self.receiver.ack_is_delayed();
-        let arrival = self.receiver.receive(now, distance, payload, fin, window);
-        if arrival != Arrival::Duplicate {
-            self.totals.octets_received += self.receiver.nxt() - before;
-        }
+        self.receiver.receive(now, distance, payload, fin, window);
+        // The FIN has a number and is no octet.
+        let end = self.receiver.nxt() - u64::from(self.receiver.finished() && !finished);
+        self.totals.octets_received += end - before;
         if self.receiver.ack_is_delayed() && !waiting {
             self.timers.set(Timer::DelayedAck, self.receiver.ack_deadline(now));
         }

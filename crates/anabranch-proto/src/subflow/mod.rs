@@ -10,6 +10,8 @@ mod output;
 mod receiver;
 mod recovery;
 mod scoreboard;
+#[cfg(test)]
+mod tests;
 mod timer;
 
 pub(crate) use input::Arrived;

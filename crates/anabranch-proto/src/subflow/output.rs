@@ -323,8 +323,7 @@ impl Subflow {
     ) -> Segment {
         // The DATA_ACK goes along: what the subflow has delivered need not come again.
         let data_ack = level.data_ack.filter(|_| self.confirmed && self.is_established());
-        let plain = DataLevel { data_ack, keys: None, bare_data_fin: None, ..*level };
-        let mut segment = self.build(now, &plain, self.nxt, Flags::RST | Flags::ACK, None);
+        let mut segment = self.build(now, level, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
         segment.options.dss =
             data_ack.map(|ack| Dss { data_ack: Some(ack), mapping: None, data_fin: false });

@@ -158,7 +158,7 @@ impl Receiver {
                 let start = self.nxt.saturating_sub(distance.unsigned_abs());
                 self.duplicate = Some((start, start + len as u64));
             }
-            return if len > 0 { Arrival::Duplicate } else { Arrival::InOrder };
+            return Arrival::Duplicate;
         }
         let skip = (-distance).max(0) as usize;
         let keep = (window as i64 - distance).clamp(skip as i64, len) as usize;
@@ -438,10 +438,41 @@ mod tests {
     }
 
     #[test]
+    fn a_duplicate_beyond_a_hole_is_reported_before_the_range_that_holds_it() {
+        // RFC 2883 §4.2: also where five other ranges have changed since, more than are remembered.
+        for (held, duplicate, outer) in [
+            (&[1000, 2000][..], (3001, 4001), (2001, 4001)),
+            (&[11_000, 1000, 3000, 5000, 7000, 9000], (2001, 3001), (2001, 3001)),
+        ] {
+            let mut receiver = receiver();
+            for distance in held {
+                receive(&mut receiver, *distance, 1000);
+            }
+            receiver.ack_sent();
+            receive(&mut receiver, i64::from(duplicate.0) - 1001, 1000);
+            let blocks = receiver.sack_blocks(2);
+            let ends: Vec<_> = blocks.as_slice().iter().map(|b| (b.start.0, b.end.0)).collect();
+            assert_eq!(ends, [duplicate, outer]);
+        }
+    }
+
+    #[test]
+    fn a_fin_alone_is_acknowledged_at_once_and_no_duplicate() {
+        let mut receiver = receiver();
+        receive(&mut receiver, 0, 1000);
+        receiver.ack_sent();
+        receiver.receive(Instant::ZERO, 0, Payload::EMPTY, true, 100_000);
+        assert!(receiver.finished() && receiver.ack_is_due() && !receiver.has_sacks());
+    }
+
+    #[test]
     fn filling_the_hole_releases_everything_behind_it() {
         let mut receiver = receiver();
         receive(&mut receiver, 1000, 1000);
+        receiver.ack_sent();
         receive(&mut receiver, 0, 1000);
+        // RFC 5681 §4.2
+        assert!(receiver.ack_is_due());
         assert_eq!(receiver.nxt(), 2001);
         let mut next = 1;
         while let Some((start, payload)) = receiver.poll_ready() {
@@ -457,7 +488,9 @@ mod tests {
     fn what_lies_beyond_the_window_is_cut_off() {
         let mut receiver = receiver();
         let payload = Payload::from(Piece::pattern(1, 1000));
-        receiver.receive(Instant::ZERO, 0, payload, false, 600);
-        assert_eq!(receiver.nxt(), 601);
+        receiver.receive(Instant::ZERO, 500, payload.clone(), false, 600);
+        assert_eq!(receiver.out_of_order_octets(), 100);
+        receiver.receive(Instant::ZERO, 0, payload, false, 400);
+        assert_eq!(receiver.nxt(), 401);
     }
 }

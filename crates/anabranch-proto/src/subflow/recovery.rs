@@ -405,7 +405,9 @@ mod tests {
         let mut recovery = Recovery::new();
         assert_eq!(window(&recovery, &board), 10);
         assert_eq!(window(&recovering(1, 5001), &board), 0, "nothing is reordered on this path");
-        board.sack(1001, 4001, |_| {});
+        board.sack(1001, 3001, |_| {});
+        assert_eq!(window(&recovery, &board), 10, "two segments beyond a hole");
+        board.sack(3001, 4001, |_| {});
         assert_eq!(window(&recovery, &board), 0, "three segments beyond a hole");
         recovery.rack.reordering_seen = true;
         assert_eq!(window(&recovery, &board), 10);
@@ -415,6 +417,19 @@ mod tests {
         assert_eq!(window(&recovery, &board), 40, "each round trip adds a quarter");
         recovery.on_duplicate_report(1001, 13_001, 17_001);
         assert_eq!(window(&recovery, &board), 40, "never more than a round trip");
+    }
+
+    #[test]
+    fn what_was_sent_before_is_lost_once_the_reordering_window_has_passed() {
+        // RFC 8985 §6.2 step 5: the second segment took 40 ms, and the window is 10 ms.
+        let (mut board, mut rtt) = (board(2), RttEstimator::new(Profile::Linux.rto_rule()));
+        rtt.update(Duration::from_millis(40), Duration::from_millis(40));
+        let mut recovery = Recovery::new();
+        board.sack(1001, 2001, |record| recovery.on_delivered(at(41), &record, rtt.min_rtt()));
+        for (now, again, lost) in [(49, Some(at(50)), None), (50, None, Some(0))] {
+            assert_eq!(recovery.detect(at(now), &mut board, &rtt, MSS), again);
+            assert_eq!(board.next_lost(), lost);
+        }
     }
 
     #[test]
@@ -432,9 +447,12 @@ mod tests {
         let mut recovery = recovering(1, 5001);
         recovery.on_retransmission(10);
         recovery.on_retransmission(11);
-        recovery.on_duplicate_report(1001, 1, 5001);
-        assert!(!recovery.is_spurious(3001, Some(20)));
+        for end in [1, 1001] {
+            recovery.on_duplicate_report(end, 1, 5001);
+            assert!(!recovery.is_spurious(3001, Some(20)), "1 was acknowledged before");
+        }
         recovery.on_duplicate_report(2001, 1, 5001);
+        assert!(!recovery.is_spurious(1, Some(20)), "nothing was acknowledged since");
         assert!(recovery.is_spurious(3001, Some(20)));
         assert_eq!(recovery.phase(), Phase::Open);
         assert!(!recovery.is_spurious(3001, Some(20)), "undone once");
@@ -452,6 +470,63 @@ mod tests {
         assert!(!recovery.is_spurious(6001, None));
         recovery.on_duplicate_report(1001, 6001, 7001);
         assert!(!recovery.is_spurious(6001, None));
+    }
+
+    #[test]
+    fn what_is_reported_just_after_recovery_still_undoes_it() {
+        // RFC 3708: the last repeat comes after the original that ended recovery.
+        let mut recovery = recovering(1, 5001);
+        recovery.on_retransmission(10);
+        assert!(!recovery.is_spurious(5001, None));
+        assert!(recovery.leave_if_done(5001));
+        assert!(!recovery.is_spurious(5001, None));
+        recovery.on_duplicate_report(1001, 5001, 5001);
+        assert!(recovery.is_spurious(5001, None));
+    }
+
+    #[test]
+    fn a_repeat_answered_sooner_than_any_round_trip_was_not_what_arrived() {
+        // RFC 8985 §6.2 step 2
+        let (mut recovery, min_rtt) = (Recovery::new(), Duration::from_millis(40));
+        for (now, newest) in [(139, None), (140, Some(100))] {
+            recovery.on_delivered(at(now), &delivered(100, true), min_rtt);
+            assert_eq!(recovery.rack.newest, newest);
+        }
+    }
+
+    #[test]
+    fn a_wide_reordering_window_lasts_for_sixteen_recoveries() {
+        // RFC 8985 §6.2 step 4
+        let mut recovery = Recovery::new();
+        recovery.on_duplicate_report(1001, 1, 5001);
+        for n in 1..=16 {
+            assert_eq!(recovery.rack.window_multiplier, 2, "{n}");
+            recovery.enter_recovery(1, 5001, 5000, Resent::default());
+            recovery.leave_if_done(5001);
+        }
+        assert_eq!(recovery.rack.window_multiplier, 1);
+    }
+
+    #[test]
+    fn a_partial_acknowledgement_shows_the_next_hole_and_a_full_one_none() {
+        // RFC 6582 §3.2 step 3
+        for (una, lost) in [(3000, Some(0)), (3001, None)] {
+            let mut board = board(5);
+            recovering(1, 3001).on_advance(una, &mut board, false);
+            assert_eq!(board.next_lost(), lost, "{una}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_sent_in_recovery_is_the_share_of_what_arrived_or_fills_up_to_the_threshold() {
+        // RFC 6937 §3: 10 segments, of which 5 are to remain; one was sent and 4 have arrived.
+        for (in_flight, quota) in [(5001, 1000), (5000, 0), (4500, 500), (0, 4000)] {
+            let mut recovery = recovering(1, 10_001);
+            recovery.on_sent(1000);
+            recovery.on_progress(1000, 9000, 5000, MSS);
+            recovery.on_progress(3000, in_flight, 5000, MSS);
+            assert_eq!(recovery.quota(), quota, "{in_flight}");
+        }
     }
 
     #[test]

@@ -434,10 +434,14 @@ mod tests {
         }
         assert_eq!(board.bytes_in_flight(), 200);
         board.acknowledge(101, |_| {});
+        board.sack(201, 301, |_| {});
+        board.mark_lost(2);
         assert_eq!(board.next_lost(), Some(1));
         board.retransmit(1, at(100));
         assert_eq!(board.next_lost(), Some(3));
-        assert_eq!(board.bytes_in_flight(), 300);
+        assert_eq!(board.bytes_in_flight(), 200);
+        board.retransmit(3, at(101));
+        assert_eq!(board.next_lost(), None, "2 has arrived");
     }
 
     #[test]
@@ -446,6 +450,10 @@ mod tests {
         board.acknowledge(51, |_| {});
         assert_eq!(board.bytes_in_flight(), 150);
         assert_eq!(board.get(0).expect("still there").start, 51);
+        board.sack(101, 201, |_| {});
+        board.acknowledge(101, |_| {});
+        board.acknowledge(151, |_| {});
+        assert_eq!(board.bytes_sacked(), 50);
     }
 
     #[test]
@@ -472,13 +480,50 @@ mod tests {
     }
 
     #[test]
+    fn after_a_timeout_loss_detection_goes_on_with_what_is_new() {
+        let mut board = board(5);
+        board.acknowledge(201, |_| {});
+        board.mark_all_lost();
+        board.push(501, Payload::from(Piece::pattern(0, 100)), None, false, at(10));
+        board.detect_lost(|_, _| Verdict::Lost);
+        assert_eq!(board.lost, [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn only_the_last_transmission_of_a_segment_counts() {
+        // RFC 8985 §6.2 step 5
+        let resent = || {
+            let mut board = board(4);
+            for (number, ms) in [(0, 10), (1, 20), (0, 30)] {
+                board.mark_lost(number);
+                board.retransmit(number, at(ms));
+            }
+            board
+        };
+        let mut board = resent();
+        board.detect_lost(
+            |sent_at, _| {
+                if sent_at < at(25) { Verdict::Lost } else { Verdict::InFlight }
+            },
+        );
+        let lost: Vec<bool> = board.records.iter().map(|record| record.lost).collect();
+        assert_eq!(lost, [false, true, true, true]);
+        let mut board = resent();
+        assert_eq!(board.resent_in_flight(), (2, Some(at(10))));
+        board.sack(1, 101, |_| {});
+        assert_eq!(board.resent_in_flight(), (1, Some(at(20))));
+    }
+
+    #[test]
     fn who_is_told_of_a_delivery_learns_whether_it_was_sent_again() {
         let (mut board, mut again) = (board(3), Vec::new());
         assert_eq!(board.len(), 3);
         board.mark_lost(1);
         board.retransmit(1, at(10));
-        board.acknowledge(301, |record| again.push(record.retransmitted));
-        assert_eq!((again, board.len()), (vec![false, true, false], 0));
+        board.push(301, Payload::from(Piece::pattern(0, 100)), None, false, at(11));
+        board.acknowledge(401, |record| again.push((record.retransmitted, record.order)));
+        let expected = vec![(false, 0), (true, 3), (false, 2), (false, 4)];
+        assert_eq!((again, board.len()), (expected, 0));
     }
 
     #[test]
@@ -496,7 +541,8 @@ mod tests {
 
     #[test]
     fn a_retransmission_whose_loss_was_undone_can_be_found_lost_again() {
-        let mut board = board(2);
+        let mut board = board(3);
+        board.acknowledge(101, |_| {});
         let lost = |board: &mut Scoreboard| {
             board.detect_lost(
                 |sent_at, _| {
@@ -505,13 +551,14 @@ mod tests {
             );
             board.lost.iter().copied().collect::<Vec<_>>()
         };
-        board.mark_lost(0);
+        board.mark_lost(1);
         board.next_lost();
-        board.retransmit(0, at(10));
+        board.retransmit(1, at(10));
         board.lost.clear();
-        assert_eq!(lost(&mut board), [1, 0]);
+        assert_eq!(lost(&mut board), [2, 1]);
         board.undo_losses();
         assert_eq!((board.next_lost(), board.bytes_in_flight()), (None, 200));
-        assert_eq!(lost(&mut board), [1, 0]);
+        assert_eq!(board.resent_in_flight(), (1, Some(at(10))));
+        assert_eq!(lost(&mut board), [2, 1]);
     }
 }

@@ -1,0 +1,196 @@
+//! One subflow against a peer that is written out, segment by segment.
+
+mod acknowledgement;
+mod arrival;
+mod ends;
+mod loss;
+mod options;
+
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Dss, MpCapable, WideOrNarrow};
+use anabranch_wire::{CE, Flags, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps};
+
+use super::input::Handled;
+use super::*;
+use crate::config::{Profile, TcpConfig};
+use crate::congestion::NewReno;
+
+const MSS: u64 = 1000;
+const ISS: SeqNumber = SeqNumber(1 << 20);
+const PEER_ISS: SeqNumber = SeqNumber(u32::MAX - 700);
+const PLAIN: DataLevel = DataLevel {
+    window: 50_000,
+    data_ack: None,
+    bare_data_fin: None,
+    keys: None,
+    checksums: false,
+    wide: false,
+};
+const DSS: DataLevel = DataLevel { data_ack: Some(WideOrNarrow::Narrow(7)), ..PLAIN };
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// What a peer offers that can do all that TCP has.
+fn all_options() -> TcpOptions {
+    TcpOptions {
+        mss: Some(1460),
+        window_scale: Some(0),
+        sack_permitted: true,
+        timestamps: Some(Timestamps { value: 0, echo: 0 }),
+        ..TcpOptions::default()
+    }
+}
+
+/// A subflow, and the time.
+struct Scene {
+    now: Instant,
+    subflow: Subflow,
+    level: DataLevel,
+}
+
+impl Scene {
+    /// It has neither sent nor received anything. Segments of 1000 octets, no timestamps, and the
+    /// RFCs' parameters, but for what `change` changes.
+    fn closed(purpose: Purpose, state: State, change: impl FnOnce(&mut TcpConfig)) -> Scene {
+        let mut tcp = TcpConfig { mtu: 1040, timestamps: false, ..Profile::Rfc.tcp() };
+        change(&mut tcp);
+        let congestion_control = Arc::new(|start: &_| Box::new(NewReno::new(start)) as Box<_>);
+        let config = ConnectionConfig { tcp, congestion_control, ..ConnectionConfig::default() };
+        let open = Open {
+            id: SubflowId { slot: 0, generation: 0 },
+            purpose,
+            local: Endpoint::new([10, 0, 0, 1].into(), 1000),
+            remote: Endpoint::new([10, 9, 0, 1].into(), 80),
+            local_address_id: 0,
+            remote_address_id: 0,
+            iss: ISS,
+            timestamp_offset: 0,
+            receive_scale: 0,
+            config: &Arc::new(config),
+        };
+        let now = Instant::ZERO + ms(1000);
+        Scene { now, subflow: Subflow::new(open, state), level: PLAIN }
+    }
+
+    /// It sent a SYN, and 100 ms later the answer came, with these flags too and `options`.
+    fn joining(
+        purpose: Purpose,
+        flags: Flags,
+        options: TcpOptions,
+        change: impl FnOnce(&mut TcpConfig),
+    ) -> Scene {
+        let mut scene = Scene::closed(purpose, State::SynSent, change);
+        assert_eq!(scene.sends().len(), 1);
+        scene.now += ms(100);
+        let mut answer = scene.segment(0, 1, 0);
+        answer.header.seq = PEER_ISS;
+        answer.header.flags = Flags::SYN | Flags::ACK | flags;
+        answer.options = options;
+        assert!(scene.takes(answer).established);
+        scene.subflow.set_carries(Carries::Nothing, &[]);
+        assert!(scene.replies().is_some());
+        scene
+    }
+
+    fn open_to(options: TcpOptions, change: impl FnOnce(&mut TcpConfig)) -> Scene {
+        Scene::joining(Purpose::Initial, Flags::default(), options, change)
+    }
+
+    /// Open for plain TCP; the peer knows selective acknowledgements.
+    fn open() -> Scene {
+        Scene::open_to(TcpOptions { timestamps: None, ..all_options() }, |_| {})
+    }
+
+    /// Open, with timestamps.
+    fn stamping() -> Scene {
+        Scene::open_to(all_options(), |tcp| (tcp.mtu, tcp.timestamps) = (1052, true))
+    }
+
+    /// From the peer: `distance` octets beyond what it has sent, acknowledging up to offset `ack`.
+    fn segment(&self, distance: i64, ack: u64, octets: u32) -> Segment {
+        let next = self.subflow.receiver.nxt() as i64 + distance;
+        let header = TcpHeader {
+            seq: PEER_ISS + next as u32,
+            ack: ISS + ack as u32,
+            flags: Flags::ACK,
+            window: 50_000,
+            urgent: 0,
+        };
+        Segment {
+            source: self.subflow.remote,
+            destination: self.subflow.local,
+            header,
+            options: TcpOptions::default(),
+            payload: Payload::from(Piece::pattern(next as u64, octets)),
+            ecn: 0,
+            checksum_ok: true,
+        }
+    }
+
+    /// An acknowledgement up to offset `ack`, and of these ranges.
+    fn ack(&self, ack: u64, ranges: &[(u64, u64)]) -> Segment {
+        let mut segment = self.segment(0, ack, 0);
+        for (start, end) in ranges {
+            let (start, end) = (ISS + *start as u32, ISS + *end as u32);
+            segment.options.sack.push(SackBlock { start, end });
+        }
+        segment
+    }
+
+    /// Full segments, and a round trip passes.
+    fn write_and_wait(&mut self, segments: u64) {
+        self.write(segments);
+        self.now += ms(100);
+    }
+
+    fn takes_within(&mut self, mut segment: Segment, window: u64) -> Handled {
+        self.subflow.handle_segment(self.now, &mut segment, &Arrived { window, views: &[] })
+    }
+
+    fn takes(&mut self, segment: Segment) -> Handled {
+        self.takes_within(segment, 50_000)
+    }
+
+    /// It sends `segments` full segments of new data.
+    fn write(&mut self, segments: u64) {
+        for _ in 0..segments {
+            self.write_octets(MSS as u32, None);
+        }
+    }
+
+    fn write_octets(&mut self, octets: u32, cargo: Option<Cargo>) -> Segment {
+        let payload = Payload::from(Piece::pattern(0, octets));
+        self.subflow.send_data(self.now, &self.level, payload, cargo, false, &[])
+    }
+
+    /// What it sends without being given new data, but for acknowledgements.
+    fn sends(&mut self) -> Vec<Segment> {
+        let Scene { now, subflow, level } = self;
+        std::iter::from_fn(|| subflow.poll_transmit(*now, level)).collect()
+    }
+
+    /// The acknowledgement or FIN that it sends.
+    fn replies(&mut self) -> Option<Segment> {
+        self.subflow.poll_acknowledge(self.now, &self.level)
+    }
+
+    /// Until the next timer, which expires.
+    fn waits(&mut self) {
+        self.now = self.subflow.poll_timeout();
+        assert!(self.now < Instant::FAR_FUTURE);
+        self.subflow.handle_timeout(self.now, &[]);
+    }
+
+    fn timer(&self, timer: Timer) -> Option<Duration> {
+        self.subflow.timers.get(timer).map(|at| at.saturating_since(self.now))
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.subflow.view().cwnd
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.subflow.view().ssthresh
+    }
+}
