@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, to_server};
 use crate::support::{
-    assert_closed_and_forgotten, at_server, both, buffers, give, initial_data_seq, keys,
+    Liar, assert_closed_and_forgotten, at_server, both, buffers, give, initial_data_seq, keys,
     of_secrets, secret, switch,
 };
 
@@ -58,63 +58,6 @@ fn data_sequence_numbers_of_32_bits_wrap() {
     assert_closed_and_forgotten(&mut pair, "");
 }
 
-/// A client that says what it likes to a server that keeps what it reads.
-struct Liar {
-    pair: Pair,
-    base: Segment,
-    /// Subflow sequence number, relative, and data sequence number, of the next octet.
-    subflow_seq: u32,
-    data_seq: DataSeq,
-    read: usize,
-}
-
-impl Liar {
-    fn new() -> Self {
-        let mut pair = both(buffers(100_000), 1);
-        pair.upload(10_000, 1_000);
-        pair.run_ms(500);
-        pair.unchecked = true;
-        pair.kept = Some([Vec::new(), Vec::new()]);
-        let mut base = pair.last(to_server);
-        base.header.seq = base.header.seq + base.payload.len() as u32;
-        let data_seq = initial_data_seq(keys(&pair).0) + 10_001;
-        Liar { pair, base, subflow_seq: 10_001, data_seq, read: 0 }
-    }
-
-    /// `octets` at `subflow` beyond the next, mapped to `data` beyond the next.
-    fn say(&mut self, subflow: u32, data: i64, octets: &[u8]) {
-        let len = octets.len() as u16;
-        self.say_mapped(subflow, octets, subflow, data, len);
-    }
-
-    fn say_mapped(&mut self, at: u32, octets: &[u8], subflow: u32, data: i64, len: u16) {
-        let mut segment = self.base.clone();
-        segment.header.seq = segment.header.seq + at;
-        segment.header.flags = Flags::ACK;
-        segment.payload = Payload::from(Bytes::copy_from_slice(octets));
-        let mapping = Mapping {
-            data_seq: WideOrNarrow::Wide(DataSeq(self.data_seq.0.wrapping_add_signed(data))),
-            subflow_seq: SeqNumber(self.subflow_seq + subflow),
-            len,
-            checksum: None,
-        };
-        segment.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false });
-        give(&mut self.pair, segment);
-    }
-
-    /// What the server has read since the last time.
-    fn heard(&mut self) -> Vec<u8> {
-        let all = &self.pair.kept.as_ref().expect("kept")[1];
-        let new = all[self.read..].to_vec();
-        self.read = all.len();
-        new
-    }
-
-    fn is_alive(&self) -> bool {
-        self.pair.segments(is_rst) == 0
-    }
-}
-
 #[test]
 fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
     // RFC 8684 §3.3.1
@@ -133,6 +76,8 @@ fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
     liar.say(900, 0, &[3; 800]);
     assert_eq!(liar.heard(), [0; 0], "nothing is delivered twice");
     assert!(liar.is_alive());
+    let counts = liar.pair.server.counters();
+    assert_eq!((counts.ofo_queue, counts.dup_data, counts.no_dss_in_window), (1, 1, 0));
 }
 
 #[test]
@@ -159,6 +104,9 @@ fn data_outside_of_the_window_is_dropped_and_what_is_old_is_not_delivered_again(
 
 #[test]
 fn data_that_reaches_beyond_the_window_is_cut_there() {
+    let mut liar = Liar::new();
+    liar.say(0, 102_000, &[3; 1000]);
+    assert_eq!(liar.pair.server.counters().no_dss_in_window, 1);
     let mut liar = Liar::new();
     liar.say(0, 99_500, &[1; 1000]);
     let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
