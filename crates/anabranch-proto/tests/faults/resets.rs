@@ -8,7 +8,7 @@ use crate::pair::{Fate, Pair, is_on, is_syn, to_server};
 use crate::support::{both, give, initial_data_seq, keys, switch};
 
 /// Two subflows have data under way, 40 000 octets in all, that never arrives.
-fn under_way() -> Pair {
+pub(crate) fn under_way() -> Pair {
     let (lost, lose) = switch();
     let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
         if lost.get() && to_server(segment) { Fate::Drop } else { Fate::Deliver }
@@ -21,7 +21,7 @@ fn under_way() -> Pair {
 }
 
 /// An answer of the server's on path `n`, that acknowledges all that was sent there.
-fn acknowledging(pair: &Pair, n: u8) -> Segment {
+pub(crate) fn acknowledging(pair: &Pair, n: u8) -> Segment {
     let sent = pair.last(|s| to_server(s) && is_on(s, n));
     let mut segment = pair.last(|s| !to_server(s) && is_on(s, n));
     segment.header.ack = sent.header.seq + sent.payload.len() as u32;
@@ -42,7 +42,7 @@ fn because(reason: ResetReason) -> Control {
     Control { reset, ..Control::default() }
 }
 
-fn sent_again(pair: &Pair) -> u64 {
+pub(crate) fn sent_again(pair: &Pair) -> u64 {
     pair.client.counters().data_level_retransmits
 }
 

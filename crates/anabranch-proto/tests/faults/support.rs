@@ -172,7 +172,8 @@ impl Liar {
         pair.kept = Some([Vec::new(), Vec::new()]);
         let mut base = pair.last(to_server);
         base.header.seq = base.header.seq + base.payload.len() as u32;
-        let data_seq = initial_data_seq(keys(&pair).0) + 10_001;
+        let plain = pair.segments(|s| s.options.control.is_some()) == 0;
+        let data_seq = if plain { DataSeq(0) } else { initial_data_seq(keys(&pair).0) + 10_001 };
         Liar { pair, base, subflow_seq: 10_001, data_seq, read: 0 }
     }
 
