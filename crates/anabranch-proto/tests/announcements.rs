@@ -74,9 +74,14 @@ fn an_announcement_is_repeated_until_it_is_echoed_but_not_for_ever() {
         if is_echo(segment) { Fate::Drop } else { Fate::Deliver }
     };
     let mut pair = dual_stack().with_filter(no_echo);
-    pair.download(200_000, 60_000);
-    pair.run_ms(60_000);
-    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (4, 4));
+    pair.download(1_000, 1_000);
+    // The pauses double.
+    for (told, for_ms) in [(1, 900), (2, 1_900), (3, 3_900), (4, 60_000)] {
+        assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (told, told));
+        pair.run_ms(for_ms);
+        assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (told, told));
+        pair.run_ms(100);
+    }
 }
 
 #[test]
@@ -130,13 +135,20 @@ fn of_very_many_announced_addresses_a_few_are_remembered() {
     assert_eq!(client.add_addr - client.add_addr_drop, 8, "{client:?}");
 }
 
-/// Announces its second address and takes it back, every 100 ms.
+/// Announces its second address or takes it back, every 100 ms, so many times.
 #[derive(Debug, Default)]
 struct Fickle {
+    most: u32,
     local: Option<LocalAddress>,
     at: Option<Instant>,
     turns: u32,
     action: Option<PathAction>,
+}
+
+impl Fickle {
+    fn of(most: u32) -> Self {
+        Fickle { most, ..Fickle::default() }
+    }
 }
 
 impl PathManager for Fickle {
@@ -153,7 +165,7 @@ impl PathManager for Fickle {
         let taken_back = PathAction::Remove { local_address_id: local.id };
         self.action = Some(if told { PathAction::Announce { local } } else { taken_back });
         self.turns += 1;
-        self.at = (self.turns < 41).then_some(now + ms(100));
+        self.at = (self.turns < self.most).then_some(now + ms(100));
     }
 
     fn poll_action(&mut self) -> Option<PathAction> {
@@ -169,7 +181,7 @@ impl PathManager for Fickle {
 fn an_address_that_comes_and_goes_has_one_subflow_at_a_time() {
     // RFC 8684 §3.4.2
     let server = ConnectionConfig {
-        path_manager: Arc::new(|| Box::new(Fickle::default())),
+        path_manager: Arc::new(|| Box::new(Fickle::of(41))),
         ..ConnectionConfig::default()
     };
     let mut pair = Pair::of_addresses(
@@ -211,4 +223,47 @@ fn announcements_are_no_duplicate_acknowledgements() {
     pair.upload(300_000, 5_000);
     let sent_again = pair.client.subflow_stats(pair.connection).map(|stats| stats.recoveries);
     assert_eq!(sent_again.sum::<u64>(), 0);
+}
+
+#[test]
+fn an_address_that_was_taken_back_is_not_told_again() {
+    // RFC 8684 §3.4.2
+    let server = ConnectionConfig {
+        path_manager: Arc::new(|| Box::new(Fickle::of(2))),
+        ..ConnectionConfig::default()
+    };
+    let client = vec![client_address(0), six(1)];
+    let hosts = vec![server_address(), six(9)];
+    let mut pair = Pair::of_addresses(client, hosts, ConnectionConfig::default(), server)
+        .with_filter(|_, segment| if is_told(segment) { Fate::Drop } else { Fate::Deliver });
+    pair.download(1_000, 1_000);
+    pair.run_ms(60_000);
+    assert_eq!(pair.segments(is_told), 1);
+}
+
+#[test]
+fn addresses_that_are_told_together_are_echoed_each_once() {
+    // RFC 8684 §3.4.1
+    let mut pair = Pair::of_addresses(
+        vec![client_address(0), six(1)],
+        vec![server_address(), six(8), six(9)],
+        ConnectionConfig::default(),
+        ConnectionConfig::default(),
+    )
+    .with_filter(|_, segment| if is_told(segment) { Fate::Drop } else { Fate::Deliver });
+    pair.download(1_000, 1_000);
+    let first: Vec<Segment> = pair.log.iter().filter(|s| is_told(s)).cloned().collect();
+    assert_eq!(first.len(), 2);
+    let last = pair.last(|s| s.destination.address == client_address(0));
+    for segment in first.iter().chain(&first) {
+        let mut segment = Segment { header: last.header, ..segment.clone() };
+        segment.header.seq = segment.header.seq + last.payload.len() as u32;
+        segment.options.timestamps = last.options.timestamps;
+        pair.client.handle_segment(pair.now, segment);
+    }
+    pair.drain();
+    pair.run_ms(100);
+    let echoed =
+        pair.log.iter().filter(|s| is_echo(s)).filter_map(told).map(|option| option.address);
+    assert_eq!(echoed.collect::<Vec<_>>(), [six(8), six(9)]);
 }

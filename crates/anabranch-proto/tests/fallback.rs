@@ -2,6 +2,9 @@
 
 mod pair;
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Event, Fallback, SubflowStats};
 use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
@@ -84,6 +87,20 @@ fn is_infinite(segment: &Segment) -> bool {
     segment.options.dss.and_then(|dss| dss.mapping).is_some_and(|mapping| mapping.len == 0)
 }
 
+/// How client and server came to TCP: by the first data or its acknowledgement, by missing options,
+/// by the other host; and whether they say MP_FAIL.
+fn noticed(pair: &Pair) -> [[u64; 4]; 2] {
+    [&pair.client, &pair.server].map(|host| {
+        let counts = host.counters();
+        [
+            counts.mp_capable_data_fallback,
+            counts.dss_fallback,
+            counts.infinite_map_rx,
+            counts.mp_fail_tx.min(1),
+        ]
+    })
+}
+
 fn reset_reason(segment: &Segment) -> Option<ResetReason> {
     Some(segment.options.control.as_ref()?.reset?.reason)
 }
@@ -111,12 +128,14 @@ fn options_stripped_from_one_segment_of_the_handshake_lead_to_tcp() {
 #[test]
 fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset() {
     // RFC 8684 §3.7, in one direction or both; the client or the server sends first.
-    for (way, server_first) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+    let ways = Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]);
+    for ((way, server_first), late) in ways.flat_map(|case| [(case, false), (case, true)]) {
         // The SYN and the third ACK, or the SYN/ACK, pass.
         let spared = if way == Way::Up { 2 } else { 1 };
         let spared = if way == Way::Both { 3 } else { spared };
-        let mut pair = stripping(both(1, false), 0, way, spared, |_| true);
-        let case = format!("{way:?}, server first: {server_first}");
+        let pair = if late { both(1, false) } else { Pair::new(1, careful(false), careful(false)) };
+        let mut pair = stripping(pair, 0, way, spared, |_| true);
+        let case = format!("{way:?}, server first: {server_first}, late fallback: {late}");
         pair.run_ms(50);
         if server_first {
             pair.download(20_000, 10_000);
@@ -128,6 +147,12 @@ fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset(
         assert_eq!(pair.received, [20_000; 2], "{case}");
         assert_eq!(fell_back(&pair), [true; 2], "{case}");
         assert_eq!(pair.segments(is_rst), 0, "{case}");
+        // Who did not get the options noticed, and says so by MP_FAIL if it was data that came bare.
+        let expected = |strips: bool, gets_data: bool| {
+            if strips { [1, 1, 0, u64::from(gets_data)] } else { [0, 0, 1, 0] }
+        };
+        let client = expected(way != Way::Up, server_first);
+        assert_eq!(noticed(&pair), [client, expected(way != Way::Down, !server_first)], "{case}");
         pair.close_both();
         pair.run_ms(1_000);
         assert!(pair.client_events.contains(&Event::Closed), "{case}");
@@ -252,6 +277,27 @@ fn what_was_acknowledged_on_a_subflow_without_options_is_sent_again_at_once() {
 }
 
 #[test]
+fn an_acknowledgement_without_options_proves_nothing_about_what_is_sent_after_it() {
+    // RFC 8684 §3.3.2: it may go without them. Then the path goes dark, and data waits for long.
+    let dark = Rc::new(Cell::new(false));
+    let is_dark = Rc::clone(&dark);
+    let mut pair = both(1, false)
+        .with_filter(move |_, _| if is_dark.get() { Fate::Drop } else { Fate::Deliver });
+    pair.upload(100_000, 5_000);
+    pair.run_ms(500);
+    let mut bare = pair.last(|s| !to_server(s));
+    strip(&mut bare);
+    pair.client.handle_segment(pair.now, bare);
+    dark.set(true);
+    pair.write(0, 100_500);
+    pair.run_ms(5_000);
+    dark.set(false);
+    pair.run_ms(20_000);
+    assert_eq!((fell_back(&pair), pair.segments(is_rst)), ([false; 2], 0));
+    assert_eq!(pair.received[1], 100_500);
+}
+
+#[test]
 fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() {
     // RFC 8684 §3.3.1: a mapping is for octets, not for a segment.
     for options_on in [[true, true], [true, false], [false, true]] {
@@ -321,6 +367,7 @@ fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
     forging.set(true);
     pair.upload(10_000, 2_000);
     assert_eq!(pair.received[1], 100_000);
+    assert_eq!(pair.server.counters().dss_corruption_reset, 1);
     assert!(pair.server_events.iter().any(|event| matches!(event, Event::Failed(_))));
 }
 

@@ -169,6 +169,120 @@ fn a_lost_mp_fail_and_a_lost_answer_are_repeated() {
 }
 
 #[test]
+fn a_peer_whose_answer_to_mp_fail_was_stripped_is_followed_back_to_tcp_after_a_while() {
+    // RFC 8684 §3.7: it sends no options any more, and what it sends is the stream. A segment or two
+    // without options may have been under way.
+    let mut silent = false;
+    let (mut pair, place) = inverting(both(1), 0, 5, move |segment| {
+        silent |= fail(segment).is_some();
+        if silent && to_server(segment) {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    (pair.unchecked, pair.kept) = (true, Some(Default::default()));
+    pair.run_ms(100);
+    for _ in 0..1_000 {
+        if pair.segments(|s| fail(s).is_some()) == 0 {
+            pair.write(0, 60_000);
+            pair.run_ms(1);
+        }
+    }
+    pair.run_ms(150);
+    let changed = place.get().expect("one was changed") as usize;
+    assert_eq!(pair.received[1], changed as u64);
+    pair.upload(60_000 - pair.written[0], 1);
+    pair.run_ms(1_000);
+    pair.upload(40_000, 5_000);
+    assert_eq!(fell_back(&pair), [true; 2]);
+    let mut expected = pattern(100_000);
+    expected[changed + 100] = !expected[changed + 100];
+    assert!(pair.kept.take().expect("kept")[1] == expected);
+    assert_eq!(pair.server.counters().dss_corruption_fallback, 1);
+    assert_eq!(pair.server.counters().infinite_map_rx, 0);
+    assert_eq!(pair.segments(is_rst), 0);
+}
+
+#[test]
+fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_octets_are_in_the_stream() {
+    // RFC 8684 §3.7: what counts is how many subflows there are, not how many there were.
+    for opening in [false, true] {
+        let mut changes = false;
+        let turned = Rc::new(Cell::new(false));
+        let turn = Rc::clone(&turned);
+        let mut pair = both(2).with_filter(move |_, segment| {
+            // A join that does not get anywhere is no subflow in use.
+            if opening && turned.get() && is_on(segment, 0) && to_server(segment) {
+                return Fate::Drop;
+            }
+            if turned.get() && !changes && to_server(segment) && segment.payload.len() > 200 {
+                changes = true;
+                invert(segment, 100);
+            }
+            Fate::Deliver
+        });
+        (pair.unchecked, pair.kept) = (true, Some(Default::default()));
+        pair.upload(300_000, 5_000);
+        pair.download(200_000, 5_000);
+        pair.run_ms(500);
+        pair.client.handle_address_change(pair.now, pair::client_address(0), false);
+        pair.drain();
+        // What comes next on the last is known once it has carried something of its own.
+        pair.upload(50_000, 5_000);
+        pair.download(50_000, 5_000);
+        turn.set(true);
+        if opening {
+            pair.client.handle_address_change(pair.now, pair::client_address(0), true);
+            pair.drain();
+        }
+        pair.upload(100_000, 5_000);
+        pair.download(100_000, 5_000);
+        let case = format!("a join under way: {opening}");
+        assert_eq!(fell_back(&pair), [true; 2], "{case}");
+        let mut expected = pattern(450_000);
+        expected[350_100] = !expected[350_100];
+        let [down, up] = pair.kept.take().expect("kept");
+        assert!(up == expected && down == pattern(350_000), "{case}");
+        assert_eq!(pair.client.counters().dss_corruption_fallback, 1, "{case}");
+        pair.close_both();
+        pair.run_ms(5_000);
+        assert!(pair.client_events.contains(&Event::Closed), "{case}");
+        assert!(pair.server_events.contains(&Event::Closed), "{case}");
+    }
+}
+
+#[test]
+fn a_host_all_of_whose_octets_another_subflow_carried_goes_on_where_it_was() {
+    // RFC 8684 §3.7
+    let turned = Rc::new(Cell::new(false));
+    let turn = Rc::clone(&turned);
+    let mut pair = both(2).with_filter(move |_, segment| {
+        if to_server(segment) && segment.payload.len() > 200 && turn.take() {
+            invert(segment, 100);
+        }
+        Fate::Deliver
+    });
+    (pair.unchecked, pair.kept) = (true, Some(Default::default()));
+    pair.client.handle_address_change(pair.now, pair::client_address(1), false);
+    pair.download(100_000, 5_000);
+    for (n, usable) in [(1, true), (0, false)] {
+        pair.client.handle_address_change(pair.now, pair::client_address(n), usable);
+        pair.drain();
+        pair.run_ms(500);
+    }
+    turned.set(true);
+    pair.upload(50_000, 5_000);
+    pair.download(100_000, 5_000);
+    assert_eq!(fell_back(&pair), [true; 2]);
+    assert_eq!(pair.received, [200_000, 50_000]);
+    assert!(pair.kept.take().expect("kept")[0] == pattern(200_000));
+    pair.close_both();
+    pair.run_ms(5_000);
+    assert!(pair.client_events.contains(&Event::Closed));
+    assert!(pair.server_events.contains(&Event::Closed));
+}
+
+#[test]
 fn a_peer_that_does_not_answer_mp_fail_is_reset() {
     let (mut pair, place) = inverting(both(1), 0, 5, |segment| {
         // The client never learns of it.
@@ -335,8 +449,9 @@ fn data_that_is_not_contiguous_on_the_last_subflow_costs_that_subflow_too() {
 }
 
 #[test]
-fn an_mp_fail_for_data_that_was_acknowledged_or_never_sent_is_ignored() {
-    for beyond in [false, true] {
+fn an_mp_fail_for_data_under_way_leads_to_tcp_and_for_any_other_is_ignored() {
+    // RFC 8684 §3.7
+    for ahead in [0, 10_000, 1 << 20] {
         let mut pair = both(1);
         pair.upload(50_000, 1_000);
         pair.run_ms(500);
@@ -358,12 +473,19 @@ fn an_mp_fail_for_data_that_was_acknowledged_or_never_sent_is_ignored() {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(near.expect("keys").to_be_bytes());
         let idsn = u64::from_be_bytes(digest[24..].try_into().expect("8 octets"));
-        let data_seq = anabranch_wire::DataSeq(idsn).expand(low) + if beyond { 1 << 20 } else { 0 };
+        let data_seq = anabranch_wire::DataSeq(idsn).expand(low) + ahead;
+        let under_way = ahead == 10_000;
+        if under_way {
+            // The server's DATA_ACK, which would say the same, was lost.
+            forged.options.dss = None;
+            pair.write(0, 100_000);
+        }
         forged.options.control_mut().fail = Some(MpFail { data_seq });
         pair.client.handle_segment(pair.now, forged);
         pair.drain();
-        pair.upload(50_000, 2_000);
-        assert_eq!((fell_back(&pair), pair.received[1]), ([false; 2], 100_000));
+        pair.upload(100_000 - pair.written[0], 1);
+        pair.run_ms(2_000);
+        assert_eq!((fell_back(&pair), pair.received[1]), ([under_way; 2], 100_000), "{ahead}");
         assert_eq!(pair.client.counters().mp_fail_rx, 1);
     }
 }

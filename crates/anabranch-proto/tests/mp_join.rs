@@ -146,3 +146,18 @@ fn the_option_stripped_from_any_join_segment_costs_only_that_subflow() {
         assert_eq!(pair.received[0], 500_000, "step {step}");
     }
 }
+
+#[test]
+fn the_opening_of_a_connection_and_of_a_subflow_is_told_and_counted_once_at_each_end() {
+    let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default());
+    pair.upload(300_000, 5_000);
+    pair.download(300_000, 5_000);
+    for events in [&pair.client_events, &pair.server_events] {
+        let told = events.iter().filter(|e| matches!(e, Event::SubflowEstablished(_))).count();
+        assert_eq!(told, 1, "the join, and not the first subflow");
+    }
+    let (client, server) = (pair.client.counters(), pair.server.counters());
+    assert_eq!((server.mp_capable_syn_rx, client.mp_capable_syn_ack_rx), (1, 1));
+    assert_eq!((server.mp_capable_ack_rx, server.passive_opens), (1, 2));
+    assert_eq!((server.join_syn_rx, client.join_syn_ack_rx, server.join_ack_rx), (1, 1, 1));
+}

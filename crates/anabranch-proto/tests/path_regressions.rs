@@ -234,3 +234,48 @@ mod remove_addr {
         assert_eq!(both_usable(&pair), (2, 2));
     }
 }
+
+#[test]
+fn what_a_silent_path_has_under_way_goes_out_at_once_on_a_path_that_opens() {
+    // RFC 8684 §3.3.6
+    let dark = std::rc::Rc::new(std::cell::Cell::new(false));
+    let is_dark = std::rc::Rc::clone(&dark);
+    let mut pair = pair_with(FullMesh::default).with_filter(move |_, segment| {
+        if is_dark.get() && uses(segment, 0) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.client.handle_address_change(pair.now, client_address(1), false);
+    pair.upload(100_000, 5_000);
+    dark.set(true);
+    pair.write(0, 110_000);
+    pair.run_ms(4_000);
+    pair.client.handle_address_change(pair.now, client_address(1), true);
+    pair.drain();
+    pair.run_ms(100);
+    assert_eq!(pair.received[1], 110_000);
+}
+
+#[test]
+fn addresses_that_are_lost_together_are_told_together_and_not_on_their_own_subflows() {
+    // RFC 8684 §3.4.2
+    let mut pair = Pair::new(3, config(FullMesh::default), ConnectionConfig::default());
+    pair.upload(200_000, 5_000);
+    pair.run_ms(500);
+    for n in [1, 2] {
+        pair.client.handle_address_change(pair.now, client_address(n), false);
+    }
+    pair.drain();
+    let removed = |s: &Segment| s.options.control.as_ref().and_then(|control| control.remove_addr);
+    let told: Vec<(bool, usize)> = (pair.log.iter())
+        .filter_map(|s| Some((uses(s, 0), removed(s)?.address_ids().len())))
+        .collect();
+    assert_eq!(told, [(true, 2)]);
+    // One that comes back before the peer was told of it was never lost.
+    for (usable, after_ms) in [(true, 500), (false, 500), (true, 0)] {
+        if after_ms > 0 {
+            pair.run_ms(after_ms);
+        }
+        pair.client.handle_address_change(pair.now, client_address(1), usable);
+    }
+    pair.run_ms(2_000);
+    assert_eq!(pair.segments(|s| removed(s).is_some()), 1);
+}

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_proto::remedy::{Remedy, RemedyActions, RemedyContext};
+use anabranch_proto::remedy::{BufferContext, Remedy, RemedyActions, RemedyContext};
 use anabranch_proto::scheduler::{Redundant, RoundRobin};
-use anabranch_proto::view::Usability;
+use anabranch_proto::view::{SubflowView, Usability};
 use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
 use anabranch_wire::mptcp::Dss;
 use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
@@ -320,4 +320,52 @@ fn a_data_fin_follows_the_keys_at_once() {
     pair.drain();
     let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
     assert_eq!(pair.segments(data_fin), 1);
+}
+
+/// Wants buffers that grow with what passed through them, and little in flight.
+#[derive(Debug)]
+struct Sparing;
+
+impl Remedy for Sparing {
+    fn buffer_target(&mut self, context: &BufferContext<'_>) -> Option<u64> {
+        Some(20_000 + 2 * context.progress)
+    }
+
+    fn send_limit(&mut self, _view: &SubflowView) -> Option<u64> {
+        Some(5_000)
+    }
+}
+
+#[test]
+fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
+    let config = ConnectionConfig {
+        remedies: Arc::new(|| vec![Box::new(Sparing) as Box<dyn Remedy>]),
+        ..buffers(100_000)
+    };
+    let mut pair = both(config, 1);
+    let sizes = |pair: &Pair| {
+        let accepted = pair.accepted.expect("accepted");
+        let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
+        (client(pair).send_buffer, server.receive_buffer)
+    };
+    pair.run_ms(100);
+    assert_eq!(sizes(&pair), (20_000, 20_000));
+    pair.write(0, 50_000);
+    assert_eq!(pair.written[0], 20_000, "the buffer is full");
+    let in_flight = client_subflows(&pair)[0].view.bytes_in_flight;
+    assert!((1..=5_000).contains(&in_flight), "{in_flight}");
+    // What says nothing new makes no room.
+    pair.client_events.clear();
+    let again = pair.last(|s| !to_server(s));
+    pair.client.handle_segment(pair.now, again);
+    pair.drain();
+    assert!(!pair.client_events.contains(&Event::Writable));
+    pair.upload(30_000 - pair.written[0], 1_000);
+    pair.run_ms(500);
+    // The receiver grows with a segment that comes after it was read.
+    pair.upload(1, 1_000);
+    pair.run_ms(500);
+    assert_eq!(sizes(&pair), (80_002, 80_000));
+    pair.upload(100_000, 5_000);
+    assert_eq!(sizes(&pair), (100_000, 100_000), "and not beyond what is configured");
 }

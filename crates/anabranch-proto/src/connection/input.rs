@@ -247,13 +247,13 @@ impl Connection {
         // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last octet.
         len -= u64::from(dss.data_fin);
         if dss.data_fin && (len == 0 || checksum.is_none()) {
-            if len > 0 || self.is_right_without_payload(data, checksum) {
+            if self.is_right_without_payload(data, checksum) {
                 self.take_data_fin(slot, data + len);
             } else {
                 self.counters.data_csum_err += 1;
             }
         }
-        if let Some(subflow) = subflow.filter(|_| len > 0) {
+        if let Some(subflow) = subflow {
             let data_fin = dss.data_fin;
             self.add_mapping(slot, Received { subflow, data, len, data_fin, checksum });
         }

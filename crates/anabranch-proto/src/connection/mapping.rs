@@ -323,6 +323,24 @@ mod tests {
     }
 
     #[test]
+    fn one_mapping_may_fill_the_holes_between_others_but_not_very_many() {
+        // RFC 8684 §3.3.1
+        let mut table = MappingTable::default();
+        for subflow in [101, 301] {
+            assert!(table.add(mapping(subflow, 1000 + subflow, 100)));
+        }
+        assert!(table.add(mapping(1, 1001, 500)));
+        table.push(pattern(1001, 500));
+        let parts: Vec<_> =
+            std::iter::from_fn(|| table.poll()).map(|(data, p)| (data, p.len())).collect();
+        assert_eq!(parts, [(1001, 100), (1101, 100), (1201, 100), (1301, 100), (1401, 100)]);
+        for n in 0..20 {
+            assert!(table.add(mapping(1001 + 20 * n, 9001 + 20 * n, 10)));
+        }
+        assert!(!table.add(mapping(1001, 9001, 400)));
+    }
+
+    #[test]
     fn a_mapping_with_checksum_that_overlaps_another_is_refused_unless_inside() {
         let mut table = MappingTable::default();
         assert!(table.add(sealed(1001, 1001, 1000)));

@@ -1,6 +1,6 @@
 //! Ends of every kind at every moment. RFC 8684 §3.3.3, §3.5.
 
-use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionError, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, MpFastclose};
 use anabranch_wire::{Endpoint as Address, Flags, Segment};
@@ -244,4 +244,67 @@ fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() 
         pair.run_ms(3_000);
         assert!(pair.client_events.contains(&Event::Connected), "{:?}", pair.client_events);
     }
+}
+
+#[test]
+fn a_tcp_connection_that_is_reset_before_both_hosts_have_finished_has_failed() {
+    // RFC 9293 §3.10.7.4
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    for client_closes in [true, false] {
+        let mut pair = both(config.clone(), 1);
+        pair.upload(10_000, 1_000);
+        let accepted = at_server(&pair);
+        if client_closes {
+            pair.client.close(pair.connection);
+        } else {
+            pair.server.close(accepted);
+        }
+        pair.drain();
+        pair.run_ms(500);
+        pair.server.abort(accepted);
+        pair.drain();
+        pair.run_ms(500);
+        assert_eq!(error_of(&pair.client_events), Some(ConnectionError::Reset), "{client_closes}");
+    }
+}
+
+#[test]
+fn a_data_fin_goes_out_on_the_quickest_path_first() {
+    // RFC 8684 §3.3.3
+    for slow in [0, 1] {
+        let mut pair = default_pair(2).with_slow_path(slow, ms(40));
+        pair.upload(500_000, 5_000);
+        pair.run_ms(1_000);
+        pair.client.close(pair.connection);
+        pair.drain();
+        let first = pair.log.iter().find(|s| s.options.dss.is_some_and(|dss| dss.data_fin));
+        assert!(first.is_some_and(|s| !is_on(s, slow)), "{slow}");
+    }
+}
+
+#[test]
+fn closing_gives_up_a_first_subflow_that_is_opening_and_no_other() {
+    let mut pair = default_pair(1);
+    pair.drain();
+    pair.client.close(pair.connection);
+    pair.run_ms(500);
+    assert!(error_of(&pair.client_events).is_some());
+    assert_eq!(pair.segments(|s| is_syn(s) && to_server(s)), 1);
+    // Its only subflow is gone, and the next one opening: what was written goes out on that.
+    let mut pair = default_pair(1);
+    pair.upload(10_000, 1_000);
+    pair.run_ms(500);
+    let mut reset = pair.last(|s| !to_server(s));
+    reset.header.flags = Flags::RST;
+    give(&mut pair, reset);
+    let syns = |pair: &Pair| pair.segments(|s| is_syn(s) && to_server(s));
+    for _ in 0..5_000 {
+        if syns(&pair) == 1 {
+            pair.run_ms(1);
+        }
+    }
+    pair.write(0, 12_000);
+    pair.close_both();
+    pair.run_ms(5_000);
+    assert_closed_and_forgotten(&mut pair, "");
 }

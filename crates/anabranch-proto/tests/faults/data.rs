@@ -1,12 +1,14 @@
 //! Data sequence numbers, windows and acknowledgements that are strange. RFC 8684 §3.3.
 
+use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, WideOrNarrow};
-use anabranch_wire::{DataSeq, Flags, Instant, Payload, Segment, SeqNumber};
+use anabranch_wire::{DataSeq, Flags, Instant, Payload, SeqNumber};
 use bytes::Bytes;
 
 use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, to_server};
+use crate::resets::{acknowledging, sent_again, under_way};
 use crate::support::{
-    assert_closed_and_forgotten, at_server, both, buffers, give, initial_data_seq, keys,
+    Liar, assert_closed_and_forgotten, at_server, both, buffers, give, initial_data_seq, keys,
     of_secrets, secret, switch,
 };
 
@@ -58,63 +60,6 @@ fn data_sequence_numbers_of_32_bits_wrap() {
     assert_closed_and_forgotten(&mut pair, "");
 }
 
-/// A client that says what it likes to a server that keeps what it reads.
-struct Liar {
-    pair: Pair,
-    base: Segment,
-    /// Subflow sequence number, relative, and data sequence number, of the next octet.
-    subflow_seq: u32,
-    data_seq: DataSeq,
-    read: usize,
-}
-
-impl Liar {
-    fn new() -> Self {
-        let mut pair = both(buffers(100_000), 1);
-        pair.upload(10_000, 1_000);
-        pair.run_ms(500);
-        pair.unchecked = true;
-        pair.kept = Some([Vec::new(), Vec::new()]);
-        let mut base = pair.last(to_server);
-        base.header.seq = base.header.seq + base.payload.len() as u32;
-        let data_seq = initial_data_seq(keys(&pair).0) + 10_001;
-        Liar { pair, base, subflow_seq: 10_001, data_seq, read: 0 }
-    }
-
-    /// `octets` at `subflow` beyond the next, mapped to `data` beyond the next.
-    fn say(&mut self, subflow: u32, data: i64, octets: &[u8]) {
-        let len = octets.len() as u16;
-        self.say_mapped(subflow, octets, subflow, data, len);
-    }
-
-    fn say_mapped(&mut self, at: u32, octets: &[u8], subflow: u32, data: i64, len: u16) {
-        let mut segment = self.base.clone();
-        segment.header.seq = segment.header.seq + at;
-        segment.header.flags = Flags::ACK;
-        segment.payload = Payload::from(Bytes::copy_from_slice(octets));
-        let mapping = Mapping {
-            data_seq: WideOrNarrow::Wide(DataSeq(self.data_seq.0.wrapping_add_signed(data))),
-            subflow_seq: SeqNumber(self.subflow_seq + subflow),
-            len,
-            checksum: None,
-        };
-        segment.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false });
-        give(&mut self.pair, segment);
-    }
-
-    /// What the server has read since the last time.
-    fn heard(&mut self) -> Vec<u8> {
-        let all = &self.pair.kept.as_ref().expect("kept")[1];
-        let new = all[self.read..].to_vec();
-        self.read = all.len();
-        new
-    }
-
-    fn is_alive(&self) -> bool {
-        self.pair.segments(is_rst) == 0
-    }
-}
-
 #[test]
 fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
     // RFC 8684 §3.3.1
@@ -127,12 +72,16 @@ fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
     let mut liar = Liar::new();
     liar.say(0, 500, &[1; 300]);
     assert_eq!(liar.heard(), [0; 0]);
+    let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
+    assert_eq!(held.map(|stats| stats.out_of_order_octets), Some(300));
     liar.say(300, 0, &[2; 600]);
     let heard = liar.heard();
     assert_eq!((heard.len(), &heard[..500], &heard[600..]), (800, &[2; 500][..], &[1; 200][..]));
     liar.say(900, 0, &[3; 800]);
     assert_eq!(liar.heard(), [0; 0], "nothing is delivered twice");
     assert!(liar.is_alive());
+    let counts = liar.pair.server.counters();
+    assert_eq!((counts.ofo_queue, counts.dup_data, counts.no_dss_in_window), (1, 1, 0));
 }
 
 #[test]
@@ -159,6 +108,9 @@ fn data_outside_of_the_window_is_dropped_and_what_is_old_is_not_delivered_again(
 
 #[test]
 fn data_that_reaches_beyond_the_window_is_cut_there() {
+    let mut liar = Liar::new();
+    liar.say(0, 102_000, &[3; 1000]);
+    assert_eq!(liar.pair.server.counters().no_dss_in_window, 1);
     let mut liar = Liar::new();
     liar.say(0, 99_500, &[1; 1000]);
     let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
@@ -234,7 +186,7 @@ fn data_acks_of_what_was_never_sent_or_long_ago_change_nothing() {
             let narrow = matches!(data_ack, WideOrNarrow::Narrow(_));
             // In 32 bits some of them stand for numbers that are near.
             if !narrow || offset as u32 as u64 == offset {
-                assert_eq!(stats(&pair).0, before.0, "{offset:#x} {narrow}");
+                assert_eq!(stats(&pair), before, "{offset:#x} {narrow}");
             }
         }
     }
@@ -359,4 +311,136 @@ fn data_carries_a_data_ack_of_8_octets_where_it_fits() {
     let data = liar.pair.last(|s| !to_server(s) && !s.payload.is_empty());
     let ack = data.options.dss.and_then(|dss| dss.data_ack);
     assert_eq!(ack, Some(WideOrNarrow::Wide(liar.data_seq + 1000)));
+}
+
+#[test]
+fn a_window_that_opens_has_data_that_is_repeated_at_data_level_repeated_at_once() {
+    // RFC 8684 §3.3.5, §3.3.6: the peer may have had no room for what it acknowledged to TCP.
+    let mut pair = under_way();
+    let start = initial_data_seq(keys(&pair).0);
+    let widening = |pair: &Pair, n: u8, by: u16| {
+        let mut segment = acknowledging(pair, n);
+        segment.header.window += by;
+        let data_ack = Some(WideOrNarrow::Wide(start + 300_001));
+        segment.options.dss = Some(Dss { data_ack, ..Dss::default() });
+        segment
+    };
+    for n in [0, 1] {
+        let segment = widening(&pair, n, 1 + u16::from(n));
+        give(&mut pair, segment);
+        pair.run_ms(1);
+    }
+    assert_eq!(sent_again(&pair), 0, "nothing is late");
+    for _ in 0..5_000 {
+        if sent_again(&pair) == 0 {
+            pair.run_ms(1);
+        }
+    }
+    let before = sent_again(&pair);
+    assert!(before > 0);
+    let (same, wider) = (widening(&pair, 1, 2), widening(&pair, 1, 3));
+    give(&mut pair, same);
+    pair.run_ms(1);
+    assert_eq!(sent_again(&pair), before);
+    give(&mut pair, wider);
+    pair.run_ms(1);
+    assert!(sent_again(&pair) > before);
+}
+
+#[test]
+fn a_window_may_open_before_anything_was_acknowledged() {
+    // RFC 8684 §3.3.5
+    let mut pair = both(buffers(100_000), 1).with_filter(|_, segment| {
+        if is_syn(segment) {
+            segment.header.window = 1_000;
+        }
+        Fate::Deliver
+    });
+    pair.run_ms(21);
+    pair.write(0, 100_000);
+    let sent = |pair: &Pair| pair.log.iter().map(|s| s.payload.len()).sum::<usize>();
+    assert_eq!(sent(&pair), 1_000);
+    let mut wider = pair.last(|s| !to_server(s));
+    wider.header.seq = wider.header.seq + 1;
+    wider.header.flags = Flags::ACK;
+    wider.header.window = 20_000;
+    wider.options.control = None;
+    let data_ack = Some(WideOrNarrow::Wide(initial_data_seq(keys(&pair).0) + 1));
+    wider.options.dss = Some(Dss { data_ack, ..Dss::default() });
+    give(&mut pair, wider);
+    assert!(sent(&pair) > 5_000, "{}", sent(&pair));
+}
+
+#[test]
+fn a_reader_that_pauses_is_not_given_more_pieces_than_a_bound_however_small_they_are() {
+    let mut liar = Liar::new();
+    liar.pair.paused = true;
+    for n in 0..5_000 {
+        liar.say(n, i64::from(n), &[5]);
+    }
+    assert!(liar.pair.server.counters().no_dss_in_window > 2_000);
+    liar.pair.resume();
+    let heard = liar.heard().len();
+    assert!((1_000..3_000).contains(&heard), "{heard}");
+    // With plain TCP they are not acknowledged.
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..buffers(100_000) };
+    let mut liar = Liar::of(config);
+    liar.pair.paused = true;
+    for n in 0..5_000 {
+        let segment = liar.bare(n, &[5]);
+        give(&mut liar.pair, segment);
+    }
+    liar.pair.resume();
+    let heard = liar.heard().len();
+    assert!((1_000..3_000).contains(&heard), "{heard}");
+}
+
+#[test]
+fn a_data_fin_counts_where_it_was_first_and_not_before_what_was_received_or_beyond_the_window() {
+    // RFC 8684 §3.3.3
+    let mut liar = Liar::new();
+    let accepted = at_server(&liar.pair);
+    let fin = |liar: &mut Liar, data: i64| {
+        let mut segment = liar.bare(0, &[]);
+        let data_seq = WideOrNarrow::Wide(DataSeq(liar.data_seq.0.wrapping_add_signed(data)));
+        let mapping = Mapping { data_seq, subflow_seq: SeqNumber(0), len: 1, checksum: None };
+        segment.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: true });
+        give(&mut liar.pair, segment);
+    };
+    liar.pair.paused = true;
+    for data in [-500, 150_000, 2_000, 1_000] {
+        fin(&mut liar, data);
+    }
+    liar.say(0, 0, &[1; 1000]);
+    liar.say(1000, 1000, &[2; 900]);
+    assert!(!liar.pair.server.is_at_end(accepted));
+    liar.say(1900, 1900, &[3; 100]);
+    assert!(!liar.pair.server.is_at_end(accepted), "there is data to read");
+    liar.pair.resume();
+    assert_eq!(liar.heard().len(), 2_000);
+    assert!(liar.pair.server.is_at_end(accepted));
+    assert_eq!(liar.pair.server.counters().dss_not_matching, 0);
+}
+
+#[test]
+fn a_shut_window_opens_by_a_segment_and_not_by_less() {
+    // RFC 9293 §3.8.6.2.2
+    let mut liar = Liar::of(buffers(20_000));
+    liar.pair.paused = true;
+    for n in 0..200 {
+        liar.say(n * 100, i64::from(n) * 100, &[1; 100]);
+    }
+    let accepted = at_server(&liar.pair);
+    let told = |liar: &mut Liar| {
+        let again = liar.bare(100_u32.wrapping_neg(), &[0; 100]);
+        give(&mut liar.pair, again);
+        liar.pair.last(|s| !to_server(s)).header.window
+    };
+    let shut = told(&mut liar);
+    assert!(shut < 100, "{shut}");
+    let opened = (0..16).find_map(|_| {
+        assert!(liar.pair.server.recv(accepted).is_some_and(|payload| payload.len() == 100));
+        Some(told(&mut liar)).filter(|window| *window != shut)
+    });
+    assert!(opened.is_some_and(|window| window > 1_400), "{opened:?}");
 }

@@ -11,6 +11,8 @@ mod closing;
 mod data;
 mod handshake;
 mod injection;
+mod mappings;
 mod options;
+mod resets;
 mod storms;
 mod support;

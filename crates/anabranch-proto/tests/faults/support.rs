@@ -7,11 +7,12 @@ use std::rc::Rc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
-use anabranch_wire::mptcp::{CapableKeys, Control};
-use anabranch_wire::{DataSeq, Endpoint as Address, Payload, Segment};
+use anabranch_wire::mptcp::{CapableKeys, Control, Dss, Mapping, WideOrNarrow};
+use anabranch_wire::{DataSeq, Endpoint as Address, Flags, Payload, Segment, SeqNumber};
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::pair::{PORT, Pair, server_address, to_server};
+use crate::pair::{PORT, Pair, is_rst, server_address, to_server};
 
 /// A small generator, so that a case is one number.
 pub(crate) struct Draws(pub(crate) u64);
@@ -146,4 +147,80 @@ pub(crate) fn assert_forgotten(pair: &mut Pair, case: &str) {
     pair.run_ms(300_000);
     let left = pair.client.connections().count() + pair.server.connections().count();
     assert_eq!(left, 0, "{case}");
+}
+
+/// A client that says what it likes to a server that keeps what it reads.
+pub(crate) struct Liar {
+    pub(crate) pair: Pair,
+    pub(crate) base: Segment,
+    /// Subflow sequence number, relative, and data sequence number, of the next octet.
+    pub(crate) subflow_seq: u32,
+    pub(crate) data_seq: DataSeq,
+    read: usize,
+}
+
+impl Liar {
+    pub(crate) fn new() -> Self {
+        Liar::of(buffers(100_000))
+    }
+
+    pub(crate) fn of(config: ConnectionConfig) -> Self {
+        let mut pair = both(config, 1);
+        pair.upload(10_000, 1_000);
+        pair.run_ms(500);
+        pair.unchecked = true;
+        pair.kept = Some([Vec::new(), Vec::new()]);
+        let mut base = pair.last(to_server);
+        base.header.seq = base.header.seq + base.payload.len() as u32;
+        let plain = pair.segments(|s| s.options.control.is_some()) == 0;
+        let data_seq = if plain { DataSeq(0) } else { initial_data_seq(keys(&pair).0) + 10_001 };
+        Liar { pair, base, subflow_seq: 10_001, data_seq, read: 0 }
+    }
+
+    /// `octets` at `subflow` beyond the next, mapped to `data` beyond the next.
+    pub(crate) fn say(&mut self, subflow: u32, data: i64, octets: &[u8]) {
+        let len = octets.len() as u16;
+        self.say_mapped(subflow, octets, subflow, data, len);
+    }
+
+    pub(crate) fn say_mapped(&mut self, at: u32, octets: &[u8], subflow: u32, data: i64, len: u16) {
+        let mut segment = self.bare(at, octets);
+        let mapping = Mapping {
+            data_seq: WideOrNarrow::Wide(DataSeq(self.data_seq.0.wrapping_add_signed(data))),
+            subflow_seq: SeqNumber(self.subflow_seq + subflow),
+            len,
+            checksum: None,
+        };
+        segment.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false });
+        give(&mut self.pair, segment);
+    }
+
+    /// `octets` at `at` beyond the next, without options of Multipath TCP.
+    pub(crate) fn bare(&self, at: u32, octets: &[u8]) -> Segment {
+        let mut segment = self.base.clone();
+        segment.header.seq = segment.header.seq + at;
+        segment.header.flags = Flags::ACK;
+        segment.payload = Payload::from(Bytes::copy_from_slice(octets));
+        segment.options.dss = None;
+        segment
+    }
+
+    /// The same with a data sequence signal that maps nothing.
+    pub(crate) fn say_unmapped(&mut self, at: u32, octets: &[u8]) {
+        let mut segment = self.bare(at, octets);
+        segment.options.dss = Some(Dss::default());
+        give(&mut self.pair, segment);
+    }
+
+    /// What the server has read since the last time.
+    pub(crate) fn heard(&mut self) -> Vec<u8> {
+        let all = &self.pair.kept.as_ref().expect("kept")[1];
+        let new = all[self.read..].to_vec();
+        self.read = all.len();
+        new
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.pair.segments(is_rst) == 0
+    }
 }

@@ -1,0 +1,64 @@
+//! Payload whose mapping comes late, or never. RFC 8684 §3.3.1.
+
+use anabranch_proto::Event;
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_wire::Segment;
+use anabranch_wire::mptcp::ResetReason;
+
+use crate::support::{Liar, buffers, give};
+
+fn late(late_fallback: bool) -> ConnectionConfig {
+    ConnectionConfig { late_fallback, ..buffers(100_000) }
+}
+
+fn fell_back(liar: &Liar) -> bool {
+    liar.pair.server_events.contains(&Event::FellBack)
+}
+
+fn reason(segment: &Segment) -> Option<ResetReason> {
+    Some(segment.options.control.as_ref()?.reset?.reason)
+}
+
+#[test]
+fn payload_whose_mapping_comes_with_a_later_segment_waits_for_it() {
+    // RFC 8684 §3.3.1: a mapping is for octets, not for a segment. That it does not come at once
+    // does not mean that the path lets no options through, even if it lost those of a copy before.
+    for late_fallback in [false, true] {
+        let mut liar = Liar::of(late(late_fallback));
+        let copy = liar.bare(500_u32.wrapping_neg(), &[0; 500]);
+        give(&mut liar.pair, copy);
+        for round in 0..3 {
+            let at = round * 2000;
+            liar.say_unmapped(at, &[1; 1000]);
+            liar.pair.run_ms(190);
+            assert_eq!(liar.heard(), [0; 0]);
+            liar.say_mapped(at + 1000, &[2; 1000], at, i64::from(at), 2000);
+            assert_eq!(liar.heard(), [[1; 1000], [2; 1000]].concat(), "round {round}");
+            liar.pair.run_ms(5);
+        }
+        liar.pair.run_ms(1_500);
+        assert!(liar.is_alive() && !fell_back(&liar), "{late_fallback}");
+    }
+}
+
+#[test]
+fn payload_for_which_no_mapping_comes_ends_the_patience_anew_each_time() {
+    // RFC 8684 §3.3.1, §3.7: with the subflow, or with Multipath TCP where that is allowed late.
+    for late_fallback in [false, true] {
+        let mut liar = Liar::of(late(late_fallback));
+        liar.say_unmapped(0, &[1; 1000]);
+        liar.pair.run_ms(100);
+        liar.say_mapped(1000, &[2; 1000], 0, 0, 2000);
+        liar.pair.run_ms(3_000);
+        liar.say_unmapped(2000, &[3; 1000]);
+        let patience = if late_fallback { 200 } else { 1_000 };
+        liar.pair.run_ms(patience - 1);
+        assert!(liar.is_alive() && !fell_back(&liar), "{late_fallback}");
+        liar.pair.run_ms(2);
+        assert_eq!((liar.is_alive(), fell_back(&liar)), (late_fallback, late_fallback));
+        if !late_fallback {
+            let reset = liar.pair.last(crate::pair::is_rst);
+            assert_eq!(reason(&reset), Some(ResetReason::MIDDLEBOX_INTERFERENCE));
+        }
+    }
+}
