@@ -103,7 +103,7 @@ fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
         .with_slow_path(1, ms(100));
     pair.run_ms(500);
     broken.set(true);
-    pair.upload(400_000, 20_000);
+    pair.upload(400_000, 3_000);
     assert_eq!(pair.received, [0, 400_000]);
 }
 

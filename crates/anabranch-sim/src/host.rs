@@ -311,7 +311,7 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
 fn buffers(connection: &scenario::Connection) -> [u64; 2] {
     let (send, receive) = (connection.send_buffer.as_u64(), connection.receive_buffer.as_u64());
     if connection.linux_buffer_accounting {
-        [send.saturating_mul(2), receive.saturating_mul(2) / 256 * 158]
+        [send.saturating_mul(2), receive.saturating_mul(2 * 158).div_ceil(256)]
     } else {
         [send, receive]
     }

@@ -85,7 +85,12 @@ impl Connection {
         // The best first, and then in turn: no other sign comes from a dead path on which this host
         // has nothing else to send.
         let turn = self.timers.retransmission_backoff as usize % all().count();
-        if all().filter(|view| key(view) < own).count() != turn {
+        let on = self.bare_fin_on.filter(|on| all().any(|view| view.id.slot == *on));
+        let own_turn = match on {
+            Some(on) => slot == usize::from(on),
+            None => all().filter(|view| key(view) < own).count() == turn,
+        };
+        if !own_turn {
             return None;
         }
         self.lanes[slot].subflow.demand_ack();
@@ -268,7 +273,8 @@ impl Connection {
     pub(super) fn give_up(&mut self, error: ConnectionError) {
         let mptcp = self.mode == Mode::Mptcp;
         let arrived = mptcp && self.recv.is_complete() && self.send.una() == self.send.end();
-        self.end(Some(error).filter(|_| !(arrived && self.send.fin_outstanding())));
+        let told = self.fin_told && self.send.fin_outstanding();
+        self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
     fn end(&mut self, error: Option<ConnectionError>) {

@@ -255,6 +255,7 @@ impl Connection {
         let next = self.recv.next_data();
         self.fall_back();
         self.send.become_plain();
+        self.short_segment_end = self.short_segment_end.min(self.send.nxt());
         self.recv.become_plain();
         self.timers = super::transmit::DataTimers::default();
         self.bare_fin_due = false;

@@ -291,8 +291,10 @@ impl Connection {
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.events.push_back(Event::SubflowEstablished(id));
         self.reinject_from_failed();
-        // So may the DATA_FIN be, which nobody heard so far.
-        self.bare_fin_due |= self.send.fin_outstanding() && self.timers.retransmission_backoff > 0;
+        if self.send.fin_outstanding() && self.timers.retransmission_backoff > 0 {
+            // Nobody has heard the DATA_FIN so far.
+            (self.bare_fin_due, self.bare_fin_on) = (true, Some(slot));
+        }
         self.tell_path_manager(now, &PathEvent::SubflowEstablished(id));
     }
 

@@ -151,6 +151,10 @@ pub(crate) struct Connection {
     timers: transmit::DataTimers,
     /// A DATA_FIN without payload is to be sent.
     bare_fin_due: bool,
+    /// The subflow that has just come is to carry it, whosever turn it is.
+    bare_fin_on: Option<u8>,
+    /// Has a DATA_FIN gone out?
+    fin_told: bool,
     /// Data offset after the last short segment, for Nagle's rule.
     short_segment_end: u64,
     /// The application's last write found no room.
@@ -246,6 +250,8 @@ impl Connection {
             announcements: announce::Announcements::default(),
             timers: transmit::DataTimers::default(),
             bare_fin_due: false,
+            bare_fin_on: None,
+            fin_told: false,
             short_segment_end: 0,
             send_blocked: false,
             remedies_asked: false,

@@ -187,6 +187,7 @@ impl Connection {
         } else {
             lane.subflow.finish(false);
         }
+        self.send.reassign(id.slot);
         self.refresh(id.slot);
     }
 
@@ -228,13 +229,14 @@ impl Connection {
                 self.refresh(slot);
                 // Whoever lost the interface drops what came beyond a hole, too.
                 self.reinject_unacknowledged(slot);
+                self.send.reassign(slot);
             }
         }
     }
 
     /// The newest data under way, in order, so that copies that arrive first are of some use.
     fn start_probes(&mut self, subflow: SubflowId, count: u32, octets: u32) {
-        let end = self.send.nxt().min(self.send.end());
+        let end = self.send.carried_to().min(self.send.end());
         let wanted = u64::from(count) * u64::from(octets);
         let next = end.saturating_sub(wanted).max(self.send.una());
         self.probes.retain(|burst| burst.subflow != subflow);

@@ -22,7 +22,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// Send on the subflow in `slot`, and on no other.
-    fn only(slot: u8) -> Self {
+    pub(super) fn only(slot: u8) -> Self {
         Choice { slot, copies: SubflowSet::EMPTY, held: false }
     }
 }

@@ -139,7 +139,8 @@ impl SendQueue {
 
     /// Is the DATA_FIN to be sent, all data having been?
     pub(crate) fn fin_is_next(&self) -> bool {
-        self.finished && self.nxt == self.end
+        let waits = self.mapped.back().is_some_and(|mapped| mapped.assigned);
+        self.finished && self.nxt == self.end && !waits
     }
 
     /// The DATA_FIN goes out.

@@ -150,7 +150,7 @@ impl Connection {
             out_of_order_segments: self.counters.ofo_queue,
             stray_segments: self.recv.strays_so_far(),
             window_room: self.peer_edge.saturating_sub(self.send.nxt()),
-            unsent_octets: self.send.unsent(),
+            unsent_octets: self.send.unsent() + self.send.assigned().iter().sum::<u64>(),
             window_limited: self.window_limited.total(now),
             reinjections: self.counters.data_level_retransmits,
             copies: self.counters.copies,

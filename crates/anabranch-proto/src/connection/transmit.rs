@@ -145,7 +145,8 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
                 connection.counters.echo_add_tx += u64::from(told == Some(false));
             }
             if segment.options.dss.is_some_and(|dss| dss.data_fin && dss.mapping.is_some()) {
-                connection.bare_fin_due = false;
+                (connection.bare_fin_due, connection.bare_fin_on) = (false, None);
+                connection.fin_told = true;
             }
             connection.refresh(slot as u8);
             return Some(segment);
@@ -261,9 +262,13 @@ impl Connection {
         let len = payload.len() as u32;
         let data_seq = self.data_seq(start);
         // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
-        let data_fin = matches!(why, Again::Copy | Again::Assigned)
-            && self.send.fin_outstanding()
-            && start + u64::from(len) == self.send.end();
+        let last = start + u64::from(len) == self.send.end();
+        if why == Again::Assigned && last && self.send.is_finished() {
+            self.send.fin_sent();
+        }
+        let copied = matches!(why, Again::Copy | Again::Assigned);
+        let data_fin = copied && last && self.send.fin_outstanding();
+        self.fin_told |= data_fin;
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let lane = &mut self.lanes[usize::from(slot)];
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
@@ -302,6 +307,12 @@ impl Connection {
         if self.views[usize::from(slot)].usability != Usability::Usable {
             return None;
         }
+        if let Some(start) = self.send.next_copy(slot).filter(|start| self.send.is_assigned(*start))
+        {
+            let segment = self.carry_again(now, level, start, slot, Again::Assigned);
+            self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
+            return segment;
+        }
         let len = self.next_segment_octets(slot);
         if len == 0 || self.window_room() < len {
             return None;
@@ -326,7 +337,10 @@ impl Connection {
             if !choice.held {
                 break choice;
             }
-            unsent = self.assign(choice.slot)?;
+            match self.assign(now, choice.slot) {
+                Some(left) => unsent = left,
+                None => return self.on_assigned(now, level),
+            }
         };
         self.last_copies = choice.copies;
         let len = self.next_segment_octets(choice.slot);
@@ -343,18 +357,36 @@ impl Connection {
 
     /// The subflow in `slot` is to send the next segment's data when it has room. How much follows that
     /// is to be decided upon?
-    fn assign(&mut self, slot: u8) -> Option<u64> {
+    fn assign(&mut self, now: Instant, slot: u8) -> Option<u64> {
         let len = self.next_segment_octets(slot);
         if self.is_held_by_nagle(len, slot) || self.window_room() < len {
             return None;
         }
         self.send.assign_next(len as u32, slot);
+        self.last_copies = SubflowSet::EMPTY;
+        if self.timers.retransmission == Instant::FAR_FUTURE {
+            self.arm_retransmission(now);
+        }
         let view = &self.views[usize::from(slot)];
         if len < u64::from(view.mss) {
             self.short_segment_end = self.send.nxt();
         }
         self.scheduler.on_sent(view.id, len);
         Some(self.send.unsent()).filter(|unsent| *unsent > 0)
+    }
+
+    /// What there is, or what the shared window admits, is assigned. If that is the window, and some
+    /// subflow has room, the remedies may help.
+    fn on_assigned(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        let room = self.window_room();
+        let idle = self.views.iter().find(|view| view.can_send()).map(|view| view.id.slot);
+        match idle.filter(|slot| room < self.next_segment_octets(*slot)) {
+            Some(slot) => self.on_window_limited(now, level, Choice::only(slot), room),
+            None => {
+                self.window_limited.stop(now);
+                None
+            }
+        }
     }
 
     /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's lifetime.
@@ -416,6 +448,7 @@ impl Connection {
         let data_fin = last && self.mode == Mode::Mptcp && self.send.is_finished() && !with_keys;
         if data_fin {
             self.send.fin_sent();
+            self.fin_told = true;
         }
         let data_seq = self.data_seq(start);
         let cargo = (self.mode == Mode::Mptcp).then_some(Cargo {

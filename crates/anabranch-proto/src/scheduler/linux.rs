@@ -70,7 +70,8 @@ impl Linux {
     /// Seconds until what is queued on the subflow has left.
     fn linger(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {
         let queued = queued(context, view) as f64;
-        self.pace(view).map_or(0.0, |pace| queued / pace.octets_per_second)
+        // Whose pace is not known comes last.
+        self.pace(view).map_or(f64::INFINITY, |pace| queued / pace.octets_per_second)
     }
 
     /// The subflow with the shortest linger time, of those.

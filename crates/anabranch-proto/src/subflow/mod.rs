@@ -759,10 +759,10 @@ impl Subflow {
 
     /// RFC 6298 §5, RFC 5681 §3.1.
     fn begin_loss_recovery(&mut self, now: Instant, views: &[SubflowView]) {
-        let outstanding = self.nxt - self.una;
-        let reduce_from_cwnd = self.config.tcp.reduce_from_cwnd;
-        let flight_size =
-            if reduce_from_cwnd { self.congestion_control.cwnd() } else { outstanding };
+        let flight_size = match self.config.tcp.reduce_from_cwnd {
+            true => self.congestion_control.cwnd(),
+            false => self.nxt - self.una,
+        };
         let first = self.recovery.phase() != Phase::Loss;
         if self.timeouts_in_a_row > 1 {
             self.board.forget_sacks();

@@ -253,7 +253,7 @@ pub(super) struct ConnectionTable {
     #[serde(default = "default_receive_buffer")]
     pub(super) receive_buffer: Written<Octets>,
     /// Are these buffers what a program asks Linux for? Linux doubles both, and counts overhead in
-    /// the receive buffer, which is a window of 1.25 times as much then. Linux hosts do so by themselves.
+    /// the receive buffer, which is a window of 1.23 times as much then. Linux hosts do so by themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) linux_buffer_accounting: bool,
     /// Congestion control: a name, or a table with an uncoupled one for each path; by default
