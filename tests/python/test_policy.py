@@ -398,7 +398,9 @@ def test_a_wrong_decision_is_explained(answer: object) -> None:
     error = fails(scheduler=answering(lambda _: answer))
     assert isinstance(error.__cause__, TypeError)
     assert f"schedule() returned {answer!r} ({type(answer).__name__})" in str(error)
-    assert "Send(subflow), Assign(subflow), Duplicate(subflows) or Wait(until_ns=None)" in str(error)
+    assert "Send(subflow), Assign(subflow), Duplicate(subflows) or Wait(until_ns=None)" in str(
+        error
+    )
 
 
 def test_a_subflow_is_named_by_its_view_or_identifier() -> None:
