@@ -115,6 +115,45 @@ def cubic(axes: Sequence[Axes]) -> Caption:
     )
 
 
+@picture()
+def cubic_linux(axes: Sequence[Axes]) -> Caption:
+    """Goodput over a lossy path, by the rate of losses and by the round-trip time."""
+    colours = {"cubic": BLUE, "cubic_linux": ORANGE, "new_reno": GREY}
+    losses, delays = np.array([0.1, 0.2, 0.5, 1, 2]), np.array([5, 10, 20, 40, 80])
+    numbers = {}
+    for panel, (values, cases) in zip(
+        axes,
+        ((losses, [(loss, 20) for loss in losses]), (delays * 2, [(0.5, d) for d in delays])),
+        strict=True,
+    ):
+        for name, colour in colours.items():
+            scenarios = []
+            for loss, delay in cases:
+                path = Path(
+                    name="a",
+                    rate="100Mbit/s",
+                    delay=f"{delay}ms",
+                    limit="900packets",
+                    loss=f"{loss}%",
+                )
+                scenarios.append(
+                    scenario([path], [bulk(protocol="tcp", congestion_control=name)], 100, 5)
+                )
+            rates = np.array([goodput(run) for (run,) in run_each(scenarios)])
+            curve(panel, (values, rates), colour, name)
+            if values is losses:
+                numbers[f"{name} with 0.5 % of losses and 40 ms, Mbit/s"] = float(rates[2])
+        panel.set(ylabel="goodput (Mbit/s)", yscale="log", xscale="log")
+    axes[0].set_xlabel("losses (%), 40 ms RTT")
+    axes[1].set_xlabel("round-trip time (ms), 0.5 % lost")
+    axes[0].legend(loc="upper right")
+    return Caption(
+        "With random losses cubic_linux is slower than NewReno",
+        "100 Mbit/s; one TCP connection; 95 s each",
+        numbers,
+    )
+
+
 # ---- coupled, on one shared link ------------------------------------------------------------
 
 QUEUES: dict[str, dict[str, Any]] = {

@@ -254,3 +254,47 @@ def ecf(axes: Sequence[Axes]) -> Caption:
             for name in ("min_rtt", "ecf")
         },
     )
+
+
+@picture()
+def linux(axes: Sequence[Axes]) -> Caption:
+    """What Linux' scheduler and window cost, by what a program asks for as buffers."""
+    asked = np.array([50, 100, 150, 200, 300, 400, 600])
+    settings = {
+        "linux": {"scheduler": "linux", "congestion_control": "cubic_linux"},
+        "min_rtt": {"scheduler": "min_rtt", "congestion_control": "cubic_linux"},
+    }
+    numbers = {}
+    for (name, policies), colour in zip(settings.items(), (BLUE, ORANGE), strict=True):
+        connections = [
+            Connection(
+                workload=Blocks(block_size="8KiB"),
+                send_buffer=f"{kilobytes}kB",
+                receive_buffer=f"{kilobytes}kB",
+                linux_buffer_accounting=True,
+                **policies,
+            )
+            for kilobytes in asked
+        ]
+        runs = [
+            run for (run,) in run_each(scenario([WIFI, THREE_G], [c], 35, 5) for c in connections)
+        ]
+        rates = np.array([goodput(run) for run in runs])
+        delays = np.array([metrics.delays_ms(run.blocks, run.warm_up_ns).mean() for run in runs])
+        curve(axes[0], (asked, rates), colour, name)
+        curve(axes[1], (asked, delays), colour, name)
+        numbers[f"{name} with 100 kB, Mbit/s"] = float(rates[1])
+        numbers[f"{name} with 400 kB, Mbit/s"] = float(rates[5])
+    axes[0].axhline(7.7, color=GREY, linestyle="--", label="TCP over WiFi")
+    axes[0].set(ylabel="goodput (Mbit/s)", ylim=(0, 10.5))
+    axes[1].set(ylabel="mean delay of a block (ms)", ylim=(0, None))
+    for panel in axes:
+        panel.set_xlabel("buffers asked for (kB)")
+        panel.set_xlim(0)
+    axes[0].legend(loc="lower right")
+    return Caption(
+        "Small buffers: a burst on the slow path fills the window",
+        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; linux_buffer_accounting; blocks of "
+        "8 KiB as fast as the buffers take them; 30 s each",
+        numbers,
+    )

@@ -262,8 +262,8 @@ def _pair(results: Results, name: str, metric: str, form: str) -> tuple[str, str
 def notes(results: Results) -> Sequence[str]:
     """How late the emulator was."""
     return [
-        "The engine has the policies that follow Linux: cubic_linux, the scheduler linux and, where "
-        "buffers limit, linux_buffer_accounting.",
+        "The engine has the policies that follow Linux: cubic_linux, the scheduler linux and, "
+        "where buffers limit, linux_buffer_accounting.",
         real_time.lateness(results),
     ]
 
