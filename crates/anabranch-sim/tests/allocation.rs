@@ -40,9 +40,7 @@ fn assert_second_half_allocates_nothing(paths: &[&str], connection: &str) {
     let (whole, long) = allocations(&scenario(paths, connection, "40s"));
     let segments = long.segments - short.segments;
     assert!(segments > 200_000, "{segments} segments in the second half");
-    // A table may grow once more when a run comes to a new maximum.
-    let more = whole.saturating_sub(half);
-    assert!(more <= 4, "{more} for {segments} segments on {} paths, {connection}", paths.len());
+    assert_eq!(whole, half, "{segments} segments on {} paths, {connection}", paths.len());
 }
 
 /// A path that follows a trace, and cross-traffic beside a connection.

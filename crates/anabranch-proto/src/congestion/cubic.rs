@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn past_the_last_window_it_grows_as_reno_does_or_as_linux_has_it() {
-        // RFC 9438 §4.3, at windows where the cubic function is far below: 100 ms, 20 segments.
+        // RFC 9438 §4.3, at windows where the cubic function is far below: 10 ms, 20 segments.
         let grown = |keeps_slope| {
             let mut cubic = Cubic { keeps_slope, ..Cubic::without_hystart(&start(20_000)) };
             let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
