@@ -250,12 +250,11 @@ impl SendQueue {
             let octets = ack - front.start;
             front.len -= octets as u32;
             front.start = ack;
-            for slot in front.owed_by.slots().filter(|_| front.assigned) {
-                self.assigned[usize::from(slot)] -= octets;
-            }
+            let gone = Mapped { len: octets as u32, ..*front };
             if front.queued {
                 self.reinjections.push(Reverse(ack));
             }
+            self.unassign(&gone);
         }
         while let Some((start, piece)) = self.pieces.front_mut() {
             let len = piece.len() as u64;
@@ -468,6 +467,53 @@ mod tests {
             queue.map_next(10, 0, SubflowSet::EMPTY).to_vec(),
             [9, 9, 9, 9, 9, 10, 10, 10, 10, 10]
         );
+    }
+
+    #[test]
+    fn what_is_assigned_is_counted_until_somebody_carries_it_or_it_is_acknowledged() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 4_000));
+        queue.finish();
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
+        for _ in 0..3 {
+            queue.assign_next(1000, 1);
+        }
+        assert_eq!(
+            (queue.assigned(), queue.carried_to(), queue.nxt()),
+            (&[0, 3000][..], 1001, 4001)
+        );
+        assert!(!queue.fin_is_next(), "a DATA_FIN does not go before its data");
+        // In part, for its mss; then by another, so that the first owes it no more.
+        assert_eq!(queue.carry_again(1001, 400, 1).map(|payload| payload.len()), Some(400));
+        assert_eq!((queue.assigned(), queue.carried_to()), (&[0, 2600][..], 1401));
+        queue.carry_again(1401, 1000, 0);
+        assert_eq!(queue.assigned(), [0, 2000]);
+        assert_eq!(queue.next_copy(1), Some(2001));
+        // The peer acknowledges what it cannot have.
+        assert!(queue.acknowledge(2501));
+        assert_eq!(queue.assigned(), [0, 1500]);
+        // What is left goes out on others, each segment once.
+        queue.reassign(1);
+        assert_eq!(queue.assigned(), [0, 0]);
+        assert_eq!(queue.next_copy(1), None);
+        for start in [2501, 3001] {
+            assert_eq!(queue.next_reinjection().map(|mapped| mapped.start), Some(start));
+            queue.carry_again(start, 1000, 0);
+        }
+        assert!(queue.next_reinjection().is_none() && queue.fin_is_next());
+    }
+
+    #[test]
+    fn on_the_way_to_tcp_what_is_only_assigned_is_new_data_again() {
+        // RFC 8684 §3.7
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 3_000));
+        queue.map_next(1000, 0, SubflowSet::EMPTY);
+        queue.assign_next(1000, 0);
+        queue.become_plain();
+        assert_eq!((queue.nxt(), queue.unsent(), queue.next_copy(0)), (1001, 2000, None));
+        assert_eq!(queue.map_next(1000, 0, SubflowSet::EMPTY).len(), 1000);
+        assert!(queue.acknowledge(2001));
     }
 
     #[test]

@@ -308,3 +308,37 @@ fn closing_gives_up_a_first_subflow_that_is_opening_and_no_other() {
     pair.run_ms(5_000);
     assert_closed_and_forgotten(&mut pair, "");
 }
+
+#[test]
+fn who_only_lacks_the_acknowledgement_of_its_data_fin_has_closed_and_who_never_sent_it_has_failed()
+{
+    // RFC 8684 §3.3.3: the peer acknowledges it, ends its subflows, and knows of nothing any more.
+    for sent in [true, false] {
+        let (lost, lose) = switch();
+        let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+            if lost.get() && !to_server(segment) { Fate::Drop } else { Fate::Deliver }
+        });
+        pair.upload(10_000, 1_000);
+        let accepted = at_server(&pair);
+        pair.server.close(accepted);
+        pair.drain();
+        pair.run_ms(500);
+        lose.set(true);
+        if sent {
+            pair.client.close(pair.connection);
+            pair.drain();
+            pair.run_ms(100);
+        }
+        pair.client.handle_address_change(pair.now, client_address(0), false);
+        pair.drain();
+        if !sent {
+            pair.client.close(pair.connection);
+            pair.drain();
+        }
+        pair.run_ms(100_000);
+        assert_eq!(endings(&pair.client_events), 1, "{:?}", pair.client_events);
+        let error = error_of(&pair.client_events);
+        assert_eq!(error, (!sent).then_some(ConnectionError::NoSubflow), "sent: {sent}");
+        assert_eq!(pair.server_events.contains(&Event::Closed), sent, "{:?}", pair.server_events);
+    }
+}
