@@ -260,19 +260,16 @@ def ecf(axes: Sequence[Axes]) -> Caption:
 def linux(axes: Sequence[Axes]) -> Caption:
     """What Linux' scheduler and window cost, by what a program asks for as buffers."""
     asked = np.array([50, 100, 150, 200, 300, 400, 600])
-    settings = {
-        "linux": {"scheduler": "linux", "congestion_control": "cubic_linux"},
-        "min_rtt": {"scheduler": "min_rtt", "congestion_control": "cubic_linux"},
-    }
     numbers = {}
-    for (name, policies), colour in zip(settings.items(), (BLUE, ORANGE), strict=True):
+    for name, colour in (("linux", BLUE), ("min_rtt", ORANGE)):
         connections = [
             Connection(
                 workload=Blocks(block_size="8KiB"),
                 send_buffer=f"{kilobytes}kB",
                 receive_buffer=f"{kilobytes}kB",
                 linux_buffer_accounting=True,
-                **policies,
+                scheduler=name,
+                congestion_control="cubic_linux",
             )
             for kilobytes in asked
         ]
