@@ -345,11 +345,14 @@ impl Endpoint {
             slot.half_open = false;
             self.half_open -= 1;
         }
-        while let Some(event) = slot.connection.as_mut().and_then(|c| c.poll_event()) {
+        let Some(connection) = &mut slot.connection else { return };
+        while let Some(event) = connection.poll_event() {
             let id = ConnectionId { index, generation: slot.generation };
             self.events.push_back((id, event));
         }
-        self.register(index);
+        if connection.has_registrations() {
+            self.register(index);
+        }
     }
 
     /// The connection has nothing more to say for now.

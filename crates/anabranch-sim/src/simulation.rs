@@ -245,7 +245,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
                 },
             }
         }
-        self.plan(FIRST_LINK + number);
+        self.plan_link(number);
         Ok(())
     }
 
@@ -324,7 +324,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
                 break;
             }
         }
-        self.plan(number);
+        self.plan_host(number);
         Ok(())
     }
 
@@ -350,7 +350,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
         self.digest.fold_segment(self.now, first, &segment);
         self.links[first].handle_packet(self.now, segment.into());
-        self.plan(FIRST_LINK + first);
+        self.plan_link(first);
         Ok(())
     }
 
@@ -391,7 +391,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             Packet::Udp(datagram) => self.digest.fold_datagram(self.now, link, datagram),
         }
         self.links[link].handle_packet(self.now, packet);
-        self.plan(FIRST_LINK + link);
+        self.plan_link(link);
     }
 
     /// The node of the first path's boxes.
@@ -399,12 +399,20 @@ impl<'s, 'c> Simulation<'s, 'c> {
         FIRST_LINK + self.links.len() + self.cross_traffic.len()
     }
 
+    #[inline]
+    fn plan_host(&mut self, number: usize) {
+        self.queue.set(number, self.hosts[number].poll_timeout());
+    }
+
+    #[inline]
+    fn plan_link(&mut self, number: usize) {
+        self.queue.set(FIRST_LINK + number, self.links[number].poll_timeout());
+    }
+
     fn plan(&mut self, node: usize) {
         let at = match node {
-            0 | 1 => self.hosts[node].poll_timeout(),
-            _ if node < FIRST_LINK + self.links.len() => {
-                self.links[node - FIRST_LINK].poll_timeout()
-            }
+            0 | 1 => return self.plan_host(node),
+            _ if node < FIRST_LINK + self.links.len() => return self.plan_link(node - FIRST_LINK),
             _ if node < self.first_box() => {
                 self.cross_traffic[node - FIRST_LINK - self.links.len()].udp.poll_timeout()
             }

@@ -159,7 +159,15 @@ impl Connection {
     }
 
     /// Deal with subflows that have ended, and with the connection if that was the last.
+    #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
+        let ended = |lane: &super::Lane| lane.subflow.state() == State::Closed && !lane.reaped;
+        if self.is_done() || self.lanes.iter().any(ended) {
+            self.reap_ended(now);
+        }
+    }
+
+    fn reap_ended(&mut self, now: Instant) {
         self.close_subflows_when_done();
         for slot in 0..self.lanes.len() {
             if self.lanes[slot].subflow.state() == State::Closed && !self.lanes[slot].reaped {

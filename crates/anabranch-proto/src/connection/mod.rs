@@ -336,6 +336,10 @@ impl Connection {
         self.trace.as_mut()?.pop_front()
     }
 
+    pub(crate) fn has_registrations(&self) -> bool {
+        !self.registrations.is_empty()
+    }
+
     pub(crate) fn poll_registration(&mut self) -> Option<Registration> {
         self.registrations.pop_front()
     }

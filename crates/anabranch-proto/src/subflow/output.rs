@@ -44,7 +44,13 @@ impl DataLevel {
 impl Subflow {
     /// The next segment that must go out whatever the scheduler does: a SYN, a reset, lost data,
     /// a probe.
+    #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        let rare = self.syn_due || self.probe_due || self.reset_due.is_some();
+        if rare || self.board.has_lost() { self.send_urgent(now, level) } else { None }
+    }
+
+    fn send_urgent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         if self.state == State::Closed {
             return None;
         }

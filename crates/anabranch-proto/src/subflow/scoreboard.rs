@@ -292,6 +292,12 @@ impl Scoreboard {
         self.first_transmission = self.base;
     }
 
+    /// May there be records to be sent again?
+    #[inline]
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// The next record to send again.
     pub(crate) fn next_lost(&mut self) -> Option<u64> {
         while let Some(&number) = self.lost.front() {
