@@ -32,5 +32,7 @@ pub use payload::{Payload, Piece};
 pub use segment::{Endpoint, Segment};
 pub use seq::{DataSeq, SeqNumber};
 pub use tcp::{Flags, HEADER_OCTETS as TCP_HEADER_OCTETS, TcpHeader};
-pub use tcp_option::{MAX_OPTION_OCTETS, SackBlock, SackBlocks, TcpOptions, Timestamps};
+pub use tcp_option::{
+    MAX_OPTION_OCTETS, RawOptions, SackBlock, SackBlocks, TcpOptions, Timestamps,
+};
 pub use time::{Duration, Instant};

@@ -1,5 +1,7 @@
 //! TCP options as one inline value. RFC 9293 §3.2, RFC 7323, RFC 2018, RFC 8684.
 
+use std::ops::Deref;
+
 use crate::mptcp::{
     self, AddAddr, Control, Dss, MpCapable, MpFail, MpFastclose, MpJoin, MpPrio, MpTcprst,
     RemoveAddr, Subtype,
@@ -29,8 +31,12 @@ pub struct TcpOptions {
     pub control: Option<Box<Control>>,
     /// Options that this crate does not know, or a second copy of one that may stand once only:
     /// up to 40 octets, each option with its kind and length.
-    pub unknown: Option<Box<[u8]>>,
+    pub unknown: Option<RawOptions>,
 }
+
+/// Octets of options, behind a thin pointer: few segments have any, and all are moved around.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawOptions(Box<Box<[u8]>>);
 
 /// The timestamps option. RFC 7323 §3.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +85,20 @@ impl SackBlocks {
     /// Are there none?
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+impl<T: Into<Box<[u8]>>> From<T> for RawOptions {
+    fn from(octets: T) -> Self {
+        RawOptions(Box::new(octets.into()))
+    }
+}
+
+impl Deref for RawOptions {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
     }
 }
 

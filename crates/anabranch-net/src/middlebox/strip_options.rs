@@ -2,7 +2,7 @@
 //! SYNs more often than from data.
 
 use anabranch_wire::mptcp::{Control, KIND, Subtype};
-use anabranch_wire::{Flags, Instant, Packet, Segment, TcpOptions};
+use anabranch_wire::{Flags, Instant, Packet, RawOptions, Segment, TcpOptions};
 
 use super::flows::Flows;
 use super::{Directions, Filter, Towards};
@@ -153,7 +153,7 @@ fn strip_control(control: &mut Control, subtype: Subtype) {
 }
 
 /// Raw options without those of Multipath TCP's kind.
-fn without_mptcp(octets: &[u8]) -> Option<Box<[u8]>> {
+fn without_mptcp(octets: &[u8]) -> Option<RawOptions> {
     let mut kept = Vec::new();
     let mut rest = octets;
     while let [kind, len, ..] = *rest {
