@@ -206,9 +206,10 @@ impl Endpoint {
         while let Some(&index) = self.dirty.front() {
             let had_openings = self.open_subflows(now, index);
             let connection = self.slots[index as usize].connection.as_mut();
-            if let Some(segment) = connection.and_then(|c| c.poll_transmit(now)) {
+            let segment = connection.and_then(|c| c.poll_transmit(now));
+            if segment.is_some() {
                 self.counters.segments_out += 1;
-                return Some(segment);
+                return segment;
             }
             let connection = self.slots[index as usize].connection.as_ref();
             if !had_openings && connection.is_some_and(|c| c.has_openings()) {
