@@ -51,6 +51,14 @@ fn grown(region: &Region<'_, System>) -> i64 {
     change.bytes_allocated as i64 - change.bytes_deallocated as i64
 }
 
+/// What the process occupies of the machine's memory, with what its allocator keeps for later.
+fn resident_octets() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes << 10)
+}
+
 /// Octets of memory that an established, idle connection takes at the host that accepted it, after
 /// it received `octets` over so many paths and the host has released what it can.
 fn idle_octets(addresses: u32, octets: u32) -> usize {
@@ -276,6 +284,10 @@ fn a_hundred_thousand_idle_connections_are_held_and_served() {
         "{held} octets for {CONNECTIONS} connections, {each:.1} µs to send and read 100 octets"
     );
     assert!(held <= 1 << 30, "{held} octets");
+    if let Some(resident) = resident_octets() {
+        println!("{resident} octets of the process are resident");
+        assert!(resident <= 1 << 30, "{resident} octets resident");
+    }
     for id in server.connections().collect::<Vec<_>>() {
         server.abort(id);
     }

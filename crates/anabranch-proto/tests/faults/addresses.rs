@@ -5,30 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::mptcp::{AddAddr, Control, RemoveAddr};
 use anabranch_wire::{Flags, Segment};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 
+use crate::pair::announcing::announced;
 use crate::pair::{Fate, PORT, Pair, client_address, is_rst, is_syn, server_address};
-use crate::support::{Draws, at_server, carrying, default_pair, give, keys, live};
+use crate::support::{Draws, at_server, carrying, default_pair, give, live};
 
 fn victim(n: u8) -> IpAddr {
     Ipv4Addr::new(192, 0, 2, n).into()
-}
-
-/// An announcement as the server would make it. RFC 8684 §3.4.1.
-fn announced(pair: &Pair, address_id: u8, address: IpAddr, port: Option<u16>) -> AddAddr {
-    let (client, server) = keys(pair);
-    let key = [server.to_be_bytes(), client.to_be_bytes()].concat();
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
-    mac.update(&[address_id]);
-    match address {
-        IpAddr::V4(address) => mac.update(&address.octets()),
-        IpAddr::V6(address) => mac.update(&address.octets()),
-    }
-    mac.update(&port.unwrap_or(0).to_be_bytes());
-    let hmac: [u8; 32] = mac.finalize().into_bytes().into();
-    let proof = u64::from_be_bytes(hmac[24..].try_into().expect("8 octets"));
-    AddAddr { address_id, address, port, truncated_hmac: Some(proof) }
 }
 
 fn announce(pair: &mut Pair, option: AddAddr) {

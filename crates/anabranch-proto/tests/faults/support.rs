@@ -7,11 +7,12 @@ use std::rc::Rc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
-use anabranch_wire::mptcp::{CapableKeys, Control, Dss, Mapping, WideOrNarrow};
+use anabranch_wire::mptcp::{Control, Dss, Mapping, WideOrNarrow};
 use anabranch_wire::{DataSeq, Endpoint as Address, Flags, Payload, Segment, SeqNumber};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+pub(crate) use crate::pair::announcing::keys;
 use crate::pair::{PORT, Pair, is_rst, server_address, to_server};
 
 /// A small generator, so that a case is one number.
@@ -95,17 +96,6 @@ pub(crate) fn give(pair: &mut Pair, segment: Segment) {
         pair.client.handle_segment(pair.now, segment);
     }
     pair.drain();
-}
-
-/// The keys of client and server, from the handshake.
-pub(crate) fn keys(pair: &Pair) -> (u64, u64) {
-    let keys =
-        pair.log.iter().find_map(|segment| match segment.options.control.as_ref()?.capable?.keys {
-            CapableKeys::Both { sender, receiver }
-            | CapableKeys::WithData { sender, receiver, .. } => Some((sender, receiver)),
-            _ => None,
-        });
-    keys.expect("keys were exchanged")
 }
 
 /// RFC 8684 §3.1

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of the harness")]
 
+pub mod announcing;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
