@@ -5,6 +5,7 @@ mod pair;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
 use anabranch_proto::view::{SubflowView, Usability};
@@ -207,6 +208,28 @@ fn an_announced_address_that_does_not_answer_is_not_tried_again() {
     let syns = pair.segments(|segment| is_syn(segment) && segment.source.address.is_ipv6());
     // One attempt with its repeats. RFC 9293 §3.8.3: as many as the user timeout allows.
     assert!((1..=8).contains(&syns), "{syns}");
+}
+
+#[test]
+fn an_announcement_that_is_stripped_does_not_cost_multipath_tcp() {
+    // RFC 8684 §3.7: an acknowledgement of data without options, the first one, means a fallback. That
+    // of the first data has its DATA_ACK, and an announcement with which there is no room waits.
+    for upload in [true, false] {
+        let mut pair = dual_stack().with_filter(|_, segment| {
+            if is_told(segment) {
+                segment.options.control = None;
+            }
+            Fate::Deliver
+        });
+        match upload {
+            true => pair.upload(200_000, 5_000),
+            false => pair.download(200_000, 5_000),
+        }
+        pair.run_ms(20_000);
+        let events = [&pair.client_events, &pair.server_events];
+        assert!(events.iter().all(|events| !events.contains(&Event::FellBack)), "upload: {upload}");
+        assert_eq!(pair.segments(is_told), 4, "upload: {upload}");
+    }
 }
 
 #[test]

@@ -87,11 +87,15 @@ impl Connection {
         else {
             return;
         };
+        let usable = self.views.iter().position(|view| view.usability == Usability::Usable);
+        if usable.is_some_and(|slot| self.lanes[slot].subflow.has_signals_to_send()) {
+            // They go first, at once.
+            return;
+        }
         let LocalAddress { id, address } = announcement.local;
         let hmac = address_hmac(self.keys.local, remote_key, id, address, 0);
         let option = AddAddr { address_id: id, address, port: None, truncated_hmac: Some(hmac) };
         announcement.due = now + FIRST_PAUSE * (1 << announcement.told);
-        let usable = self.views.iter().position(|view| view.usability == Usability::Usable);
         if usable.is_some_and(|slot| self.lanes[slot].subflow.signal_address(option)) {
             announcement.told += 1;
         }

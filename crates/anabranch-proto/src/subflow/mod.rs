@@ -554,6 +554,11 @@ impl Subflow {
     }
 
     /// Multipath TCP ends here: nothing of it is told any more.
+    /// Do signals wait for the next acknowledgement, which they bring about?
+    pub(crate) fn has_signals_to_send(&self) -> bool {
+        self.signals.is_some() && self.confirmed
+    }
+
     pub(crate) fn forget_signals(&mut self) {
         self.signals = None;
         self.handshake_options = None;

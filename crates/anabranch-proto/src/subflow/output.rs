@@ -81,35 +81,34 @@ impl Subflow {
         if self.fin_wanted && !self.fin_sent && self.is_established() {
             return Some(self.send_fin(now, level));
         }
-        let signals = self.signals.is_some() && self.confirmed;
+        let signals = self.has_signals_to_send();
         if !(signals || self.receiver.ack_is_due()) || matches!(self.state, State::SynSent) {
             return None;
         }
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
-        let mut complete = true;
         if signals && segment.options.control.is_none() {
-            complete = self.attach_signals(now, &mut segment.options);
+            self.attach_signals(now, &mut segment.options);
         }
         self.add_sacks(&mut segment.options, 0);
         self.sent(now);
-        if !complete {
-            self.receiver.demand_ack();
-        }
         Some(segment)
     }
 
-    /// Signals go out, if need be instead of the DATA_ACK; false if that has to follow.
-    fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) -> bool {
+    /// Signals go out. If there is no room for them beside a DATA_ACK, that comes first: without one
+    /// the first acknowledgement of data, its options stripped, would mean a fallback (RFC 8684 §3.7).
+    fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
         options.control = self.signals.take();
+        if options.octets_len() > MAX_OPTION_OCTETS {
+            if self.receiver.ack_is_due() {
+                self.signals = options.control.take();
+                return;
+            }
+            options.dss = None;
+        }
         if options.control.as_ref().is_some_and(|control| control.prio.is_some()) {
             self.priority_sent = now;
         }
-        let fits = options.octets_len() <= MAX_OPTION_OCTETS;
-        if !fits {
-            options.dss = None;
-        }
-        fits
     }
 
     /// Send `payload`, never sent on this subflow before.
