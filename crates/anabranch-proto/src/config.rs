@@ -120,6 +120,10 @@ pub struct ConnectionConfig {
     /// Send buffer in payload octets: written by the application and not yet acknowledged at
     /// data level. (Linux counts buffer memory, overhead included, and doubles what is set.)
     pub send_buffer: u64,
+    /// Is the send buffer charged with the memory that data lies in, as Linux' TCP has it? Data under
+    /// way then costs more than data that waits, and the limit is passed by up to 64 KiB. Multipath TCP
+    /// sockets of Linux count octets.
+    pub send_charges_memory: bool,
     /// Receive buffer in payload octets: the most that the peer may send beyond what the
     /// application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
@@ -213,6 +217,7 @@ impl Default for ConnectionConfig {
             tcp: Profile::Linux.tcp(),
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
+            send_charges_memory: false,
             window_charges_out_of_order: false,
             dss_checksum: false,
             late_fallback: false,

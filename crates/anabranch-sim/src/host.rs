@@ -304,10 +304,9 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
 
 /// Send and receive buffer in payload octets.
 ///
-/// Linux doubles what is asked for (`SO_SNDBUF` in socket(7)). What waits to be sent is in large
-/// pieces, on which overhead hardly tells. Of what is received each segment is charged with the memory
-/// that it lies in, by which the window is reckoned: 1424 of 2304 octets for a full segment that came
-/// through a veth device (`tcp_measure_rcv_mss` of Linux 6.18, in 256ths: 158).
+/// Linux doubles what is asked for (`SO_SNDBUF` in socket(7)). Of what is received each segment is
+/// charged with the memory that it lies in, by which the window is reckoned: 1424 of 2304 octets for a
+/// full segment that came through a veth device (`tcp_measure_rcv_mss` of Linux 6.18, in 256ths: 158).
 fn buffers(connection: &scenario::Connection) -> [u64; 2] {
     let (send, receive) = (connection.send_buffer.as_u64(), connection.receive_buffer.as_u64());
     if connection.linux_buffer_accounting {
@@ -344,6 +343,8 @@ fn config(
         tcp,
         send_buffer,
         receive_buffer,
+        send_charges_memory: connection.linux_buffer_accounting
+            && connection.protocol == scenario::Protocol::Tcp,
         window_charges_out_of_order: connection.linux_buffer_accounting,
         dss_checksum: connection.dss_checksum,
         late_fallback: connection.late_fallback,

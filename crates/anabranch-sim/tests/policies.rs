@@ -490,3 +490,27 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
     // Linux has 4.0 to 4.6, and 8.9 to 9.5.
     assert!(small < 5.0 && large > 8.0, "{small} and {large} Mbit/s");
 }
+
+#[test]
+fn with_buffers_as_linux_counts_them_a_block_waits_as_long_as_in_linux() {
+    // Asked for, and the median delays over WiFi and 3G between hosts of Linux 6.18, in ms.
+    for (asked, wifi, cellular) in
+        [("100kB", 203.0, 685.0), ("200kB", 408.0, 1409.0), ("400kB", 819.0, 2763.0)]
+    {
+        let connection = format!(
+            "protocol = \"tcp\"\nsend_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\n\
+             linux_buffer_accounting = true\nhystart = false\ndirection = \"download\""
+        );
+        let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
+        for (path, seen) in [
+            (path("wifi", "8Mbit/s", "10ms", "54packets"), wifi),
+            (path("3g", "2Mbit/s", "75ms", "334packets"), cellular),
+        ] {
+            let outcome = run(&scenario("20s", &path, &connection, workload), 1);
+            let mut delays = delays(&outcome, 5.0, 17.0);
+            delays.sort_by(f64::total_cmp);
+            let median = delays[delays.len() / 2];
+            assert!((median / seen - 1.0).abs() < 0.05, "{asked}: {median} ms, not {seen}");
+        }
+    }
+}

@@ -41,8 +41,16 @@ impl Connection {
         }
     }
 
+    /// Linux' socket buffers are as large as the subflow's segments and the peer's window allow.
+    pub(super) fn measure_send_memory(&mut self) {
+        if let (Some(memory), Some(lane)) = (self.send.memory_mut(), self.lanes.first()) {
+            memory.measure(u64::from(lane.subflow.mss()), lane.subflow.largest_window());
+        }
+    }
+
     /// The application may write again if there is room.
     pub(super) fn wake_writer(&mut self) {
+        self.measure_send_memory();
         if self.send_blocked && self.send.room() > 0 {
             self.send_blocked = false;
             self.writable = true;

@@ -12,6 +12,7 @@ mod mapping;
 mod paths;
 mod recv_queue;
 mod schedule;
+mod send_memory;
 mod send_queue;
 mod stats;
 mod transmit;
@@ -232,7 +233,7 @@ impl Connection {
             addresses: new.addresses,
             lanes: Vec::new(),
             views: Vec::new(),
-            send: SendQueue::new(send_buffer),
+            send: SendQueue::new(send_buffer).charging_memory(config.send_charges_memory),
             recv: RecvQueue::new(receive_buffer, receive_scale)
                 .charging_out_of_order(config.window_charges_out_of_order),
             receive_scale,
@@ -280,6 +281,7 @@ impl Connection {
             return Err(SendError::Closed);
         }
         let offered = piece.len();
+        self.measure_send_memory();
         let accepted = self.send.write(piece);
         self.send_blocked = accepted < offered;
         self.remedies_asked = false;

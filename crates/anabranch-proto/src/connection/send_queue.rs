@@ -8,6 +8,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_wire::{Payload, Piece};
 
+use super::send_memory::{Extent, SendMemory};
 use crate::view::SubflowSet;
 
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct SendQueue {
     /// What is not acknowledged, with the offset of each piece.
     pieces: VecDeque<(u64, Piece)>,
     capacity: u64,
+    /// What data takes of the capacity, if not its octets.
+    memory: Option<SendMemory>,
     una: u64,
     nxt: u64,
     end: u64,
@@ -62,6 +65,7 @@ impl SendQueue {
         SendQueue {
             pieces: VecDeque::new(),
             capacity,
+            memory: None,
             una: 1,
             nxt: 1,
             end: 1,
@@ -74,15 +78,24 @@ impl SendQueue {
         }
     }
 
+    /// The same with a capacity that is charged with memory.
+    pub(super) fn charging_memory(self, charging: bool) -> Self {
+        SendQueue { memory: charging.then(SendMemory::new), ..self }
+    }
+
+    /// The memory that is charged depends on segments and on the peer's window.
+    pub(super) fn memory_mut(&mut self) -> Option<&mut SendMemory> {
+        self.memory.as_mut()
+    }
+
     /// Accept as much of `piece` as there is room for; returns how many octets.
     pub(crate) fn write(&mut self, piece: Piece) -> usize {
-        let accepted = piece.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
+        let start = self.end;
+        let accepted = self.reserve(piece.len() as u64) as usize;
         if accepted == 0 {
             return 0;
         }
         let piece = if accepted == piece.len() { piece } else { piece.slice(0, accepted) };
-        let start = self.end;
-        self.end += accepted as u64;
         let rest = match self.pieces.back_mut() {
             Some((_, back)) => back.try_join(piece).err(),
             None => Some(piece),
@@ -93,9 +106,34 @@ impl SendQueue {
         accepted
     }
 
-    /// Octets that the application may still write.
+    /// Move the end on by up to `wanted` octets; returns by how many.
+    fn reserve(&mut self, wanted: u64) -> u64 {
+        let mut octets = 0;
+        loop {
+            let more = self.room().min(wanted - octets);
+            if more == 0 {
+                return octets;
+            }
+            let extent = self.extent();
+            if let Some(memory) = &mut self.memory {
+                memory.take(more, extent);
+            }
+            self.end += more;
+            octets += more;
+        }
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { una: self.una, nxt: self.nxt, end: self.end }
+    }
+
+    /// Octets that the application may write at once.
     pub(crate) fn room(&self) -> u64 {
-        if self.finished { 0 } else { self.capacity.saturating_sub(self.end - self.una) }
+        match &self.memory {
+            _ if self.finished => 0,
+            Some(memory) => memory.room(self.capacity, self.extent()),
+            None => self.capacity.saturating_sub(self.end - self.una),
+        }
     }
 
     /// Most octets that may be written and not acknowledged.

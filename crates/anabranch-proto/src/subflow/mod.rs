@@ -431,6 +431,11 @@ impl Subflow {
         }
     }
 
+    /// The largest window that the peer has offered, in octets.
+    pub(crate) fn largest_window(&self) -> u64 {
+        self.largest_window
+    }
+
     /// Payload octets of a full data segment.
     pub(crate) fn mss(&self) -> u32 {
         let by_mtu = u32::from(self.config.tcp.mtu) - self.header_octets();
