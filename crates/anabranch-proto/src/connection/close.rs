@@ -58,12 +58,11 @@ impl Connection {
                 self.send.fin_sent();
                 self.bare_fin_due = true;
             }
-            _ if self.send.una() == self.send.end() => {
+            _ => {
                 let slot = self.fallback.slot;
                 self.lanes[usize::from(slot)].subflow.finish(false);
                 self.refresh(slot);
             }
-            _ => {}
         }
     }
 

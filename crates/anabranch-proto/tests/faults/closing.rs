@@ -342,3 +342,17 @@ fn who_only_lacks_the_acknowledgement_of_its_data_fin_has_closed_and_who_never_s
         assert_eq!(pair.server_events.contains(&Event::Closed), sent, "{:?}", pair.server_events);
     }
 }
+
+#[test]
+fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
+    // RFC 9293 §3.10.4
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    let mut pair = both(config, 1);
+    pair.run_ms(100);
+    pair.write(0, 5_000);
+    pair.client.close(pair.connection);
+    pair.drain();
+    pair.run_ms(11);
+    assert_eq!(pair.received[1], 5_000);
+    assert!(pair.server.is_at_end(at_server(&pair)));
+}
