@@ -80,6 +80,21 @@ fn a_flood_of_syns_takes_bounded_state_and_keeps_nobody_out() {
 }
 
 #[test]
+fn connections_that_are_open_are_not_counted_as_half_open() {
+    let mut pair = Pair::new(1, ConnectionConfig::default(), ConnectionConfig::default());
+    let to = Address::new(server_address(), PORT);
+    for n in 0..MOST_HALF_OPEN {
+        let config = ConnectionConfig::default();
+        pair.client.connect(pair.now, client_address(0), to, config).expect("the address is right");
+        if n % 256 == 255 {
+            pair.run_ms(100);
+        }
+    }
+    assert_eq!(pair.server.connections().count(), MOST_HALF_OPEN + 1);
+    assert_eq!(pair.server.counters().stateless_syn_acks, 0);
+}
+
+#[test]
 fn what_the_syn_offered_is_still_known() {
     let mut pair = flooded(1);
     pair.run_ms(100);

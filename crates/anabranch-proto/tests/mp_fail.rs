@@ -272,8 +272,18 @@ fn a_host_all_of_whose_octets_another_subflow_carried_goes_on_where_it_was() {
     }
     turned.set(true);
     pair.upload(50_000, 5_000);
-    pair.download(100_000, 5_000);
+    pair.run_ms(100);
     assert_eq!(fell_back(&pair), [true; 2]);
+    // An acknowledgement of nothing new is one, at the new numbers too.
+    pair.write(1, 101_000);
+    let mut again = pair.last(to_server);
+    again.header.seq = again.header.seq + again.payload.len() as u32;
+    again.payload = Payload::EMPTY;
+    pair.server.handle_segment(pair.now, again);
+    let accepted = pair.accepted.expect("accepted");
+    let stats = pair.server.connection_stats(pair.now, accepted).expect("open");
+    assert_eq!(stats.octets_acknowledged, 100_000);
+    pair.download(99_000, 5_000);
     assert_eq!(pair.received, [200_000, 50_000]);
     assert!(pair.kept.take().expect("kept")[0] == pattern(200_000));
     pair.close_both();
@@ -488,6 +498,77 @@ fn an_mp_fail_for_data_under_way_leads_to_tcp_and_for_any_other_is_ignored() {
         assert_eq!((fell_back(&pair), pair.received[1]), ([under_way; 2], 100_000), "{ahead}");
         assert_eq!(pair.client.counters().mp_fail_rx, 1);
     }
+}
+
+#[test]
+fn a_subflow_that_ends_before_its_mp_fail_is_answered_takes_the_question_with_it() {
+    // RFC 8684 §3.7: the next one has its place, and is not blamed.
+    let (mut pair, place) = inverting(both(1), 0, 5, |segment| {
+        if let Some(control) = &mut segment.options.control {
+            control.fail = None;
+        }
+        Fate::Deliver
+    });
+    pair.run_ms(100);
+    pair.upload(50_000, 100);
+    assert!(place.get().is_some() && pair.received[1] < 50_000);
+    for usable in [false, true] {
+        pair.client.handle_address_change(pair.now, pair::client_address(0), usable);
+        pair.drain();
+        pair.run_ms(20);
+    }
+    pair.run_ms(10_000);
+    assert_eq!(pair.received[1], 50_000);
+    assert_eq!(pair.segments(|s| is_rst(s) && fail(s).is_some()), 0);
+}
+
+#[test]
+fn two_hosts_that_both_announce_tcp_do_not_answer_each_others_acknowledgements() {
+    // RFC 8684 §3.7: and no more data comes, whose acknowledgement would end the announcements.
+    let mut pair = both(1).with_filter(|_, segment| {
+        if segment.payload.len() > 200 {
+            invert(segment, 50);
+        }
+        Fate::Deliver
+    });
+    pair.unchecked = true;
+    pair.run_ms(100);
+    pair.write(0, 1_000);
+    pair.write(1, 1_000);
+    pair.run_ms(1_000);
+    assert_eq!((fell_back(&pair), pair.received), ([true; 2], [1_000; 2]));
+    let before = pair.log.len();
+    pair.run_ms(5_000);
+    assert_eq!(pair.log.len(), before);
+}
+
+#[test]
+fn who_lacks_data_of_another_subflow_resets_the_last_one_at_once_when_a_checksum_is_wrong() {
+    // RFC 8684 §3.7: what follows on it is not the next octet of the stream.
+    let turned = Rc::new(Cell::new(false));
+    let turn = Rc::clone(&turned);
+    let mut pair = both(2).with_slow_path(1, ms(60)).with_filter(move |_, segment| {
+        if turn.get() && to_server(segment) && segment.payload.len() > 200 {
+            if is_on(segment, 0) {
+                return Fate::Drop;
+            }
+            invert(segment, 3);
+        }
+        Fate::Deliver
+    });
+    pair.upload(100_000, 5_000);
+    pair.run_ms(500);
+    turned.set(true);
+    pair.write(0, 600_000);
+    pair.client.handle_address_change(pair.now, pair::client_address(0), false);
+    pair.drain();
+    turned.set(false);
+    // The reset behind what was lost is believed when it comes for the second time.
+    pair.run_ms(200);
+    let first = pair.log.iter().find(|s| fail(s).is_some()).expect("MP_FAIL");
+    assert!(is_rst(first) && !to_server(first), "{first:?}");
+    pair.run_ms(60_000);
+    assert_eq!((pair.received[1], fell_back(&pair)), (600_000, [false; 2]));
 }
 
 proptest! {

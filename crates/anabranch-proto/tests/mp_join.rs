@@ -4,7 +4,7 @@ mod pair;
 
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::mptcp::MpJoin;
+use anabranch_wire::mptcp::{MpJoin, ResetReason};
 use anabranch_wire::{Flags, Segment};
 use pair::{Fate, Pair, client_address, is_rst, ms};
 
@@ -160,4 +160,17 @@ fn the_opening_of_a_connection_and_of_a_subflow_is_told_and_counted_once_at_each
     assert_eq!((server.mp_capable_syn_rx, client.mp_capable_syn_ack_rx), (1, 1));
     assert_eq!((server.mp_capable_ack_rx, server.passive_opens), (1, 2));
     assert_eq!((server.join_syn_rx, client.join_syn_ack_rx, server.join_ack_rx), (1, 1, 1));
+}
+
+#[test]
+fn a_join_beyond_the_most_subflows_is_refused_for_lack_of_resources() {
+    // RFC 8684 §3.6: the others are open by then.
+    let server = ConnectionConfig { max_subflows: 2, ..ConnectionConfig::default() };
+    let mut pair = Pair::new(3, ConnectionConfig::default(), server).with_slow_path(2, ms(50));
+    pair.upload(10_000, 1_000);
+    pair.run_ms(500);
+    let answer = pair.last(|s| s.destination.address == client_address(2));
+    let reset = answer.options.control.as_ref().and_then(|control| control.reset);
+    assert!(is_rst(&answer));
+    assert_eq!(reset.map(|reset| reset.reason), Some(ResetReason::LACK_OF_RESOURCES));
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{
-    Backup, LocalAddress, NDiffPorts, PathAction, PathEvent, PathManager, SinglePath,
+    Backup, FullMesh, LocalAddress, NDiffPorts, PathAction, PathEvent, PathManager, SinglePath,
 };
 use anabranch_proto::view::{SubflowId, SubflowView};
 use anabranch_wire::mptcp::{MpJoin, ResetReason};
@@ -279,52 +279,180 @@ fn a_path_manager_that_raves_costs_neither_data_nor_the_end_of_time() {
     assert!(pair.now < Instant::ZERO + Duration::from_secs(10) + ms(1));
 }
 
-/// Counts what it is told.
+/// Counts what it is told, and how often it is woken, which it wants all the time.
 #[derive(Debug)]
-struct Listening(Arc<AtomicU32>);
+struct Listening(Arc<[AtomicU32; 2]>, Instant);
 
 impl PathManager for Listening {
     fn handle_event(&mut self, _now: Instant, _event: &PathEvent<'_>, _views: &[SubflowView]) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0[0].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn handle_timeout(&mut self, _now: Instant, _views: &[SubflowView]) {}
+    fn handle_timeout(&mut self, now: Instant, _views: &[SubflowView]) {
+        self.0[1].fetch_add(1, Ordering::Relaxed);
+        self.1 = now + ms(100);
+    }
 
     fn poll_action(&mut self) -> Option<PathAction> {
         None
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        None
+        Some(self.1)
+    }
+}
+
+/// Two hosts whose path managers listen, and how often they are told anything and are woken.
+struct Listened {
+    pair: Pair,
+    counts: [Arc<[AtomicU32; 2]>; 2],
+}
+
+impl Listened {
+    fn new(filter: impl FnMut(u64, &mut Segment) -> Fate + 'static) -> Self {
+        let counts: [Arc<[AtomicU32; 2]>; 2] = Default::default();
+        let [client, server] = counts.clone().map(|count| {
+            let config = config(move || Listening(Arc::clone(&count), Instant::ZERO));
+            ConnectionConfig { late_fallback: true, ..config }
+        });
+        Listened { pair: Pair::new(2, client, server).with_filter(filter), counts }
+    }
+
+    /// An address of the client comes or goes.
+    fn change(&mut self, usable: bool) {
+        self.pair.client.handle_address_change(self.pair.now, client_address(1), usable);
+        self.pair.run_ms(150);
+    }
+
+    /// How often each was told anything.
+    fn told(&self) -> [u32; 2] {
+        [0, 1].map(|side| self.counts[side][0].load(Ordering::Relaxed))
+    }
+
+    /// The same, and how often they were woken.
+    fn all(&self) -> [[u32; 2]; 2] {
+        let woken = [0, 1].map(|side| self.counts[side][1].load(Ordering::Relaxed));
+        [self.told(), woken]
     }
 }
 
 #[test]
-fn a_path_manager_of_a_tcp_connection_is_told_nothing() {
-    // RFC 8684 §3.7: of the beginning, and that an address goes and comes back.
-    for (is_mptcp, expected) in [(true, 3), (false, 0)] {
-        let told = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&told);
-        let mut pair =
-            pair_with(2, move || Listening(Arc::clone(&count))).with_filter(move |_, s| {
-                if is_syn(s) && !is_mptcp {
-                    pair::strip(s);
-                }
-                Fate::Deliver
-            });
-        pair.upload(10_000, 1_000);
-        for usable in [false, true] {
-            pair.client.handle_address_change(pair.now, client_address(1), usable);
-            pair.run_ms(100);
-        }
-        assert_eq!(told.load(Ordering::Relaxed), expected);
+fn a_path_manager_is_told_of_the_beginning_and_then_of_changes_unless_it_is_tcp() {
+    // RFC 8684 §3.7: first of what is down, then of the beginning, and that it comes up.
+    for (is_mptcp, expected) in [(true, [3, 1]), (false, [0, 0])] {
+        let mut listened = Listened::new(move |_, segment| {
+            if is_syn(segment) && !is_mptcp {
+                pair::strip(segment);
+            }
+            Fate::Deliver
+        });
+        listened.pair.client.handle_address_change(listened.pair.now, client_address(1), false);
+        listened.pair.upload(10_000, 1_000);
+        listened.change(true);
+        assert_eq!(listened.told(), expected);
+        assert_eq!(listened.all()[1].map(|woken| woken > 0), [is_mptcp; 2]);
     }
+}
+
+#[test]
+fn a_path_manager_is_told_nothing_more_when_the_connection_goes_back_to_tcp() {
+    // RFC 8684 §3.7
+    let stripping = std::rc::Rc::new(std::cell::Cell::new(false));
+    let strips = std::rc::Rc::clone(&stripping);
+    let mut listened = Listened::new(move |_, segment| {
+        if strips.get() {
+            pair::strip(segment);
+        }
+        Fate::Deliver
+    });
+    listened.pair.upload(10_000, 1_000);
+    stripping.set(true);
+    listened.pair.upload(10_000, 5_000);
+    listened.pair.run_ms(1_000);
+    assert!(listened.pair.client_events.contains(&Event::FellBack));
+    let before = listened.all();
+    listened.change(false);
+    listened.change(true);
+    assert_eq!(listened.all(), before);
+}
+
+#[test]
+fn a_path_manager_is_told_nothing_more_when_the_connection_has_ended() {
+    let mut listened = Listened::new(|_, _| Fate::Deliver);
+    listened.pair.upload(10_000, 1_000);
+    listened.pair.close_both();
+    while !listened.pair.client_events.contains(&Event::Closed)
+        || !listened.pair.server_events.contains(&Event::Closed)
+    {
+        listened.pair.run_ms(1);
+    }
+    let before = listened.all();
+    listened.change(false);
+    listened.pair.run_ms(200_000);
+    assert_eq!(listened.all(), before);
+}
+
+#[test]
+fn a_subflow_for_which_there_was_no_room_is_opened_when_there_is_some() {
+    let two = ConnectionConfig { max_subflows: 2, ..ConnectionConfig::default() };
+    let mut pair = Pair::new(3, two, ConnectionConfig::default());
+    pair.upload(10_000, 1_000);
+    pair.run_ms(5_000);
+    let opened = |pair: &Pair, n| pair.segments(|s| is_syn(s) && to_server(s) && is_on(s, n));
+    assert_eq!([1, 2].map(|n| opened(&pair, n)), [1, 0]);
+    pair.client.handle_address_change(pair.now, client_address(1), false);
+    pair.run_ms(61_000);
+    assert_eq!([1, 2].map(|n| opened(&pair, n)), [1, 1]);
+}
+
+/// Closes the first of the subflows that come when the one comes that takes its place.
+#[derive(Debug, Default)]
+struct Behind {
+    mesh: FullMesh,
+    first: Option<SubflowId>,
+    close: Option<PathAction>,
+}
+
+impl PathManager for Behind {
+    fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, views: &[SubflowView]) {
+        self.mesh.handle_event(now, event, views);
+        if let PathEvent::SubflowEstablished(id) = *event {
+            let subflow = *self.first.get_or_insert(id);
+            self.close = (subflow != id).then_some(PathAction::Close { subflow, reset: true });
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) {
+        self.mesh.handle_timeout(now, views);
+    }
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        self.mesh.poll_action().or_else(|| self.close.take())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.mesh.poll_timeout()
+    }
+}
+
+#[test]
+fn what_a_path_manager_wants_of_a_subflow_that_is_gone_is_not_done_to_its_successor() {
+    let mut pair = pair_with(2, Behind::default);
+    pair.upload(100_000, 2_000);
+    pair.run_ms(100);
+    let mut reset = pair.last(|s| !to_server(s) && is_on(s, 1));
+    reset.header.flags = Flags::RST;
+    pair.client.handle_segment(pair.now, reset);
+    pair.run_ms(3_000);
+    let joins = |event: &&Event| matches!(event, Event::SubflowEstablished(_));
+    assert_eq!(pair.client_events.iter().filter(joins).count(), 2);
+    assert_eq!(pair.segments(|s| is_rst(s) && to_server(s)), 0);
 }
 
 /// Makes the second subflow a standby at once, and probes it every 100 ms.
 #[derive(Debug, Default)]
 struct Probing {
-    mesh: anabranch_proto::path_manager::FullMesh,
+    mesh: FullMesh,
     actions: Vec<PathAction>,
     next: Option<Instant>,
 }
@@ -385,6 +513,57 @@ fn probes_are_copies_of_data_under_way_and_nothing_depends_on_them() {
             (0..s.payload.len() as i64).contains(&distance)
         });
         assert!(covered, "a probe of data that nobody else carried");
+    }
+}
+
+/// Makes all further subflows standbys, and probes them once, all at the same time.
+#[derive(Debug, Default)]
+struct ProbingOnce {
+    mesh: FullMesh,
+    standbys: Vec<SubflowId>,
+    actions: Vec<PathAction>,
+    at: Option<Instant>,
+}
+
+impl PathManager for ProbingOnce {
+    fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, views: &[SubflowView]) {
+        self.mesh.handle_event(now, event, views);
+        if let PathEvent::SubflowEstablished(subflow) = *event {
+            let (backup, signalled) = (true, false);
+            self.actions.push(PathAction::SetPriority { subflow, backup, signalled });
+            self.standbys.push(subflow);
+            self.at = Some(now + ms(1_000));
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Instant, _views: &[SubflowView]) {
+        self.at = None;
+        let probe = |subflow| PathAction::Probe { subflow, count: 3, octets: 1000 };
+        self.actions.extend(self.standbys.drain(..).map(probe));
+    }
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        self.mesh.poll_action().or_else(|| self.actions.pop())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.at
+    }
+}
+
+#[test]
+fn probes_of_several_subflows_at_once_end_where_the_data_under_way_ends() {
+    // A round trip of the first path takes a second, and its window is two segments.
+    let mut client = config(ProbingOnce::default);
+    client.tcp.initial_window_segments = 2;
+    let mut pair = Pair::new(3, client, ConnectionConfig::default()).with_slow_path(0, ms(500));
+    pair.run_ms(2_600);
+    pair.write(0, 10_000);
+    pair.run_ms(600);
+    let lengths = |n| pair.log.iter().filter(move |s| carries_data(s, n)).map(|s| s.payload.len());
+    let under_way: usize = lengths(0).sum();
+    for n in [1, 2] {
+        assert_eq!(lengths(n).collect::<Vec<_>>(), [1000, 1000, under_way - 2000], "path {n}");
     }
 }
 

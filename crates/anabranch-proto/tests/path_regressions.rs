@@ -174,15 +174,19 @@ fn a_connection_that_the_peer_has_forgotten_ends_within_two_minutes() {
 }
 
 #[test]
-fn an_address_that_is_down_from_the_start_is_used_only_when_it_comes_up() {
-    let mut pair = pair_with(FullMesh::default);
-    pair.client.handle_address_change(pair.now, client_address(1), false);
+fn addresses_that_are_down_from_the_start_are_used_only_when_they_come_up() {
+    let mut pair = Pair::new(3, config(FullMesh::default), ConnectionConfig::default());
+    for n in [1, 2] {
+        pair.client.handle_address_change(pair.now, client_address(n), false);
+    }
     pair.run_ms(1_000);
-    assert_eq!(pair.segments(|s| uses(s, 1)), 0);
-    pair.client.handle_address_change(pair.now, client_address(1), true);
-    pair.drain();
-    pair.run_ms(200);
-    assert_eq!(both_usable(&pair), (2, 2));
+    for n in [1, 2] {
+        assert_eq!(pair.segments(|s| uses(s, 1) || uses(s, 2)) > 0, n > 1);
+        pair.client.handle_address_change(pair.now, client_address(n), true);
+        pair.drain();
+        pair.run_ms(200);
+        assert_eq!(both_usable(&pair), (1 + usize::from(n), 1 + usize::from(n)));
+    }
 }
 
 mod remove_addr {
@@ -278,4 +282,39 @@ fn addresses_that_are_lost_together_are_told_together_and_not_on_their_own_subfl
     }
     pair.run_ms(2_000);
     assert_eq!(pair.segments(|s| removed(s).is_some()), 1);
+}
+
+/// Takes the second address back as soon as its subflow is there, which it leaves alone.
+#[derive(Debug, Default)]
+struct Withdrawing(FullMesh, Option<PathAction>);
+
+impl PathManager for Withdrawing {
+    fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, views: &[SubflowView]) {
+        self.0.handle_event(now, event, views);
+        if matches!(event, PathEvent::SubflowEstablished(_)) {
+            self.1 = Some(PathAction::Remove { local_address_id: 1 });
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) {
+        self.0.handle_timeout(now, views);
+    }
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        self.0.poll_action().or_else(|| self.1.take())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
+
+#[test]
+fn that_an_address_is_gone_is_not_told_on_a_subflow_from_it_that_still_works() {
+    // RFC 8684 §3.4.2
+    let mut pair = pair_with(Withdrawing::default);
+    pair.upload(100_000, 5_000);
+    pair.run_ms(500);
+    let removes = |s: &Segment| s.options.control.as_ref().is_some_and(|c| c.remove_addr.is_some());
+    assert_eq!([0, 1].map(|n| pair.segments(|s| uses(s, n) && removes(s))), [1, 0]);
 }

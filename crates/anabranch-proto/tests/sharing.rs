@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::remedy::{BufferContext, Remedy, RemedyActions, RemedyContext};
 use anabranch_proto::scheduler::{Redundant, RoundRobin};
-use anabranch_proto::view::{SubflowView, Usability};
-use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
+use anabranch_proto::view::{Bottleneck, SubflowView, Usability};
+use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats, TraceKind};
 use anabranch_wire::mptcp::Dss;
 use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
 use pair::{Fate, Pair, client_address, is_on, is_rst, ms, strip, to_server};
@@ -95,6 +95,7 @@ fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
         pair.client_events.clear();
         pair.write(0, write);
         assert_eq!(pair.written[0], written);
+        assert_eq!(pair.client.send_room(pair.connection), if told { 0 } else { 5_000 });
         assert_eq!(pair.client_events, []);
         pair.run_ms(200);
         assert_eq!(pair.client_events.contains(&Event::Writable), told);
@@ -368,4 +369,103 @@ fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
     assert_eq!(sizes(&pair), (80_002, 80_000));
     pair.upload(100_000, 5_000);
     assert_eq!(sizes(&pair), (100_000, 100_000), "and not beyond what is configured");
+}
+
+#[test]
+fn what_the_only_subflow_has_under_way_is_not_copied_after_a_timeout() {
+    // RFC 8684 §3.3.6: not even if data was repeated there once, when the peer had left it out of its
+    // DATA_ACKs for long.
+    let (mute, seen) = switch();
+    let (dark, darkness) = switch();
+    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+        if seen.get() && !to_server(segment) {
+            segment.options.dss = Some(Dss::default());
+        }
+        if darkness.get() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(10_000, 1_000);
+    mute.set(true);
+    pair.upload(1_000, 1_000);
+    pair.run_ms(20_000);
+    mute.set(false);
+    pair.run_ms(60_000);
+    let before = pair.client.counters().data_level_retransmits;
+    assert!(before > 0);
+    dark.set(true);
+    pair.write(0, 31_000);
+    pair.run_ms(1_000);
+    dark.set(false);
+    pair.upload(1, 10_000);
+    assert_eq!(pair.received[1], pair.written[0]);
+    assert_eq!(pair.client.counters().data_level_retransmits, before);
+}
+
+#[test]
+fn all_that_is_scheduled_is_in_the_trace_if_there_is_one() {
+    for trace in [true, false] {
+        let mut pair = both(ConnectionConfig { trace, ..ConnectionConfig::default() }, 2);
+        pair.upload(100_000, 2_000);
+        let mut scheduled = 0;
+        while let Some(event) = pair.client.poll_trace(pair.connection) {
+            if let TraceKind::Scheduled { len, .. } = event.kind {
+                scheduled += u64::from(len);
+            }
+        }
+        assert_eq!(scheduled, if trace { 100_000 } else { 0 });
+    }
+}
+
+/// What is found out about a path on which one segment in five is lost, and one in ten late, in ten
+/// seconds and in thirty, if a bottleneck is assumed beyond `threshold` of losses.
+fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
+    let mut config = ConnectionConfig {
+        shared_bottleneck_detection: Some(threshold),
+        ..ConnectionConfig::default()
+    };
+    config.tcp.nagle = false;
+    let (mut new, mut last) = (0, None);
+    let mut pair = both(config, 1).with_filter(move |_, segment| {
+        let is_new = last.is_none_or(|last| segment.header.seq.distance_from(last) > 0);
+        if !to_server(segment) || segment.payload.is_empty() || !is_new {
+            return Fate::Deliver;
+        }
+        (new, last) = (new + 1, Some(segment.header.seq));
+        match new % 20 {
+            1..=4 => Fate::Drop,
+            15 | 16 => Fate::Delay(ms(5)),
+            _ => Fate::Deliver,
+        }
+    });
+    [10_000, 20_000].map(|for_ms| {
+        let end = pair.now + ms(for_ms);
+        while pair.now < end {
+            for _ in 0..2 {
+                pair.write(0, pair.written[0] + 100);
+            }
+            pair.run_ms(20);
+        }
+        client_subflows(&pair)[0].view.bottleneck
+    })
+}
+
+#[test]
+fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent() {
+    // RFC 8382 §3.2.4, §3.3: one is lost in six then. There is no verdict before 50 intervals of 350 ms.
+    assert_eq!(bottleneck(0.1), [Bottleneck::Unknown, Bottleneck::Shared(0)]);
+    assert_eq!(bottleneck(0.2), [Bottleneck::Unknown, Bottleneck::None]);
+}
+
+#[test]
+fn a_short_segment_is_acknowledged_as_soon_as_the_application_has_read_everything() {
+    // As Linux has it: whoever sends the next short one may wait for that.
+    for (paused, segments) in [(false, 2), (true, 1)] {
+        let mut pair = both(ConnectionConfig::default(), 1);
+        pair.upload(100_000, 5_000);
+        pair.run_ms(1_000);
+        pair.paused = paused;
+        let before = pair.log.len();
+        pair.write(0, 100_100);
+        pair.run_ms(15);
+        assert_eq!(pair.log.len() - before, segments, "paused: {paused}");
+    }
 }

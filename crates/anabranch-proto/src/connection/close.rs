@@ -58,18 +58,17 @@ impl Connection {
                 self.send.fin_sent();
                 self.bare_fin_due = true;
             }
-            _ if self.send.una() == self.send.end() => {
+            _ => {
                 let slot = self.fallback.slot;
                 self.lanes[usize::from(slot)].subflow.finish(false);
                 self.refresh(slot);
             }
-            _ => {}
         }
     }
 
     /// The DATA_FIN to send on the subflow in `slot`, if that is the one to carry it.
     pub(super) fn bare_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
-        if !self.bare_fin_due || self.mode != Mode::Mptcp || self.owes_keys() {
+        if !self.bare_fin_due || self.owes_keys() {
             return None;
         }
         let of = |usability| move |view: &&SubflowView| view.usability == usability;
@@ -146,9 +145,7 @@ impl Connection {
 
     /// Both DATA_FINs are acknowledged: RFC 8684 §3.3.3 has the subflows closed.
     fn close_subflows_when_done(&mut self) {
-        let done =
-            self.mode == Mode::Mptcp && self.send.fin_acknowledged() && self.recv.is_complete();
-        if done {
+        if self.mode == Mode::Mptcp && self.is_done() {
             for slot in 0..self.lanes.len() {
                 if !self.lanes[slot].reaped {
                     self.lanes[slot].subflow.finish(true);
@@ -241,15 +238,10 @@ impl Connection {
         });
     }
 
-    /// Have both applications closed, so that no further subflow is of use?
-    pub(super) fn is_closing(&self) -> bool {
-        self.send.fin_acknowledged() && self.recv.is_complete()
-    }
-
     /// Did both directions end in order?
     fn is_done(&self) -> bool {
         match self.mode {
-            Mode::Mptcp => self.is_closing(),
+            Mode::Mptcp => self.send.fin_acknowledged() && self.recv.is_complete(),
             _ => {
                 let sent = self.send.is_finished() && self.send.una() == self.send.end();
                 sent && self.peer_has_finished()

@@ -83,10 +83,9 @@ impl Run {
 impl Connection {
     /// An acceptable segment without any Multipath TCP option.
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
-        let closing = self.status != Status::Open || self.is_closing();
         let lane = &mut self.lanes[usize::from(slot)];
-        if lane.heard || closing {
-            lane.bare_acks |= ack > 1;
+        if lane.heard || self.status != Status::Open {
+            lane.bare_acks = true;
         } else if ack > 1 || lane.subflow.receive_next() > 1 {
             // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
             if lane.subflow.receive_next() > 1 {
@@ -133,7 +132,7 @@ impl Connection {
         let patience = self.patience();
         for slot in 0..self.lanes.len() as u8 {
             let lane = &mut self.lanes[usize::from(slot)];
-            if lane.reaped || self.mode != Mode::Mptcp || !lane.mappings.lacks_mapping() {
+            if !lane.mappings.lacks_mapping() {
                 continue;
             }
             let due = lane.unmapped_since + patience;
@@ -225,7 +224,7 @@ impl Connection {
     /// to those of the stream, for what this host sends.
     pub(super) fn way_back(&mut self, slot: u8) -> Option<i64> {
         let next = self.recv.next_data();
-        let open = self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing();
+        let open = self.status == Status::Open;
         let lane = &mut self.lanes[usize::from(slot)];
         let usable = open && !lane.subflow.is_doomed() && lane.mappings.continues(next);
         self.sent_in_place(slot).filter(|_| usable)
@@ -364,7 +363,7 @@ impl Connection {
             // The answer was lost: the infinite mapping goes out again.
             subflow.demand_ack();
         }
-        let mapping = dss.and_then(|dss| dss.mapping).filter(|mapping| mapping.len > 0);
+        let mapping = dss.and_then(|dss| dss.mapping);
         let (Some(mapping), Some(shift)) = (mapping, self.fallback.received_shift) else { return };
         let near = self.keys.remote_idsn + self.recv.nxt();
         let data = mapping.data_seq.resolve(near).distance_from(self.keys.remote_idsn) as u32;

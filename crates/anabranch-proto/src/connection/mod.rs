@@ -90,7 +90,7 @@ struct Lane {
     reinjected_octets: u64,
     /// A data sequence signal has come on it.
     heard: bool,
-    /// Since the last one, data was acknowledged without any Multipath TCP option.
+    /// Since the last one, a segment came without any Multipath TCP option.
     bare_acks: bool,
     /// When a data sequence signal last came.
     heard_at: Instant,
@@ -526,7 +526,7 @@ impl Connection {
 
     /// The subflow stopped answering: what only it carried goes out on others.
     fn on_subflow_timeout(&mut self, now: Instant, slot: u8) {
-        if self.mode == Mode::Mptcp && self.views.len() > 1 {
+        if self.views.len() > 1 {
             self.reinject_outstanding(slot);
         }
         let subflow = &self.lanes[usize::from(slot)].subflow;

@@ -42,7 +42,7 @@ impl Connection {
     /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
     /// RFC 8684 §3.1.
     pub(super) fn start_path_manager(&mut self, now: Instant) {
-        if self.path_manager_started || self.mode != Mode::Mptcp || self.status != Status::Open {
+        if self.path_manager_started || self.mode != Mode::Mptcp {
             return;
         }
         self.path_manager_started = true;
@@ -61,8 +61,7 @@ impl Connection {
 
     /// Are subflows managed: has that begun, and is there still use for them?
     pub(super) fn manages_paths(&self) -> bool {
-        let speaks = self.mode == Mode::Mptcp && self.status == Status::Open;
-        self.path_manager_started && speaks && !self.is_closing()
+        self.path_manager_started && self.wants_subflows()
     }
 
     pub(super) fn tell_path_manager(&mut self, now: Instant, event: &PathEvent<'_>) {
@@ -73,10 +72,7 @@ impl Connection {
     }
 
     pub(super) fn path_manager_timeout(&self) -> Instant {
-        if self.path_manager_due == Instant::FAR_FUTURE || !self.manages_paths() {
-            return Instant::FAR_FUTURE;
-        }
-        self.path_manager_due
+        if self.manages_paths() { self.path_manager_due } else { Instant::FAR_FUTURE }
     }
 
     /// Is there anything in view that would bring a subflow?
@@ -132,7 +128,7 @@ impl Connection {
 
     /// Is further subflows' time not over?
     pub(super) fn wants_subflows(&self) -> bool {
-        self.mode == Mode::Mptcp && self.status == Status::Open && !self.is_closing()
+        self.mode == Mode::Mptcp && self.status == Status::Open
     }
 
     /// The interface with `address` went down, or came back up.
@@ -240,9 +236,7 @@ impl Connection {
         let wanted = u64::from(count) * u64::from(octets);
         let next = end.saturating_sub(wanted).max(self.send.una());
         self.probes.retain(|burst| burst.subflow != subflow);
-        if octets > 0 && next < end {
-            self.probes.push(ProbeBurst { subflow, next, end, octets });
-        }
+        self.probes.push(ProbeBurst { subflow, next, end, octets });
     }
 
     /// The next probe for which a subflow has room.

@@ -397,7 +397,7 @@ impl Subflow {
             for block in segment.options.sack.as_slice() {
                 let (start, end) = self.block_offsets(block);
                 // RFC 2018 §5.1, RFC 5961: blocks outside of what is outstanding say nothing.
-                if start >= self.una as i64 && start < end && end <= self.nxt as i64 {
+                if start >= self.una as i64 && end <= self.nxt as i64 {
                     let Subflow { board, recovery, .. } = self;
                     board.sack(start as u64, end as u64, |record| {
                         recovery.on_delivered(now, &record, min_rtt);

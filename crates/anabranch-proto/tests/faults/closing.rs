@@ -2,15 +2,15 @@
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionError, Endpoint, Event};
-use anabranch_wire::mptcp::{Control, MpFastclose};
-use anabranch_wire::{Endpoint as Address, Flags, Segment};
+use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, MpFastclose, WideOrNarrow};
+use anabranch_wire::{Endpoint as Address, Flags, Segment, SeqNumber};
 
 use crate::pair::{
     Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, server_address, to_server,
 };
 use crate::support::{
-    Draws, assert_closed_and_forgotten, assert_forgotten, at_server, both, buffers, carrying,
-    default_pair, endings, error_of, give, keys, live, switch,
+    Draws, assert_closed_and_forgotten, assert_forgotten, assert_takes_no_join, at_server, both,
+    buffers, carrying, default_pair, endings, error_of, give, initial_data_seq, keys, live, switch,
 };
 
 /// A whole life: it opens, carries data both ways, the client closes, then the server, all in
@@ -307,6 +307,7 @@ fn closing_gives_up_a_first_subflow_that_is_opening_and_no_other() {
     pair.close_both();
     pair.run_ms(5_000);
     assert_closed_and_forgotten(&mut pair, "");
+    assert_eq!(syns(&pair), 2);
 }
 
 #[test]
@@ -341,4 +342,141 @@ fn who_only_lacks_the_acknowledgement_of_its_data_fin_has_closed_and_who_never_s
         assert_eq!(error, (!sent).then_some(ConnectionError::NoSubflow), "sent: {sent}");
         assert_eq!(pair.server_events.contains(&Event::Closed), sent, "{:?}", pair.server_events);
     }
+}
+
+#[test]
+fn a_client_that_closes_as_soon_as_it_is_connected_says_its_keys_before_its_data_fin() {
+    // RFC 8684 §3.1: without the client's key the server can make nothing of a DATA_FIN.
+    let mut pair = default_pair(1);
+    pair.run_ms(15);
+    let answer = pair.last(is_syn);
+    pair.client.handle_segment(pair.now, answer);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let third = pair.log.iter().find(|s| to_server(s) && !is_syn(s)).expect("a third ACK");
+    assert!(third.options.control.as_ref().is_some_and(|control| control.capable.is_some()));
+    pair.run_ms(500);
+    pair.close_both();
+    pair.run_ms(500);
+    assert_closed_and_forgotten(&mut pair, "");
+}
+
+#[test]
+fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
+    // RFC 9293 §3.10.4
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    let mut pair = both(config, 1);
+    pair.run_ms(100);
+    pair.write(0, 5_000);
+    pair.client.close(pair.connection);
+    pair.drain();
+    pair.run_ms(11);
+    assert_eq!(pair.received[1], 5_000);
+    assert!(pair.server.is_at_end(at_server(&pair)));
+}
+
+/// Both directions have ended, and the subflow has not, since no FIN arrives.
+fn ended() -> Pair {
+    let late = ConnectionConfig { late_fallback: true, ..ConnectionConfig::default() };
+    let mut pair = both(late, 1).with_filter(|_, segment| {
+        let fin = segment.header.flags.contains(Flags::FIN);
+        if fin { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(10_000, 1_000);
+    pair.close_both();
+    pair.run_ms(100);
+    assert!(pair.server_events.contains(&Event::Closed));
+    pair
+}
+
+#[test]
+fn what_is_said_after_the_end_of_a_connection_does_not_make_tcp_of_it() {
+    // RFC 8684 §3.7: MP_FAIL, and an infinite mapping.
+    for infinite in [false, true] {
+        let mut pair = ended();
+        let (client_key, server_key) = keys(&pair);
+        let fail = Some(MpFail { data_seq: initial_data_seq(server_key) + 2 });
+        let mut said = carrying(&pair, client_address(0), Control { fail, ..Control::default() });
+        if infinite {
+            let data_seq = WideOrNarrow::Wide(initial_data_seq(client_key) + 10_001);
+            let subflow_seq = SeqNumber(10_001);
+            let mapping = Some(Mapping { data_seq, subflow_seq, len: 0, checksum: None });
+            said.options.control = None;
+            said.options.dss = Some(Dss { mapping, ..Dss::default() });
+        }
+        give(&mut pair, said);
+        assert!(!pair.server_events.contains(&Event::FellBack), "{:?}", pair.server_events);
+    }
+}
+
+#[test]
+fn a_connection_that_has_ended_takes_no_join() {
+    // RFC 8684 §3.2
+    let mut pair = ended();
+    assert_takes_no_join(&mut pair);
+}
+
+/// The client's paths but for the third, which is down, went dark before it closed, five seconds ago;
+/// now the third is up. The server's answers to the join's third ACK do not arrive.
+fn closed_in_the_dark() -> Pair {
+    let (dark, darken) = switch();
+    let mut pair = default_pair(3).with_filter(move |_, segment| {
+        let mute = !to_server(segment) && !is_syn(segment);
+        if dark.get() && (mute || !is_on(segment, 2)) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.client.handle_address_change(pair.now, client_address(2), false);
+    pair.upload(100_000, 5_000);
+    pair.run_ms(500);
+    darken.set(true);
+    pair.client.close(pair.connection);
+    pair.run_ms(5_000);
+    pair.client.handle_address_change(pair.now, client_address(2), true);
+    pair.run_ms(50);
+    pair
+}
+
+fn data_fins_on(pair: &Pair, n: u8) -> usize {
+    pair.segments(|s| is_on(s, n) && s.options.dss.is_some_and(|dss| dss.data_fin))
+}
+
+#[test]
+fn a_data_fin_that_nobody_has_heard_goes_out_at_once_on_a_subflow_that_comes() {
+    // RFC 8684 §3.3.3
+    let mut pair = closed_in_the_dark();
+    assert!(data_fins_on(&pair, 0) > 0 && data_fins_on(&pair, 2) == 0);
+    let ready = pair.last(|s| !to_server(s) && is_on(s, 2));
+    give(&mut pair, ready);
+    assert_eq!(data_fins_on(&pair, 2), 1);
+}
+
+#[test]
+fn a_data_fin_takes_turns_again_when_the_subflow_that_came_is_gone_at_once() {
+    // RFC 8684 §3.3.3
+    let mut pair = closed_in_the_dark();
+    let ready = pair.last(|s| !to_server(s) && is_on(s, 2));
+    pair.client.handle_segment(pair.now, ready.clone());
+    let (before, mut reset) = (data_fins_on(&pair, 0), ready);
+    reset.header.flags = Flags::RST;
+    give(&mut pair, reset);
+    pair.run_ms(60_000);
+    assert!(data_fins_on(&pair, 0) > before && data_fins_on(&pair, 2) == 0);
+}
+
+#[test]
+fn a_data_fin_under_way_is_not_repeated_on_a_subflow_that_comes() {
+    let mut pair = default_pair(2);
+    pair.run_ms(30);
+    pair.write(0, 1_000);
+    let third = |s: &Segment| to_server(s) && is_on(s, 1) && !is_syn(s);
+    while pair.segments(third) == 0 {
+        pair.run_ms(1);
+    }
+    pair.run_ms(5);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let ready = |e: &Event| matches!(e, Event::SubflowEstablished(_));
+    assert!(!pair.client_events.iter().any(ready));
+    pair.run_ms(1_000);
+    assert!(pair.client_events.iter().any(ready));
+    assert_eq!([0, 1].map(|n| data_fins_on(&pair, n)), [1, 0]);
 }

@@ -2,14 +2,14 @@
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, WideOrNarrow};
-use anabranch_wire::{DataSeq, Flags, Instant, Payload, SeqNumber};
+use anabranch_wire::{DataSeq, Flags, Instant, Payload, Segment, SeqNumber};
 use bytes::Bytes;
 
-use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, to_server};
+use crate::pair::{Fate, Pair, client_address, is_on, is_rst, is_syn, ms, to_server};
 use crate::resets::{acknowledging, sent_again, under_way};
 use crate::support::{
-    Liar, assert_closed_and_forgotten, at_server, both, buffers, give, initial_data_seq, keys,
-    of_secrets, secret, switch,
+    Liar, assert_closed_and_forgotten, at_server, both, buffers, default_pair, give,
+    initial_data_seq, keys, of_secrets, secret, switch,
 };
 
 /// A secret with which the host's initial data sequence number is less than `octets` before a
@@ -307,10 +307,13 @@ fn data_carries_a_data_ack_of_8_octets_where_it_fits() {
     // RFC 8684 §3.3.2: data with numbers of 8 octets has come.
     let mut liar = Liar::new();
     liar.say(0, 0, &[1; 1000]);
-    liar.pair.download(100, 1_000);
-    let data = liar.pair.last(|s| !to_server(s) && !s.payload.is_empty());
-    let ack = data.options.dss.and_then(|dss| dss.data_ack);
-    assert_eq!(ack, Some(WideOrNarrow::Wide(liar.data_seq + 1000)));
+    let before = liar.pair.log.len();
+    liar.pair.download(10_000, 1_000);
+    let carries = |s: &&Segment| !to_server(s) && !s.payload.is_empty();
+    for data in liar.pair.log[before..].iter().filter(carries) {
+        let ack = data.options.dss.and_then(|dss| dss.data_ack);
+        assert_eq!(ack, Some(WideOrNarrow::Wide(liar.data_seq + 1000)), "{data:?}");
+    }
 }
 
 #[test]
@@ -443,4 +446,30 @@ fn a_shut_window_opens_by_a_segment_and_not_by_less() {
         Some(told(&mut liar)).filter(|window| *window != shut)
     });
     assert!(opened.is_some_and(|window| window > 1_400), "{opened:?}");
+}
+
+#[test]
+fn what_tcp_has_acknowledged_when_the_peer_asks_for_tcp_counts_as_acknowledged() {
+    // RFC 8684 §3.7: on the last of two subflows, whose octets have other numbers than the stream's.
+    let (dark, darken) = switch();
+    let mut pair = default_pair(2)
+        .with_filter(move |_, _| if dark.get() { Fate::Drop } else { Fate::Deliver });
+    pair.upload(300_000, 5_000);
+    pair.client.handle_address_change(pair.now, client_address(0), false);
+    pair.drain();
+    pair.upload(50_000, 5_000);
+    pair.run_ms(500);
+    darken.set(true);
+    let before = pair.log.len();
+    pair.write(0, 353_000);
+    let (first, second) = (pair.log[before].header.seq, pair.log[before + 1].header.seq);
+    let data_seq = initial_data_seq(keys(&pair).0) + 350_001;
+    let mut fails = pair.last(|s| !to_server(s) && is_on(s, 1));
+    fails.header.ack = second;
+    fails.options.dss = None;
+    fails.options.control_mut().fail = Some(MpFail { data_seq });
+    give(&mut pair, fails);
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("open");
+    let acknowledged = second.distance_from(first) as u64;
+    assert_eq!((stats.is_mptcp, stats.octets_acknowledged), (false, 350_000 + acknowledged));
 }

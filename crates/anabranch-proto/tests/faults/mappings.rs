@@ -2,10 +2,10 @@
 
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::Segment;
 use anabranch_wire::mptcp::ResetReason;
+use anabranch_wire::{Flags, Segment};
 
-use crate::support::{Liar, buffers, give};
+use crate::support::{Liar, assert_takes_no_join, buffers, give};
 
 fn late(late_fallback: bool) -> ConnectionConfig {
     ConnectionConfig { late_fallback, ..buffers(100_000) }
@@ -61,4 +61,26 @@ fn payload_for_which_no_mapping_comes_ends_the_patience_anew_each_time() {
             assert_eq!(reason(&reset), Some(ResetReason::MIDDLEBOX_INTERFERENCE));
         }
     }
+}
+
+#[test]
+fn a_connection_whose_only_subflow_is_gone_does_not_go_back_to_tcp_on_it() {
+    // RFC 8684 §3.7: payload had waited there for its mapping.
+    let mut liar = Liar::of(late(true));
+    liar.say_unmapped(0, &[1; 1000]);
+    let mut reset = liar.bare(1000, &[]);
+    reset.header.flags = Flags::RST;
+    give(&mut liar.pair, reset);
+    liar.pair.run_ms(1_000);
+    assert!(!fell_back(&liar), "{:?}", liar.pair.server_events);
+}
+
+#[test]
+fn a_connection_that_has_gone_back_to_tcp_takes_no_join() {
+    // RFC 8684 §3.7
+    let mut liar = Liar::of(late(true));
+    liar.say_unmapped(0, &[1; 1000]);
+    liar.pair.run_ms(1_000);
+    assert!(fell_back(&liar));
+    assert_takes_no_join(&mut liar.pair);
 }

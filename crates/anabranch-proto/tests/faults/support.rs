@@ -7,13 +7,13 @@ use std::rc::Rc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
-use anabranch_wire::mptcp::{Control, Dss, Mapping, WideOrNarrow};
+use anabranch_wire::mptcp::{Control, Dss, Mapping, MpJoin, WideOrNarrow};
 use anabranch_wire::{DataSeq, Endpoint as Address, Flags, Payload, Segment, SeqNumber};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 pub(crate) use crate::pair::announcing::keys;
-use crate::pair::{PORT, Pair, is_rst, server_address, to_server};
+use crate::pair::{PORT, Pair, client_address, is_on, is_rst, server_address, to_server};
 
 /// A small generator, so that a case is one number.
 pub(crate) struct Draws(pub(crate) u64);
@@ -137,6 +137,18 @@ pub(crate) fn assert_forgotten(pair: &mut Pair, case: &str) {
     pair.run_ms(300_000);
     let left = pair.client.connections().count() + pair.server.connections().count();
     assert_eq!(left, 0, "{case}");
+}
+
+/// A join with the right token is refused with a reset.
+pub(crate) fn assert_takes_no_join(pair: &mut Pair) {
+    let mut syn = pair.log[0].clone();
+    syn.source = Address::new(client_address(1), 999);
+    let token = token(keys(pair).1);
+    let join = Some(MpJoin::Syn { backup: false, address_id: 1, token, nonce: 1 });
+    syn.options.control = Some(Box::new(Control { join, ..Control::default() }));
+    give(pair, syn);
+    let answer = pair.last(|s| !to_server(s) && is_on(s, 1));
+    assert!(is_rst(&answer), "{answer:?}");
 }
 
 /// A client that says what it likes to a server that keeps what it reads.

@@ -198,3 +198,21 @@ fn a_remedy_halves_the_window() {
     scene.subflow.penalise(ExternalReduction::HalveBoth);
     assert_eq!((scene.cwnd(), scene.ssthresh()), (5000, 5000));
 }
+
+#[test]
+fn what_was_selectively_acknowledged_goes_out_again_after_a_second_timeout_in_a_row() {
+    // RFC 2018 §8: the peer may have dropped it.
+    for (timeouts, again) in [(1, false), (2, true)] {
+        let mut scene = Scene::open();
+        scene.write_and_wait(3);
+        scene.takes(scene.ack(1, &[(2001, 3001)]));
+        while scene.subflow.timeouts_in_a_row() < timeouts {
+            scene.sends();
+            scene.waits();
+        }
+        scene.sends();
+        scene.takes(scene.ack(2001, &[]));
+        let sent = scene.sends().iter().any(|segment| segment.header.seq == ISS + 2001);
+        assert_eq!(sent, again, "{timeouts}");
+    }
+}
