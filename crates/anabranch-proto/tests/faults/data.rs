@@ -159,6 +159,25 @@ fn mappings_of_octets_that_are_far_off_on_the_subflow_are_not_kept() {
 }
 
 #[test]
+fn mappings_are_kept_as_far_off_as_a_subflow_may_be_ahead_and_64_kib_more() {
+    // Twice the 100,000 octets of the buffer and 65,536.
+    let mut liar = Liar::new();
+    for n in 0..400 {
+        liar.say(n * 1000, i64::from(n) * 1000, &[1; 1000]);
+    }
+    for (from_next, kept) in
+        [(260_000, true), (270_000, false), (-265_000, true), (-270_000, false)]
+    {
+        let before = liar.pair.server.counters().dss_not_matching;
+        let from_next: i32 = from_next;
+        let subflow = 400_000_u32.wrapping_add_signed(from_next);
+        liar.say_mapped(400_000, &[], subflow, i64::from(subflow), 1000);
+        let refused = liar.pair.server.counters().dss_not_matching - before;
+        assert_eq!(refused == 0, kept, "{from_next}");
+    }
+}
+
+#[test]
 fn data_acks_of_what_was_never_sent_or_long_ago_change_nothing() {
     // RFC 8684 §3.3.2
     let mut pair = both(buffers(50_000), 1);
@@ -273,10 +292,14 @@ fn a_reader_slower_than_a_kilobyte_a_second_gets_everything() {
 
 #[test]
 fn a_subflow_takes_copies_beyond_the_window_of_the_connection() {
-    // RFC 8684 §3.3.5: the window is the connection's. 100,000 octets here, twice that for each
-    // subflow.
-    for (ahead, taken) in [(150_000, true), (250_000, false)] {
-        let mut liar = Liar::new();
+    // RFC 8684 §3.3.5: the window is the connection's. Twice that for each subflow, and 64 KiB at least.
+    for (buffer, ahead, taken) in [
+        (100_000, 150_000, true),
+        (100_000, 250_000, false),
+        (10_000, 60_000, true),
+        (10_000, 70_000, false),
+    ] {
+        let mut liar = Liar::of(buffers(buffer));
         liar.say(ahead, 0, &[1; 1000]);
         let answer = liar.pair.last(|s| !to_server(s));
         assert_eq!(!answer.options.sack.is_empty(), taken, "{ahead} octets ahead");
