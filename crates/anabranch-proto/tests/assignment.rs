@@ -10,7 +10,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::scheduler::{Decision, Linux, Pending, ScheduleContext, Scheduler};
 use anabranch_proto::view::Usability;
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Flags, Instant, Payload, Segment, TcpOptions};
 use pair::{Fate, Pair, is_on, ms, to_server};
 
 /// The first subflow, then the second, `run` octets each, whether they have room or not.
@@ -46,17 +46,30 @@ fn in_turn(run: u64) -> ConnectionConfig {
     }
 }
 
-/// Data sequence numbers of what a subflow has carried, relative to the first of all.
-fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
-    let number = |segment: &Segment| match segment.options.dss?.mapping?.data_seq {
+fn number(segment: &Segment) -> Option<u32> {
+    match segment.options.dss?.mapping?.data_seq {
         WideOrNarrow::Narrow(number) => Some(number),
         WideOrNarrow::Wide(_) => None,
-    };
-    let data = |s: &&Segment| to_server(s) && !s.payload.is_empty();
+    }
+}
+
+/// What the client has sent, with its data sequence numbers relative to the first of all.
+fn numbered(pair: &Pair) -> impl Iterator<Item = (u32, &Segment)> {
+    let data = pair.log.iter().filter(|s| to_server(s) && !s.payload.is_empty());
     // The very first data comes with MP_CAPABLE, which says no number.
-    let first = pair.log.iter().filter(data).find_map(number).expect("data");
-    let mine = pair.log.iter().filter(data).filter(|s| is_on(s, subflow));
-    mine.filter_map(number).map(|number| number.wrapping_sub(first)).collect()
+    let data = data.filter_map(|s| Some((number(s)?, s)));
+    let first = data.clone().next().expect("data").0;
+    data.map(move |(number, segment)| (number.wrapping_sub(first), segment))
+}
+
+/// Those numbers of what a subflow has carried.
+fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
+    numbered(pair).filter(|(_, s)| is_on(s, subflow)).map(|(number, _)| number).collect()
+}
+
+fn keeps_to_its_windows(pair: &Pair) -> bool {
+    let mut subflows = pair.client.subflow_stats(pair.connection);
+    subflows.all(|stats| stats.view.bytes_in_flight <= stats.view.cwnd)
 }
 
 #[test]
@@ -64,8 +77,11 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
     pair.run_ms(500);
-    pair.upload(400_000, 10_000);
-    assert_eq!(pair.received, [0, 400_000]);
+    pair.write(0, 400_000);
+    while pair.received[1] < 400_000 {
+        pair.run_ms(1);
+        assert!(keeps_to_its_windows(&pair));
+    }
     let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
     assert_eq!((stats.bad_decisions, stats.reinjections), (0, 0));
     for subflow in [0, 1] {
@@ -75,11 +91,12 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
         let jumps = numbers.windows(2).filter(|pair| pair[1] - pair[0] > 2_000).count();
         assert_eq!(jumps, 3, "{numbers:?}");
     }
-    // The slow subflow's first window was not enough for its run; the fast one went on meanwhile.
-    let overtaken = |s: &Segment| is_on(s, 0) && to_server(s) && s.payload.len() > 1_000;
-    let last_fast = pair.log.iter().rposition(overtaken).expect("data on the first");
-    let slow = |s: &Segment| is_on(s, 1) && to_server(s) && s.payload.len() > 1_000;
-    assert!(pair.log[last_fast..].iter().any(slow));
+    // The slow subflow's window was not enough for its run; the fast one went on with the next.
+    let place = |subflow, beyond| {
+        let due = |(number, s): (u32, &Segment)| is_on(s, subflow) && number > beyond;
+        numbered(&pair).position(due).expect("data")
+    };
+    assert!(place(0, 100_000) < place(1, 90_000));
     // And the stream ends as ever.
     pair.close_both();
     pair.run_ms(5_000);
@@ -108,6 +125,23 @@ fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
 }
 
 #[test]
+fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config);
+    pair.run_ms(500);
+    pair.write(0, 100_000);
+    let mut reset = pair.last(|s| is_on(s, 1) && !to_server(s));
+    reset.header.flags = Flags::RST;
+    (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
+    pair.client.handle_segment(pair.now, reset);
+    while pair.received[1] < 100_000 {
+        pair.run_ms(1);
+        assert!(keeps_to_its_windows(&pair) && pair.now < Instant::ZERO + ms(5_000));
+    }
+    assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 octets");
+}
+
+#[test]
 fn the_shared_window_bounds_what_is_assigned() {
     // RFC 8684 §3.3.5
     let config = ConnectionConfig { receive_buffer: 40_000, ..in_turn(200_000) };
@@ -123,7 +157,18 @@ fn the_shared_window_bounds_what_is_assigned() {
 
 #[test]
 fn the_only_subflow_is_assigned_nothing_in_advance() {
-    let config = in_turn(50_000);
+    #[derive(Debug)]
+    struct Alone(InTurn);
+    impl Scheduler for Alone {
+        fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+            assert!(context.assigned.iter().all(|octets| *octets == 0));
+            self.0.schedule(context)
+        }
+    }
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(Alone(InTurn { run: 50_000, assigned: 0 }))),
+        ..ConnectionConfig::default()
+    };
     let mut pair = Pair::new(1, config.clone(), config);
     pair.upload(200_000, 10_000);
     assert_eq!(pair.received, [0, 200_000]);
