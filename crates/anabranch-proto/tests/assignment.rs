@@ -78,6 +78,9 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
     pair.run_ms(500);
     pair.write(0, 400_000);
+    let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.octets_sent).sum();
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    assert_eq!(stats.unsent_octets, 400_000 - sent, "what is assigned has not been sent");
     while pair.received[1] < 400_000 {
         pair.run_ms(1);
         assert!(keeps_to_its_windows(&pair));

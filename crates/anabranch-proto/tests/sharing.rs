@@ -59,8 +59,15 @@ fn totals_are_exact() {
     let accepted = pair.accepted.expect("accepted");
     let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
     assert_eq!(server.octets_delivered, 200_000);
-    // The host goes on counting what has ended.
     pair.close_both();
+    pair.run_ms(100);
+    let server = pair.server.connection_stats(pair.now, accepted).expect("not forgotten yet");
+    assert_eq!(server.octets_delivered, 200_000, "a DATA_FIN is no octet");
+    assert_eq!(
+        (client(&pair).octets_written, client(&pair).octets_acknowledged),
+        (200_000, 200_000)
+    );
+    // The host goes on counting what has ended.
     pair.run_ms(130_000);
     assert_eq!(pair.client.connections().count(), 0);
     assert_eq!(pair.client.counters().retransmitted, 1);
@@ -197,6 +204,21 @@ fn until_shut(pair: &mut Pair) {
         pair.run_ms(1);
     }
     assert_eq!((client(pair).window_room, client(pair).octets_acknowledged), (0, 20_000));
+}
+
+#[test]
+fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
+    let mut pair = both(buffers(20_000), 2);
+    until_shut(&mut pair);
+    let before = client(&pair).window_limited;
+    pair.run_ms(1_000);
+    assert_eq!(client(&pair).window_limited, before + ms(1_000));
+    pair.resume();
+    pair.run_ms(500);
+    assert_eq!((client(&pair).unsent_octets, pair.received[1]), (0, pair.written[0]));
+    let in_all = client(&pair).window_limited;
+    pair.run_ms(1_000);
+    assert_eq!(client(&pair).window_limited, in_all);
 }
 
 #[test]
