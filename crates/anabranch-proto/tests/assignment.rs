@@ -86,7 +86,8 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
         assert!(keeps_to_its_windows(&pair));
     }
     let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
-    assert_eq!((stats.bad_decisions, stats.reinjections), (0, 0));
+    assert_eq!((stats.bad_decisions, stats.reinjections, stats.copies), (0, 0, 0));
+    assert!(pair.client.subflow_stats(pair.connection).all(|s| s.octets_reinjected == 0));
     for subflow in [0, 1] {
         let numbers = carried(&pair, subflow);
         assert!(numbers.is_sorted(), "each subflow carries the stream in order");

@@ -144,7 +144,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
                 connection.counters.add_addr_tx += u64::from(told == Some(true));
                 connection.counters.echo_add_tx += u64::from(told == Some(false));
             }
-            if segment.options.dss.is_some_and(|dss| dss.data_fin && dss.mapping.is_some()) {
+            if segment.options.dss.is_some_and(|dss| dss.data_fin) {
                 (connection.bare_fin_due, connection.bare_fin_on) = (false, None);
                 connection.fin_told = true;
             }
@@ -178,7 +178,7 @@ impl Connection {
     /// hear first.
     fn demand_acks(&mut self) {
         for lane in &mut self.lanes {
-            if lane.subflow.is_established() && !lane.reaped {
+            if lane.subflow.is_established() {
                 lane.subflow.demand_ack();
             }
         }
@@ -598,7 +598,7 @@ impl Connection {
             self.timers.retransmission = Instant::FAR_FUTURE;
             return;
         }
-        if self.timers.repeating > 0 && !self.has_data_under_way() {
+        if !self.has_data_under_way() {
             // The peer did not have what it has now, so it may lack what follows as well.
             self.timers.repeating = self.timers.repeating.saturating_mul(2);
             self.send.reinject_first(self.timers.repeating);
@@ -650,7 +650,7 @@ impl Connection {
     }
 
     fn on_data_retransmission(&mut self, now: Instant) {
-        if self.send.una() == self.send.nxt() || self.mode != Mode::Mptcp {
+        if self.send.una() == self.send.nxt() {
             return;
         }
         self.give_up_unheard();
