@@ -102,9 +102,10 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     };
     assert!(place(0, 100_000) < place(1, 90_000));
     // And the stream ends as ever.
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 0);
     pair.close_both();
     pair.run_ms(5_000);
-    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
     assert!(
         pair.segments(data_fin) > 0 && pair.segments(|s| s.header.flags.contains(Flags::RST)) == 0
     );
@@ -138,11 +139,29 @@ fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
     reset.header.flags = Flags::RST;
     (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
     pair.client.handle_segment(pair.now, reset);
+    pair.client.close(pair.connection);
     while pair.received[1] < 100_000 {
         pair.run_ms(1);
         assert!(keeps_to_its_windows(&pair) && pair.now < Instant::ZERO + ms(5_000));
     }
     assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 octets");
+}
+
+#[test]
+fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
+    // RFC 8684 §3.3.3
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+    pair.run_ms(500);
+    pair.write(0, 100_000);
+    pair.client.close(pair.connection);
+    while pair.received[1] < 100_000 {
+        pair.run_ms(1);
+    }
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 1);
+    assert!(!pair.last(data_fin).payload.is_empty());
+    assert!(pair.server.is_at_end(pair.accepted.expect("accepted")));
 }
 
 #[test]

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::remedy::{BufferContext, Remedy, RemedyActions, RemedyContext};
-use anabranch_proto::scheduler::{Redundant, RoundRobin};
+use anabranch_proto::scheduler::{
+    Decision, MinRtt, Pending, Redundant, RoundRobin, ScheduleContext, Scheduler,
+};
 use anabranch_proto::view::{SubflowView, Usability};
 use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
 use anabranch_wire::mptcp::Dss;
@@ -160,23 +162,106 @@ fn remedies_are_asked_when_a_buffer_holds_up_one_of_several_subflows() {
         (small, large, 2, [false, true]),
         (large, large, 2, [false, false]),
         (small, large, 1, [false, false]),
+        (large, small, 1, [false, false]),
     ] {
         let asked = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
-        let counts = Arc::clone(&asked);
+        let (counts, blocked) = (Arc::clone(&asked), Arc::new(AtomicU32::new(0)));
         let remedy = move || vec![Box::new(Asked(Arc::clone(&counts))) as Box<dyn Remedy>];
+        let told = Arc::clone(&blocked);
         let config = ConnectionConfig {
             send_buffer,
             receive_buffer,
             remedies: Arc::new(remedy),
+            scheduler: Arc::new(move || Box::new(Watching(Arc::clone(&told), addresses))),
             ..ConnectionConfig::default()
         };
         let mut pair = both(config, addresses);
         pair.run_ms(200);
+        pair.write(0, 100_000);
+        let count = || [0, 1].map(|index| asked[index].load(Ordering::Relaxed));
+        let at_first = count();
+        pair.drain();
+        assert_eq!(count(), at_first, "once for each thing that changes");
+        pair.upload(100_000 - pair.written[0], 5_000);
+        pair.run_ms(500);
+        assert_eq!(pair.received[1], 100_000);
+        let case = format!("{send_buffer} {receive_buffer} {addresses}");
+        assert_eq!(count().map(|count| count > 0), expected, "{case}");
+        assert_eq!(blocked.load(Ordering::Relaxed) > 0, expected != [false; 2], "{case}");
+    }
+}
+
+/// The default scheduler on so many subflows; keeps how often one was blocked.
+#[derive(Debug)]
+struct Watching(Arc<AtomicU32>, u8);
+
+impl Scheduler for Watching {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let about_nothing = context.pending == (Pending::NewData { octets: 0 });
+        assert!(!about_nothing || self.1 > 1, "one subflow holds up nobody");
+        self.0.store(context.blocked as u32, Ordering::Relaxed);
+        MinRtt.schedule(context)
+    }
+}
+
+/// Wants the oldest data sent again, or not.
+#[derive(Debug)]
+struct Again(bool);
+
+impl Remedy for Again {
+    fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
+        RemedyActions { reinject: self.0, penalise: None }
+    }
+}
+
+#[test]
+fn the_oldest_data_goes_out_again_if_one_of_the_remedies_wants_it() {
+    for wanted in [true, false] {
+        let remedies =
+            move || [wanted, false].map(|again| Box::new(Again(again)) as Box<dyn Remedy>).into();
+        let config = ConnectionConfig {
+            receive_buffer: 20_000,
+            remedies: Arc::new(remedies),
+            ..ConnectionConfig::default()
+        };
+        let mut pair = both(config, 2).with_slow_path(1, ms(50));
+        pair.run_ms(200);
         pair.upload(100_000, 5_000);
         assert_eq!(pair.received[1], 100_000);
-        let seen = [0, 1].map(|index| asked[index].load(Ordering::Relaxed) > 0);
-        assert_eq!(seen, expected, "{send_buffer} {receive_buffer} {addresses}");
+        assert_eq!(client(&pair).reinjections > 0, wanted);
     }
+}
+
+#[test]
+fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a_segment() {
+    // RFC 8684 §3.3.5, RFC 8985 §7.3
+    const MSS: u64 = 1_432;
+    let lost = |s: &Segment| to_server(s) && !s.payload.is_empty();
+    let sent = |receive_buffer| {
+        let server = ConnectionConfig { receive_buffer, ..ConnectionConfig::default() };
+        let mut pair = Pair::new(1, ConnectionConfig::default(), server)
+            .with_filter(move |_, s| if lost(s) { Fate::Drop } else { Fate::Deliver });
+        pair.run_ms(21);
+        pair.write(0, 100_000);
+        let flight = client_subflows(&pair)[0].octets_sent;
+        pair.run_ms(150);
+        (flight, client_subflows(&pair)[0].octets_sent - flight)
+    };
+    let (flight, _) = sent(1 << 20);
+    assert!(flight > 9 * MSS, "the congestion window's ten segments: {flight}");
+    for (beyond, new) in [(0, 0), (MSS - 1, 0), (MSS, MSS), (MSS + 1, MSS)] {
+        assert_eq!(sent(flight + beyond), (flight, new), "a window of {beyond} more");
+    }
+}
+
+#[test]
+fn while_the_application_waits_for_send_buffer_segments_are_full() {
+    // RFC 9293 §3.7.4
+    let config = ConnectionConfig { send_buffer: 10_000, ..ConnectionConfig::default() };
+    let mut pair = both(config, 1);
+    pair.upload(200_000, 5_000);
+    let short = pair.segments(|s| to_server(s) && (1..1_400).contains(&s.payload.len()));
+    assert!(short <= 3, "{short}");
 }
 
 #[test]

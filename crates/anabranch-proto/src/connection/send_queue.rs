@@ -557,6 +557,20 @@ mod tests {
     }
 
     #[test]
+    fn with_a_subflow_goes_what_waits_for_it_and_not_what_it_was_to_copy_or_others_wait_for() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 4_000));
+        queue.map_next(1000, 0, SubflowSet::of(1));
+        for slot in [2, 1, 2] {
+            queue.assign_next(1000, slot);
+        }
+        queue.reassign(1);
+        assert_eq!(queue.assigned(), [0, 0, 2000]);
+        assert_eq!(sent_again(&mut queue, 0), [2001]);
+        assert_eq!(queue.next_copy(2), Some(1001));
+    }
+
+    #[test]
     fn on_the_way_to_tcp_what_is_only_assigned_is_new_data_again() {
         // RFC 8684 §3.7
         let mut queue = SendQueue::new(10_000);

@@ -268,7 +268,9 @@ impl Connection {
         }
         let copied = matches!(why, Again::Copy | Again::Assigned);
         let data_fin = copied && last && self.send.fin_outstanding();
-        self.fin_told |= data_fin;
+        if data_fin {
+            self.fin_told = true;
+        }
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let lane = &mut self.lanes[usize::from(slot)];
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
