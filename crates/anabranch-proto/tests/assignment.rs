@@ -6,11 +6,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use anabranch_proto::ConnectionStats;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::scheduler::{Decision, Linux, Pending, ScheduleContext, Scheduler};
 use anabranch_proto::view::Usability;
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Flags, Instant, Payload, Segment, TcpOptions};
+use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
 use pair::{Fate, Pair, is_on, ms, to_server};
 
 /// The first subflow, then the second, `run` octets each, whether they have room or not.
@@ -23,7 +24,10 @@ struct InTurn {
 impl Scheduler for InTurn {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
         let turn = match context.pending {
-            Pending::NewData { .. } => (self.assigned / self.run) as usize,
+            Pending::NewData { octets } => {
+                assert!(octets > 0, "nothing is to be assigned");
+                (self.assigned / self.run) as usize
+            }
             Pending::Reinjection { .. } => 0,
         };
         let usable: Vec<_> =
@@ -67,9 +71,18 @@ fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
     numbered(pair).filter(|(_, s)| is_on(s, subflow)).map(|(number, _)| number).collect()
 }
 
-fn keeps_to_its_windows(pair: &Pair) -> bool {
-    let mut subflows = pair.client.subflow_stats(pair.connection);
-    subflows.all(|stats| stats.view.bytes_in_flight <= stats.view.cwnd)
+/// No subflow goes beyond its congestion window meanwhile.
+fn run_until_received(pair: &mut Pair, octets: u64) {
+    while pair.received[1] < octets {
+        pair.run_ms(1);
+        let mut subflows = pair.client.subflow_stats(pair.connection);
+        assert!(subflows.all(|stats| stats.view.bytes_in_flight <= stats.view.cwnd));
+        assert!(pair.now < Instant::ZERO + ms(10_000));
+    }
+}
+
+fn client(pair: &Pair) -> ConnectionStats {
+    pair.client.connection_stats(pair.now, pair.connection).expect("it is open")
 }
 
 #[test]
@@ -79,14 +92,12 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     pair.run_ms(500);
     pair.write(0, 400_000);
     let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.octets_sent).sum();
-    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    let stats = client(&pair);
     assert_eq!(stats.unsent_octets, 400_000 - sent, "what is assigned has not been sent");
-    while pair.received[1] < 400_000 {
-        pair.run_ms(1);
-        assert!(keeps_to_its_windows(&pair));
-    }
-    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    run_until_received(&mut pair, 400_000);
+    let stats = client(&pair);
     assert_eq!((stats.bad_decisions, stats.reinjections, stats.copies), (0, 0, 0));
+    assert_eq!(stats.window_limited, Duration::ZERO);
     assert!(pair.client.subflow_stats(pair.connection).all(|s| s.octets_reinjected == 0));
     for subflow in [0, 1] {
         let numbers = carried(&pair, subflow);
@@ -140,10 +151,7 @@ fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
     (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
     pair.client.handle_segment(pair.now, reset);
     pair.client.close(pair.connection);
-    while pair.received[1] < 100_000 {
-        pair.run_ms(1);
-        assert!(keeps_to_its_windows(&pair) && pair.now < Instant::ZERO + ms(5_000));
-    }
+    run_until_received(&mut pair, 100_000);
     assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 octets");
 }
 
@@ -155,9 +163,7 @@ fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
     pair.run_ms(500);
     pair.write(0, 100_000);
     pair.client.close(pair.connection);
-    while pair.received[1] < 100_000 {
-        pair.run_ms(1);
-    }
+    run_until_received(&mut pair, 100_000);
     let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
     assert_eq!(pair.segments(data_fin), 1);
     assert!(!pair.last(data_fin).payload.is_empty());
@@ -167,15 +173,37 @@ fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
 #[test]
 fn the_shared_window_bounds_what_is_assigned() {
     // RFC 8684 §3.3.5
-    let config = ConnectionConfig { receive_buffer: 40_000, ..in_turn(200_000) };
-    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
-    pair.run_ms(500);
-    pair.upload(300_000, 30_000);
-    assert_eq!(pair.received, [0, 300_000]);
+    let written = |receive_buffer| {
+        let config = ConnectionConfig { receive_buffer, ..in_turn(200_000) };
+        let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+        pair.run_ms(500);
+        pair.write(0, 300_000);
+        pair
+    };
+    let mut pair = written(40_000);
+    let room = client(&pair).window_room;
+    assert!(room > 0 && room < 1_432, "{room}");
+    assert_eq!(client(&written(40_000 - room)).window_room, 0, "to its last octet");
+    run_until_received(&mut pair, 300_000);
+    assert!(client(&pair).window_limited > ms(100), "the other subflow had room");
     let accepted = pair.accepted.expect("accepted");
     let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
     assert_eq!(server.octets_delivered, 300_000);
     assert_eq!(pair.server.counters().no_dss_in_window, 0);
+}
+
+#[test]
+fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
+    // RFC 9293 §3.7.4, as Linux has it
+    let config = in_turn(200_000);
+    let mut pair = Pair::new(2, config.clone(), config);
+    pair.run_ms(500);
+    let room = client(&pair).window_room;
+    for (written, mapped) in [(100_000, 100_000), (100_100, 100_000)] {
+        pair.write(0, written);
+        assert_eq!(room - client(&pair).window_room, mapped);
+    }
+    run_until_received(&mut pair, 100_100);
 }
 
 #[test]
@@ -195,7 +223,7 @@ fn the_only_subflow_is_assigned_nothing_in_advance() {
     let mut pair = Pair::new(1, config.clone(), config);
     pair.upload(200_000, 10_000);
     assert_eq!(pair.received, [0, 200_000]);
-    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    let stats = client(&pair);
     assert_eq!(stats.bad_decisions, 0);
 }
 

@@ -4,8 +4,10 @@ mod pair;
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::remedy::{Remedy, RemedyActions, RemedyContext};
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::Dss;
 use pair::{Fate, Pair, is_on, to_server};
@@ -70,6 +72,8 @@ fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_i
     let expected: Vec<_> =
         doubling_pauses(10).into_iter().enumerate().map(|(n, at)| (at, 1000, n == 0)).collect();
     assert_eq!(sent, expected);
+    let again = pair.client.subflow_stats(pair.connection).map(|stats| stats.octets_reinjected);
+    assert!(again.eq([9_000, 1_000]));
     assert_eq!(pair.client_events, []);
     pair.run_ms(1_000);
     assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
@@ -101,10 +105,14 @@ fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_a
     assert_eq!(sent, expected);
 }
 
-#[test]
-fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_at_a_time() {
-    // The server holds 1024 pieces and one for each 64 octets of its buffer, 2586; and drops the rest.
-    let mut config = ConnectionConfig { receive_buffer: 100_000, ..ConnectionConfig::default() };
+/// The client has sent 6,000 octets, most of them in a segment of their own, to a server that does not
+/// read: it holds 1024 pieces and one for each 64 octets of its buffer, 2586, and drops the rest.
+fn to_a_crowded_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> Pair {
+    let mut config = ConnectionConfig {
+        receive_buffer: 100_000,
+        remedies: Arc::new(remedies),
+        ..ConnectionConfig::default()
+    };
     config.tcp.nagle = false;
     let mut pair = both(config, 1);
     pair.paused = true;
@@ -115,10 +123,40 @@ fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_a
         }
     }
     pair.run_ms(500);
+    pair
+}
+
+#[test]
+fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_at_a_time() {
+    let mut pair = to_a_crowded_receiver(Vec::new);
     let dropped = pair.server.counters().no_dss_in_window;
     assert!(dropped > 3_000 && pair.client.counters().data_level_retransmits == 0);
     pair.resume();
     pair.run_ms(1_000);
     assert_eq!(pair.received[1], 6_000);
     assert_eq!(pair.client.counters().data_level_retransmits, dropped);
+}
+
+/// Is not to be asked.
+#[derive(Debug)]
+struct Idle;
+
+impl Remedy for Idle {
+    fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
+        panic!("one subflow holds up nobody");
+    }
+}
+
+#[test]
+fn remedies_are_not_asked_about_a_single_subflow_that_the_window_of_the_connection_holds_up() {
+    // What the receiver has dropped it has acknowledged to TCP: the subflow's own window is open.
+    let mut pair = to_a_crowded_receiver(|| vec![Box::new(Idle)]);
+    pair.write(0, 200_000);
+    pair.run_ms(200);
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    assert!(stats.window_room < 1_432 && stats.unsent_octets > 50_000, "{stats:?}");
+    assert!(pair.client.subflow_stats(pair.connection).all(|stats| stats.view.can_send()));
+    pair.resume();
+    pair.run_ms(5_000);
+    assert_eq!(pair.received[1], 200_000);
 }

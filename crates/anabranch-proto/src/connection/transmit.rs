@@ -289,9 +289,6 @@ impl Connection {
             }
             Again::Assigned => {
                 self.record(now, TraceKind::Scheduled { subflow, data_seq, len });
-                if self.timers.retransmission == Instant::FAR_FUTURE {
-                    self.arm_retransmission(now);
-                }
             }
             Again::Reinjection | Again::Opportunistic => {
                 let opportunistic = why == Again::Opportunistic;
@@ -366,9 +363,7 @@ impl Connection {
         }
         self.send.assign_next(len as u32, slot);
         self.last_copies = SubflowSet::EMPTY;
-        if self.timers.retransmission == Instant::FAR_FUTURE {
-            self.arm_retransmission(now);
-        }
+        self.start_retransmission(now);
         let view = &self.views[usize::from(slot)];
         if len < u64::from(view.mss) {
             self.short_segment_end = self.send.nxt();
@@ -465,9 +460,7 @@ impl Connection {
         self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.refresh_after_sending(slot);
-        if self.timers.retransmission == Instant::FAR_FUTURE {
-            self.arm_retransmission(now);
-        }
+        self.start_retransmission(now);
         segment
     }
 
@@ -563,6 +556,13 @@ impl Connection {
                 let (subflow, cwnd) = (view.id, view.cwnd);
                 self.record(now, TraceKind::Penalised { subflow, cwnd });
             }
+        }
+    }
+
+    /// Something is outstanding: its timer runs from the oldest on.
+    fn start_retransmission(&mut self, now: Instant) {
+        if self.timers.retransmission == Instant::FAR_FUTURE {
+            self.arm_retransmission(now);
         }
     }
 
