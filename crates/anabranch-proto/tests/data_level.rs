@@ -80,6 +80,17 @@ fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_i
 }
 
 #[test]
+fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
+    let mut pair = without_data_acks(ConnectionConfig::default(), 2);
+    for n in 1..=500 {
+        pair.write(0, 10_000 + 100 * n);
+        pair.run_ms(1);
+    }
+    assert!(pair.client.subflow_stats(pair.connection).any(|stats| stats.view.bytes_in_flight > 0));
+    assert_eq!(pair.client.counters().data_level_retransmits, 1);
+}
+
+#[test]
 fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_configured() {
     let mut config = ConnectionConfig::default();
     config.tcp.retries = 1_000;

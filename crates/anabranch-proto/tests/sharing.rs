@@ -343,6 +343,21 @@ fn a_shut_window_is_probed_on_the_quickest_path_first() {
 }
 
 #[test]
+fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
+    // RFC 9293 §3.8.6.1
+    let mut pair = both(buffers(20_000), 1);
+    until_shut(&mut pair);
+    let mut probes = Vec::new();
+    for at in 0..20_000 {
+        let before = pair.log.len();
+        pair.run_ms(1);
+        probes.extend(pair.log[before..].iter().filter(|s| to_server(s)).map(|_| at));
+    }
+    let pauses: Vec<u32> = probes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.len() >= 3 && pauses.windows(2).all(|two| two[1] == 2 * two[0]), "{pauses:?}");
+}
+
+#[test]
 fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_probes() {
     let (dark, seen) = switch();
     let mut config = buffers(20_000);

@@ -628,9 +628,6 @@ impl Connection {
             }
             self.arm_persist(now);
         }
-        if self.timers.scheduler <= now {
-            self.timers.scheduler = Instant::FAR_FUTURE;
-        }
         if self.timers.unmapped <= now {
             self.timers.unmapped = Instant::FAR_FUTURE;
             self.on_unmapped_timeout(now);
