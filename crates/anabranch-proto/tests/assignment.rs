@@ -6,11 +6,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use anabranch_proto::ConnectionStats;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::scheduler::{Decision, Linux, Pending, ScheduleContext, Scheduler};
 use anabranch_proto::view::Usability;
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
 use pair::{Fate, Pair, is_on, ms, to_server};
 
 /// The first subflow, then the second, `run` octets each, whether they have room or not.
@@ -23,7 +24,10 @@ struct InTurn {
 impl Scheduler for InTurn {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
         let turn = match context.pending {
-            Pending::NewData { .. } => (self.assigned / self.run) as usize,
+            Pending::NewData { octets } => {
+                assert!(octets > 0, "nothing is to be assigned");
+                (self.assigned / self.run) as usize
+            }
             Pending::Reinjection { .. } => 0,
         };
         let usable: Vec<_> =
@@ -46,17 +50,39 @@ fn in_turn(run: u64) -> ConnectionConfig {
     }
 }
 
-/// Data sequence numbers of what a subflow has carried, relative to the first of all.
-fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
-    let number = |segment: &Segment| match segment.options.dss?.mapping?.data_seq {
+fn number(segment: &Segment) -> Option<u32> {
+    match segment.options.dss?.mapping?.data_seq {
         WideOrNarrow::Narrow(number) => Some(number),
         WideOrNarrow::Wide(_) => None,
-    };
-    let data = |s: &&Segment| to_server(s) && !s.payload.is_empty();
+    }
+}
+
+/// What the client has sent, with its data sequence numbers relative to the first of all.
+fn numbered(pair: &Pair) -> impl Iterator<Item = (u32, &Segment)> {
+    let data = pair.log.iter().filter(|s| to_server(s) && !s.payload.is_empty());
     // The very first data comes with MP_CAPABLE, which says no number.
-    let first = pair.log.iter().filter(data).find_map(number).expect("data");
-    let mine = pair.log.iter().filter(data).filter(|s| is_on(s, subflow));
-    mine.filter_map(number).map(|number| number.wrapping_sub(first)).collect()
+    let data = data.filter_map(|s| Some((number(s)?, s)));
+    let first = data.clone().next().expect("data").0;
+    data.map(move |(number, segment)| (number.wrapping_sub(first), segment))
+}
+
+/// Those numbers of what a subflow has carried.
+fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
+    numbered(pair).filter(|(_, s)| is_on(s, subflow)).map(|(number, _)| number).collect()
+}
+
+/// No subflow goes beyond its congestion window meanwhile.
+fn run_until_received(pair: &mut Pair, octets: u64) {
+    while pair.received[1] < octets {
+        pair.run_ms(1);
+        let mut subflows = pair.client.subflow_stats(pair.connection);
+        assert!(subflows.all(|stats| stats.view.bytes_in_flight <= stats.view.cwnd));
+        assert!(pair.now < Instant::ZERO + ms(10_000));
+    }
+}
+
+fn client(pair: &Pair) -> ConnectionStats {
+    pair.client.connection_stats(pair.now, pair.connection).expect("it is open")
 }
 
 #[test]
@@ -64,10 +90,15 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
     pair.run_ms(500);
-    pair.upload(400_000, 10_000);
-    assert_eq!(pair.received, [0, 400_000]);
-    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
-    assert_eq!((stats.bad_decisions, stats.reinjections), (0, 0));
+    pair.write(0, 400_000);
+    let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.octets_sent).sum();
+    let stats = client(&pair);
+    assert_eq!(stats.unsent_octets, 400_000 - sent, "what is assigned has not been sent");
+    run_until_received(&mut pair, 400_000);
+    let stats = client(&pair);
+    assert_eq!((stats.bad_decisions, stats.reinjections, stats.copies), (0, 0, 0));
+    assert_eq!(stats.window_limited, Duration::ZERO);
+    assert!(pair.client.subflow_stats(pair.connection).all(|s| s.octets_reinjected == 0));
     for subflow in [0, 1] {
         let numbers = carried(&pair, subflow);
         assert!(numbers.is_sorted(), "each subflow carries the stream in order");
@@ -75,15 +106,17 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
         let jumps = numbers.windows(2).filter(|pair| pair[1] - pair[0] > 2_000).count();
         assert_eq!(jumps, 3, "{numbers:?}");
     }
-    // The slow subflow's first window was not enough for its run; the fast one went on meanwhile.
-    let overtaken = |s: &Segment| is_on(s, 0) && to_server(s) && s.payload.len() > 1_000;
-    let last_fast = pair.log.iter().rposition(overtaken).expect("data on the first");
-    let slow = |s: &Segment| is_on(s, 1) && to_server(s) && s.payload.len() > 1_000;
-    assert!(pair.log[last_fast..].iter().any(slow));
+    // The slow subflow's window was not enough for its run; the fast one went on with the next.
+    let place = |subflow, beyond| {
+        let due = |(number, s): (u32, &Segment)| is_on(s, subflow) && number > beyond;
+        numbered(&pair).position(due).expect("data")
+    };
+    assert!(place(0, 100_000) < place(1, 90_000));
     // And the stream ends as ever.
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 0);
     pair.close_both();
     pair.run_ms(5_000);
-    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
     assert!(
         pair.segments(data_fin) > 0 && pair.segments(|s| s.header.flags.contains(Flags::RST)) == 0
     );
@@ -108,13 +141,51 @@ fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
 }
 
 #[test]
-fn the_shared_window_bounds_what_is_assigned() {
-    // RFC 8684 §3.3.5
-    let config = ConnectionConfig { receive_buffer: 40_000, ..in_turn(200_000) };
+fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config);
+    pair.run_ms(500);
+    pair.write(0, 100_000);
+    let mut reset = pair.last(|s| is_on(s, 1) && !to_server(s));
+    reset.header.flags = Flags::RST;
+    (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
+    pair.client.handle_segment(pair.now, reset);
+    pair.client.close(pair.connection);
+    run_until_received(&mut pair, 100_000);
+    assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 octets");
+}
+
+#[test]
+fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
+    // RFC 8684 §3.3.3
+    let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
     pair.run_ms(500);
-    pair.upload(300_000, 30_000);
-    assert_eq!(pair.received, [0, 300_000]);
+    pair.write(0, 100_000);
+    pair.client.close(pair.connection);
+    run_until_received(&mut pair, 100_000);
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 1);
+    assert!(!pair.last(data_fin).payload.is_empty());
+    assert!(pair.server.is_at_end(pair.accepted.expect("accepted")));
+}
+
+#[test]
+fn the_shared_window_bounds_what_is_assigned() {
+    // RFC 8684 §3.3.5
+    let written = |receive_buffer| {
+        let config = ConnectionConfig { receive_buffer, ..in_turn(200_000) };
+        let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+        pair.run_ms(500);
+        pair.write(0, 300_000);
+        pair
+    };
+    let mut pair = written(40_000);
+    let room = client(&pair).window_room;
+    assert!(room > 0 && room < 1_432, "{room}");
+    assert_eq!(client(&written(40_000 - room)).window_room, 0, "to its last octet");
+    run_until_received(&mut pair, 300_000);
+    assert!(client(&pair).window_limited > ms(100), "the other subflow had room");
     let accepted = pair.accepted.expect("accepted");
     let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
     assert_eq!(server.octets_delivered, 300_000);
@@ -122,12 +193,37 @@ fn the_shared_window_bounds_what_is_assigned() {
 }
 
 #[test]
+fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
+    // RFC 9293 §3.7.4, as Linux has it
+    let config = in_turn(200_000);
+    let mut pair = Pair::new(2, config.clone(), config);
+    pair.run_ms(500);
+    let room = client(&pair).window_room;
+    for (written, mapped) in [(100_000, 100_000), (100_100, 100_000)] {
+        pair.write(0, written);
+        assert_eq!(room - client(&pair).window_room, mapped);
+    }
+    run_until_received(&mut pair, 100_100);
+}
+
+#[test]
 fn the_only_subflow_is_assigned_nothing_in_advance() {
-    let config = in_turn(50_000);
+    #[derive(Debug)]
+    struct Alone(InTurn);
+    impl Scheduler for Alone {
+        fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+            assert!(context.assigned.iter().all(|octets| *octets == 0));
+            self.0.schedule(context)
+        }
+    }
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(Alone(InTurn { run: 50_000, assigned: 0 }))),
+        ..ConnectionConfig::default()
+    };
     let mut pair = Pair::new(1, config.clone(), config);
     pair.upload(200_000, 10_000);
     assert_eq!(pair.received, [0, 200_000]);
-    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    let stats = client(&pair);
     assert_eq!(stats.bad_decisions, 0);
 }
 

@@ -64,6 +64,25 @@ fn a_copy_for_nobody_is_a_mistake_while_something_is_in_flight_too() {
 }
 
 #[test]
+fn copies_for_subflows_that_are_all_full_wait_for_room() {
+    let for_all = |context: &ScheduleContext<'_>| {
+        let mut all = SubflowSet::EMPTY;
+        context.subflows.iter().for_each(|view| all.insert(view.id.slot));
+        Decision::Duplicate(all)
+    };
+    assert_eq!(bad_decisions(for_all), 0);
+}
+
+#[test]
+fn nothing_is_assigned_to_a_subflow_that_does_not_exist() {
+    let stale = |context: &ScheduleContext<'_>| {
+        let first = context.subflows[0].id;
+        Decision::Assign(SubflowId { generation: first.generation + 1, ..first })
+    };
+    assert!(bad_decisions(stale) > 0);
+}
+
+#[test]
 fn a_full_subflow_is_not_sent_on() {
     assert!(bad_decisions(|context| Decision::Send(context.subflows[0].id)) > 0);
 }

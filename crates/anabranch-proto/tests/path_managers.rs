@@ -499,6 +499,9 @@ fn probes_are_copies_of_data_under_way_and_nothing_depends_on_them() {
     assert_eq!(pair.received[0], 3_000_000);
     let probes = pair.segments(|s| carries_data(s, 1) && s.payload.len() == 1000);
     assert!(probes >= 5, "{probes} probes");
+    let server = pair.server.connection_stats(pair.now, pair.accepted.expect("accepted"));
+    let counted = server.expect("it is open").path_probes;
+    assert!((5..=probes as u64).contains(&counted), "{counted} of {probes}, or repeats of them");
     let long = pair.segments(|s| carries_data(s, 1) && s.payload.len() > 1000);
     assert!(long < 100, "{long} other segments on the standby");
     let regular: Vec<_> = pair.log.iter().filter(|s| carries_data(s, 0)).collect();

@@ -3,15 +3,19 @@
 mod pair;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use anabranch_proto::TraceKind;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::remedy::{BufferContext, Remedy, RemedyActions, RemedyContext};
-use anabranch_proto::scheduler::{Redundant, RoundRobin};
+use anabranch_proto::scheduler::{
+    Decision, MinRtt, Pending, Redundant, RoundRobin, ScheduleContext, Scheduler,
+};
 use anabranch_proto::view::{Bottleneck, SubflowView, Usability};
-use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats, TraceKind};
+use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
 use anabranch_wire::mptcp::Dss;
 use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
 use pair::{Fate, Pair, client_address, is_on, is_rst, ms, strip, to_server};
@@ -59,8 +63,15 @@ fn totals_are_exact() {
     let accepted = pair.accepted.expect("accepted");
     let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
     assert_eq!(server.octets_delivered, 200_000);
-    // The host goes on counting what has ended.
     pair.close_both();
+    pair.run_ms(100);
+    let server = pair.server.connection_stats(pair.now, accepted).expect("not forgotten yet");
+    assert_eq!(server.octets_delivered, 200_000, "a DATA_FIN is no octet");
+    assert_eq!(
+        (client(&pair).octets_written, client(&pair).octets_acknowledged),
+        (200_000, 200_000)
+    );
+    // The host goes on counting what has ended.
     pair.run_ms(130_000);
     assert_eq!(pair.client.connections().count(), 0);
     assert_eq!(pair.client.counters().retransmitted, 1);
@@ -154,23 +165,131 @@ fn remedies_are_asked_when_a_buffer_holds_up_one_of_several_subflows() {
         (small, large, 2, [false, true]),
         (large, large, 2, [false, false]),
         (small, large, 1, [false, false]),
+        (large, small, 1, [false, false]),
     ] {
         let asked = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
-        let counts = Arc::clone(&asked);
+        let (counts, blocked) = (Arc::clone(&asked), Arc::new(AtomicU32::new(0)));
         let remedy = move || vec![Box::new(Asked(Arc::clone(&counts))) as Box<dyn Remedy>];
+        let told = Arc::clone(&blocked);
         let config = ConnectionConfig {
             send_buffer,
             receive_buffer,
             remedies: Arc::new(remedy),
+            scheduler: Arc::new(move || Box::new(Watching(Arc::clone(&told), addresses))),
             ..ConnectionConfig::default()
         };
         let mut pair = both(config, addresses);
         pair.run_ms(200);
-        pair.upload(100_000, 5_000);
+        pair.write(0, 100_000);
+        pair.upload(100_000 - pair.written[0], 5_000);
+        pair.run_ms(500);
         assert_eq!(pair.received[1], 100_000);
+        let case = format!("{send_buffer} {receive_buffer} {addresses}");
         let seen = [0, 1].map(|index| asked[index].load(Ordering::Relaxed) > 0);
-        assert_eq!(seen, expected, "{send_buffer} {receive_buffer} {addresses}");
+        assert_eq!(seen, expected, "{case}");
+        assert_eq!(blocked.load(Ordering::Relaxed) > 0, expected != [false; 2], "{case}");
     }
+}
+
+/// The default scheduler on so many subflows; keeps how often one was blocked.
+#[derive(Debug)]
+struct Watching(Arc<AtomicU32>, u8);
+
+impl Scheduler for Watching {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let about_nothing = context.pending == (Pending::NewData { octets: 0 });
+        assert!(!about_nothing || self.1 > 1, "one subflow holds up nobody");
+        self.0.store(context.blocked as u32, Ordering::Relaxed);
+        MinRtt.schedule(context)
+    }
+}
+
+/// Wants the oldest data sent again, or not.
+#[derive(Debug)]
+struct Again(bool);
+
+impl Remedy for Again {
+    fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
+        RemedyActions { reinject: self.0, penalise: None }
+    }
+}
+
+#[test]
+fn the_oldest_data_goes_out_again_once_for_each_change_if_one_of_the_remedies_wants_it() {
+    for wanted in [true, false] {
+        let remedies =
+            move || [wanted, false].map(|again| Box::new(Again(again)) as Box<dyn Remedy>).into();
+        let config = ConnectionConfig {
+            receive_buffer: 20_000,
+            remedies: Arc::new(remedies),
+            trace: true,
+            ..ConnectionConfig::default()
+        };
+        let mut pair = both(config, 2).with_slow_path(1, ms(50));
+        pair.run_ms(200);
+        pair.upload(100_000, 5_000);
+        pair.run_ms(500);
+        assert_eq!(pair.received[1], 100_000);
+        let before = client(&pair).reinjections;
+        pair.write(0, 200_000);
+        assert_eq!(client(&pair).reinjections - before, u64::from(wanted));
+        let mut reasons = BTreeSet::new();
+        while let Some(event) = pair.client.poll_trace(pair.connection) {
+            if let TraceKind::Reinjected { opportunistic, .. } = event.kind {
+                reasons.insert(opportunistic);
+            }
+        }
+        assert!(reasons.iter().eq([true].iter().filter(|_| wanted)), "{reasons:?}");
+    }
+}
+
+#[test]
+fn of_short_segments_one_is_under_way_at_a_time() {
+    // RFC 9293 §3.7.4, as Linux has it
+    let mut pair = both(ConnectionConfig::default(), 1);
+    pair.upload(10_000, 1_000);
+    pair.run_ms(500);
+    let before = pair.log.len();
+    for (octets, segments) in [(10_100, 1), (10_200, 1), (20_000, 7)] {
+        pair.write(0, octets);
+        let sent = pair.log[before..].iter().filter(|s| to_server(s)).count();
+        assert_eq!(sent, segments, "{octets} octets");
+    }
+}
+
+#[test]
+fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a_segment() {
+    // RFC 8684 §3.3.5, RFC 8985 §7.3
+    const MSS: u64 = 1_432;
+    let lost = |s: &Segment| to_server(s) && !s.payload.is_empty();
+    let sent = |receive_buffer| {
+        let server = ConnectionConfig { receive_buffer, ..ConnectionConfig::default() };
+        let mut pair = Pair::new(1, ConnectionConfig::default(), server)
+            .with_filter(move |_, s| if lost(s) { Fate::Drop } else { Fate::Deliver });
+        pair.run_ms(21);
+        pair.write(0, 100_000);
+        let flight = client_subflows(&pair)[0].octets_sent;
+        pair.run_ms(150);
+        (flight, client_subflows(&pair)[0].octets_sent - flight)
+    };
+    let (flight, _) = sent(1 << 20);
+    assert!(flight > 9 * MSS, "the congestion window's ten segments: {flight}");
+    for (beyond, new) in [(0, 0), (MSS - 1, 0), (MSS, MSS), (MSS + 1, MSS)] {
+        assert_eq!(sent(flight + beyond), (flight, new), "a window of {beyond} more");
+    }
+}
+
+#[test]
+fn while_the_application_waits_for_send_buffer_no_short_segment_goes_out_beside_others() {
+    // RFC 9293 §3.7.4: more is certain to come, and will fill it up.
+    let config = ConnectionConfig { send_buffer: 9_000, ..ConnectionConfig::default() };
+    let mut pair = both(config, 1);
+    pair.upload(5_000, 1_000);
+    pair.run_ms(500);
+    let before = pair.log.len();
+    pair.write(0, 200_000);
+    let sent: Vec<_> = pair.log[before..].iter().map(|s| s.payload.len()).collect();
+    assert_eq!(sent, [1_432; 6], "and 408 octets wait");
 }
 
 #[test]
@@ -193,11 +312,26 @@ fn a_window_that_opens_wide_is_told_on_every_subflow_at_once() {
 fn until_shut(pair: &mut Pair) {
     pair.run_ms(300);
     pair.paused = true;
-    while client(pair).octets_acknowledged < 20_000 {
+    for _ in 0..1_000 {
         pair.write(0, 100_000);
         pair.run_ms(1);
     }
     assert_eq!((client(pair).window_room, client(pair).octets_acknowledged), (0, 20_000));
+}
+
+#[test]
+fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
+    let mut pair = both(buffers(20_000), 2);
+    until_shut(&mut pair);
+    let before = client(&pair).window_limited;
+    pair.run_ms(1_000);
+    assert_eq!(client(&pair).window_limited, before + ms(1_000));
+    pair.resume();
+    pair.run_ms(500);
+    assert_eq!((client(&pair).unsent_octets, pair.received[1]), (0, pair.written[0]));
+    let in_all = client(&pair).window_limited;
+    pair.run_ms(1_000);
+    assert_eq!(client(&pair).window_limited, in_all);
 }
 
 #[test]
@@ -210,6 +344,21 @@ fn a_shut_window_is_probed_on_the_quickest_path_first() {
     pair.run_ms(3_000);
     let probe = pair.log[before..].iter().find(|s| to_server(s)).expect("a probe");
     assert_eq!(probe.source.address, client_address(1));
+}
+
+#[test]
+fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
+    // RFC 9293 §3.8.6.1
+    let mut pair = both(buffers(20_000), 1);
+    until_shut(&mut pair);
+    let mut probes = Vec::new();
+    for at in 0..20_000 {
+        let before = pair.log.len();
+        pair.run_ms(1);
+        probes.extend(pair.log[before..].iter().filter(|s| to_server(s)).map(|_| at));
+    }
+    let pauses: Vec<u32> = probes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.len() >= 3 && pauses.windows(2).all(|two| two[1] == 2 * two[0]), "{pauses:?}");
 }
 
 #[test]

@@ -313,13 +313,16 @@ mod tests {
         assert!(!table.lacks_mapping());
         table.push(pattern(901, 700));
         assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Right(None)));
+        assert_eq!(table.poll().map(|(_, payload)| payload.len()), Some(400));
+        assert_eq!(table.verify(DataSeq(0)), None, "it was found right as a whole");
         let lens: Vec<_> = std::iter::from_fn(|| table.poll()).map(|(_, p)| p.len()).collect();
-        assert_eq!(lens, [400, 601], "what follows waits for its own mapping");
+        assert_eq!(lens, [601], "what follows waits for its own mapping");
         assert!(table.lacks_mapping());
         assert!(table.add(sealed(1002, 9001, 99)));
         assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Wrong(9001)));
         assert_eq!((table.verify(DataSeq(0)), table.poll()), (None, None));
         assert_eq!(table.poll_plain().map(|payload| payload.len()), Some(99));
+        assert_eq!(table.waiting_octets(), 0);
     }
 
     #[test]
@@ -355,7 +358,9 @@ mod tests {
         }
         assert_eq!(table.waiting_octets(), 0);
         assert!(table.add(sealed(1501, 1501, 500)), "a late duplicate");
-        assert!(!table.add(sealed(1501, 1501, 700)));
+        table.push(pattern(2001, 100));
+        assert!(table.lacks_mapping());
+        assert!(!table.add(sealed(1501, 1501, 700)), "a part has been handed out");
     }
 
     #[test]
@@ -418,6 +423,18 @@ mod tests {
     }
 
     #[test]
+    fn where_the_stream_goes_on_is_where_mappings_say_or_said_last() {
+        // RFC 8684 §3.7: on the way back to TCP the octets that wait have to be the next of the stream.
+        let mut table = MappingTable::default();
+        assert!(table.continues(1) && table.continues(77), "nobody knows yet");
+        table.add(mapping(1, 1001, 500));
+        assert!(table.continues(1001) && !table.continues(1));
+        table.push(pattern(1001, 500));
+        while table.poll().is_some() {}
+        assert!(table.continues(1501) && !table.continues(1502));
+    }
+
+    #[test]
     fn payload_is_beyond_hope_once_something_after_it_is_mapped() {
         for (first_mapped, hopeless) in [(1001, false), (1000, true), (501, true)] {
             let mut table = MappingTable::default();
@@ -427,8 +444,20 @@ mod tests {
             assert_eq!(table.is_beyond_hope(), hopeless, "mapped from {first_mapped} on");
         }
         let mut table = MappingTable::default();
-        table.push(pattern(1, 1 + LEAST_PATIENCE as u32));
+        table.push(pattern(1, LEAST_PATIENCE as u32));
+        assert!(!table.is_beyond_hope(), "the mapping may come with the last of its octets");
+        table.push(pattern(1, 1));
         assert!(table.is_beyond_hope());
+    }
+
+    #[test]
+    fn so_many_mappings_are_kept_as_there_may_be_pieces() {
+        let mut table = MappingTable::default();
+        for n in 0..most_pieces(100_000) as u64 {
+            assert!(!table.is_full(100_000));
+            table.add(mapping(1 + 2 * n, 1, 1));
+        }
+        assert!(table.is_full(100_000));
     }
 
     #[test]

@@ -303,6 +303,26 @@ mod tests {
         // RFC 8684 §3.8
         let mut queue = RecvQueue::new(1_000, 0);
         assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
+        // A window field in units of 8 octets may have said 7 more: 1001 + 8 is the first that cannot be.
+        for (data_fin, taken) in [(1010, false), (1009, true)] {
+            let mut queue = RecvQueue::new(1_000, 3);
+            queue.set_fin(data_fin);
+            assert_eq!(queue.take(0, 1, pattern(1, 1008)), Taken::Delivered);
+            assert_eq!(queue.is_complete(), taken, "{data_fin}");
+        }
+    }
+
+    #[test]
+    fn the_window_of_a_buffer_of_less_than_two_segments_opens_by_half_of_it() {
+        // RFC 9293 §3.8.6.2.2: MIN(Fr * RCV.BUFF, Eff.snd.MSS), Fr = 1/2
+        let mut queue = RecvQueue::new(1_000, 0);
+        for start in [1, 501] {
+            queue.take(0, start, pattern(start, 500));
+        }
+        assert!(queue.announce(1400) == 0 && !queue.update_is_due(1400));
+        queue.read();
+        assert!(queue.update_is_due(1400));
+        assert_eq!(queue.announce(1400), 500);
     }
 
     #[test]
@@ -323,10 +343,12 @@ mod tests {
             queue.set_fin(1001);
             let octets = if reached { 1000 } else { 500 };
             queue.take(0, 1, pattern(1, octets));
+            queue.take(0, 2001, pattern(2001, 100));
             queue.become_plain();
-            queue.append(pattern(501, 500));
+            queue.append(pattern(501, 600));
             assert_eq!(queue.is_complete(), reached);
-            assert_eq!(queue.next_data(), 1001);
+            assert_eq!(queue.next_data(), if reached { 1001 } else { 1101 });
+            assert_eq!(queue.out_of_order_octets(), 0, "that comes again");
         }
     }
 }

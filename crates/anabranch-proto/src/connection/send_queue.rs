@@ -301,7 +301,7 @@ impl SendQueue {
                 continue;
             }
             // A run of the pattern may never end: keep only what is needed of it.
-            if matches!(piece, Piece::Pattern { .. }) && *start < ack {
+            if matches!(piece, Piece::Pattern { .. }) {
                 *piece = piece.slice((ack - *start) as usize, len as usize);
                 *start = ack;
             }
@@ -508,6 +508,59 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_over_the_border_of_two_writes_shares_their_memory() {
+        let mut queue = SendQueue::new(10_000);
+        let writes = [Bytes::from(vec![1; 1000]), Bytes::from(vec![2; 1000])];
+        for write in &writes {
+            queue.write(Piece::Shared(write.clone()));
+        }
+        queue.map_next(400, 0, SubflowSet::EMPTY);
+        let mut places = Vec::new();
+        let payload = queue.map_next(1000, 0, SubflowSet::EMPTY);
+        payload.for_each_slice(|slice| places.push((slice.as_ptr(), slice.len())));
+        assert_eq!(places, [(writes[0][400..].as_ptr(), 600), (writes[1].as_ptr(), 400)]);
+    }
+
+    /// What goes out again now, on the subflow in `slot`.
+    fn sent_again(queue: &mut SendQueue, slot: u8) -> Vec<u64> {
+        let mut starts = Vec::new();
+        while let Some(mapped) = queue.next_reinjection() {
+            starts.push(mapped.start);
+            queue.carry_again(mapped.start, mapped.len, slot);
+        }
+        starts
+    }
+
+    #[test]
+    fn data_goes_out_again_in_order_as_far_as_nobody_else_has_it_under_way() {
+        // RFC 8684 §3.3.6
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 4_000));
+        for slot in [0, 0, 2] {
+            queue.map_next(1000, slot, SubflowSet::EMPTY);
+        }
+        queue.assign_next(1000, 3);
+        for _ in 0..2 {
+            queue.reinject_first(2);
+        }
+        assert_eq!(sent_again(&mut queue, 1), [1, 1001]);
+        queue.reinject_carried(1, SubflowSet::of(0));
+        assert_eq!(sent_again(&mut queue, 1), []);
+        for _ in 0..2 {
+            queue.reinject_carried(1, SubflowSet::of(2));
+        }
+        assert_eq!(sent_again(&mut queue, 4), [1, 1001]);
+        // Those that carried it end one by one; what is assigned has not been carried.
+        for (gone, left) in [(0, [].as_slice()), (1, &[]), (4, &[1, 1001]), (2, &[2001])] {
+            queue.forget_carrier(gone);
+            for _ in 0..2 {
+                queue.reinject_uncarried();
+            }
+            assert_eq!(sent_again(&mut queue, 5), left, "{gone} is gone");
+        }
+    }
+
+    #[test]
     fn what_is_assigned_is_counted_until_somebody_carries_it_or_it_is_acknowledged() {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 4_000));
@@ -528,17 +581,31 @@ mod tests {
         assert_eq!(queue.assigned(), [0, 2000]);
         assert_eq!(queue.next_copy(1), Some(2001));
         // The peer acknowledges what it cannot have.
-        assert!(queue.acknowledge(2501));
-        assert_eq!(queue.assigned(), [0, 1500]);
+        assert!(queue.acknowledge(2401));
+        assert_eq!(queue.assigned(), [0, 1600]);
         // What is left goes out on others, each segment once.
         queue.reassign(1);
         assert_eq!(queue.assigned(), [0, 0]);
         assert_eq!(queue.next_copy(1), None);
-        for start in [2501, 3001] {
+        for start in [2401, 3001] {
             assert_eq!(queue.next_reinjection().map(|mapped| mapped.start), Some(start));
             queue.carry_again(start, 1000, 0);
         }
         assert!(queue.next_reinjection().is_none() && queue.fin_is_next());
+    }
+
+    #[test]
+    fn with_a_subflow_goes_what_waits_for_it_and_not_what_it_was_to_copy_or_others_wait_for() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 4_000));
+        queue.map_next(1000, 0, SubflowSet::of(1));
+        for slot in [2, 1, 2] {
+            queue.assign_next(1000, slot);
+        }
+        queue.reassign(1);
+        assert_eq!(queue.assigned(), [0, 0, 2000]);
+        assert_eq!(sent_again(&mut queue, 0), [2001]);
+        assert_eq!(queue.next_copy(2), Some(1001));
     }
 
     #[test]

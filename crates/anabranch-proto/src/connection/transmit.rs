@@ -144,7 +144,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
                 connection.counters.add_addr_tx += u64::from(told == Some(true));
                 connection.counters.echo_add_tx += u64::from(told == Some(false));
             }
-            if segment.options.dss.is_some_and(|dss| dss.data_fin && dss.mapping.is_some()) {
+            if segment.options.dss.is_some_and(|dss| dss.data_fin) {
                 (connection.bare_fin_due, connection.bare_fin_on) = (false, None);
                 connection.fin_told = true;
             }
@@ -178,7 +178,7 @@ impl Connection {
     /// hear first.
     fn demand_acks(&mut self) {
         for lane in &mut self.lanes {
-            if lane.subflow.is_established() && !lane.reaped {
+            if lane.subflow.is_established() {
                 lane.subflow.demand_ack();
             }
         }
@@ -268,7 +268,9 @@ impl Connection {
         }
         let copied = matches!(why, Again::Copy | Again::Assigned);
         let data_fin = copied && last && self.send.fin_outstanding();
-        self.fin_told |= data_fin;
+        if data_fin {
+            self.fin_told = true;
+        }
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let lane = &mut self.lanes[usize::from(slot)];
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
@@ -287,9 +289,6 @@ impl Connection {
             }
             Again::Assigned => {
                 self.record(now, TraceKind::Scheduled { subflow, data_seq, len });
-                if self.timers.retransmission == Instant::FAR_FUTURE {
-                    self.arm_retransmission(now);
-                }
             }
             Again::Reinjection | Again::Opportunistic => {
                 let opportunistic = why == Again::Opportunistic;
@@ -364,9 +363,7 @@ impl Connection {
         }
         self.send.assign_next(len as u32, slot);
         self.last_copies = SubflowSet::EMPTY;
-        if self.timers.retransmission == Instant::FAR_FUTURE {
-            self.arm_retransmission(now);
-        }
+        self.start_retransmission(now);
         let view = &self.views[usize::from(slot)];
         if len < u64::from(view.mss) {
             self.short_segment_end = self.send.nxt();
@@ -463,9 +460,7 @@ impl Connection {
         self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.refresh_after_sending(slot);
-        if self.timers.retransmission == Instant::FAR_FUTURE {
-            self.arm_retransmission(now);
-        }
+        self.start_retransmission(now);
         segment
     }
 
@@ -564,6 +559,13 @@ impl Connection {
         }
     }
 
+    /// Something is outstanding: its timer runs from the oldest on.
+    fn start_retransmission(&mut self, now: Instant) {
+        if self.timers.retransmission == Instant::FAR_FUTURE {
+            self.arm_retransmission(now);
+        }
+    }
+
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let slowest = self
@@ -598,7 +600,7 @@ impl Connection {
             self.timers.retransmission = Instant::FAR_FUTURE;
             return;
         }
-        if self.timers.repeating > 0 && !self.has_data_under_way() {
+        if !self.has_data_under_way() {
             // The peer did not have what it has now, so it may lack what follows as well.
             self.timers.repeating = self.timers.repeating.saturating_mul(2);
             self.send.reinject_first(self.timers.repeating);
@@ -626,9 +628,6 @@ impl Connection {
             }
             self.arm_persist(now);
         }
-        if self.timers.scheduler <= now {
-            self.timers.scheduler = Instant::FAR_FUTURE;
-        }
         if self.timers.unmapped <= now {
             self.timers.unmapped = Instant::FAR_FUTURE;
             self.on_unmapped_timeout(now);
@@ -650,7 +649,7 @@ impl Connection {
     }
 
     fn on_data_retransmission(&mut self, now: Instant) {
-        if self.send.una() == self.send.nxt() || self.mode != Mode::Mptcp {
+        if self.send.una() == self.send.nxt() {
             return;
         }
         self.give_up_unheard();

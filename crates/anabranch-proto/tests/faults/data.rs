@@ -144,6 +144,17 @@ fn a_mapping_of_65535_octets_holds_for_the_octets_that_come() {
 }
 
 #[test]
+fn what_comes_beyond_a_hole_is_counted_and_so_is_what_its_subflow_brings_out_of_order() {
+    let mut liar = Liar::new();
+    for (at, data) in [1_000, 5_000, 3_000, 2_000, 0].into_iter().enumerate() {
+        liar.say(at as u32 * 1000, data, &[1; 1000]);
+    }
+    let stats = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
+    let counts = stats.map(|s| (s.out_of_order_segments, s.stray_segments, s.out_of_order_octets));
+    assert_eq!(counts, Some((4, 2, 1_000)));
+}
+
+#[test]
 fn mappings_of_octets_that_are_far_off_on_the_subflow_are_not_kept() {
     let mut liar = Liar::new();
     let before = liar.pair.server.counters().dss_not_matching;
@@ -156,6 +167,25 @@ fn mappings_of_octets_that_are_far_off_on_the_subflow_are_not_kept() {
     }
     liar.say(0, 0, &[1; 1000]);
     assert_eq!(liar.heard(), [1; 1000]);
+}
+
+#[test]
+fn mappings_are_kept_as_far_off_as_a_subflow_may_be_ahead_and_64_kib_more() {
+    // Twice the 100,000 octets of the buffer and 65,536.
+    let mut liar = Liar::new();
+    for n in 0..400 {
+        liar.say(n * 1000, i64::from(n) * 1000, &[1; 1000]);
+    }
+    for (from_next, kept) in
+        [(260_000, true), (270_000, false), (-265_000, true), (-270_000, false)]
+    {
+        let before = liar.pair.server.counters().dss_not_matching;
+        let from_next: i32 = from_next;
+        let subflow = 400_000_u32.wrapping_add_signed(from_next);
+        liar.say_mapped(400_000, &[], subflow, i64::from(subflow), 1000);
+        let refused = liar.pair.server.counters().dss_not_matching - before;
+        assert_eq!(refused == 0, kept, "{from_next}");
+    }
 }
 
 #[test]
@@ -273,10 +303,14 @@ fn a_reader_slower_than_a_kilobyte_a_second_gets_everything() {
 
 #[test]
 fn a_subflow_takes_copies_beyond_the_window_of_the_connection() {
-    // RFC 8684 §3.3.5: the window is the connection's. 100,000 octets here, twice that for each
-    // subflow.
-    for (ahead, taken) in [(150_000, true), (250_000, false)] {
-        let mut liar = Liar::new();
+    // RFC 8684 §3.3.5: the window is the connection's. Twice that for each subflow, and 64 KiB at least.
+    for (buffer, ahead, taken) in [
+        (100_000, 150_000, true),
+        (100_000, 250_000, false),
+        (10_000, 60_000, true),
+        (10_000, 70_000, false),
+    ] {
+        let mut liar = Liar::of(buffers(buffer));
         liar.say(ahead, 0, &[1; 1000]);
         let answer = liar.pair.last(|s| !to_server(s));
         assert_eq!(!answer.options.sack.is_empty(), taken, "{ahead} octets ahead");

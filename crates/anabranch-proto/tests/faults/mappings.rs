@@ -2,8 +2,9 @@
 
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::mptcp::ResetReason;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
+use anabranch_wire::{Flags, Payload, Segment, SeqNumber, dss_checksum};
+use bytes::Bytes;
 
 use crate::support::{Liar, assert_takes_no_join, buffers, give};
 
@@ -83,4 +84,24 @@ fn a_connection_that_has_gone_back_to_tcp_takes_no_join() {
     liar.pair.run_ms(1_000);
     assert!(fell_back(&liar));
     assert_takes_no_join(&mut liar.pair);
+}
+
+#[test]
+fn a_mapping_with_checksum_may_come_octet_by_octet_up_to_a_bound() {
+    // RFC 8684 §3.3.1. In 1024 pieces, and one for each 64 of the 200,000 octets that a subflow may be ahead: 4149.
+    for (octets, alive) in [(4_000, true), (4_500, false)] {
+        let mut liar = Liar::of(ConnectionConfig { dss_checksum: true, ..buffers(100_000) });
+        let payload = Payload::from(Bytes::from(vec![5; usize::from(octets)]));
+        let subflow_seq = SeqNumber(liar.subflow_seq);
+        let checksum = Some(dss_checksum(liar.data_seq, subflow_seq, octets, &payload));
+        let data_seq = WideOrNarrow::Wide(liar.data_seq);
+        let mapping = Mapping { data_seq, subflow_seq, len: octets, checksum };
+        let mut first = liar.bare(0, &[5]);
+        first.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false });
+        give(&mut liar.pair, first);
+        for at in 1..u32::from(octets) {
+            liar.say_unmapped(at, &[5]);
+        }
+        assert_eq!((liar.is_alive(), !liar.heard().is_empty()), (alive, alive), "{octets}");
+    }
 }
