@@ -215,16 +215,18 @@ fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
     let to = Address::new(address(99), 80);
     let id = client.connect(now, address(0), to, config()).expect("right");
     exchange(now, &mut client, &mut server);
-    let mut region = Region::new(ALLOCATOR);
-    for turn in 0..20_000 {
-        if turn == 1_000 {
-            region = Region::new(ALLOCATOR);
+    let mut grown_in = |turns: u32| {
+        let region = Region::new(ALLOCATOR);
+        for _ in 0..turns {
+            client.send(id, Piece::pattern(0, 100)).expect("open");
+            pass(&mut now, Duration::from_millis(300), &mut client, &mut server);
         }
-        client.send(id, Piece::pattern(0, 100)).expect("open");
-        pass(&mut now, Duration::from_millis(300), &mut client, &mut server);
-    }
-    let grown = grown(&region);
-    assert!(grown < 4_096, "{grown} octets in 19,000 turns");
+        grown(&region)
+    };
+    grown_in(1_000);
+    // The harness may begin another test meanwhile, once: what grows does so in each third.
+    let least = (0..3).map(|_| grown_in(6_400)).min().expect("three");
+    assert!(least < 1_300, "{least} octets in 6,400 turns");
 }
 
 /// Ten thousand connections from a host with address `n`, each of which sends an octet.
