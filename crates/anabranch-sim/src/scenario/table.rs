@@ -252,8 +252,9 @@ pub(super) struct ConnectionTable {
     /// Receive buffer of each host, in payload octets at data level.
     #[serde(default = "default_receive_buffer")]
     pub(super) receive_buffer: Written<Octets>,
-    /// Are these buffers what a program asks Linux for? Linux doubles both, and counts overhead in
-    /// the receive buffer, which is a window of 1.23 times as much then. Linux hosts do so by themselves.
+    /// Are these buffers what a program asks Linux for? Linux doubles both, and counts overhead: the
+    /// window is 1.23 times as much then, and TCP sends less than twice as much. Linux hosts do so by
+    /// themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) linux_buffer_accounting: bool,
     /// Congestion control: a name, or a table with an uncoupled one for each path; by default
