@@ -121,8 +121,8 @@ pub struct ConnectionConfig {
     /// data level. (Linux counts buffer memory, overhead included, and doubles what is set.)
     pub send_buffer: u64,
     /// Is the send buffer charged with the memory that data lies in, as Linux' TCP has it? Data under
-    /// way then costs more than data that waits, and the limit is passed by up to 64 KiB. Multipath TCP
-    /// sockets of Linux count octets.
+    /// way then costs more than data that waits, and the limit is passed by up to 64 KiB. Without effect
+    /// on Multipath TCP, whose sockets in Linux count octets.
     pub send_charges_memory: bool,
     /// Receive buffer in payload octets: the most that the peer may send beyond what the
     /// application has read, at data level, shared by all subflows.

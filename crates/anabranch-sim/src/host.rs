@@ -343,8 +343,7 @@ fn config(
         tcp,
         send_buffer,
         receive_buffer,
-        send_charges_memory: connection.linux_buffer_accounting
-            && connection.protocol == scenario::Protocol::Tcp,
+        send_charges_memory: connection.linux_buffer_accounting,
         window_charges_out_of_order: connection.linux_buffer_accounting,
         dss_checksum: connection.dss_checksum,
         late_fallback: connection.late_fallback,

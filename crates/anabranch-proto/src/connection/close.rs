@@ -59,9 +59,13 @@ impl Connection {
                 self.bare_fin_due = true;
             }
             _ => {
+                // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
                 let slot = self.fallback.slot;
-                self.lanes[usize::from(slot)].subflow.finish(false);
-                self.refresh(slot);
+                let subflow = &mut self.lanes[usize::from(slot)].subflow;
+                if self.send.una() == self.send.end() || subflow.has_window() {
+                    subflow.finish(false);
+                    self.refresh(slot);
+                }
             }
         }
     }

@@ -85,7 +85,7 @@ impl Connection {
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
         let lane = &mut self.lanes[usize::from(slot)];
         if lane.heard || self.status != Status::Open {
-            lane.bare_acks = true;
+            lane.bare_acks |= ack > 1;
         } else if ack > 1 || lane.subflow.receive_next() > 1 {
             // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
             if lane.subflow.receive_next() > 1 {
@@ -132,7 +132,7 @@ impl Connection {
         let patience = self.patience();
         for slot in 0..self.lanes.len() as u8 {
             let lane = &mut self.lanes[usize::from(slot)];
-            if !lane.mappings.lacks_mapping() {
+            if lane.reaped || !lane.mappings.lacks_mapping() {
                 continue;
             }
             let due = lane.unmapped_since + patience;

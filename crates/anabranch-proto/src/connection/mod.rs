@@ -90,7 +90,7 @@ struct Lane {
     reinjected_octets: u64,
     /// A data sequence signal has come on it.
     heard: bool,
-    /// Since the last one, a segment came without any Multipath TCP option.
+    /// Since the last one, data was acknowledged without any Multipath TCP option.
     bare_acks: bool,
     /// When a data sequence signal last came.
     heard_at: Instant,
@@ -233,7 +233,8 @@ impl Connection {
             addresses: new.addresses,
             lanes: Vec::new(),
             views: Vec::new(),
-            send: SendQueue::new(send_buffer).charging_memory(config.send_charges_memory),
+            send: SendQueue::new(send_buffer)
+                .charging_memory(config.send_charges_memory && config.protocol == Protocol::Tcp),
             recv: RecvQueue::new(receive_buffer, receive_scale)
                 .charging_out_of_order(config.window_charges_out_of_order),
             receive_scale,
@@ -288,7 +289,7 @@ impl Connection {
         Ok(accepted)
     }
 
-    /// Octets that [`Connection::send`] would accept.
+    /// Octets that [`Connection::send`] would accept at least.
     pub(crate) fn send_room(&self) -> u64 {
         self.send.room()
     }

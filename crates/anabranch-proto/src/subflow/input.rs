@@ -163,7 +163,8 @@ impl Subflow {
             // The reset that the RFC has sent to others is not: it would answer forged sources.
             return Handled::default();
         }
-        if ack > self.nxt as i64 || ack < self.una as i64 - self.largest_window as i64 {
+        let oldest = self.una as i64 - self.largest_window.max(u64::from(u16::MAX)) as i64;
+        if ack > self.nxt as i64 || ack < oldest {
             // RFC 5961 §5.2
             self.challenge(now);
             return Handled::default();

@@ -345,7 +345,7 @@ impl Subflow {
             reset_due: None,
             last_sent: Instant::ZERO,
             last_data_sent: Instant::ZERO,
-            largest_window: u64::from(u16::MAX),
+            largest_window: 0,
             send_edge: 0,
             challenges: (Instant::ZERO, 0),
             config,
@@ -429,6 +429,11 @@ impl Subflow {
                 self.congestion_control.cwnd().saturating_sub(self.board.bytes_in_flight())
             }
         }
+    }
+
+    /// Is there room for an octet more in the peer's window?
+    pub(crate) fn has_window(&self) -> bool {
+        self.nxt < self.send_edge
     }
 
     /// The largest window that the peer has offered, in octets.
@@ -558,12 +563,12 @@ impl Subflow {
         self.signals = Some(Box::new(Control { fail: Some(fail), ..Control::default() }));
     }
 
-    /// Multipath TCP ends here: nothing of it is told any more.
     /// Do signals wait for the next acknowledgement, which they bring about?
     pub(crate) fn has_signals_to_send(&self) -> bool {
         self.signals.is_some() && self.confirmed
     }
 
+    /// Multipath TCP ends here: nothing of it is told any more.
     pub(crate) fn forget_signals(&mut self) {
         self.signals = None;
         self.handshake_options = None;

@@ -106,6 +106,12 @@ impl Subflow {
             }
             options.dss = None;
         }
+        if options.octets_len() > MAX_OPTION_OCTETS {
+            // RFC 8684 §3.4.1: ADD_ADDR fills the options. What has joined it since goes first.
+            let control = options.control.as_mut();
+            let add_addr = control.and_then(|control| control.add_addr.take());
+            self.signals = Some(Box::new(Control { add_addr, ..Control::default() }));
+        }
         if options.control.as_ref().is_some_and(|control| control.prio.is_some()) {
             self.priority_sent = now;
         }

@@ -375,6 +375,26 @@ fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
     assert!(pair.server.is_at_end(at_server(&pair)));
 }
 
+#[test]
+fn a_fin_stays_in_the_window_while_data_is_under_way() {
+    // RFC 9293 §3.10.4
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..buffers(8_000) };
+    let mut pair = both(config, 1);
+    pair.run_ms(100);
+    pair.paused = true;
+    pair.write(0, 8_000);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let fins = |pair: &Pair| pair.segments(|segment| segment.header.flags.contains(Flags::FIN));
+    // The end of the data goes out after 20 ms, and is acknowledged after 40.
+    pair.run_ms(35);
+    assert_eq!((pair.segments(|segment| !segment.payload.is_empty()), fins(&pair)), (6, 0));
+    pair.resume();
+    pair.run_ms(100);
+    assert_eq!((pair.received[1], fins(&pair)), (8_000, 1));
+    assert!(pair.server.is_at_end(at_server(&pair)));
+}
+
 /// Both directions have ended, and the subflow has not, since no FIN arrives.
 fn ended() -> Pair {
     let late = ConnectionConfig { late_fallback: true, ..ConnectionConfig::default() };

@@ -26,7 +26,7 @@ use anabranch_wire::{Instant, Piece};
 pub trait Socket {
     /// Offer data; returns the octets accepted, fewer than offered when the send buffer is full.
     fn write(&mut self, piece: Piece) -> usize;
-    /// Octets that would be accepted now.
+    /// Octets that would be accepted now, at least.
     fn room(&self) -> u64;
     /// No more data will be written.
     fn finish(&mut self);

@@ -6,8 +6,10 @@ mod ends;
 mod loss;
 mod options;
 
-use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Dss, MpCapable, WideOrNarrow};
-use anabranch_wire::{CE, Flags, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps};
+use anabranch_wire::mptcp::{AddAddr, CapableFlags, CapableKeys, Dss, MpCapable, WideOrNarrow};
+use anabranch_wire::{
+    CE, Flags, MAX_OPTION_OCTETS, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps,
+};
 
 use super::input::Handled;
 use super::*;

@@ -110,3 +110,20 @@ fn no_packet_is_larger_than_the_path_takes() {
         scene.takes(scene.segment(500, 1, 500));
     }
 }
+
+#[test]
+fn what_does_not_fit_beside_an_address_is_told_apart_from_it() {
+    // RFC 8684 §3.4.1: ADD_ADDR with an IPv6 address and timestamps leaves no room.
+    let mut scene = Scene::stamping();
+    scene.subflow.confirmed = true;
+    let address = std::net::Ipv6Addr::LOCALHOST.into();
+    let told = AddAddr { address_id: 3, address, port: None, truncated_hmac: Some(7) };
+    assert!(scene.subflow.signal_address(told));
+    scene.subflow.signal_priority(true);
+    let mut sent = Vec::new();
+    while let Some(segment) = scene.replies() {
+        assert!(segment.options.octets_len() <= MAX_OPTION_OCTETS);
+        sent.extend(segment.options.control.map(|it| (it.prio.is_some(), it.add_addr)));
+    }
+    assert_eq!(sent, [(true, None), (false, Some(told))]);
+}
