@@ -11,6 +11,8 @@ use crate::view::SubflowView;
 
 /// RFC 9438 §4.6: multiplicative decrease factor.
 const BETA: f64 = 0.7;
+/// Acknowledged segments for each that the window of a search grows by: 5 % in a round trip.
+const SEARCH: f64 = 20.0;
 /// RFC 9438 §5: aggressiveness, segments per second cubed.
 const C: f64 = 0.4;
 
@@ -19,8 +21,11 @@ const C: f64 = 0.4;
 pub struct Cubic {
     window: Window,
     hystart: Option<HyStart>,
-    /// The Reno-friendly estimate keeps its slope past the last window, as in RFC 8312.
-    keeps_slope: bool,
+    /// As Linux has it: the Reno-friendly estimate keeps its slope past the last window (RFC 8312).
+    linux: bool,
+    /// As Linux has it: no loss has shown yet what the path carries, and the window grows by 5 % in
+    /// each round trip at least, where the cubic function begins too slowly (`bictcp_update`).
+    searches: bool,
     w_max: f64,
     epoch: Option<Epoch>,
 }
@@ -68,14 +73,19 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
 /// The same as Linux has it.
 pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
     name: "cubic_linux",
-    summary: "CUBIC with the slope of RFC 8312 beside Reno and the first HyStart.",
+    summary: "CUBIC with the slope of RFC 8312 beside Reno, the first HyStart, and 5 % a round trip until a loss.",
     source: "Linux 6.18; Ha and Rhee, Computer Networks 2011",
     parameters: &[],
     make: Making {
         coupled: false,
         make: Make::WithHyStart(|start, hystart| {
             let hystart = hystart.then(HyStart::first);
-            Box::new(Cubic { hystart, keeps_slope: true, ..Cubic::without_hystart(start) })
+            Box::new(Cubic {
+                hystart,
+                linux: true,
+                searches: true,
+                ..Cubic::without_hystart(start)
+            })
         }),
     },
 };
@@ -91,7 +101,8 @@ impl Cubic {
         Cubic {
             window: Window::new(start),
             hystart: None,
-            keeps_slope: false,
+            linux: false,
+            searches: false,
             w_max: 0.0,
             epoch: None,
         }
@@ -121,17 +132,19 @@ impl Cubic {
         epoch.last_ack = sample.now;
         // RFC 9438 §4.3: Reno-friendly region, with Reno's own slope once past the start window.
         let past = epoch.w_est >= w_max && w_max > epoch.cwnd_start;
-        let slope = if past && !self.keeps_slope { 1.0 } else { alpha_cubic() };
+        let slope = if past && !self.linux { 1.0 } else { alpha_cubic() };
         epoch.w_est += slope * acked / cwnd;
         let t = sample.now.saturating_since(epoch.start).as_secs_f64();
-        if w_cubic(t, epoch.k, w_max) < epoch.w_est {
+        if w_cubic(t, epoch.k, w_max) < epoch.w_est && !self.searches {
             let estimate = epoch.w_est * f64::from(self.window.mss());
             self.window.rise_to(estimate as u64);
             return;
         }
         // RFC 9438 §4.2: the target is one round-trip ahead, at most half as much again.
         let target = w_cubic(t + sample.srtt.as_secs_f64(), epoch.k, w_max).clamp(cwnd, 1.5 * cwnd);
-        self.window.grow((target - cwnd) / cwnd * acked * f64::from(self.window.mss()));
+        let least = if self.searches { 1.0 / SEARCH } else { 0.0 };
+        let growth = ((target - cwnd) / cwnd).max(least);
+        self.window.grow(growth * acked * f64::from(self.window.mss()));
     }
 
     /// RFC 9438 §4.7: fast convergence, when losses come at ever smaller windows.
@@ -139,6 +152,7 @@ impl Cubic {
         let cwnd = self.segments();
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.epoch = None;
+        self.searches = false;
     }
 }
 
@@ -182,6 +196,10 @@ impl CongestionControl for Cubic {
                 if first {
                     self.remember_maximum();
                 }
+                if self.linux {
+                    // bictcp_reset: what was known of the path is forgotten.
+                    (self.w_max, self.searches) = (0.0, true);
+                }
                 self.epoch = None;
                 self.window.collapse(flight_size, BETA, first);
             }
@@ -210,6 +228,8 @@ impl CongestionControl for Cubic {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_wire::Duration;
+
     use super::*;
     use crate::congestion::tests::start;
 
@@ -230,27 +250,51 @@ mod tests {
         assert!((alpha_cubic() - 9.0 / 17.0).abs() < 1e-12);
     }
 
+    /// So many segments are acknowledged, twenty in each round trip of 10 ms.
+    fn acknowledge(cubic: &mut Cubic, segments: u64) {
+        let srtt = Duration::from_millis(10);
+        for ack in 0..segments {
+            let sample = AckSample {
+                now: Instant::ZERO + Duration::from_micros(500 * ack),
+                acked: 1_000,
+                rtt: Some(srtt),
+                srtt,
+                bytes_in_flight: 20_000,
+                snd_una: ack * 1_000,
+                snd_nxt: ack * 1_000 + 20_000,
+                cwnd_limited: true,
+            };
+            cubic.on_ack(&sample, 0, &[]);
+        }
+    }
+
+    #[test]
+    fn until_a_loss_linux_grows_by_a_twentieth_of_what_is_acknowledged() {
+        // 100 segments, and 400 acknowledged: 20 more.
+        let grown = |linux, events: &[CongestionEvent]| {
+            let mut cubic =
+                Cubic { linux, searches: linux, ..Cubic::without_hystart(&start(100_000)) };
+            cubic.window.end_slow_start();
+            for event in events {
+                cubic.on_congestion_event(event, 0, &[]);
+            }
+            let before = cubic.cwnd();
+            acknowledge(&mut cubic, 400);
+            cubic.cwnd() - before
+        };
+        let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 100_000 };
+        assert_eq!(grown(true, &[]), 20_000);
+        assert!(grown(false, &[]) < 3_000 && grown(true, &[loss]) < 5_000);
+    }
+
     #[test]
     fn past_the_last_window_it_grows_as_reno_does_or_as_linux_has_it() {
         // RFC 9438 §4.3, at windows where the cubic function is far below: 10 ms, 20 segments.
-        let grown = |keeps_slope| {
-            let mut cubic = Cubic { keeps_slope, ..Cubic::without_hystart(&start(20_000)) };
+        let grown = |linux| {
+            let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(20_000)) };
             let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
             cubic.on_congestion_event(&loss, 0, &[]);
-            for ack in 0..1_000_u64 {
-                let srtt = anabranch_wire::Duration::from_millis(10);
-                let sample = AckSample {
-                    now: Instant::ZERO + anabranch_wire::Duration::from_micros(500 * ack),
-                    acked: 1_000,
-                    rtt: Some(srtt),
-                    srtt,
-                    bytes_in_flight: 20_000,
-                    snd_una: ack * 1_000,
-                    snd_nxt: ack * 1_000 + 20_000,
-                    cwnd_limited: true,
-                };
-                cubic.on_ack(&sample, 0, &[]);
-            }
+            acknowledge(&mut cubic, 1_000);
             cubic.cwnd()
         };
         // dw/dn = slope / w from 14 segments, over 1000 acknowledgements: sqrt(14² + 2 × slope × n),
