@@ -179,7 +179,8 @@ def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = N
     `conditions` are those of a live run.
     """
     task = Task(
-        cell=name,
+        # It names a file, too, and "2 Mbit/s" is a fine name for a scenario.
+        cell=name.replace("/", "-"),
         factors={},
         toml=run.toml,
         file=name,

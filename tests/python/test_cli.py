@@ -111,6 +111,18 @@ def test_run_writes_results_that_can_be_drawn_again(
     assert str(out / "report.html") in capsys.readouterr().out
 
 
+def test_run_writes_results_of_a_scenario_with_a_slash_in_its_name(
+    file: Path, tmp_path: Path
+) -> None:
+    named = re.sub(
+        "^name = .*$", 'name = "WiFi 8 / 3G 2 Mbit/s"', file.read_text(), count=1, flags=re.M
+    )
+    file.write_text(named)
+    assert run_command(["run", str(file), "--out", str(tmp_path / "out")]) == 0
+    (scenario,) = (tmp_path / "out" / "scenarios").iterdir()
+    assert 'name = "WiFi 8 / 3G 2 Mbit/s"' in scenario.read_text()
+
+
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make nsdi12-fig7 short."""
