@@ -2,25 +2,13 @@
 
 mod pair;
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::remedy::{Remedy, RemedyActions, RemedyContext};
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::Dss;
-use pair::{Fate, Pair, is_on, to_server};
-
-fn both(config: ConnectionConfig, addresses: u8) -> Pair {
-    Pair::new(addresses, config.clone(), config)
-}
-
-/// A switch that a filter reads and a test turns.
-fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
-    let shared = Rc::new(Cell::new(false));
-    (Rc::clone(&shared), shared)
-}
+use pair::{Fate, Pair, both, is_on, switch, to_server};
 
 /// A connection that has carried data, and on whose `addresses` paths no DATA_ACK comes any more.
 fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {

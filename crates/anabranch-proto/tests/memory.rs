@@ -1,44 +1,20 @@
 //! Memory that connections take: counted by an allocator of the test's own.
 
+mod hosts;
+
 use std::alloc::System;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionId, Endpoint};
 use anabranch_wire::{Duration, Endpoint as Address, Instant, Piece};
+use hosts::{address, exchange, pass};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-fn address(n: u32) -> IpAddr {
-    Ipv4Addr::from_bits(0x0a00_0001 + n).into()
-}
-
-fn exchange(now: Instant, a: &mut Endpoint, b: &mut Endpoint) {
-    loop {
-        let mut idle = true;
-        while let Some(segment) = a.poll_transmit(now) {
-            b.handle_segment(now, segment);
-            idle = false;
-        }
-        while let Some(segment) = b.poll_transmit(now) {
-            a.handle_segment(now, segment);
-            idle = false;
-        }
-        while let Some((id, _)) = a.poll_event() {
-            while a.recv(id).is_some() {}
-        }
-        while let Some((id, _)) = b.poll_event() {
-            while b.recv(id).is_some() {}
-        }
-        if idle {
-            return;
-        }
-    }
-}
 
 /// Memory is counted for the whole process, so one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -102,20 +78,6 @@ fn an_idle_connection_takes_at_most_4_kib_and_one_with_two_subflows_8() {
         println!("{each} octets with {addresses} subflows, {octets} octets received before");
         assert!(each <= bound, "{each} octets with {addresses} subflows, {octets} received");
     }
-}
-
-/// Let time pass for both hosts, timer by timer.
-fn pass(now: &mut Instant, time: Duration, a: &mut Endpoint, b: &mut Endpoint) {
-    let end = *now + time;
-    loop {
-        exchange(*now, a, b);
-        let next = [a.poll_timeout(), b.poll_timeout()].into_iter().flatten().min();
-        let Some(next) = next.filter(|next| *next <= end) else { break };
-        *now = next.max(*now);
-        a.handle_timeout(*now);
-        b.handle_timeout(*now);
-    }
-    *now = end;
 }
 
 /// A connection to port 80 of `server` that carries 10 kB each way; `None` if its port is in
@@ -197,38 +159,6 @@ fn a_flood_of_connections_in_time_wait_takes_little_and_passes() {
     assert!(each <= 4096, "{each} octets for a connection in TIME-WAIT");
     pass(&mut now, Duration::from_secs(130), &mut client, &mut server);
     assert_eq!(client.connections().count() + server.connections().count(), 0);
-}
-
-#[test]
-fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
-    let _alone = alone();
-    let config = || {
-        let mut config = ConnectionConfig::default();
-        // Deadlines far off, again and again, behind those that are near.
-        config.tcp.keep_alive = Some(Duration::from_secs(7_200));
-        config
-    };
-    let mut now = Instant::ZERO;
-    let mut server = Endpoint::new(vec![address(99)], [2; 32]);
-    server.listen(80, config());
-    let mut client = Endpoint::new(vec![address(0)], [1; 32]);
-    let to = Address::new(address(99), 80);
-    let id = client.connect(now, address(0), to, config()).expect("right");
-    exchange(now, &mut client, &mut server);
-    let mut grown_in = |turns: u32| {
-        let region = Region::new(ALLOCATOR);
-        for _ in 0..turns {
-            client.send(id, Piece::pattern(0, 100)).expect("open");
-            pass(&mut now, Duration::from_millis(300), &mut client, &mut server);
-        }
-        grown(&region)
-    };
-    grown_in(1_000);
-    // The harness allocates, too, where it begins the next test: once. What grows does so in each of
-    // these stretches, since each is twice as long as all before.
-    let stretches = [2_000, 6_000, 18_000].map(|turns| grown_in(turns) as f64 / f64::from(turns));
-    let least = stretches.into_iter().fold(f64::INFINITY, f64::min);
-    assert!(least < 0.2, "{stretches:?} octets a turn");
 }
 
 /// Ten thousand connections from a host with address `n`, each of which sends an octet.

@@ -66,6 +66,16 @@ fn inverting(
     (pair, told)
 }
 
+/// The same for the fifth segment of an only path, where the client never learns of it.
+fn unheard() -> (Pair, Rc<Cell<Option<u32>>>) {
+    inverting(both(1), 0, 5, |segment| {
+        if let Some(control) = &mut segment.options.control {
+            control.fail = None;
+        }
+        Fate::Deliver
+    })
+}
+
 #[test]
 fn changed_payload_on_the_only_subflow_leads_to_tcp_and_the_stream_that_tcp_delivers() {
     // RFC 8684 §3.7: early, later, and at once with the first data, which repeats the keys.
@@ -294,13 +304,7 @@ fn a_host_all_of_whose_octets_another_subflow_carried_goes_on_where_it_was() {
 
 #[test]
 fn a_peer_that_does_not_answer_mp_fail_is_reset() {
-    let (mut pair, place) = inverting(both(1), 0, 5, |segment| {
-        // The client never learns of it.
-        if let Some(control) = &mut segment.options.control {
-            control.fail = None;
-        }
-        Fate::Deliver
-    });
+    let (mut pair, place) = unheard();
     pair.run_ms(100);
     pair.upload(50_000, 10_000);
     assert_eq!(pair.received[1], u64::from(place.get().expect("one was changed")));
@@ -503,12 +507,7 @@ fn an_mp_fail_for_data_under_way_leads_to_tcp_and_for_any_other_is_ignored() {
 #[test]
 fn a_subflow_that_ends_before_its_mp_fail_is_answered_takes_the_question_with_it() {
     // RFC 8684 §3.7: the next one has its place, and is not blamed.
-    let (mut pair, place) = inverting(both(1), 0, 5, |segment| {
-        if let Some(control) = &mut segment.options.control {
-            control.fail = None;
-        }
-        Fate::Deliver
-    });
+    let (mut pair, place) = unheard();
     pair.run_ms(100);
     pair.upload(50_000, 100);
     assert!(place.get().is_some() && pair.received[1] < 50_000);

@@ -12,12 +12,8 @@ use anabranch_wire::{
     DataSeq, Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber,
     TcpHeader, TcpOptions,
 };
-use pair::{Fate, PORT, Pair, client_address, ms, server_address};
+use pair::{Fate, PORT, Pair, both, client_address, ms, server_address, switch};
 use sha2::{Digest, Sha256};
-
-fn both(config: ConnectionConfig, addresses: u8) -> Pair {
-    Pair::new(addresses, config.clone(), config)
-}
 
 fn default_pair(addresses: u8) -> Pair {
     both(ConnectionConfig::default(), addresses)
@@ -25,12 +21,6 @@ fn default_pair(addresses: u8) -> Pair {
 
 fn plain() -> ConnectionConfig {
     ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() }
-}
-
-/// A switch that a filter reads and a test turns.
-fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
-    let shared = Rc::new(Cell::new(false));
-    (Rc::clone(&shared), shared)
 }
 
 fn is_on(segment: &Segment, n: u8) -> bool {

@@ -274,16 +274,19 @@ mod tests {
         let grown = |linux, events: &[CongestionEvent]| {
             let mut cubic =
                 Cubic { linux, searches: linux, ..Cubic::without_hystart(&start(100_000)) };
-            cubic.window.end_slow_start();
             for event in events {
                 cubic.on_congestion_event(event, 0, &[]);
             }
+            cubic.window.end_slow_start();
             let before = cubic.cwnd();
             acknowledge(&mut cubic, 400);
             cubic.cwnd() - before
         };
         let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 100_000 };
-        assert_eq!(grown(true, &[]), 20_000);
+        // A timeout makes Linux forget what it knew.
+        let timeout =
+            CongestionEvent::Timeout { now: Instant::ZERO, flight_size: 70_000, first: true };
+        assert_eq!((grown(true, &[]), grown(true, &[loss, timeout])), (20_000, 20_000));
         assert!(grown(false, &[]) < 3_000 && grown(true, &[loss]) < 5_000);
     }
 

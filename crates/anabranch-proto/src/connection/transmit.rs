@@ -268,9 +268,7 @@ impl Connection {
         }
         let copied = matches!(why, Again::Copy | Again::Assigned);
         let data_fin = copied && last && self.send.fin_outstanding();
-        if data_fin {
-            self.fin_told = true;
-        }
+        self.fin_told |= data_fin;
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let lane = &mut self.lanes[usize::from(slot)];
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));

@@ -1,8 +1,6 @@
 //! What several of the tests need.
 
-use std::cell::Cell;
 use std::net::IpAddr;
-use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::view::Usability;
@@ -14,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 pub(crate) use crate::pair::announcing::keys;
 use crate::pair::{PORT, Pair, client_address, is_on, is_rst, server_address, to_server};
+pub(crate) use crate::pair::{both, switch};
 
 /// A small generator, so that a case is one number.
 pub(crate) struct Draws(pub(crate) u64);
@@ -29,16 +28,6 @@ impl Draws {
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % n
     }
-}
-
-/// A switch that a filter reads and a test turns.
-pub(crate) fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
-    let shared = Rc::new(Cell::new(false));
-    (Rc::clone(&shared), shared)
-}
-
-pub(crate) fn both(config: ConnectionConfig, addresses: u8) -> Pair {
-    Pair::new(addresses, config.clone(), config)
 }
 
 pub(crate) fn default_pair(addresses: u8) -> Pair {

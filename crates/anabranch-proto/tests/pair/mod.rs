@@ -4,8 +4,10 @@
 
 pub mod announcing;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
@@ -62,6 +64,16 @@ pub fn client_address(n: u8) -> IpAddr {
 
 pub fn server_address() -> IpAddr {
     Ipv4Addr::new(10, 9, 0, 1).into()
+}
+
+/// A switch that a filter reads and a test turns.
+pub fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
+    let shared = Rc::new(Cell::new(false));
+    (Rc::clone(&shared), shared)
+}
+
+pub fn both(config: ConnectionConfig, addresses: u8) -> Pair {
+    Pair::new(addresses, config.clone(), config)
 }
 
 pub fn ms(millis: u64) -> Duration {

@@ -1,0 +1,43 @@
+//! A connection that is used for long: counted by an allocator of the test's own. Alone in its process, in
+//! which the harness would allocate for other tests.
+
+mod hosts;
+
+use std::alloc::System;
+
+use anabranch_proto::Endpoint;
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_wire::{Duration, Endpoint as Address, Instant, Piece};
+use hosts::{address, exchange, pass};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+#[test]
+fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
+    let config = || {
+        let mut config = ConnectionConfig::default();
+        // Deadlines far off, again and again, behind those that are near.
+        config.tcp.keep_alive = Some(Duration::from_secs(7_200));
+        config
+    };
+    let mut now = Instant::ZERO;
+    let mut server = Endpoint::new(vec![address(99)], [2; 32]);
+    server.listen(80, config());
+    let mut client = Endpoint::new(vec![address(0)], [1; 32]);
+    let to = Address::new(address(99), 80);
+    let id = client.connect(now, address(0), to, config()).expect("right");
+    exchange(now, &mut client, &mut server);
+    let mut region = Region::new(ALLOCATOR);
+    for turn in 0..20_000 {
+        if turn == 1_000 {
+            region = Region::new(ALLOCATOR);
+        }
+        client.send(id, Piece::pattern(0, 100)).expect("open");
+        pass(&mut now, Duration::from_millis(300), &mut client, &mut server);
+    }
+    let change = region.change();
+    let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
+    assert!(grown < 4_096, "{grown} octets in 19,000 turns");
+}
