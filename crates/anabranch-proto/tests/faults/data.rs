@@ -344,7 +344,9 @@ fn data_carries_a_data_ack_of_8_octets_where_it_fits() {
     let before = liar.pair.log.len();
     liar.pair.download(10_000, 1_000);
     let carries = |s: &&Segment| !to_server(s) && !s.payload.is_empty();
-    for data in liar.pair.log[before..].iter().filter(carries) {
+    let sent: Vec<&Segment> = liar.pair.log[before..].iter().filter(carries).collect();
+    assert!(sent.len() > 2, "{} segments", sent.len());
+    for data in sent {
         let ack = data.options.dss.and_then(|dss| dss.data_ack);
         assert_eq!(ack, Some(WideOrNarrow::Wide(liar.data_seq + 1000)), "{data:?}");
     }
