@@ -290,6 +290,7 @@ class Connection:
     profile: str | None = None
     nagle: bool | None = None
     dss_checksum: bool | None = None
+    allow_join_initial_addr_port: bool | None = None
     late_fallback: bool | None = None
     ecn: bool | None = None
     hystart: bool | None = None

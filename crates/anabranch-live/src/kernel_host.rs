@@ -162,6 +162,11 @@ impl KernelHost {
         }
     }
 
+    /// Close all connections for sending.
+    pub(crate) fn close(&mut self) {
+        self.apps.iter_mut().for_each(App::close);
+    }
+
     /// Let every application do what it can.
     pub(crate) fn serve(&mut self, now: Instant, settings: &mut Settings) -> io::Result<()> {
         for app in &mut self.apps {
@@ -346,7 +351,13 @@ impl App {
                 }
             }
         }
-        if self.at_end && !self.finished {
+        if self.at_end {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if self.socket.is_some() && !self.finished {
             self.finished = true;
             self.look_at_subflows();
             let _ = self.socket.as_ref().map(|socket| socket.shutdown(Shutdown::Write));
@@ -355,7 +366,9 @@ impl App {
 
     fn with_sender(&mut self, f: impl FnOnce(&mut dyn Sender, &mut dyn Socket)) {
         let App { socket, sender, blocked, finished, failed, written, .. } = self;
-        if let (Some(stream), Some(sender)) = (socket.as_ref(), sender) {
+        if let (Some(stream), Some(sender)) = (socket.as_ref(), sender)
+            && !*finished
+        {
             *blocked = false;
             f(sender.as_mut(), &mut Writer { stream, blocked, finished, failed, written });
         }

@@ -1,15 +1,17 @@
 //! The network of a host of the kernel's: a namespace with interfaces, addresses, routes and
 //! Multipath TCP endpoints.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::thread;
+use std::time::Duration;
 
 use anabranch_sim::Side;
 use anabranch_sim::driver;
 use anabranch_sim::scenario::Scenario;
 
 use crate::namespace::{Namespace, ip, set_sysctl};
-use crate::settings::Settings;
+use crate::settings::{Settings, Subflow};
 use crate::sys::{self, PacketSocket};
 
 /// A namespace, and the far ends of its interfaces.
@@ -24,7 +26,10 @@ struct Interface {
     name: String,
     far_name: String,
     station: [u8; 6],
+    /// Longest packet that the host sends.
     mtu: u16,
+    /// Longest packet that it takes.
+    longest: u16,
     addresses: Vec<IpAddr>,
 }
 
@@ -32,16 +37,16 @@ impl KernelNetwork {
     /// The network of one side of `scenario`, whose far ends are in this thread's namespace.
     pub(crate) fn new(side: Side, scenario: &Scenario, settings: &Settings) -> io::Result<Self> {
         let namespace = Namespace::new()?;
-        let interfaces = interfaces(side, scenario);
+        let interfaces = interfaces(side, scenario, settings);
         let mut links = Vec::new();
-        for Interface { name, far_name, station, mtu, .. } in &interfaces {
+        for Interface { name, far_name, station, longest, .. } in &interfaces {
             let [a, b, c, d, e, f] = station;
             links.push(format!(
                 "link add {far_name} type veth peer name {name} \
                  address {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"
             ));
             links.push(format!("link set {name} netns {}", namespace.path()));
-            links.push(format!("link set {far_name} mtu {mtu} arp off up"));
+            links.push(format!("link set {far_name} mtu {longest} arp off up"));
         }
         ip(&links)?;
         // The far ends belong to nobody but this process: no router solicitations there.
@@ -49,13 +54,14 @@ impl KernelNetwork {
             let _ = set_sysctl(&format!("ipv6/conf/{}/disable_ipv6", interface.far_name), "1");
         }
         namespace.within(|| set_up(side, settings, &interfaces))?;
+        interfaces.iter().try_for_each(|each| wait_for(&each.far_name))?;
         let open = |each: &Interface| PacketSocket::open(&each.far_name, each.station);
         let ports = interfaces.iter().map(open).collect::<io::Result<_>>()?;
         Ok(KernelNetwork { namespace, ports })
     }
 }
 
-fn interfaces(side: Side, scenario: &Scenario) -> Vec<Interface> {
+fn interfaces(side: Side, scenario: &Scenario, settings: &Settings) -> Vec<Interface> {
     let paths = &scenario.paths;
     let interface = |number: usize, mtu, addresses| {
         let [high, low] = (number as u16).to_be_bytes();
@@ -65,6 +71,7 @@ fn interfaces(side: Side, scenario: &Scenario) -> Vec<Interface> {
             // Locally administered.
             station: [0x02, 0xab, side as u8, 0, high, low],
             mtu,
+            longest: if settings.coalesced { u16::MAX } else { mtu },
             addresses,
         }
     };
@@ -87,6 +94,8 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     set_sysctl("ipv4/tcp_ecn", if settings.ecn { "1" } else { "0" })?;
     // One SYN that is lost must not make the next connections plain TCP.
     let _ = set_sysctl("mptcp/blackhole_timeout", "0");
+    let join_anywhere = if settings.allow_join_initial_addr_port { "1" } else { "0" };
+    set_sysctl("mptcp/allow_join_initial_addr_port", join_anywhere)?;
     set_sysctl("mptcp/checksum_enabled", if settings.checksums { "1" } else { "0" })?;
     for (name, buffer) in
         [("tcp_rmem", settings.receive_buffer), ("tcp_wmem", settings.send_buffer)]
@@ -97,9 +106,9 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     let mut commands = vec!["link set lo up".to_owned()];
     for (number, each) in interfaces.iter().enumerate() {
         // Who cannot resolve addresses need not: the packets of a port all go to one station.
-        commands.push(format!("link set {} mtu {} arp off up", each.name, each.mtu));
+        commands.push(format!("link set {} mtu {} arp off up", each.name, each.longest));
         for address in &each.addresses {
-            commands.extend(address_commands(&each.name, number, *address));
+            commands.extend(address_commands(each, number, *address));
         }
     }
     commands.push("mptcp limits set subflow 8 add_addr_accepted 8".to_owned());
@@ -108,29 +117,47 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
         Side::Server => announced(&interfaces[0]),
     });
     ip(&commands)?;
-    interfaces.iter().try_for_each(|each| sys::disable_offloads(&each.name))
+    interfaces.iter().try_for_each(|each| {
+        sys::disable_offloads(&each.name)?;
+        wait_for(&each.name)
+    })
 }
 
+/// Wait until an interface that is up passes packets on.
+fn wait_for(interface: &str) -> io::Result<()> {
+    for _ in 0..SETTLING_MILLISECONDS {
+        if sys::is_running(interface)? {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Err(io::Error::new(ErrorKind::TimedOut, format!("interface {interface} does not come up")))
+}
+
+const SETTLING_MILLISECONDS: u32 = 5_000;
+
 /// An address, a route for packets from it, and a route for those from none yet.
-fn address_commands(interface: &str, number: usize, address: IpAddr) -> [String; 4] {
+fn address_commands(interface: &Interface, number: usize, address: IpAddr) -> [String; 4] {
     let (family, bits) = if address.is_ipv4() { ("", "32") } else { ("-6 ", "128 nodad") };
+    let Interface { name, mtu, .. } = interface;
     let table = 100 + number;
     [
-        format!("{family}addr add {address}/{bits} dev {interface}"),
+        format!("{family}addr add {address}/{bits} dev {name}"),
         format!("{family}rule add from {address} table {table}"),
-        format!("{family}route add default dev {interface} table {table}"),
-        format!("{family}route add default dev {interface} metric {}", 1 + number),
+        format!("{family}route add default dev {name} mtu {mtu} table {table}"),
+        format!("{family}route add default dev {name} mtu {mtu} metric {}", 1 + number),
     ]
 }
 
-/// The further addresses of a Multipath TCP connection, with its path's number in it as
-/// identifier, as the engine has it.
+/// What a Multipath TCP connection opens subflows from.
 fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
-    let endpoint = |(id, path): (usize, &usize)| {
-        let Interface { name, addresses, .. } = &interfaces[*path];
-        format!("mptcp endpoint add {} dev {name} id {} subflow", addresses[0], id + 1)
+    let endpoint = |subflow: &Subflow| {
+        let Interface { name, addresses, .. } = &interfaces[subflow.path];
+        let (address, id) = (addresses[0], subflow.address_id);
+        let backup = if subflow.backup { " backup" } else { "" };
+        format!("mptcp endpoint add {address} dev {name} id {id} subflow{backup}")
     };
-    settings.further_paths.iter().enumerate().map(endpoint).collect()
+    settings.subflows.iter().map(endpoint).collect()
 }
 
 /// The server's further addresses, which clients learn by ADD_ADDR.

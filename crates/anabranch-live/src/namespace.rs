@@ -4,7 +4,7 @@ use std::env;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use crate::sys::{self, Leave};
 
@@ -92,12 +92,21 @@ fn batch(arguments: &[&str], commands: &[&str]) -> io::Result<()> {
     let mut input = child.stdin.take().expect("it is piped");
     input.write_all((commands.join("\n") + "\n").as_bytes())?;
     drop(input);
-    let output = child.wait_with_output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-        return Err(io::Error::other(format!("ip: {said}")));
+    succeeded("ip", &child.wait_with_output()?)
+}
+
+/// Have a shell execute a command in this thread's network namespace.
+pub(crate) fn shell(command: &str) -> io::Result<()> {
+    let output = Command::new("sh").args(["-c", command]).env("PATH", search_path()).output()?;
+    succeeded(command, &output)
+}
+
+fn succeeded(command: &str, output: &Output) -> io::Result<()> {
+    if output.status.success() {
+        return Ok(());
     }
-    Ok(())
+    let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(io::Error::other(format!("{command}: {said}")))
 }
 
 /// Where commands are looked for: where root's are, too.

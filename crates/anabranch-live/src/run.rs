@@ -1,7 +1,9 @@
 //! The run loop in real time: one thread waits for packets, sockets and the clock.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 
+use anabranch_proto::Endpoint;
 use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Recorder};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{RunError, Side, Table};
@@ -37,8 +39,20 @@ pub struct Options<'a> {
     pub capture: Option<&'a mut dyn Write>,
     /// End the run so long after all connections have ended.
     pub linger: Option<Duration>,
-    /// Have a host reset its connections at a time.
-    pub abort: Option<(Side, Instant)>,
+    /// What somebody does to a host while the run lasts, in the order of time.
+    pub interventions: Vec<(Instant, Side, Intervention)>,
+}
+
+/// What somebody does to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intervention {
+    /// Reset all its connections: MP_FASTCLOSE, or RST.
+    Abort,
+    /// Close all its connections for sending.
+    Close,
+    /// Have a shell execute a command in the network namespace of a host of the kernel's, such as
+    /// `ip mptcp endpoint delete id 1`. Nothing else happens until it has ended.
+    Command(&'static str),
 }
 
 /// What a run leaves behind.
@@ -69,6 +83,9 @@ pub enum LiveError {
     /// The kernel cannot do what the scenario asks for.
     #[error("{0}")]
     Unsupported(String),
+    /// A command is for a host of the engine's.
+    #[error("a host of the engine's has no network namespace in which to execute commands")]
+    NoNamespace,
     /// Hosts could not be set up, or sockets failed.
     #[error("live run: {0}")]
     System(#[from] io::Error),
@@ -115,7 +132,8 @@ struct Lab<'s, 'c> {
     capture: Option<CaptureFile<'c>>,
     buffer: Vec<u8>,
     linger: Option<Duration>,
-    abort: Option<(Side, Instant)>,
+    /// What is still to be done to hosts.
+    interventions: VecDeque<(Instant, Side, Intervention)>,
     end: Instant,
 }
 
@@ -162,7 +180,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             capture: options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?,
             buffer: vec![0; LONGEST_PACKET],
             linger: options.linger,
-            abort: options.abort,
+            interventions: options.interventions.into(),
             end: Instant::ZERO + scenario.duration,
             clock: Clock::start(),
         })
@@ -174,6 +192,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             self.take_packets(now)?;
             self.network.handle_timeout(now);
             self.deliver()?;
+            self.intervene()?;
             for side in SIDES {
                 self.serve_host(side)?;
             }
@@ -258,12 +277,18 @@ impl<'s, 'c> Lab<'s, 'c> {
         Ok(())
     }
 
+    /// Do to hosts what is due.
+    fn intervene(&mut self) -> Result<(), LiveError> {
+        let now = self.clock.now();
+        while let Some((_, side, what)) = self.interventions.pop_front_if(|(at, ..)| *at <= now) {
+            self.hosts[side as usize].intervene(what)?;
+        }
+        Ok(())
+    }
+
     /// Let a host act, and send what it has to send.
     fn serve_host(&mut self, side: Side) -> Result<(), LiveError> {
         let now = self.clock.now();
-        if self.abort.take_if(|(whose, at)| *whose == side && *at <= now).is_some() {
-            self.hosts[side as usize].abort();
-        }
         let mut sent = Vec::new();
         match &mut self.hosts[side as usize] {
             AnyHost::Kernel(host) => host.serve(now, &mut self.settings)?,
@@ -298,8 +323,8 @@ impl<'s, 'c> Lab<'s, 'c> {
     /// Wait for a packet, a socket, or what is due next.
     fn wait(&self) -> io::Result<()> {
         let mut fds = Vec::new();
-        let abort = self.abort.map(|(_, at)| at);
-        let own = [Some(self.next_sample), self.warm_at, abort, self.network.poll_timeout()];
+        let intervention = self.interventions.front().map(|(at, ..)| *at);
+        let own = [Some(self.next_sample), self.warm_at, intervention, self.network.poll_timeout()];
         let mut due = own.into_iter().flatten().chain([self.end]).min();
         for host in &self.hosts {
             due = due.into_iter().chain(host.poll_timeout()).min();
@@ -353,14 +378,26 @@ impl AnyHost {
         }
     }
 
-    fn abort(&mut self) {
+    fn intervene(&mut self, what: Intervention) -> Result<(), LiveError> {
         match self {
             AnyHost::Engine(host) => {
                 let all: Vec<_> = host.endpoint.connections().collect();
-                all.into_iter().for_each(|id| host.endpoint.abort(id));
+                let verb = match what {
+                    Intervention::Abort => Endpoint::abort,
+                    Intervention::Close => Endpoint::close,
+                    Intervention::Command(_) => return Err(LiveError::NoNamespace),
+                };
+                all.into_iter().for_each(|id| verb(&mut host.endpoint, id));
             }
-            AnyHost::Kernel(host) => host.abort(),
+            AnyHost::Kernel(host) => match what {
+                Intervention::Abort => host.abort(),
+                Intervention::Close => host.close(),
+                Intervention::Command(command) => {
+                    host.network.namespace.within(|| namespace::shell(command))?;
+                }
+            },
         }
+        Ok(())
     }
 
     fn observe(&mut self) {

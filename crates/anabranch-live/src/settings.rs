@@ -2,6 +2,7 @@
 
 use anabranch_net::middlebox::MiddleboxConfig;
 use anabranch_net::units::Octets;
+use anabranch_proto::policy::Value;
 use anabranch_sim::scenario::{CongestionControl, Connection, Policy, Protocol, Scenario};
 
 /// How hosts of the kernel's are set up for a scenario.
@@ -14,12 +15,28 @@ pub(crate) struct Settings {
     pub(crate) checksums: bool,
     /// Do the connections use explicit congestion notification?
     pub(crate) ecn: bool,
-    /// The paths on which Multipath TCP connections open subflows, beside the first.
-    pub(crate) further_paths: Vec<usize>,
+    /// May peers open subflows to the address and port of the first?
+    pub(crate) allow_join_initial_addr_port: bool,
+    /// What Multipath TCP connections of the client open subflows from.
+    pub(crate) subflows: Vec<Subflow>,
+    /// Do packets arrive that are longer than the MTU?
+    pub(crate) coalesced: bool,
     /// The congestion control of each connection.
     pub(crate) congestion_control: Vec<&'static str>,
     /// What is not as the scenario has it.
     pub(crate) notices: Vec<String>,
+}
+
+/// A subflow's own end on the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subflow {
+    /// Its path.
+    pub(crate) path: usize,
+    /// The identifier of its address, which counts the connection's paths, as the engine's does. The
+    /// first subflow's is 0 for the peer, whatever this is.
+    pub(crate) address_id: usize,
+    /// Does it stand by?
+    pub(crate) backup: bool,
 }
 
 impl Settings {
@@ -33,7 +50,13 @@ impl Settings {
             receive_buffer: largest(|connection| connection.receive_buffer),
             checksums: false,
             ecn: scenario.connections.iter().any(|connection| connection.ecn),
-            further_paths: Vec::new(),
+            allow_join_initial_addr_port: true,
+            subflows: Vec::new(),
+            coalesced: scenario
+                .paths
+                .iter()
+                .flat_map(|path| &path.middleboxes)
+                .any(|each| matches!(each.config, MiddleboxConfig::Coalesce(_))),
             congestion_control: Vec::new(),
             notices: Vec::new(),
         }
@@ -57,20 +80,15 @@ impl Settings {
             }
             // Addresses, limits and checksums are the host's in Linux, not the connection's.
             let first = *first.get_or_insert(connection);
-            if (&first.paths, first.dss_checksum) != (&connection.paths, connection.dss_checksum) {
+            if of_host(first) != of_host(connection) {
                 return Err(format!(
-                    "connection {}: Linux has one set of Multipath TCP addresses and one \
-                     checksum setting for all connections of a host; use those of {}",
+                    "connection {}: Linux has one set of Multipath TCP addresses, one path \
+                     manager and one of each switch for all connections of a host; use the paths, \
+                     path_manager, dss_checksum and allow_join_initial_addr_port of {}",
                     connection.name, first.name
                 ));
             }
             self.take_policies(connection)?;
-        }
-        let mut boxes = scenario.paths.iter().flat_map(|path| &path.middleboxes);
-        if boxes.any(|each| matches!(each.config, MiddleboxConfig::Coalesce(_))) {
-            return Err("a host of the kernel's takes no packets longer than its MTU, \
-                        as coalesce makes them"
-                .to_owned());
         }
         if scenario.paths.iter().any(|path| path.changes.iter().any(|change| change.noticed)) {
             self.notice("hosts of the kernel's do not notice that paths go down");
@@ -81,18 +99,13 @@ impl Settings {
     fn take_policies(&mut self, connection: &Connection) -> Result<(), String> {
         let name = &connection.name;
         self.checksums = connection.dss_checksum;
-        match &connection.path_manager {
-            Policy::BuiltIn(chosen) if chosen.entry.name == "full_mesh" => {
-                self.further_paths = connection.paths[1..].to_vec();
-            }
-            Policy::BuiltIn(chosen) if chosen.entry.name == "initial_only" => {}
-            _ => {
-                return Err(format!(
-                    "connection {name}: a host of the kernel's has no such path_manager; \
-                     use full_mesh or initial_only"
-                ));
-            }
-        }
+        self.allow_join_initial_addr_port = connection.allow_join_initial_addr_port;
+        self.subflows = subflows(connection).ok_or_else(|| {
+            format!(
+                "connection {name}: a host of the kernel's has no such path_manager; \
+                 use full_mesh, backup or initial_only"
+            )
+        })?;
         match &connection.scheduler {
             Policy::BuiltIn(chosen) if matches!(chosen.entry.name, "min_rtt" | "linux") => {}
             Policy::BuiltIn(chosen) => {
@@ -135,4 +148,34 @@ impl Settings {
             self.notices.push(notice.to_owned());
         }
     }
+}
+
+/// What of a connection's settings all connections of a host of the kernel's share.
+fn of_host(
+    connection: &Connection,
+) -> (&[usize], &Policy<anabranch_sim::scenario::PathManager>, bool, bool) {
+    let Connection { paths, path_manager, dss_checksum, allow_join_initial_addr_port, .. } =
+        connection;
+    (paths, path_manager, *dss_checksum, *allow_join_initial_addr_port)
+}
+
+/// The subflows of a connection as the kernel's path manager opens them; none for path managers
+/// that it has not.
+fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
+    let paths = &connection.paths;
+    let Policy::BuiltIn(chosen) = &connection.path_manager else { return None };
+    let further = 1..paths.len();
+    let of = |index: usize| Subflow { path: paths[index], address_id: index, backup: false };
+    Some(match chosen.entry.name {
+        "initial_only" => Vec::new(),
+        "full_mesh" => further.map(of).collect(),
+        "backup" => {
+            let Value::Path(regular) = chosen.values.get("regular") else { return None };
+            // Linux sends MP_PRIO on the first subflow where its address is one to stand by.
+            let first = Subflow { path: paths[0], address_id: paths.len(), backup: true };
+            let others = further.map(|index| Subflow { backup: index != regular, ..of(index) });
+            (regular != 0).then_some(first).into_iter().chain(others).collect()
+        }
+        _ => return None,
+    })
 }

@@ -398,9 +398,7 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
         command: u32,
         data: u32,
     }
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-    // SAFETY: takes no pointers; the descriptor is new.
-    let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?) };
+    let socket = control_socket()?;
     for command in OFFLOADS {
         let mut value = Value { command, data: 0 };
         let mut request = interface_request(interface);
@@ -410,6 +408,24 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
         check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
     }
     Ok(())
+}
+
+/// Does an interface of this thread's network namespace pass packets on? One that was set up a
+/// moment ago may still drop them.
+pub(crate) fn is_running(interface: &str) -> io::Result<bool> {
+    let socket = control_socket()?;
+    let mut request = interface_request(interface);
+    // SAFETY: the request names an interface and outlives the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request) })?;
+    // SAFETY: SIOCGIFFLAGS has filled in the flags.
+    Ok(unsafe { request.ifr_ifru.ifru_flags } & libc::IFF_RUNNING as libc::c_short != 0)
+}
+
+/// A socket for requests about interfaces of this thread's network namespace.
+fn control_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    // SAFETY: takes no pointers; the descriptor is new.
+    Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?) })
 }
 
 /// Most octets of a frame: a `virtio_net_hdr` and the longest IP packet.

@@ -70,7 +70,8 @@ mod linux {
             .transpose()?;
         let outcome = py.detach(|| {
             let capture = capture.as_mut().map(|file| file as _);
-            let options = Options { client, server, capture, linger: None, abort: None };
+            let options =
+                Options { client, server, capture, linger: None, interventions: Vec::new() };
             anabranch_live::run(&scenario, seed, options)
         });
         if let Some(capture) = &mut capture {

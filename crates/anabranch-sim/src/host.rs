@@ -347,7 +347,7 @@ fn config(
         window_charges_out_of_order: connection.linux_buffer_accounting,
         dss_checksum: connection.dss_checksum,
         late_fallback: connection.late_fallback,
-        allow_join_initial_addr_port: true,
+        allow_join_initial_addr_port: connection.allow_join_initial_addr_port,
         local_addresses,
         max_subflows: SubflowSet::CAPACITY,
         congestion_control: match &connection.congestion_control {

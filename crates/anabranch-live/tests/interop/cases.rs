@@ -1,6 +1,10 @@
 //! What is tried: scenarios, and what each host is to count.
 
-use anabranch_live::Stack;
+mod control;
+mod spoilt;
+mod transfers;
+
+use anabranch_live::{Intervention, Stack};
 use anabranch_sim::Side;
 use anabranch_wire::{Duration, Instant};
 
@@ -14,8 +18,12 @@ pub(crate) struct Case {
     pub(crate) stacks: [Stack; 2],
     /// What is to come of it.
     pub(crate) expected: Expected,
-    /// Who resets the connection, and when.
-    pub(crate) abort: Option<(Side, Instant)>,
+    /// What is done to the hosts, in the order of time.
+    pub(crate) interventions: Vec<(Instant, Side, Intervention)>,
+    /// A program without which it is skipped.
+    pub(crate) needs: Option<&'static str>,
+    /// Is a capture kept, and judged?
+    pub(crate) captured: bool,
 }
 
 /// What is to come of a run.
@@ -27,8 +35,8 @@ pub(crate) struct Expected {
     pub(crate) changed: bool,
     /// Do they speak Multipath TCP?
     pub(crate) mptcp: bool,
-    /// Do all paths carry data?
-    pub(crate) all_paths: bool,
+    /// Which paths carry data?
+    pub(crate) carried: Carried,
     /// Are packets marked, and does whoever sent them slow down?
     pub(crate) marked: bool,
     /// Counters of the kernel's that are to move, by name.
@@ -37,19 +45,36 @@ pub(crate) struct Expected {
     pub(crate) tolerated: &'static [&'static str],
     /// Counters of the engine's that are to move.
     pub(crate) engine: &'static [&'static str],
+    /// Counters of both that are to stay at 0.
+    pub(crate) still: &'static [&'static str],
+    /// What the capture's resets are to say, one at least of each.
+    pub(crate) resets: &'static [&'static str],
     /// Does each host count as many options as the other sends?
     pub(crate) exact: bool,
+}
+
+/// Which paths carry the data.
+#[derive(Clone, Copy)]
+pub(crate) enum Carried {
+    /// Some of it each.
+    ByAll,
+    /// No matter which.
+    ByAny,
+    /// More than three quarters of it this one.
+    By(usize),
 }
 
 const GOOD: Expected = Expected {
     completes: true,
     changed: false,
     mptcp: true,
-    all_paths: true,
+    carried: Carried::ByAll,
     marked: false,
     kernel: &[],
     tolerated: &[],
     engine: &[],
+    still: &[],
+    resets: &[],
     exact: false,
 };
 
@@ -65,6 +90,11 @@ fn path(name: &str, settings: &str) -> String {
     format!("[[path]]\nname = \"{name}\"\n{settings}\n")
 }
 
+/// Two paths, of which the second has IPv6, so that the server announces its address there.
+fn mixed_families() -> [String; 2] {
+    [FAST.to_owned(), format!("{SLOW}family = \"ipv6\"\n")]
+}
+
 fn scenario(paths: &[&str], connection: &str, workload: &str) -> String {
     let paths: String =
         paths.iter().enumerate().map(|(index, each)| path(&format!("p{index}"), each)).collect();
@@ -74,227 +104,46 @@ fn scenario(paths: &[&str], connection: &str, workload: &str) -> String {
     )
 }
 
-/// Every case in both roles.
-pub(crate) fn all() -> Vec<Case> {
-    let mut all = Vec::new();
-    let exact =
-        |(name, scenario, expected): Trial| (name, scenario, Expected { exact: true, ..expected });
-    for (scenario_name, scenario, expected) in clean().into_iter().map(exact).chain(hard()) {
-        for (roles, stacks) in ROLES {
-            let name = format!("{scenario_name}, {roles}");
-            all.push(Case { name, scenario: scenario.clone(), stacks, expected, abort: None });
-        }
-    }
-    all.extend(spoilt());
-    all.extend(announcements());
-    all.extend(aborts());
-    all
-}
+type Roles = (&'static str, [Stack; 2]);
 
-const ROLES: [(&str, [Stack; 2]); 2] = [
+const ROLES: [Roles; 2] = [
     ("engine to kernel", [Stack::Engine, Stack::Kernel]),
     ("kernel to engine", [Stack::Kernel, Stack::Engine]),
 ];
 
 type Trial = (&'static str, String, Expected);
 
-/// Over paths that do nothing wrong.
-fn clean() -> Vec<Trial> {
-    let two = [FAST, SLOW];
-    let ipv6 = [&*format!("{FAST}family = \"ipv6\""), &*format!("{SLOW}family = \"ipv6\"")];
-    let queue = "kind = \"red\", min_packets = 5, max_packets = 90, max_probability = \"20%\", \
-                 weight = \"5%\"";
-    let marking = format!("{SLOW}queue = {{ {queue} }}");
-    let marked = Expected { marked: true, ..GOOD };
-    let checksums = |direction| format!("{direction}dss_checksum = true\n");
-    let joined = GOOD;
-    let single = Expected { all_paths: true, ..GOOD };
-    let exchanges = "kind = \"request_response\"\nrequest_size = \"3kB\"\nresponses = 3\n\
-                     response_size = \"40kB\"\nthink_time = \"5ms\"\ncount = 8\n";
-    vec![
-        ("download over one path", scenario(&[FAST], DOWN, BULK), single),
-        ("upload over one path", scenario(&[FAST], UP, BULK), single),
-        ("download", scenario(&two, DOWN, BULK), joined),
-        ("upload", scenario(&two, UP, BULK), joined),
-        (
-            "requests and responses",
-            scenario(&two, DOWN, exchanges),
-            Expected { all_paths: false, ..GOOD },
-        ),
-        (
-            "responses to the server",
-            scenario(&two, UP, exchanges),
-            Expected { all_paths: false, ..GOOD },
-        ),
-        ("download with checksums", scenario(&two, &checksums(DOWN), BULK), joined),
-        ("upload with checksums", scenario(&two, &checksums(UP), BULK), joined),
-        ("download with ECN", scenario(&[&marking], &format!("{DOWN}ecn = true\n"), BULK), marked),
-        ("upload with ECN", scenario(&[&marking], &format!("{UP}ecn = true\n"), BULK), marked),
-        ("download over IPv6", scenario(&ipv6, DOWN, BULK), joined),
-        ("upload over IPv6", scenario(&ipv6, UP, BULK), joined),
-        ("one octet", scenario(&[FAST], DOWN, "kind = \"bulk\"\nsize = \"1B\"\n"), single),
-        (
-            "small window",
-            scenario(&two, "receive_buffer = \"30kB\"\nsend_buffer = \"30kB\"\n", BULK),
-            Expected { all_paths: false, ..GOOD },
-        ),
-        (
-            "plain TCP",
-            scenario(&[FAST], &format!("{DOWN}protocol = \"tcp\"\n"), BULK),
-            Expected { mptcp: false, ..single },
-        ),
-    ]
-}
-
-/// Over paths that lose, reorder, break off or change what they carry.
-fn hard() -> Vec<Trial> {
-    let lossy = [&*format!("{FAST}loss = \"1%\""), &*format!("{SLOW}loss = \"1%\"")];
-    let reordering = format!("{FAST}jitter = \"3ms\"\njitter_model = \"reordering\"\n");
-    let boxed = |kind: &str| format!("{FAST}[[path.middlebox]]\n{kind}\n");
-    let stripped = boxed("kind = \"strip_options\"");
-    let broken = format!("{FAST}[[path.change]]\nat = \"150ms\"\nstate = \"down\"\n");
-    let lossless = Expected { kernel: &[], ..GOOD };
-    // A subflow that goes silent is not an error, and neither is the reset of one.
-    let breaks = Expected { tolerated: &["MPRstTx", "MPRstRx"], ..GOOD };
-    let fallback = Expected {
-        mptcp: false,
-        tolerated: &["MPCapableFallbackSYNACK", "MPCapableFallbackACK"],
-        ..GOOD
-    };
-    vec![
-        ("download with losses", scenario(&lossy, DOWN, BULK), lossless),
-        ("upload with losses", scenario(&lossy, UP, BULK), lossless),
-        ("download with reordering", scenario(&[&reordering, SLOW], DOWN, BULK), lossless),
-        ("upload with reordering", scenario(&[&reordering, SLOW], UP, BULK), lossless),
-        ("download, first path breaks off", scenario(&[&broken, SLOW], DOWN, BULK), breaks),
-        ("upload, first path breaks off", scenario(&[&broken, SLOW], UP, BULK), breaks),
-        ("download, second path breaks off", scenario(&[FAST, &broken], DOWN, BULK), breaks),
-        ("upload, second path breaks off", scenario(&[FAST, &broken], UP, BULK), breaks),
-        ("download through NAT", scenario(&[&boxed("kind = \"nat\""), SLOW], DOWN, BULK), lossless),
-        ("upload through NAT", scenario(&[&boxed("kind = \"nat\""), SLOW], UP, BULK), lossless),
-        (
-            "download, rewritten sequence numbers",
-            scenario(&[&boxed("kind = \"rewrite_isn\""), SLOW], DOWN, BULK),
-            lossless,
-        ),
-        (
-            "upload, rewritten sequence numbers",
-            scenario(&[&boxed("kind = \"rewrite_isn\""), SLOW], UP, BULK),
-            lossless,
-        ),
-        (
-            "download, split segments",
-            scenario(&[&boxed("kind = \"split_segments\""), SLOW], DOWN, BULK),
-            lossless,
-        ),
-        (
-            "upload, split segments",
-            scenario(&[&boxed("kind = \"split_segments\""), SLOW], UP, BULK),
-            lossless,
-        ),
-        ("download, options stripped", scenario(&[&stripped], DOWN, BULK), fallback),
-        ("upload, options stripped", scenario(&[&stripped], UP, BULK), fallback),
-    ]
-}
-
-/// Over a path that spoils Multipath TCP. Where the receiver has to go back to TCP a sender of
-/// Linux's may halt: those cases need an engine that sends, see docs/live.md.
-fn spoilt() -> Vec<Case> {
-    let boxed = |path: &str, keys: &str| format!("{path}[[path.middlebox]]\n{keys}\n");
-    let no_dss =
-        boxed(FAST, "kind = \"strip_options\"\noptions = [\"dss\"]\nsegments = [\"data\"]");
-    let later = boxed(FAST, "kind = \"strip_options\"\nfrom = \"100ms\"");
-    let no_join = boxed(SLOW, "kind = \"strip_options\"\noptions = [\"mp_join\"]");
-    let replacing = "kind = \"rewrite_payload\"\nchange = \"replace\"\nat = \"20kB\"";
-    let fallback = Expected { mptcp: false, tolerated: ERRORS_OF_FALLBACKS, ..GOOD };
-    let changed = Expected { changed: true, ..fallback };
-    let alone = Expected { all_paths: false, tolerated: ERRORS_OF_JOINS, ..GOOD };
-    let repaired = Expected { tolerated: ERRORS_OF_CHECKSUMS, ..GOOD };
-    let mut all = Vec::new();
-    for ((roles, stacks), engine_sends) in ROLES.into_iter().zip([UP, DOWN]) {
-        let mut add = |name, way: &str, paths: &[&str], checksums: bool, expected| {
-            let settings = format!("{way}dss_checksum = {checksums}\n");
-            let direction = if way == UP { "upload" } else { "download" };
-            all.push(Case {
-                name: format!("{direction}, {name}, {roles}"),
-                scenario: scenario(paths, &settings, BULK),
-                stacks,
-                expected,
-                abort: None,
-            });
-        };
-        for way in [UP, DOWN] {
-            add("MP_JOIN stripped", way, &[FAST, &no_join], false, alone);
-            let paths = [FAST, &boxed(SLOW, replacing)];
-            add("payload changed on one path", way, &paths, true, repaired);
-        }
-        add("DSS stripped from data", engine_sends, &[&no_dss], false, fallback);
-        add("options stripped later", engine_sends, &[&later], false, fallback);
-        add("payload changed", engine_sends, &[&boxed(FAST, replacing)], true, changed);
+impl Case {
+    fn new(name: &str, (roles, stacks): Roles, scenario: String, expected: Expected) -> Self {
+        let name = format!("{name}, {roles}");
+        let interventions = Vec::new();
+        Case { name, scenario, stacks, expected, interventions, needs: None, captured: true }
     }
-    all
-}
 
-const ERRORS_OF_FALLBACKS: &[&str] = &[
-    "MPCapableFallbackACK",
-    "MPCapableFallbackSYNACK",
-    "MPCapableDataFallback",
-    "DssFallback",
-    "InfiniteMapTx",
-    "InfiniteMapRx",
-    "MPFailTx",
-    "MPFailRx",
-    "DataCsumErr",
-    "DSSCorruptionFallback",
-];
-const ERRORS_OF_JOINS: &[&str] = &["MPRstTx", "MPRstRx"];
-const ERRORS_OF_CHECKSUMS: &[&str] =
-    &["DataCsumErr", "DSSCorruptionReset", "MPFailTx", "MPFailRx", "MPRstTx", "MPRstRx"];
-
-/// The server's IPv6 address is learnt by ADD_ADDR.
-fn announcements() -> Vec<Case> {
-    let mixed = scenario(&[FAST, &format!("{SLOW}family = \"ipv6\"")], DOWN, BULK);
-    let case = |(roles, stacks): (&str, [Stack; 2]), kernel, engine| Case {
-        name: format!("ADD_ADDR, {roles}"),
-        scenario: mixed.clone(),
-        stacks,
-        expected: Expected { kernel, engine, exact: true, ..GOOD },
-        abort: None,
-    };
-    vec![
-        case(ROLES[0], &["AddAddrTx", "EchoAdd", "MPJoinAckRx"], &["AddAddr", "EchoAddTx"]),
-        case(ROLES[1], &["AddAddr", "EchoAddTx", "MPJoinSynAckRx"], &["AddAddrTx", "EchoAdd"]),
-    ]
-}
-
-/// Either host resets the connection.
-fn aborts() -> Vec<Case> {
-    let scenario = scenario(&[FAST, SLOW], DOWN, "kind = \"bulk\"\n");
-    let at = Instant::ZERO + Duration::from_millis(400);
-    let mut all = Vec::new();
-    for (roles, stacks) in ROLES {
-        for side in [Side::Client, Side::Server] {
-            let by_engine = stacks[side as usize] == Stack::Engine;
-            let (kernel, engine): (&[_], &[_]) = if by_engine {
-                (&["MPFastcloseRx"], &["MPFastcloseTx"])
-            } else {
-                (&["MPFastcloseTx"], &["MPFastcloseRx"])
-            };
-            all.push(Case {
-                name: format!("FASTCLOSE by the {side}, {roles}"),
-                scenario: scenario.clone(),
-                stacks,
-                expected: Expected {
-                    completes: false,
-                    kernel,
-                    engine,
-                    // MP_FASTCLOSE travels on a reset, and what comes after it is answered so.
-                    tolerated: &["MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx"],
-                    ..GOOD
-                },
-                abort: Some((side, at)),
-            });
-        }
+    /// With something done to a host. Commands are done to hosts of the kernel's.
+    fn at(mut self, milliseconds: u64, side: Side, what: Intervention) -> Self {
+        let at = Instant::ZERO + Duration::from_millis(milliseconds);
+        self.interventions.push((at, side, what));
+        self
     }
+}
+
+/// The side of a stack.
+fn side_of(stack: Stack, (_, stacks): Roles) -> Side {
+    if stacks[0] == stack { Side::Client } else { Side::Server }
+}
+
+/// Every case in both roles.
+pub(crate) fn all() -> Vec<Case> {
+    let exact =
+        |(name, scenario, expected): Trial| (name, scenario, Expected { exact: true, ..expected });
+    let trials = transfers::clean().into_iter().map(exact).chain(transfers::hard());
+    let mut all = transfers::long();
+    for (name, scenario, expected) in trials {
+        let of = |roles| Case::new(name, roles, scenario.clone(), expected);
+        all.extend(ROLES.map(of));
+    }
+    all.extend(spoilt::all());
+    all.extend(control::all());
     all
 }

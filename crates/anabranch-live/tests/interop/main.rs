@@ -29,23 +29,75 @@ fn main() {
         return println!("interop skipped: {}", missing.join("; "));
     }
     let wanted: Vec<_> = arguments[1..].iter().filter(|each| !each.starts_with('-')).collect();
-    let mut captures = judge::Captures::new();
-    let mut failed = 0;
-    for case in cases::all() {
-        if wanted.iter().any(|wanted| !case.name.contains(wanted.as_str())) {
-            continue;
-        }
-        let problems = judge::run(&case, &mut captures);
-        println!("{} ... {}", case.name, if problems.is_empty() { "ok" } else { "FAILED" });
-        problems.iter().for_each(|problem| println!("    {problem}"));
-        failed += usize::from(!problems.is_empty());
-    }
-    for problem in captures.judge() {
+    let mut cases = cases::all();
+    cases.retain(|case| wanted.iter().all(|wanted| case.name.contains(wanted.as_str())));
+    let mut results = run_all(cases);
+    for problem in results.captures.judge() {
         println!("{problem}");
-        failed += 1;
+        results.failed += 1;
     }
-    println!("interop: {failed} failed");
+    let Results { ran, skipped, failed, .. } = results;
+    println!("interop: {ran} ran, {skipped} skipped, {failed} failed");
     exit(i32::from(failed > 0));
+}
+
+/// What came of the cases.
+#[cfg(target_os = "linux")]
+#[derive(Default)]
+struct Results {
+    ran: usize,
+    skipped: usize,
+    failed: usize,
+    captures: judge::Captures,
+}
+
+/// Run cases, two at a time: most of a run is waiting.
+#[cfg(target_os = "linux")]
+fn run_all(cases: Vec<cases::Case>) -> Results {
+    use std::sync::Mutex;
+
+    let cases = Mutex::new(cases.into_iter());
+    let results = Mutex::new(Results::default());
+    let work = || {
+        while let Some(case) = { cases.lock().expect("no panic").next() } {
+            let missing = case.needs.filter(|program| !is_there(program));
+            let (problems, capture) = match missing {
+                Some(_) => Default::default(),
+                None => judge::run(&case),
+            };
+            let mut results = results.lock().expect("no panic");
+            match missing {
+                Some(program) => {
+                    println!("{} ... skipped: {program} is not installed", case.name);
+                    results.skipped += 1;
+                }
+                None => results.take(&case.name, &problems, capture),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    results.into_inner().expect("no panic")
+}
+
+#[cfg(target_os = "linux")]
+impl Results {
+    fn take(&mut self, name: &str, problems: &[String], capture: Vec<u8>) {
+        println!("{name} ... {}", if problems.is_empty() { "ok" } else { "FAILED" });
+        problems.iter().for_each(|problem| println!("    {problem}"));
+        self.ran += 1;
+        self.failed += usize::from(!problems.is_empty());
+        self.captures.add(capture);
+    }
+}
+
+/// Is a program installed, here or where root's are?
+#[cfg(target_os = "linux")]
+fn is_there(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -178,6 +178,9 @@ pub struct Connection {
     pub nagle: bool,
     /// Do the hosts require DSS checksums (RFC 8684 §3.1)?
     pub dss_checksum: bool,
+    /// May the peer open further subflows to the address and port of the first (RFC 8684 §3.1, the
+    /// "C" flag)?
+    pub allow_join_initial_addr_port: bool,
     /// Does the only subflow go back to TCP also when it loses its options late (for hosts of the
     /// engine's: Linux does not notice)?
     pub late_fallback: bool,

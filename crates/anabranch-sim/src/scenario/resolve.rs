@@ -300,6 +300,7 @@ fn resolve_connection(
         profile: table.profile,
         nagle: table.nagle,
         dss_checksum: table.dss_checksum,
+        allow_join_initial_addr_port: table.allow_join_initial_addr_port,
         late_fallback: table.late_fallback,
         ecn: table.ecn,
         hystart,

@@ -224,7 +224,7 @@ proptest! {
         workload in workloads(),
         buffers in (sizes(), sizes()),
         switches: (bool, bool, bool, bool),
-        others: (bool, bool),
+        others: (bool, bool, bool),
         start in durations(),
     ) {
         let mut scenario = read(FULL);
@@ -233,7 +233,11 @@ proptest! {
         let connection = &mut scenario.connections[0];
         (connection.send_buffer, connection.receive_buffer) = buffers;
         (connection.nagle, connection.hystart, connection.dss_checksum, connection.ecn) = switches;
-        (connection.late_fallback, connection.linux_buffer_accounting) = others;
+        (
+            connection.late_fallback,
+            connection.linux_buffer_accounting,
+            connection.allow_join_initial_addr_port,
+        ) = others;
         connection.workload = workload;
         connection.start = start;
         let written = scenario.to_toml();

@@ -286,6 +286,10 @@ pub(super) struct ConnectionTable {
     /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) dss_checksum: bool,
+    /// May further subflows be opened to the address and port of the first? If not, only to those that
+    /// are announced (RFC 8684 §3.1, the "C" flag): the first are a load balancer's.
+    #[serde(default = "default_true", skip_serializing_if = "is_true")]
+    pub(super) allow_join_initial_addr_port: bool,
     /// Does a connection on its only subflow go back to TCP when the path begins to drop options
     /// late? Otherwise it ends, as RFC 8684 §3.7 has it, and as it does when the peer is Linux.
     #[serde(default = "default_true")]
@@ -338,4 +342,8 @@ fn certain() -> Written<Probability> {
 
 fn default_true() -> bool {
     true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }

@@ -80,6 +80,7 @@ remedies = { opportunistic_retransmission = true, penalisation = "nsdi12" }
 profile = "rfc"
 nagle = false
 dss_checksum = true
+allow_join_initial_addr_port = false
 late_fallback = false
 ecn = true
 hystart = true
@@ -155,6 +156,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         profile: Profile::Linux,
         nagle: true,
         dss_checksum: false,
+        allow_join_initial_addr_port: true,
         late_fallback: true,
         ecn: false,
         hystart: false,
@@ -217,6 +219,7 @@ fn every_key_arrives_where_it_belongs() {
         profile: Profile::Rfc,
         nagle: false,
         dss_checksum: true,
+        allow_join_initial_addr_port: false,
         late_fallback: false,
         ecn: true,
         hystart: true,

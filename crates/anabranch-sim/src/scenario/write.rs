@@ -130,6 +130,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         profile: connection.profile,
         nagle: connection.nagle,
         dss_checksum: connection.dss_checksum,
+        allow_join_initial_addr_port: connection.allow_join_initial_addr_port,
         late_fallback: connection.late_fallback,
         ecn: connection.ecn,
         hystart: Some(connection.hystart),

@@ -237,6 +237,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
     } else {
         multipath(dice, toml, mixed);
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
+        let _ = writeln!(toml, "allow_join_initial_addr_port = {}", !dice.one_in(8));
     }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");

@@ -1,0 +1,220 @@
+//! What hosts say to each other beside the data: addresses, priorities, ends.
+
+use super::*;
+
+pub(super) fn all() -> Vec<Case> {
+    let of = |roles| {
+        let mut cases = announcements(roles);
+        cases.extend(checksums(roles));
+        cases.extend(refusals(roles));
+        cases.extend(priorities(roles));
+        cases.extend(removals(roles));
+        cases.extend(closings(roles));
+        cases.extend(aborts(roles));
+        cases
+    };
+    ROLES.into_iter().flat_map(of).collect()
+}
+
+/// What a host of either kind counts: the kernel's counters, the engine's.
+type Counted = [&'static [&'static str]; 2];
+
+/// Expected of client and server, whichever is the kernel's.
+fn counted(roles: Roles, [client, server]: Counted, expected: Expected) -> Expected {
+    let [kernel, engine] = match side_of(Stack::Kernel, roles) {
+        Side::Client => [client, server],
+        Side::Server => [server, client],
+    };
+    Expected { kernel, engine, ..expected }
+}
+
+/// Sends nothing for a while: who closes then has nothing under way.
+const PAUSE: &str = "kind = \"on_off\"\nburst_size = \"50kB\"\ninterval = \"10s\"\ncount = 2\n";
+/// The kernel resets a subflow whose address goes, as does the engine.
+const RESETS: &[&str] = &["MPRstTx", "MPRstRx"];
+
+/// The server's IPv6 address is learnt by ADD_ADDR.
+fn announcements(roles: Roles) -> Vec<Case> {
+    let mixed = mixed_families();
+    let mixed = mixed.each_ref().map(String::as_str);
+    let good = Expected { exact: true, ..GOOD };
+    let joined: Counted =
+        [&["AddAddr", "EchoAddTx", "MPJoinSynAckRx"], &["AddAddrTx", "EchoAdd", "MPJoinAckRx"]];
+    let no_join = "allow_join_initial_addr_port = false\n";
+    let alone = Expected { carried: Carried::By(0), still: &["MPJoinSynTx"], ..GOOD };
+    let case = |name, paths: &[&str], connection: &str, expected| {
+        Case::new(name, roles, scenario(paths, connection, BULK), expected)
+    };
+    vec![
+        case("ADD_ADDR", &mixed, DOWN, counted(roles, joined, good)),
+        // RFC 8684 §3.1: with the "C" flag only addresses that are announced may be joined.
+        case("joins denied", &[FAST, SLOW], &format!("{DOWN}{no_join}"), alone),
+        case(
+            "joins denied but to announced addresses",
+            &mixed,
+            &format!("{DOWN}{no_join}"),
+            counted(roles, joined, good),
+        ),
+    ]
+}
+
+/// Only one of the hosts asks for checksums, which makes both use them: RFC 8684 §3.1.
+fn checksums(roles: Roles) -> Vec<Case> {
+    let case = |name, of_engine: bool, of_kernel| {
+        let connection = format!("{DOWN}dss_checksum = {of_engine}\n");
+        Case::new(name, roles, scenario(&[FAST, SLOW], &connection, BULK), GOOD).at(
+            0,
+            side_of(Stack::Kernel, roles),
+            Intervention::Command(of_kernel),
+        )
+    };
+    vec![
+        case("checksums of the engine's", true, "echo 0 > /proc/sys/net/mptcp/checksum_enabled"),
+        case("checksums of the kernel's", false, "echo 1 > /proc/sys/net/mptcp/checksum_enabled"),
+    ]
+}
+
+/// A server with another address that it joins from, or one that takes no joins, or announces
+/// another port.
+fn refusals(roles: Roles) -> Vec<Case> {
+    if side_of(Stack::Kernel, roles) == Side::Client {
+        return Vec::new();
+    }
+    let case = |name, expected, at, command| {
+        Case::new(name, roles, scenario(&[FAST, SLOW], DOWN, BULK), expected).at(
+            at,
+            Side::Server,
+            Intervention::Command(command),
+        )
+    };
+    let refused = Expected {
+        carried: Carried::By(0),
+        kernel: &["MPJoinRejected"],
+        tolerated: &["MPJoinRejected"],
+        engine: &["MPRstRx"],
+        resets: &["administratively prohibited"],
+        ..GOOD
+    };
+    let by_server = Expected { kernel: &["MPJoinSynTx"], engine: &["MPJoinSynRx"], ..GOOD };
+    let port = Expected {
+        kernel: &["AddAddrTx", "EchoAdd", "MPJoinPortSynRx", "MPJoinPortAckRx"],
+        tolerated: &["MPJoinPortAckRx"],
+        engine: &["AddAddr", "EchoAddTx", "MPJoinSynAckRx"],
+        ..GOOD
+    };
+    vec![
+        case("joins refused", refused, 0, "ip mptcp limits set subflow 0"),
+        case("join by the server", by_server, 100, JOIN_BY_SERVER),
+        case("ADD_ADDR with a port", port, 0, ANNOUNCE_PORT),
+    ]
+}
+
+const JOIN_BY_SERVER: &str = "ip addr add 10.0.0.2/32 dev path0 && \
+     ip rule add from 10.0.0.2 table 100 && \
+     ip mptcp endpoint add 10.0.0.2 dev path0 id 7 subflow";
+const ANNOUNCE_PORT: &str = "ip mptcp endpoint add 10.0.0.1 dev path0 id 7 signal port 5999";
+
+/// Subflows that stand by, from their beginning or by MP_PRIO.
+fn priorities(roles: Roles) -> Vec<Case> {
+    let case = |name, manager: &str, counts, path| {
+        let connection = format!("{DOWN}path_manager = {manager}\n");
+        let expected = Expected { carried: Carried::By(path), ..GOOD };
+        // What has been given to a subflow before it has to stand by stays there.
+        let bulk = "kind = \"bulk\"\nsize = \"3MB\"\n";
+        let scenario = scenario(&[FAST, SLOW], &connection, bulk);
+        Case::new(name, roles, scenario, counted(roles, counts, expected))
+    };
+    let prio: Counted = [&["MPPrioTx"], &["MPPrioRx"]];
+    let mut all = vec![
+        case("backup", "\"backup\"", [&[], &["MPJoinSynRx"]], 0),
+        case("MP_PRIO", "{ kind = \"backup\", regular = \"p1\" }", prio, 1),
+    ];
+    if side_of(Stack::Kernel, roles) == Side::Client {
+        let command = |command| Intervention::Command(command);
+        let change = "ip mptcp endpoint change id 1 backup";
+        all.push(case("MP_PRIO later", "\"full_mesh\"", prio, 0).at(
+            100,
+            Side::Client,
+            command(change),
+        ));
+        let change = "ip mptcp endpoint change id 1 nobackup";
+        let later =
+            case("MP_PRIO back", "\"backup\"", prio, 0).at(100, Side::Client, command(change));
+        all.push(Case {
+            expected: Expected { carried: Carried::ByAll, ..later.expected },
+            ..later
+        });
+    }
+    all
+}
+
+/// Addresses that go.
+fn removals(roles: Roles) -> Vec<Case> {
+    let kernel = side_of(Stack::Kernel, roles);
+    let good = Expected { tolerated: RESETS, ..GOOD };
+    let removed: Counted = [&["RmAddrTx"], &["RmAddr"]];
+    let command = |command| Intervention::Command(command);
+    let gone = format!("{SLOW}[[path.change]]\nat = \"150ms\"\nstate = \"down\"\nnoticed = true\n");
+    let back = format!("{gone}[[path.change]]\nat = \"300ms\"\nstate = \"up\"\nnoticed = true\n");
+    let case = |name, paths: &[&str], expected| {
+        Case::new(name, roles, scenario(paths, DOWN, BULK), expected)
+    };
+    if kernel == Side::Server {
+        let mixed = mixed_families();
+        let by_server: Counted = [&["AddAddr", "RmAddr"], &["AddAddrTx", "RmAddrTx"]];
+        return vec![
+            case("REMOVE_ADDR", &[FAST, &gone], counted(roles, removed, good)),
+            case("REMOVE_ADDR and back", &[FAST, &back], counted(roles, removed, good)),
+            case(
+                "REMOVE_ADDR by the server",
+                &mixed.each_ref().map(String::as_str),
+                counted(roles, by_server, good),
+            )
+            .at(150, Side::Server, command("ip mptcp endpoint delete id 1")),
+        ];
+    }
+    let remove = "ip mptcp endpoint delete id 1";
+    let add = "ip mptcp endpoint add 10.1.0.1 dev path1 id 1 subflow";
+    let good = Expected { resets: &["unspecified error, permanent"], ..good };
+    let case = |name| case(name, &[FAST, SLOW], counted(roles, removed, good));
+    vec![
+        case("REMOVE_ADDR").at(150, kernel, command(remove)),
+        case("REMOVE_ADDR and back").at(150, kernel, command(remove)).at(300, kernel, command(add)),
+    ]
+}
+
+/// Either host closes before the data ends, or both at the same time.
+fn closings(roles: Roles) -> Vec<Case> {
+    let any = Expected { carried: Carried::ByAny, ..GOOD };
+    let case = |name, way, workload, expected, sides: &[Side]| {
+        let case = Case::new(name, roles, scenario(&[FAST, SLOW], way, workload), expected);
+        sides.iter().fold(case, |case, side| case.at(300, *side, Intervention::Close))
+    };
+    vec![
+        case("receiver closes first", DOWN, BULK, GOOD, &[Side::Client]),
+        case("receiving server closes first", UP, BULK, GOOD, &[Side::Server]),
+        case("both close at once", DOWN, PAUSE, any, &[Side::Client, Side::Server]),
+        case("both close under way", DOWN, BULK, GOOD, &[Side::Client, Side::Server]),
+    ]
+}
+
+/// Either host resets the connection.
+fn aborts(roles: Roles) -> Vec<Case> {
+    let scenario = scenario(&[FAST, SLOW], DOWN, "kind = \"bulk\"\n");
+    let expected = Expected {
+        completes: false,
+        // MP_FASTCLOSE travels on a reset, and what comes after it is answered so.
+        tolerated: &["MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx"],
+        ..GOOD
+    };
+    let case = |(side, counts): (Side, Counted)| {
+        let name = format!("FASTCLOSE by the {side}");
+        Case::new(&name, roles, scenario.clone(), counted(roles, counts, expected)).at(
+            400,
+            side,
+            Intervention::Abort,
+        )
+    };
+    let (sent, received): (&[_], &[_]) = (&["MPFastcloseTx"], &["MPFastcloseRx"]);
+    [(Side::Client, [sent, received]), (Side::Server, [received, sent])].map(case).into()
+}

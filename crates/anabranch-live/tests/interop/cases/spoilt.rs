@@ -1,0 +1,96 @@
+//! Paths that leave no Multipath TCP, or none on a subflow.
+
+use super::*;
+
+/// Over a path that spoils Multipath TCP. Where the receiver has to go back to TCP a sender of
+/// Linux's may halt: those cases need an engine that sends, see docs/live.md.
+pub(super) fn all() -> Vec<Case> {
+    let boxed = |path: &str, keys: &str| format!("{path}[[path.middlebox]]\n{keys}\n");
+    let no_dss =
+        boxed(FAST, "kind = \"strip_options\"\noptions = [\"dss\"]\nsegments = [\"data\"]");
+    let later = boxed(FAST, "kind = \"strip_options\"\nfrom = \"100ms\"");
+    let no_join = boxed(SLOW, "kind = \"strip_options\"\noptions = [\"mp_join\"]");
+    let replacing = "kind = \"rewrite_payload\"\nchange = \"replace\"\nat = \"20kB\"";
+    let fallback = Expected { mptcp: false, tolerated: ERRORS_OF_FALLBACKS, ..GOOD };
+    let changed = Expected { changed: true, ..fallback };
+    let alone = Expected { carried: Carried::ByAny, tolerated: ERRORS_OF_JOINS, ..GOOD };
+    let repaired =
+        Expected { tolerated: ERRORS_OF_CHECKSUMS, resets: &["middlebox interference"], ..GOOD };
+    // A mapping that a box has dropped is a lost segment to the engine, and to Linux the end of
+    // Multipath TCP, on its subflow or altogether.
+    let merging = "kind = \"coalesce\"";
+    let merged = Expected { carried: Carried::ByAny, tolerated: ERRORS_OF_CHECKSUMS, ..GOOD };
+    // RFC 8684 §3.7: acknowledged without DATA_ACK, a sender goes back to TCP.
+    let early = boxed(FAST, "kind = \"proactive_ack\"");
+    let mut all = Vec::new();
+    for (roles, engine_sends) in ROLES.into_iter().zip([UP, DOWN]) {
+        let mut add = |name, way: &str, paths: &[&str], checksums: bool, expected| {
+            let settings = format!("{way}dss_checksum = {checksums}\n");
+            let direction = if way == UP { "upload" } else { "download" };
+            let scenario = scenario(paths, &settings, BULK);
+            all.push(Case::new(&format!("{direction}, {name}"), roles, scenario, expected));
+        };
+        for way in [UP, DOWN] {
+            add("MP_JOIN stripped", way, &[FAST, &no_join], false, alone);
+            let paths = [FAST, &boxed(SLOW, replacing)];
+            add("payload changed on one path", way, &paths, true, repaired);
+        }
+        add("DSS stripped from data", engine_sends, &[&no_dss], false, fallback);
+        add("options stripped later", engine_sends, &[&later], false, fallback);
+        add("payload changed", engine_sends, &[&boxed(FAST, replacing)], true, changed);
+        for way in [UP, DOWN] {
+            let expected = if way == engine_sends { fallback } else { GOOD };
+            add("merged segments", way, &[&boxed(FAST, merging)], false, expected);
+            let paths = [FAST, &boxed(SLOW, merging)];
+            add("merged segments on one path", way, &paths, false, merged);
+            add("early acknowledgements", way, &[&early], false, expected);
+        }
+        all.extend(filters(roles));
+    }
+    all
+}
+
+/// What nftables does to packets of this kernel's, in its own network.
+fn filters(roles: Roles) -> Vec<Case> {
+    let kernel = side_of(Stack::Kernel, roles);
+    let filtered = |name, hook: &'static str, paths: &[&str], expected| {
+        let mut case = Case::new(name, roles, scenario(paths, UP, BULK), expected);
+        case.needs = Some("nft");
+        case.at(0, kernel, Intervention::Command(hook))
+    };
+    let fallback = Expected { mptcp: false, tolerated: ERRORS_OF_FALLBACKS, ..GOOD };
+    let alone = Expected { carried: Carried::By(0), tolerated: ERRORS_OF_JOINS, ..GOOD };
+    vec![
+        filtered("options stripped by nftables on the way out", STRIP_OUT, &[FAST], fallback),
+        filtered("options stripped by nftables on the way in", STRIP_IN, &[FAST], fallback),
+        filtered("joins dropped by nftables", DROP_JOINS, &[FAST, SLOW], alone),
+    ]
+}
+
+const STRIP_OUT: &str = "nft 'add table inet box; \
+     add chain inet box out { type filter hook output priority 0; }; \
+     add rule inet box out reset tcp option mptcp'";
+const STRIP_IN: &str = "nft 'add table inet box; \
+     add chain inet box in { type filter hook input priority 0; }; \
+     add rule inet box in reset tcp option mptcp'";
+const DROP_JOINS: &str = "nft 'add table inet box; \
+     add chain inet box in { type filter hook input priority 0; }; \
+     add rule inet box in tcp option mptcp subtype 1 drop; \
+     add chain inet box out { type filter hook output priority 0; }; \
+     add rule inet box out tcp option mptcp subtype 1 drop'";
+
+const ERRORS_OF_FALLBACKS: &[&str] = &[
+    "MPCapableFallbackACK",
+    "MPCapableFallbackSYNACK",
+    "MPCapableDataFallback",
+    "DssFallback",
+    "InfiniteMapTx",
+    "InfiniteMapRx",
+    "MPFailTx",
+    "MPFailRx",
+    "DataCsumErr",
+    "DSSCorruptionFallback",
+];
+const ERRORS_OF_JOINS: &[&str] = &["MPRstTx", "MPRstRx"];
+const ERRORS_OF_CHECKSUMS: &[&str] =
+    &["DataCsumErr", "DSSCorruptionReset", "MPFailTx", "MPFailRx", "MPRstTx", "MPRstRx"];
