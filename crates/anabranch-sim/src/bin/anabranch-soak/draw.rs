@@ -55,6 +55,8 @@ pub(crate) struct Drawn {
     pub(crate) rewrites: bool,
     /// The connections, in order: do they ask for checksums?
     pub(crate) checksums: Vec<bool>,
+    /// May their hosts join the address that they were opened to?
+    pub(crate) joins: Vec<bool>,
     /// Octets that each connection is to transfer.
     pub(crate) sizes: Vec<u64>,
 }
@@ -70,7 +72,8 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
     for index in 0..paths {
         rewrites |= path(&mut dice, &mut toml, index, mixed);
     }
-    let mut drawn = Drawn { toml, rewrites, checksums: Vec::new(), sizes: Vec::new() };
+    let mut drawn =
+        Drawn { toml, rewrites, checksums: Vec::new(), joins: Vec::new(), sizes: Vec::new() };
     for index in 0..dice.between(1, 2) {
         connection(&mut dice, &mut drawn, index, mixed);
     }
@@ -232,16 +235,18 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
         index * dice.between(0, 3_000),
         dice.pick(&["linux", "linux", "rfc"]),
     );
+    let joins = !tcp && !dice.one_in(8);
     if tcp {
         toml.push_str("protocol = \"tcp\"\n");
     } else {
         multipath(dice, toml, mixed);
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
-        let _ = writeln!(toml, "allow_join_initial_addr_port = {}", !dice.one_in(8));
+        let _ = writeln!(toml, "allow_join_initial_addr_port = {joins}");
     }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.checksums.push(checksum && !tcp);
+    drawn.joins.push(joins);
     drawn.sizes.push(size);
 }
 
