@@ -80,6 +80,10 @@ pub struct TcpConfig {
     pub keep_alive: Option<Duration>,
     /// How long a closed subflow lingers in TIME-WAIT. RFC 9293 §3.6.1.
     pub time_wait: Duration,
+    /// Octets at the start of a subflow that are acknowledged segment by segment, beside the
+    /// profile's: Linux does so while its receive window opens, from 64 KiB by two octets for each
+    /// that arrives (`tcp_grow_window`).
+    pub quick_ack_octets: u64,
     /// Reduce the window after an idle period. RFC 5681 §4.1.
     pub idle_restart: bool,
     /// May the window grow in slow start while less than half of it is used, as Linux allows? If
@@ -203,6 +207,7 @@ impl Profile {
             user_timeout: None,
             keep_alive: None,
             time_wait: Duration::from_secs(60),
+            quick_ack_octets: 0,
             idle_restart: true,
             loose_cwnd_limited: matches!(self, Profile::Linux),
             reduce_from_cwnd: matches!(self, Profile::Linux),

@@ -316,6 +316,9 @@ fn buffers(connection: &scenario::Connection) -> [u64; 2] {
     }
 }
 
+/// The receive window that Linux begins with, in octets.
+const LINUX_FIRST_WINDOW: u64 = 65_535;
+
 /// The engine's configuration for one end of a connection.
 fn config(
     scenario: &scenario::Scenario,
@@ -328,11 +331,14 @@ fn config(
         scenario::Profile::Rfc => Profile::Rfc,
     };
     let mtu = connection.paths.iter().map(|path| scenario.paths[*path].mtu).min();
+    let [send_buffer, receive_buffer] = buffers(connection);
     let mut tcp = profile.tcp();
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     tcp.nagle = connection.nagle;
     tcp.ecn = connection.ecn;
-    let [send_buffer, receive_buffer] = buffers(connection);
+    if connection.linux_buffer_accounting {
+        tcp.quick_ack_octets = receive_buffer.saturating_sub(LINUX_FIRST_WINDOW) / 2;
+    }
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
     ConnectionConfig {

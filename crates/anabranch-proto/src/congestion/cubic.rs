@@ -1,6 +1,6 @@
 //! CUBIC: RFC 9438.
 
-use anabranch_wire::Instant;
+use anabranch_wire::{Duration, Instant};
 
 use super::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
@@ -21,13 +21,26 @@ const C: f64 = 0.4;
 pub struct Cubic {
     window: Window,
     hystart: Option<HyStart>,
-    /// As Linux has it: the Reno-friendly estimate keeps its slope past the last window (RFC 8312).
-    linux: bool,
-    /// As Linux has it: no loss has shown yet what the path carries, and the window grows by 5 % in
-    /// each round trip at least, where the cubic function begins too slowly (`bictcp_update`).
-    searches: bool,
+    /// It is as Linux has it: the Reno-friendly estimate keeps its slope past the last window (RFC
+    /// 8312), and the rest.
+    linux: Option<AsLinux>,
     w_max: f64,
     epoch: Option<Epoch>,
+}
+
+/// What Linux does otherwise than RFC 9438 (`bictcp_update`).
+#[derive(Clone, Copy, Debug)]
+struct AsLinux {
+    /// No loss has shown yet what the path carries, and the window grows by 5 % in each round trip
+    /// at least, where the cubic function begins too slowly.
+    searches: bool,
+    /// The least round-trip time: the target is so far ahead, whatever the queue adds.
+    least: Duration,
+}
+
+impl AsLinux {
+    /// Nothing is known of the path.
+    const NEW: AsLinux = AsLinux { searches: true, least: Duration::MAX };
 }
 
 /// A congestion avoidance epoch: from one reduction to the next.
@@ -80,12 +93,7 @@ pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
         coupled: false,
         make: Make::WithHyStart(|start, hystart| {
             let hystart = hystart.then(HyStart::first);
-            Box::new(Cubic {
-                hystart,
-                linux: true,
-                searches: true,
-                ..Cubic::without_hystart(start)
-            })
+            Box::new(Cubic { hystart, linux: Some(AsLinux::NEW), ..Cubic::without_hystart(start) })
         }),
     },
 };
@@ -98,14 +106,7 @@ impl Cubic {
 
     /// The same with standard slow start.
     pub fn without_hystart(start: &Start) -> Self {
-        Cubic {
-            window: Window::new(start),
-            hystart: None,
-            linux: false,
-            searches: false,
-            w_max: 0.0,
-            epoch: None,
-        }
+        Cubic { window: Window::new(start), hystart: None, linux: None, w_max: 0.0, epoch: None }
     }
 
     fn segments(&self) -> f64 {
@@ -132,17 +133,19 @@ impl Cubic {
         epoch.last_ack = sample.now;
         // RFC 9438 §4.3: Reno-friendly region, with Reno's own slope once past the start window.
         let past = epoch.w_est >= w_max && w_max > epoch.cwnd_start;
-        let slope = if past && !self.linux { 1.0 } else { alpha_cubic() };
+        let slope = if past && self.linux.is_none() { 1.0 } else { alpha_cubic() };
         epoch.w_est += slope * acked / cwnd;
         let t = sample.now.saturating_since(epoch.start).as_secs_f64();
-        if w_cubic(t, epoch.k, w_max) < epoch.w_est && !self.searches {
+        let searches = self.linux.is_some_and(|linux| linux.searches);
+        if w_cubic(t, epoch.k, w_max) < epoch.w_est && !searches {
             let estimate = epoch.w_est * f64::from(self.window.mss());
             self.window.rise_to(estimate as u64);
             return;
         }
         // RFC 9438 §4.2: the target is one round-trip ahead, at most half as much again.
-        let target = w_cubic(t + sample.srtt.as_secs_f64(), epoch.k, w_max).clamp(cwnd, 1.5 * cwnd);
-        let least = if self.searches { 1.0 / SEARCH } else { 0.0 };
+        let ahead = self.linux.map_or(sample.srtt, |linux| linux.least.min(sample.srtt));
+        let target = w_cubic(t + ahead.as_secs_f64(), epoch.k, w_max).clamp(cwnd, 1.5 * cwnd);
+        let least = if searches { 1.0 / SEARCH } else { 0.0 };
         let growth = ((target - cwnd) / cwnd).max(least);
         self.window.grow(growth * acked * f64::from(self.window.mss()));
     }
@@ -152,7 +155,9 @@ impl Cubic {
         let cwnd = self.segments();
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.epoch = None;
-        self.searches = false;
+        if let Some(linux) = &mut self.linux {
+            linux.searches = false;
+        }
     }
 }
 
@@ -166,6 +171,9 @@ impl CongestionControl for Cubic {
     }
 
     fn on_ack(&mut self, sample: &AckSample, _me: usize, _peers: &[SubflowView]) {
+        if let (Some(linux), Some(rtt)) = (&mut self.linux, sample.rtt) {
+            linux.least = linux.least.min(rtt);
+        }
         if !sample.cwnd_limited {
             // Time spent limited by the application or the receiver must not let the cubic
             // function run ahead: it would burst when the limit goes away.
@@ -196,9 +204,9 @@ impl CongestionControl for Cubic {
                 if first {
                     self.remember_maximum();
                 }
-                if self.linux {
+                if let Some(linux) = &mut self.linux {
                     // bictcp_reset: what was known of the path is forgotten.
-                    (self.w_max, self.searches) = (0.0, true);
+                    (self.w_max, *linux) = (0.0, AsLinux::NEW);
                 }
                 self.epoch = None;
                 self.window.collapse(flight_size, BETA, first);
@@ -228,8 +236,6 @@ impl CongestionControl for Cubic {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_wire::Duration;
-
     use super::*;
     use crate::congestion::tests::start;
 
@@ -271,9 +277,9 @@ mod tests {
     #[test]
     fn until_a_loss_linux_grows_by_a_twentieth_of_what_is_acknowledged() {
         // 100 segments, and 400 acknowledged: 20 more.
-        let grown = |linux, events: &[CongestionEvent]| {
-            let mut cubic =
-                Cubic { linux, searches: linux, ..Cubic::without_hystart(&start(100_000)) };
+        let grown = |linux: bool, events: &[CongestionEvent]| {
+            let linux = linux.then_some(AsLinux::NEW);
+            let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(100_000)) };
             for event in events {
                 cubic.on_congestion_event(event, 0, &[]);
             }
@@ -293,7 +299,8 @@ mod tests {
     #[test]
     fn past_the_last_window_it_grows_as_reno_does_or_as_linux_has_it() {
         // RFC 9438 §4.3, at windows where the cubic function is far below: 10 ms, 20 segments.
-        let grown = |linux| {
+        let grown = |linux: bool| {
+            let linux = linux.then_some(AsLinux::NEW);
             let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(20_000)) };
             let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
             cubic.on_congestion_event(&loss, 0, &[]);

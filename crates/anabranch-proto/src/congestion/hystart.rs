@@ -87,13 +87,19 @@ impl HyStart {
         window: &mut Window,
         sample: &AckSample,
     ) -> u64 {
-        if !sample.cwnd_limited {
-            if let Some(hystart) = hystart
-                && window.in_slow_start()
-                && hystart.first_on_ack(window, sample)
-            {
+        if let Some(hystart) = hystart
+            && window.in_slow_start()
+        {
+            if window.cwnd() < hystart.cwnd {
+                // Another slow start, after an idle time, a timeout or a penalty: what the last one
+                // measured, with its own queue, says nothing about this one.
+                *hystart = hystart.anew();
+            }
+            if hystart.first_on_ack(window, sample) {
                 window.end_slow_start();
             }
+        }
+        if !sample.cwnd_limited {
             return 0;
         }
         if !window.in_slow_start() {
@@ -103,18 +109,9 @@ impl HyStart {
         let Some(hystart) = hystart else {
             return window.slow_start(sample.acked);
         };
-        if window.cwnd() < hystart.cwnd {
-            // Another slow start, after an idle time, a timeout or a penalty: what the last one
-            // measured, with its own queue, says nothing about this one.
-            *hystart = hystart.anew();
-        }
         let divisor = if hystart.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };
         let left = window.slow_start(sample.acked / divisor);
-        let ends = match hystart.first {
-            Some(_) => hystart.first_on_ack(window, sample),
-            None => hystart.on_ack(sample),
-        };
-        if ends {
+        if hystart.first.is_none() && hystart.on_ack(sample) {
             window.end_slow_start();
         }
         hystart.cwnd = window.cwnd();
@@ -151,19 +148,20 @@ impl HyStart {
         false
     }
 
-    /// The first HyStart, which looks at acknowledgements whether the window limits the sender or not;
-    /// true when slow start must end.
+    /// The first HyStart, which looks at acknowledgements before the window grows, whether that limits
+    /// the sender or not; true when slow start must end.
     fn first_on_ack(&mut self, window: &Window, sample: &AckSample) -> bool {
         let Some(first) = &mut self.first else { return false };
         let Some(rtt) = sample.rtt else { return false };
         first.least = first.least.min(rtt);
-        if window.cwnd() < LEAST_SEGMENTS * u64::from(window.mss()) {
-            return false;
-        }
-        if sample.snd_una >= self.round_end {
+        // Linux 6.18 (`hystart_update`): a round is over when more than its data is acknowledged.
+        if sample.snd_una > self.round_end {
             (first.round_start, first.last_ack) = (sample.now, sample.now);
             (self.round_end, self.samples) = (sample.snd_nxt, 0);
             self.current_round_min = Duration::MAX;
+        }
+        if window.cwnd() < LEAST_SEGMENTS * u64::from(window.mss()) {
+            return false;
         }
         if sample.now.saturating_since(first.last_ack) <= TRAIN_GAP {
             first.last_ack = sample.now;
@@ -249,6 +247,34 @@ mod tests {
         small.shrink_to(2_000);
         round(&mut small, &mut hystart, 2, 90);
         assert!(small.in_slow_start());
+    }
+
+    #[test]
+    fn a_round_of_the_first_hystart_is_over_when_more_than_its_data_is_acknowledged() {
+        // As in a capture of Linux 6.18: one segment is acknowledged, then two at a time; rounds
+        // end behind 10, 28 and 64 segments.
+        let mut window = Window::new(&start(10_000));
+        let mut hystart = Some(HyStart::first());
+        let mut ends = Vec::new();
+        let mut before = 1;
+        for ack in 0..40 {
+            let una = 1_001 + ack * 2_000;
+            let sample = AckSample {
+                now: Instant::ZERO,
+                acked: una - before,
+                rtt: Some(Duration::from_millis(150)),
+                srtt: Duration::from_millis(150),
+                bytes_in_flight: 0,
+                snd_una: una,
+                snd_nxt: before + window.cwnd(),
+                cwnd_limited: true,
+            };
+            HyStart::slow_start(&mut hystart, &mut window, &sample);
+            ends.push(hystart.unwrap().round_end);
+            before = una;
+        }
+        ends.dedup();
+        assert_eq!(ends, [10_001, 28_001, 64_001, 136_001]);
     }
 
     #[test]

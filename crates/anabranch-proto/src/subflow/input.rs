@@ -93,7 +93,11 @@ impl Subflow {
     pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
         self.ecn.take_syn(segment.header.flags);
         let options = &segment.options;
-        self.receiver = Receiver::new(segment.header.seq, self.config.tcp.profile.ack_rule());
+        self.receiver = Receiver::new(
+            segment.header.seq,
+            self.config.tcp.profile.ack_rule(),
+            self.config.tcp.quick_ack_octets,
+        );
         self.peer = Peer {
             mss: options.mss.unwrap_or(536).max(MIN_MSS),
             // RFC 7323 §2.3: larger shifts count as 14.

@@ -313,7 +313,7 @@ impl Subflow {
             nxt: 0,
             peer: Peer { mss: 536, window_scale: None, sack: false, timestamps: false },
             receive_scale: open.receive_scale,
-            receiver: Receiver::new(SeqNumber(0), config.tcp.profile.ack_rule()),
+            receiver: Receiver::new(SeqNumber(0), config.tcp.profile.ack_rule(), 0),
             board: Scoreboard::default(),
             recovery: Recovery::new(),
             rtt: RttEstimator::new(config.tcp.profile.rto_rule()),

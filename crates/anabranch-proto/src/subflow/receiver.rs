@@ -46,6 +46,7 @@ pub(crate) enum Arrival {
 struct AckState {
     rule: AckRule,
     quick_acks_left: u32,
+    quick_octets_left: u64,
     octets_unacknowledged: u64,
     due: AckDue,
     /// Is there a segment among them that is not full-sized?
@@ -70,7 +71,7 @@ impl Receiver {
         self.out_of_order.release_memory();
     }
 
-    pub(crate) fn new(irs: SeqNumber, rule: AckRule) -> Self {
+    pub(crate) fn new(irs: SeqNumber, rule: AckRule, quick_ack_octets: u64) -> Self {
         Receiver {
             irs,
             nxt: 1,
@@ -83,6 +84,7 @@ impl Receiver {
             acks: AckState {
                 rule,
                 quick_acks_left: rule.quick_acks,
+                quick_octets_left: quick_ack_octets,
                 octets_unacknowledged: 0,
                 due: AckDue::No,
                 short: false,
@@ -289,7 +291,9 @@ impl AckState {
             true => self.octets_unacknowledged > full_segment,
             false => self.octets_unacknowledged >= 2 * full_segment,
         };
-        if enough || fin || self.quick_acks_left > 0 {
+        let quick = self.quick_acks_left > 0 || self.quick_octets_left > 0;
+        self.quick_octets_left = self.quick_octets_left.saturating_sub(octets);
+        if enough || fin || quick {
             self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
             self.due = AckDue::Now;
         } else if self.due == AckDue::No {
@@ -360,7 +364,7 @@ mod tests {
     use anabranch_wire::{Duration, Piece};
 
     fn receiver() -> Receiver {
-        Receiver::new(SeqNumber(1000), AckRule { quick_acks: 0, ..Profile::Linux.ack_rule() })
+        Receiver::new(SeqNumber(1000), AckRule { quick_acks: 0, ..Profile::Linux.ack_rule() }, 0)
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
@@ -383,11 +387,24 @@ mod tests {
     fn more_than_a_full_segment_is_acknowledged_at_once_as_linux_does() {
         for (prompt, at_once) in [(true, true), (false, false)] {
             let rule = AckRule { quick_acks: 0, prompt, ..Profile::Linux.ack_rule() };
-            let mut receiver = Receiver::new(SeqNumber(1000), rule);
+            let mut receiver = Receiver::new(SeqNumber(1000), rule, 0);
             receive(&mut receiver, 0, 1000);
             assert!(receiver.ack_is_delayed());
             receive(&mut receiver, 0, 10);
             assert_eq!(receiver.ack_is_due(), at_once);
+        }
+    }
+
+    #[test]
+    fn the_first_octets_are_acknowledged_segment_by_segment_as_linux_does_while_the_window_opens() {
+        let rule = AckRule { quick_acks: 0, ..Profile::Linux.ack_rule() };
+        let mut receiver = Receiver::new(SeqNumber(1000), rule, 2_500);
+        for at_once in [true, true, true, false, true, false] {
+            receive(&mut receiver, 0, 1000);
+            assert_eq!(receiver.ack_is_due(), at_once, "{} octets", receiver.nxt() - 1);
+            if at_once {
+                receiver.ack_sent();
+            }
         }
     }
 
