@@ -41,7 +41,7 @@ pub fn probe() -> Vec<Capability> {
         useful("preference", "an emulator that is in time on a busy machine", ROOT, preference()),
         useful("tshark", "a second decoder of captures", "apt install tshark", tool("tshark")),
         useful("TUN", "make bench-tun", "permissions of /dev/net/tun", tun()),
-        useful("nftables", "nothing yet", "apt install nftables", tool("nft")),
+        useful("nftables", "make interop: options that this kernel strips", NFTABLES, nftables()),
     ]
 }
 
@@ -49,6 +49,7 @@ const NAMESPACES: &str = "allow unprivileged user namespaces (sysctl kernel.unpr
      kernel.apparmor_restrict_unprivileged_userns=0), or run as root";
 const KERNEL: &str = "a kernel that has it (CONFIG_VETH, CONFIG_PACKET, CONFIG_TCP_CONG_CUBIC)";
 const MPTCP: &str = "Linux 6.5 or later with CONFIG_MPTCP";
+const NFTABLES: &str = "apt install nftables (1.0.2 or later); a kernel with CONFIG_NFT_EXTHDR";
 const ROOT: &str = "run as root";
 
 fn namespaces() -> io::Result<()> {
@@ -86,6 +87,13 @@ fn ip_mptcp() -> io::Result<()> {
 fn cubic() -> io::Result<()> {
     let socket = sys::stream_socket(true, libc::IPPROTO_TCP)?;
     sys::set_congestion_control(std::os::fd::AsRawFd::as_raw_fd(&socket), "cubic").map(|_| ())
+}
+
+fn nftables() -> io::Result<()> {
+    let rule = "nft 'add table inet probe; \
+                add chain inet probe out { type filter hook output priority 0; }; \
+                add rule inet probe out reset tcp option mptcp'";
+    Namespace::new()?.within(|| namespace::shell(rule))
 }
 
 fn preference() -> io::Result<()> {

@@ -128,8 +128,8 @@ impl KernelHost {
             }
             let Some(socket) = &app.socket else { continue };
             let reads = if app.at_end || app.failed { 0 } else { libc::POLLIN };
-            let writes =
-                if (app.connecting || app.blocked) && !app.failed { libc::POLLOUT } else { 0 };
+            let writes = app.connecting || app.blocked && !app.finished;
+            let writes = if writes && !app.failed { libc::POLLOUT } else { 0 };
             if reads | writes != 0 {
                 fds.push(sys::poll_fd(socket.as_raw_fd(), reads | writes));
             }

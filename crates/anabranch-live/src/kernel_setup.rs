@@ -26,10 +26,10 @@ struct Interface {
     name: String,
     far_name: String,
     station: [u8; 6],
-    /// Longest packet that the host sends.
-    mtu: u16,
+    /// Longest packet that the host sends, in octets.
+    route_mtu: u16,
     /// Longest packet that it takes.
-    longest: u16,
+    device_mtu: u16,
     addresses: Vec<IpAddr>,
 }
 
@@ -39,14 +39,14 @@ impl KernelNetwork {
         let namespace = Namespace::new()?;
         let interfaces = interfaces(side, scenario, settings);
         let mut links = Vec::new();
-        for Interface { name, far_name, station, longest, .. } in &interfaces {
+        for Interface { name, far_name, station, device_mtu, .. } in &interfaces {
             let [a, b, c, d, e, f] = station;
             links.push(format!(
                 "link add {far_name} type veth peer name {name} \
                  address {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"
             ));
             links.push(format!("link set {name} netns {}", namespace.path()));
-            links.push(format!("link set {far_name} mtu {longest} arp off up"));
+            links.push(format!("link set {far_name} mtu {device_mtu} arp off up"));
         }
         ip(&links)?;
         // The far ends belong to nobody but this process: no router solicitations there.
@@ -70,8 +70,8 @@ fn interfaces(side: Side, scenario: &Scenario, settings: &Settings) -> Vec<Inter
             far_name: format!("{}{number}", if side == Side::Client { "client" } else { "server" }),
             // Locally administered.
             station: [0x02, 0xab, side as u8, 0, high, low],
-            mtu,
-            longest: if settings.coalesced { u16::MAX } else { mtu },
+            route_mtu: mtu,
+            device_mtu: if settings.coalesced { u16::MAX } else { mtu },
             addresses,
         }
     };
@@ -106,7 +106,7 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     let mut commands = vec!["link set lo up".to_owned()];
     for (number, each) in interfaces.iter().enumerate() {
         // Who cannot resolve addresses need not: the packets of a port all go to one station.
-        commands.push(format!("link set {} mtu {} arp off up", each.name, each.longest));
+        commands.push(format!("link set {} mtu {} arp off up", each.name, each.device_mtu));
         for address in &each.addresses {
             commands.extend(address_commands(each, number, *address));
         }
@@ -139,7 +139,7 @@ const SETTLING_MILLISECONDS: u32 = 5_000;
 /// An address, a route for packets from it, and a route for those from none yet.
 fn address_commands(interface: &Interface, number: usize, address: IpAddr) -> [String; 4] {
     let (family, bits) = if address.is_ipv4() { ("", "32") } else { ("-6 ", "128 nodad") };
-    let Interface { name, mtu, .. } = interface;
+    let Interface { name, route_mtu: mtu, .. } = interface;
     let table = 100 + number;
     [
         format!("{family}addr add {address}/{bits} dev {name}"),

@@ -28,5 +28,5 @@ pub use counters::HostCounters;
 pub use doctor::{Capability, probe};
 pub use lateness::Lateness;
 pub use namespace::{enter, is_inside};
-pub use run::{Intervention, LiveError, Options, Outcome, Stack, run};
+pub use run::{Action, Intervention, LiveError, Options, Outcome, Stack, run};
 pub use sys::stop_preferring;

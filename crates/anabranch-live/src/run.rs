@@ -1,6 +1,5 @@
 //! The run loop in real time: one thread waits for packets, sockets and the clock.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use anabranch_proto::Endpoint;
@@ -39,20 +38,31 @@ pub struct Options<'a> {
     pub capture: Option<&'a mut dyn Write>,
     /// End the run so long after all connections have ended.
     pub linger: Option<Duration>,
-    /// What somebody does to a host while the run lasts, in the order of time.
-    pub interventions: Vec<(Instant, Side, Intervention)>,
+    /// What somebody does to hosts while the run lasts.
+    pub interventions: Vec<Intervention>,
 }
 
 /// What somebody does to a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intervention {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intervention {
+    /// When.
+    pub at: Instant,
+    /// To whom.
+    pub side: Side,
+    /// What.
+    pub what: Action,
+}
+
+/// What can be done to a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
     /// Reset all its connections: MP_FASTCLOSE, or RST.
     Abort,
-    /// Close all its connections for sending.
+    /// Close all its open connections for sending.
     Close,
     /// Have a shell execute a command in the network namespace of a host of the kernel's, such as
     /// `ip mptcp endpoint delete id 1`. Nothing else happens until it has ended.
-    Command(&'static str),
+    Command(String),
 }
 
 /// What a run leaves behind.
@@ -64,6 +74,8 @@ pub struct Outcome {
     pub end: Instant,
     /// Packets that the hosts sent.
     pub packets: u64,
+    /// Interventions for which the run ended too early.
+    pub interventions_left: usize,
     /// Packets that were no TCP and no UDP, or came from nowhere, and were dropped.
     pub foreign: u64,
     /// How late the emulator was.
@@ -83,9 +95,6 @@ pub enum LiveError {
     /// The kernel cannot do what the scenario asks for.
     #[error("{0}")]
     Unsupported(String),
-    /// A command is for a host of the engine's.
-    #[error("a host of the engine's has no network namespace in which to execute commands")]
-    NoNamespace,
     /// Hosts could not be set up, or sockets failed.
     #[error("live run: {0}")]
     System(#[from] io::Error),
@@ -132,8 +141,8 @@ struct Lab<'s, 'c> {
     capture: Option<CaptureFile<'c>>,
     buffer: Vec<u8>,
     linger: Option<Duration>,
-    /// What is still to be done to hosts.
-    interventions: VecDeque<(Instant, Side, Intervention)>,
+    /// What is still to be done to hosts, latest first.
+    interventions: Vec<Intervention>,
     end: Instant,
 }
 
@@ -148,6 +157,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             return Err(LiveError::Outside);
         }
         let stacks = [options.client, options.server];
+        let interventions = in_order(options.interventions, stacks)?;
         let mut settings = Settings::new(scenario);
         if stacks.contains(&Stack::Kernel) {
             settings.check(scenario).map_err(LiveError::Unsupported)?;
@@ -180,7 +190,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             capture: options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?,
             buffer: vec![0; LONGEST_PACKET],
             linger: options.linger,
-            interventions: options.interventions.into(),
+            interventions,
             end: Instant::ZERO + scenario.duration,
             clock: Clock::start(),
         })
@@ -280,8 +290,8 @@ impl<'s, 'c> Lab<'s, 'c> {
     /// Do to hosts what is due.
     fn intervene(&mut self) -> Result<(), LiveError> {
         let now = self.clock.now();
-        while let Some((_, side, what)) = self.interventions.pop_front_if(|(at, ..)| *at <= now) {
-            self.hosts[side as usize].intervene(what)?;
+        while let Some(due) = self.interventions.pop_if(|each| each.at <= now) {
+            self.hosts[due.side as usize].intervene(&due.what)?;
         }
         Ok(())
     }
@@ -323,7 +333,7 @@ impl<'s, 'c> Lab<'s, 'c> {
     /// Wait for a packet, a socket, or what is due next.
     fn wait(&self) -> io::Result<()> {
         let mut fds = Vec::new();
-        let intervention = self.interventions.front().map(|(at, ..)| *at);
+        let intervention = self.interventions.last().map(|each| each.at);
         let own = [Some(self.next_sample), self.warm_at, intervention, self.network.poll_timeout()];
         let mut due = own.into_iter().flatten().chain([self.end]).min();
         for host in &self.hosts {
@@ -362,6 +372,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             ),
             end: now,
             packets: self.packets,
+            interventions_left: self.interventions.len(),
             foreign: self.foreign,
             lateness: self.lateness,
             counters,
@@ -378,24 +389,18 @@ impl AnyHost {
         }
     }
 
-    fn intervene(&mut self, what: Intervention) -> Result<(), LiveError> {
-        match self {
-            AnyHost::Engine(host) => {
+    fn intervene(&mut self, what: &Action) -> io::Result<()> {
+        match (self, what) {
+            (AnyHost::Engine(host), _) => {
                 let all: Vec<_> = host.endpoint.connections().collect();
-                let verb = match what {
-                    Intervention::Abort => Endpoint::abort,
-                    Intervention::Close => Endpoint::close,
-                    Intervention::Command(_) => return Err(LiveError::NoNamespace),
-                };
+                let verb = if *what == Action::Abort { Endpoint::abort } else { Endpoint::close };
                 all.into_iter().for_each(|id| verb(&mut host.endpoint, id));
             }
-            AnyHost::Kernel(host) => match what {
-                Intervention::Abort => host.abort(),
-                Intervention::Close => host.close(),
-                Intervention::Command(command) => {
-                    host.network.namespace.within(|| namespace::shell(command))?;
-                }
-            },
+            (AnyHost::Kernel(host), Action::Abort) => host.abort(),
+            (AnyHost::Kernel(host), Action::Close) => host.close(),
+            (AnyHost::Kernel(host), Action::Command(command)) => {
+                host.network.namespace.within(|| namespace::shell(command))?;
+            }
         }
         Ok(())
     }
@@ -412,6 +417,24 @@ impl AnyHost {
             AnyHost::Kernel(host) => Some(&host.network.namespace),
         }
     }
+}
+
+/// Interventions, latest first, if they are all possible.
+fn in_order(
+    mut interventions: Vec<Intervention>,
+    stacks: [Stack; 2],
+) -> Result<Vec<Intervention>, LiveError> {
+    for Intervention { side, what, .. } in &interventions {
+        if let (Stack::Engine, Action::Command(command)) = (stacks[*side as usize], what) {
+            return Err(LiveError::Unsupported(format!(
+                "the {side} runs the engine and has no network namespace in which to execute \
+                 {command:?}"
+            )));
+        }
+    }
+    interventions.reverse();
+    interventions.sort_by_key(|each| std::cmp::Reverse(each.at));
+    Ok(interventions)
 }
 
 /// Let the engine's applications act; what it sends then, or `None` when nothing happens any more.

@@ -35,7 +35,7 @@ pub(crate) struct Subflow {
     /// The identifier of its address, which counts the connection's paths, as the engine's does. The
     /// first subflow's is 0 for the peer, whatever this is.
     pub(crate) address_id: usize,
-    /// Does it stand by?
+    /// Is it a backup?
     pub(crate) backup: bool,
 }
 
@@ -78,13 +78,12 @@ impl Settings {
             if connection.protocol != Protocol::Mptcp {
                 continue;
             }
-            // Addresses, limits and checksums are the host's in Linux, not the connection's.
+            // These belong to the host in Linux, not to the connection.
             let first = *first.get_or_insert(connection);
-            if of_host(first) != of_host(connection) {
+            if let Some(key) = first_difference(first, connection) {
                 return Err(format!(
-                    "connection {}: Linux has one set of Multipath TCP addresses, one path \
-                     manager and one of each switch for all connections of a host; use the paths, \
-                     path_manager, dss_checksum and allow_join_initial_addr_port of {}",
+                    "connection {}: Linux has one {key} for all Multipath TCP connections of a host; \
+                     write that of {}",
                     connection.name, first.name
                 ));
             }
@@ -101,8 +100,12 @@ impl Settings {
         self.checksums = connection.dss_checksum;
         self.allow_join_initial_addr_port = connection.allow_join_initial_addr_port;
         self.subflows = subflows(connection).ok_or_else(|| {
+            let chosen = match &connection.path_manager {
+                Policy::BuiltIn(chosen) => chosen.entry.name,
+                Policy::Own(own) => own,
+            };
             format!(
-                "connection {name}: a host of the kernel's has no such path_manager; \
+                "connection {name}: a host of the kernel's has no path_manager {chosen:?}; \
                  use full_mesh, backup or initial_only"
             )
         })?;
@@ -150,13 +153,16 @@ impl Settings {
     }
 }
 
-/// What of a connection's settings all connections of a host of the kernel's share.
-fn of_host(
-    connection: &Connection,
-) -> (&[usize], &Policy<anabranch_sim::scenario::PathManager>, bool, bool) {
-    let Connection { paths, path_manager, dss_checksum, allow_join_initial_addr_port, .. } =
-        connection;
-    (paths, path_manager, *dss_checksum, *allow_join_initial_addr_port)
+/// The first key of those that all connections of a host of the kernel's share, and these do not.
+fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str> {
+    let allows = |each: &Connection| each.allow_join_initial_addr_port;
+    let differs = [
+        ("paths", one.paths != other.paths),
+        ("path_manager", one.path_manager != other.path_manager),
+        ("dss_checksum", one.dss_checksum != other.dss_checksum),
+        ("allow_join_initial_addr_port", allows(one) != allows(other)),
+    ];
+    differs.into_iter().find(|(_, differs)| *differs).map(|(key, _)| key)
 }
 
 /// The subflows of a connection as the kernel's path manager opens them; none for path managers
@@ -171,7 +177,7 @@ fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
         "full_mesh" => further.map(of).collect(),
         "backup" => {
             let Value::Path(regular) = chosen.values.get("regular") else { return None };
-            // Linux sends MP_PRIO on the first subflow where its address is one to stand by.
+            // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a backup.
             let first = Subflow { path: paths[0], address_id: paths.len(), backup: true };
             let others = further.map(|index| Subflow { backup: index != regular, ..of(index) });
             (regular != 0).then_some(first).into_iter().chain(others).collect()

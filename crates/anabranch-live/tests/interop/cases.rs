@@ -4,7 +4,7 @@ mod control;
 mod spoilt;
 mod transfers;
 
-use anabranch_live::{Intervention, Stack};
+use anabranch_live::{Action, Intervention, Stack};
 use anabranch_sim::Side;
 use anabranch_wire::{Duration, Instant};
 
@@ -18,10 +18,10 @@ pub(crate) struct Case {
     pub(crate) stacks: [Stack; 2],
     /// What is to come of it.
     pub(crate) expected: Expected,
-    /// What is done to the hosts, in the order of time.
-    pub(crate) interventions: Vec<(Instant, Side, Intervention)>,
-    /// A program without which it is skipped.
-    pub(crate) needs: Option<&'static str>,
+    /// What is done to the hosts.
+    pub(crate) interventions: Vec<Intervention>,
+    /// Is it skipped where this kernel or its nftables cannot strip options?
+    pub(crate) needs_nftables: bool,
     /// Is a capture kept, and judged?
     pub(crate) captured: bool,
 }
@@ -39,7 +39,14 @@ pub(crate) struct Expected {
     pub(crate) carried: Carried,
     /// Are packets marked, and does whoever sent them slow down?
     pub(crate) marked: bool,
-    /// Counters of the kernel's that are to move, by name.
+    /// Octets that the application writes, at most: fewer than the workload has, if it is
+    /// closed before.
+    pub(crate) most_octets: Option<u64>,
+    /// Whose DATA_FIN comes first?
+    pub(crate) first_data_fin: Option<Side>,
+    /// Do the mappings have checksums?
+    pub(crate) checksums: bool,
+    /// Counters of the kernel's that are to move, by name; so often, where a name stands several times.
     pub(crate) kernel: &'static [&'static str],
     /// Counters of errors that may move all the same.
     pub(crate) tolerated: &'static [&'static str],
@@ -70,6 +77,9 @@ const GOOD: Expected = Expected {
     mptcp: true,
     carried: Carried::ByAll,
     marked: false,
+    most_octets: None,
+    first_data_fin: None,
+    checksums: false,
     kernel: &[],
     tolerated: &[],
     engine: &[],
@@ -85,6 +95,7 @@ const SLOW: &str = "rate = \"10Mbit/s\"\ndelay = \"15ms\"\nlimit = \"100packets\
 const DOWN: &str = "direction = \"download\"\nsend_buffer = \"100kB\"\n";
 const UP: &str = "direction = \"upload\"\nsend_buffer = \"100kB\"\n";
 const BULK: &str = "kind = \"bulk\"\nsize = \"1MB\"\n";
+const MORE: &str = "kind = \"bulk\"\nsize = \"3MB\"\n";
 
 fn path(name: &str, settings: &str) -> String {
     format!("[[path]]\nname = \"{name}\"\n{settings}\n")
@@ -117,14 +128,28 @@ impl Case {
     fn new(name: &str, (roles, stacks): Roles, scenario: String, expected: Expected) -> Self {
         let name = format!("{name}, {roles}");
         let interventions = Vec::new();
-        Case { name, scenario, stacks, expected, interventions, needs: None, captured: true }
+        Case {
+            name,
+            scenario,
+            stacks,
+            expected,
+            interventions,
+            needs_nftables: false,
+            captured: true,
+        }
     }
 
     /// With something done to a host. Commands are done to hosts of the kernel's.
-    fn at(mut self, milliseconds: u64, side: Side, what: Intervention) -> Self {
+    fn at(mut self, milliseconds: u64, side: Side, what: Action) -> Self {
         let at = Instant::ZERO + Duration::from_millis(milliseconds);
-        self.interventions.push((at, side, what));
+        self.interventions.push(Intervention { at, side, what });
         self
+    }
+
+    /// With a shell's command, which concerns the host of the kernel's.
+    fn command(self, milliseconds: u64, command: &str) -> Self {
+        let kernel = if self.stacks[0] == Stack::Kernel { Side::Client } else { Side::Server };
+        self.at(milliseconds, kernel, Action::Command(command.to_owned()))
     }
 }
 

@@ -123,6 +123,21 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
     let mut problems: Vec<_> = (case.expected.resets.iter().filter(says))
         .map(|reason| format!("no reset says {reason:?}, of {:?}", resets().collect::<Vec<_>>()))
         .collect();
+    let count_of = |column: &str| match table("connections").column(column) {
+        Some(Shown::U64(values)) => values[0],
+        _ => 0,
+    };
+    if (count_of("checksums_right") > 0) != case.expected.checksums {
+        problems.push(format!("{} checksums were right", count_of("checksums_right")));
+    }
+    if let (Some(first), Some(Shown::U8(from))) =
+        (case.expected.first_data_fin, table("events").column("direction"))
+    {
+        let data_fin = events.iter().zip(from).find(|(event, _)| *event == "data_fin");
+        if data_fin.map(|(_, from)| *from) != Some(first as u8) {
+            problems.push(format!("the first DATA_FIN is not the {first}'s"));
+        }
+    }
     let (rules, what) = (words("violations", "rule"), words("violations", "what"));
     let Some(Shown::U8(from)) = table("violations").column("direction") else { return problems };
     let all = rules.iter().zip(what).zip(from);
@@ -150,6 +165,8 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
         let written = column(outcome, 0, "octets_written");
         let done = column(outcome, 0, "completed") == [1];
         check(done, format!("not completed in {end:.1} s: {delivered:?} of {written:?} octets"));
+        let least_written = written[0] <= expected.most_octets.unwrap_or(u64::MAX);
+        check(least_written && end < 15.0, format!("{written:?} octets written in {end:.1} s"));
         check(
             column(outcome, 0, "is_mptcp") == [u64::from(expected.mptcp)],
             "wrong protocol".into(),
@@ -179,7 +196,9 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
             Stack::Engine => expected.engine,
         };
         for name in expected_here {
-            check(count(counters, name) > 0, format!("the {stack:?} counted no {name}"));
+            let least = expected_here.iter().filter(|each| *each == name).count() as u64;
+            let count = count(counters, name);
+            check(count >= least, format!("the {stack:?} counted {name} {count}, not {least}"));
         }
         for name in expected.still {
             let count = count(counters, name);
@@ -200,6 +219,8 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
             check(counts.0 == counts.1, format!("{sent} and {received} are {counts:?}"));
         }
     }
+    let left = outcome.interventions_left;
+    check(left == 0, format!("the run ended before {left} interventions"));
     check(case.stacks != [Stack::Engine; 2], "the kernel takes no part".into());
     problems
 }

@@ -20,10 +20,11 @@ fn main() {
             Err(error) => return println!("interop skipped: no network namespaces: {error}"),
         }
     }
-    let missing: Vec<_> = anabranch_live::probe()
-        .into_iter()
+    let capabilities = anabranch_live::probe();
+    let missing: Vec<_> = capabilities
+        .iter()
         .filter(|each| each.required || each.name == "ip mptcp")
-        .filter_map(|each| Some(format!("{}: {}", each.name, each.problem?)))
+        .filter_map(|each| Some(format!("{}: {}", each.name, each.problem.as_ref()?)))
         .collect();
     if !missing.is_empty() {
         return println!("interop skipped: {}", missing.join("; "));
@@ -31,7 +32,8 @@ fn main() {
     let wanted: Vec<_> = arguments[1..].iter().filter(|each| !each.starts_with('-')).collect();
     let mut cases = cases::all();
     cases.retain(|case| wanted.iter().all(|wanted| case.name.contains(wanted.as_str())));
-    let mut results = run_all(cases);
+    let nftables = capabilities.iter().find(|each| each.name == "nftables").expect("it is probed");
+    let mut results = run_all(cases, nftables.problem.as_deref());
     for problem in results.captures.judge() {
         println!("{problem}");
         results.failed += 1;
@@ -53,22 +55,22 @@ struct Results {
 
 /// Run cases, two at a time: most of a run is waiting.
 #[cfg(target_os = "linux")]
-fn run_all(cases: Vec<cases::Case>) -> Results {
+fn run_all(cases: Vec<cases::Case>, no_nftables: Option<&str>) -> Results {
     use std::sync::Mutex;
 
     let cases = Mutex::new(cases.into_iter());
     let results = Mutex::new(Results::default());
     let work = || {
         while let Some(case) = { cases.lock().expect("no panic").next() } {
-            let missing = case.needs.filter(|program| !is_there(program));
+            let missing = no_nftables.filter(|_| case.needs_nftables);
             let (problems, capture) = match missing {
                 Some(_) => Default::default(),
                 None => judge::run(&case),
             };
             let mut results = results.lock().expect("no panic");
             match missing {
-                Some(program) => {
-                    println!("{} ... skipped: {program} is not installed", case.name);
+                Some(why) => {
+                    println!("{} ... skipped: {why}", case.name);
                     results.skipped += 1;
                 }
                 None => results.take(&case.name, &problems, capture),
@@ -91,13 +93,6 @@ impl Results {
         self.failed += usize::from(!problems.is_empty());
         self.captures.add(capture);
     }
-}
-
-/// Is a program installed, here or where root's are?
-#[cfg(target_os = "linux")]
-fn is_there(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -3,7 +3,8 @@
 use anabranch_wire::{Duration, Instant};
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
+    AckSample, CongestionControl, CongestionEvent, ExternalReduction, FirstHyStart, HyStart, Start,
+    Window,
 };
 use super::{Make, Making};
 use crate::policy::Entry;
@@ -22,25 +23,29 @@ pub struct Cubic {
     window: Window,
     hystart: Option<HyStart>,
     /// It is as Linux has it: the Reno-friendly estimate keeps its slope past the last window (RFC
-    /// 8312), and the rest.
+    /// 8312), and what [`AsLinux`] says.
     linux: Option<AsLinux>,
     w_max: f64,
     epoch: Option<Epoch>,
 }
 
-/// What Linux does otherwise than RFC 9438 (`bictcp_update`).
+/// What Linux does otherwise than RFC 9438 (`bictcp_update`) and RFC 9406.
 #[derive(Clone, Copy, Debug)]
 struct AsLinux {
     /// No loss has shown yet what the path carries, and the window grows by 5 % in each round trip
     /// at least, where the cubic function begins too slowly.
     searches: bool,
-    /// The least round-trip time: the target is so far ahead, whatever the queue adds.
-    least: Duration,
+    /// The target is so far ahead, whatever the queue adds.
+    min_rtt: Duration,
+    hystart: Option<FirstHyStart>,
 }
 
 impl AsLinux {
     /// Nothing is known of the path.
-    const NEW: AsLinux = AsLinux { searches: true, least: Duration::MAX };
+    fn new(hystart: bool) -> Self {
+        let hystart = hystart.then(FirstHyStart::new);
+        AsLinux { searches: true, min_rtt: Duration::MAX, hystart }
+    }
 }
 
 /// A congestion avoidance epoch: from one reduction to the next.
@@ -92,8 +97,8 @@ pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
     make: Making {
         coupled: false,
         make: Make::WithHyStart(|start, hystart| {
-            let hystart = hystart.then(HyStart::first);
-            Box::new(Cubic { hystart, linux: Some(AsLinux::NEW), ..Cubic::without_hystart(start) })
+            let linux = Some(AsLinux::new(hystart));
+            Box::new(Cubic { linux, ..Cubic::without_hystart(start) })
         }),
     },
 };
@@ -143,10 +148,10 @@ impl Cubic {
             return;
         }
         // RFC 9438 §4.2: the target is one round-trip ahead, at most half as much again.
-        let ahead = self.linux.map_or(sample.srtt, |linux| linux.least.min(sample.srtt));
+        let ahead = self.linux.map_or(sample.srtt, |linux| linux.min_rtt.min(sample.srtt));
         let target = w_cubic(t + ahead.as_secs_f64(), epoch.k, w_max).clamp(cwnd, 1.5 * cwnd);
-        let least = if searches { 1.0 / SEARCH } else { 0.0 };
-        let growth = ((target - cwnd) / cwnd).max(least);
+        let floor = if searches { 1.0 / SEARCH } else { 0.0 };
+        let growth = ((target - cwnd) / cwnd).max(floor);
         self.window.grow(growth * acked * f64::from(self.window.mss()));
     }
 
@@ -171,8 +176,11 @@ impl CongestionControl for Cubic {
     }
 
     fn on_ack(&mut self, sample: &AckSample, _me: usize, _peers: &[SubflowView]) {
-        if let (Some(linux), Some(rtt)) = (&mut self.linux, sample.rtt) {
-            linux.least = linux.least.min(rtt);
+        if let Some(linux) = &mut self.linux {
+            linux.min_rtt = linux.min_rtt.min(sample.rtt.unwrap_or(Duration::MAX));
+            if let Some(hystart) = &mut linux.hystart {
+                hystart.on_ack(&mut self.window, sample, linux.min_rtt);
+            }
         }
         if !sample.cwnd_limited {
             // Time spent limited by the application or the receiver must not let the cubic
@@ -206,7 +214,7 @@ impl CongestionControl for Cubic {
                 }
                 if let Some(linux) = &mut self.linux {
                     // bictcp_reset: what was known of the path is forgotten.
-                    (self.w_max, *linux) = (0.0, AsLinux::NEW);
+                    (self.w_max, *linux) = (0.0, AsLinux::new(linux.hystart.is_some()));
                 }
                 self.epoch = None;
                 self.window.collapse(flight_size, BETA, first);
@@ -278,7 +286,7 @@ mod tests {
     fn until_a_loss_linux_grows_by_a_twentieth_of_what_is_acknowledged() {
         // 100 segments, and 400 acknowledged: 20 more.
         let grown = |linux: bool, events: &[CongestionEvent]| {
-            let linux = linux.then_some(AsLinux::NEW);
+            let linux = linux.then(|| AsLinux::new(false));
             let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(100_000)) };
             for event in events {
                 cubic.on_congestion_event(event, 0, &[]);
@@ -297,10 +305,33 @@ mod tests {
     }
 
     #[test]
+    fn linux_looks_for_the_end_of_slow_start_where_the_window_does_not_limit_too() {
+        let mut cubic =
+            Cubic { linux: Some(AsLinux::new(true)), ..Cubic::without_hystart(&start(20_000)) };
+        for (ack, rtt_ms) in [40].into_iter().chain([60; 9]).enumerate() {
+            let rtt = Duration::from_millis(rtt_ms);
+            let sample = AckSample {
+                now: Instant::ZERO + Duration::from_millis(3 * ack as u64),
+                acked: 1_000,
+                rtt: Some(rtt),
+                srtt: rtt,
+                bytes_in_flight: 0,
+                // The first is a round of its own.
+                snd_una: 1_001 + ack as u64 * 1_000,
+                snd_nxt: if ack == 0 { 1_001 } else { 100_000 },
+                cwnd_limited: false,
+            };
+            assert_eq!(cubic.ssthresh(), u64::MAX, "{ack}");
+            cubic.on_ack(&sample, 0, &[]);
+        }
+        assert_eq!((cubic.cwnd(), cubic.ssthresh()), (20_000, 20_000));
+    }
+
+    #[test]
     fn past_the_last_window_it_grows_as_reno_does_or_as_linux_has_it() {
         // RFC 9438 §4.3, at windows where the cubic function is far below: 10 ms, 20 segments.
         let grown = |linux: bool| {
-            let linux = linux.then_some(AsLinux::NEW);
+            let linux = linux.then(|| AsLinux::new(false));
             let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(20_000)) };
             let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
             cubic.on_congestion_event(&loss, 0, &[]);

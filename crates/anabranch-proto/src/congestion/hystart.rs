@@ -1,5 +1,5 @@
-//! HyStart++: leaving slow start when the delay rises, before packets are lost. RFC 9406. Beside it the
-//! first HyStart (Ha and Rhee, Computer Networks 2011), which Linux has.
+//! Leaving slow start when the delay rises, before packets are lost: HyStart++ of RFC 9406, and the
+//! first HyStart, which Linux has.
 
 use anabranch_wire::{Duration, Instant};
 
@@ -17,13 +17,6 @@ const CSS_GROWTH_DIVISOR: u64 = 4;
 /// RFC 9406 §4.3: rounds of conservative slow start before congestion avoidance.
 const CSS_ROUNDS: u32 = 5;
 
-/// Linux 6.18: the first HyStart looks at windows of so many segments or more,
-const LEAST_SEGMENTS: u64 = 16;
-/// takes acknowledgements no further apart for a train of packets,
-const TRAIN_GAP: Duration = Duration::from_millis(2);
-/// and allows a train this much more than the path's round-trip time.
-const TRAIN_SLACK: Duration = Duration::from_millis(1);
-
 /// The state of HyStart++ for one subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
@@ -34,16 +27,6 @@ pub struct HyStart {
     conservative: Option<Conservative>,
     /// The window that the last acknowledgement left.
     cwnd: u64,
-    /// It is the first HyStart, not HyStart++.
-    first: Option<First>,
-}
-
-/// What the first HyStart keeps besides.
-#[derive(Clone, Copy, Debug)]
-struct First {
-    least: Duration,
-    round_start: Instant,
-    last_ack: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,25 +44,11 @@ impl Default for HyStart {
             samples: 0,
             conservative: None,
             cwnd: 0,
-            first: None,
         }
     }
 }
 
 impl HyStart {
-    /// The first HyStart, as Linux has it: slow start ends for good when the delay has risen above
-    /// the least ever, or when acknowledgements come close together for half of that.
-    pub(super) fn first() -> Self {
-        let zero = Instant::ZERO;
-        let first = First { least: Duration::MAX, round_start: zero, last_ack: zero };
-        HyStart { first: Some(first), ..HyStart::default() }
-    }
-
-    /// For another slow start: nothing is known but the least delay.
-    fn anew(self) -> Self {
-        HyStart { first: self.first, ..HyStart::default() }
-    }
-
     /// Slow start with HyStart++ where it is on; returns the octets left for congestion
     /// avoidance. Only a window that limits the sender grows.
     pub(super) fn slow_start(
@@ -87,31 +56,24 @@ impl HyStart {
         window: &mut Window,
         sample: &AckSample,
     ) -> u64 {
-        if let Some(hystart) = hystart
-            && window.in_slow_start()
-        {
-            if window.cwnd() < hystart.cwnd {
-                // Another slow start, after an idle time, a timeout or a penalty: what the last one
-                // measured, with its own queue, says nothing about this one.
-                *hystart = hystart.anew();
-            }
-            if hystart.first_on_ack(window, sample) {
-                window.end_slow_start();
-            }
-        }
         if !sample.cwnd_limited {
             return 0;
         }
         if !window.in_slow_start() {
-            *hystart = hystart.map(HyStart::anew);
+            *hystart = hystart.map(|_| HyStart::default());
             return sample.acked;
         }
         let Some(hystart) = hystart else {
             return window.slow_start(sample.acked);
         };
+        if window.cwnd() < hystart.cwnd {
+            // Another slow start, after an idle time, a timeout or a penalty: what the last one
+            // measured, with its own queue, says nothing about this one.
+            *hystart = HyStart::default();
+        }
         let divisor = if hystart.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };
         let left = window.slow_start(sample.acked / divisor);
-        if hystart.first.is_none() && hystart.on_ack(sample) {
+        if hystart.on_ack(sample) {
             window.end_slow_start();
         }
         hystart.cwnd = window.cwnd();
@@ -148,34 +110,6 @@ impl HyStart {
         false
     }
 
-    /// The first HyStart, which looks at acknowledgements before the window grows, whether that limits
-    /// the sender or not; true when slow start must end.
-    fn first_on_ack(&mut self, window: &Window, sample: &AckSample) -> bool {
-        let Some(first) = &mut self.first else { return false };
-        let Some(rtt) = sample.rtt else { return false };
-        first.least = first.least.min(rtt);
-        // Linux 6.18 (`hystart_update`): a round is over when more than its data is acknowledged.
-        if sample.snd_una > self.round_end {
-            (first.round_start, first.last_ack) = (sample.now, sample.now);
-            (self.round_end, self.samples) = (sample.snd_nxt, 0);
-            self.current_round_min = Duration::MAX;
-        }
-        if window.cwnd() < LEAST_SEGMENTS * u64::from(window.mss()) {
-            return false;
-        }
-        if sample.now.saturating_since(first.last_ack) <= TRAIN_GAP {
-            first.last_ack = sample.now;
-            let train = sample.now.saturating_since(first.round_start);
-            if train > (first.least + TRAIN_SLACK) / 2 {
-                return true;
-            }
-        }
-        self.current_round_min = self.current_round_min.min(rtt);
-        self.samples += 1;
-        let threshold = (first.least / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-        self.samples > N_RTT_SAMPLE && self.current_round_min > first.least + threshold
-    }
-
     fn next_round(&mut self, snd_nxt: u64) -> bool {
         self.round_end = snd_nxt;
         self.last_round_min = self.current_round_min;
@@ -188,6 +122,75 @@ impl HyStart {
                 css.rounds >= CSS_ROUNDS
             }
         }
+    }
+}
+
+/// Linux 6.18: the first HyStart looks at windows of so many segments or more,
+const LEAST_SEGMENTS: u64 = 16;
+/// takes acknowledgements no further apart for a train of packets,
+const TRAIN_GAP: Duration = Duration::from_millis(2);
+/// and allows a train this much more than the path's round-trip time.
+const TRAIN_SLACK: Duration = Duration::from_millis(1);
+
+/// The first HyStart (Ha and Rhee, Computer Networks 2011) as Linux 6.18 has it (`hystart_update`):
+/// slow start ends for good when the delay has risen above the least ever, or when acknowledgements
+/// come close together for half of that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstHyStart {
+    round_end: u64,
+    round_start: Instant,
+    round_min: Duration,
+    samples: u32,
+    last_ack: Instant,
+    found: bool,
+}
+
+impl FirstHyStart {
+    pub(super) fn new() -> Self {
+        FirstHyStart {
+            round_end: 0,
+            round_start: Instant::ZERO,
+            round_min: Duration::MAX,
+            samples: 0,
+            last_ack: Instant::ZERO,
+            found: false,
+        }
+    }
+
+    /// Look at an acknowledgement before the window grows, whether that limits the sender or not.
+    pub(super) fn on_ack(&mut self, window: &mut Window, sample: &AckSample, min_rtt: Duration) {
+        let Some(rtt) = sample.rtt else { return };
+        if self.found || !window.in_slow_start() {
+            return;
+        }
+        // A round is over when more than its data is acknowledged.
+        if sample.snd_una > self.round_end {
+            (self.round_start, self.last_ack) = (sample.now, sample.now);
+            (self.round_end, self.samples) = (sample.snd_nxt, 0);
+            self.round_min = Duration::MAX;
+        }
+        if window.cwnd() < LEAST_SEGMENTS * u64::from(window.mss()) {
+            return;
+        }
+        self.found = self.train_is_long(sample.now, min_rtt) || self.delay_rose(rtt, min_rtt);
+        if self.found {
+            window.end_slow_start();
+        }
+    }
+
+    fn train_is_long(&mut self, now: Instant, min_rtt: Duration) -> bool {
+        let goes_on = now.saturating_since(self.last_ack) <= TRAIN_GAP;
+        if goes_on {
+            self.last_ack = now;
+        }
+        goes_on && now.saturating_since(self.round_start) > (min_rtt + TRAIN_SLACK) / 2
+    }
+
+    fn delay_rose(&mut self, rtt: Duration, min_rtt: Duration) -> bool {
+        self.round_min = self.round_min.min(rtt);
+        self.samples += 1;
+        let threshold = (min_rtt / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+        self.samples > N_RTT_SAMPLE && self.round_min > min_rtt + threshold
     }
 }
 
@@ -230,73 +233,91 @@ mod tests {
         assert!(!window.in_slow_start());
     }
 
+    /// Acknowledgements of 1000 octets each, so far apart, of which the window grows; `nxt` says what
+    /// had been sent.
+    struct First {
+        window: Window,
+        hystart: FirstHyStart,
+        now: Instant,
+        una: u64,
+    }
+
+    impl First {
+        fn new(cwnd: u64) -> Self {
+            let (window, hystart) = (Window::new(&start(cwnd)), FirstHyStart::new());
+            First { window, hystart, now: Instant::ZERO, una: 1 }
+        }
+
+        fn acknowledge(&mut self, octets: u64, gap_ms: u64, rtt_ms: u64, nxt: u64) {
+            self.now += Duration::from_millis(gap_ms);
+            self.una += octets;
+            let rtt = Duration::from_millis(rtt_ms);
+            let sample = AckSample {
+                now: self.now,
+                acked: octets,
+                rtt: Some(rtt),
+                srtt: rtt,
+                bytes_in_flight: 0,
+                snd_una: self.una,
+                snd_nxt: nxt,
+                cwnd_limited: true,
+            };
+            self.hystart.on_ack(&mut self.window, &sample, Duration::from_millis(40));
+            self.window.slow_start(octets);
+        }
+    }
+
     #[test]
     fn the_first_hystart_ends_slow_start_in_the_round_in_which_the_delay_is_higher() {
-        // 40 ms at least, 46 ms in the third round: an eighth of 40 ms is 5.
-        let mut window = Window::new(&start(16_000));
-        let mut hystart = Some(HyStart::first());
-        round(&mut window, &mut hystart, 1, 40);
-        round(&mut window, &mut hystart, 2, 45);
-        assert!(window.in_slow_start());
-        round(&mut window, &mut hystart, 3, 46);
-        assert_eq!((window.in_slow_start(), window.ssthresh()), (false, 16_000 + 29_000));
+        // 40 ms at least: an eighth of it is 5 ms. The ninth sample of a round decides.
+        for (rtt_ms, ends) in [(45, false), (46, true)] {
+            let mut first = First::new(16_000);
+            for ack in 0..9 {
+                assert!(first.window.in_slow_start(), "{ack}");
+                first.acknowledge(1_000, 3, rtt_ms, 100_000);
+            }
+            assert_eq!(first.window.in_slow_start(), !ends);
+            let ssthresh = if ends { 24_000 } else { u64::MAX };
+            assert_eq!(first.window.ssthresh(), ssthresh);
+        }
         // Below 16 segments it does not look.
-        let mut small = Window::new(&start(5_000));
-        let mut hystart = Some(HyStart::first());
-        round(&mut small, &mut hystart, 1, 40);
-        small.shrink_to(2_000);
-        round(&mut small, &mut hystart, 2, 90);
-        assert!(small.in_slow_start());
+        let mut small = First::new(2_000);
+        (0..13).for_each(|_| small.acknowledge(1_000, 3, 90, 100_000));
+        assert!(small.window.in_slow_start());
     }
 
     #[test]
     fn a_round_of_the_first_hystart_is_over_when_more_than_its_data_is_acknowledged() {
         // As in a capture of Linux 6.18: one segment is acknowledged, then two at a time; rounds
         // end behind 10, 28 and 64 segments.
-        let mut window = Window::new(&start(10_000));
-        let mut hystart = Some(HyStart::first());
+        let mut first = First::new(10_000);
         let mut ends = Vec::new();
-        let mut before = 1;
         for ack in 0..40 {
-            let una = 1_001 + ack * 2_000;
-            let sample = AckSample {
-                now: Instant::ZERO,
-                acked: una - before,
-                rtt: Some(Duration::from_millis(150)),
-                srtt: Duration::from_millis(150),
-                bytes_in_flight: 0,
-                snd_una: una,
-                snd_nxt: before + window.cwnd(),
-                cwnd_limited: true,
-            };
-            HyStart::slow_start(&mut hystart, &mut window, &sample);
-            ends.push(hystart.unwrap().round_end);
-            before = una;
+            let nxt = first.una + first.window.cwnd();
+            first.acknowledge(if ack == 0 { 1_000 } else { 2_000 }, 3, 40, nxt);
+            ends.push(first.hystart.round_end);
         }
         ends.dedup();
         assert_eq!(ends, [10_001, 28_001, 64_001, 136_001]);
     }
 
     #[test]
-    fn the_first_hystart_ends_slow_start_after_a_train_of_half_the_least_delay() {
+    fn the_first_hystart_ends_slow_start_after_a_train_of_half_the_least_delay_for_good() {
+        // (40 ms + 1 ms) / 2: at the 22nd acknowledgement.
         for (gap_ms, ends) in [(1, true), (3, false)] {
-            let mut window = Window::new(&start(20_000));
-            let mut hystart = Some(HyStart::first());
-            for ack in 0..12 {
-                let sample = AckSample {
-                    now: Instant::ZERO + Duration::from_millis(100 + ack * gap_ms),
-                    acked: 1_000,
-                    rtt: Some(Duration::from_millis(19)),
-                    srtt: Duration::from_millis(19),
-                    bytes_in_flight: 0,
-                    snd_una: 1 + ack * 1_000,
-                    snd_nxt: 20_001,
-                    // A window that does not limit does not grow, but is looked at.
-                    cwnd_limited: false,
-                };
-                HyStart::slow_start(&mut hystart, &mut window, &sample);
+            let mut first = First::new(20_000);
+            (0..21).for_each(|_| first.acknowledge(1_000, gap_ms, 40, 100_000));
+            assert!(first.window.in_slow_start());
+            first.acknowledge(1_000, gap_ms, 40, 100_000);
+            assert_eq!(first.window.in_slow_start(), !ends, "{gap_ms} ms");
+            if ends {
+                let second = Duration::from_secs(1);
+                first
+                    .window
+                    .on_common_event(&CongestionEvent::Idle { idle: second * 60, rto: second });
+                (0..10).for_each(|_| first.acknowledge(1_000, 3, 90, 200_000));
+                assert!(first.window.in_slow_start(), "after an idle time nothing is looked for");
             }
-            assert_eq!((window.in_slow_start(), window.cwnd()), (!ends, 20_000), "{gap_ms} ms");
         }
     }
 

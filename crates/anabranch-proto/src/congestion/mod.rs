@@ -15,6 +15,7 @@ mod wvegas;
 
 pub use balia::Balia;
 pub use cubic::Cubic;
+use hystart::FirstHyStart;
 pub use hystart::HyStart;
 pub use lia::Lia;
 pub use new_reno::NewReno;

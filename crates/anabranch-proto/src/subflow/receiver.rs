@@ -291,7 +291,7 @@ impl AckState {
             true => self.octets_unacknowledged > full_segment,
             false => self.octets_unacknowledged >= 2 * full_segment,
         };
-        let quick = self.quick_acks_left > 0 || self.quick_octets_left > 0;
+        let quick = self.quick_acks_left > 0 || self.quick_octets_left > 0 && !self.answers;
         self.quick_octets_left = self.quick_octets_left.saturating_sub(octets);
         if enough || fin || quick {
             self.quick_acks_left = self.quick_acks_left.saturating_sub(1);

@@ -253,8 +253,8 @@ pub(super) struct ConnectionTable {
     #[serde(default = "default_receive_buffer")]
     pub(super) receive_buffer: Written<Octets>,
     /// Are these buffers what a program asks Linux for? Linux doubles both, and counts overhead: the
-    /// window is 1.23 times as much then, and TCP sends less than twice as much. Linux hosts do so by
-    /// themselves.
+    /// window is 1.23 times as much then, and TCP sends less than twice as much. While the window opens
+    /// every segment is acknowledged at once. Linux hosts do so by themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) linux_buffer_accounting: bool,
     /// Congestion control: a name, or a table with an uncoupled one for each path; by default
@@ -286,8 +286,9 @@ pub(super) struct ConnectionTable {
     /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) dss_checksum: bool,
-    /// May further subflows be opened to the address and port of the first? If not, only to those that
-    /// are announced (RFC 8684 §3.1, the "C" flag): the first are a load balancer's.
+    /// May further subflows be opened to the address and port of the first? If not (RFC 8684 §3.1, the
+    /// "C" flag, for servers behind a load balancer), only to announced ones, and the server announces
+    /// one only where the paths are of both families.
     #[serde(default = "default_true", skip_serializing_if = "is_true")]
     pub(super) allow_join_initial_addr_port: bool,
     /// Does a connection on its only subflow go back to TCP when the path begins to drop options

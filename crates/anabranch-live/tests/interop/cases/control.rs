@@ -60,13 +60,11 @@ fn announcements(roles: Roles) -> Vec<Case> {
 
 /// Only one of the hosts asks for checksums, which makes both use them: RFC 8684 §3.1.
 fn checksums(roles: Roles) -> Vec<Case> {
+    let expected = Expected { checksums: true, ..GOOD };
     let case = |name, of_engine: bool, of_kernel| {
         let connection = format!("{DOWN}dss_checksum = {of_engine}\n");
-        Case::new(name, roles, scenario(&[FAST, SLOW], &connection, BULK), GOOD).at(
-            0,
-            side_of(Stack::Kernel, roles),
-            Intervention::Command(of_kernel),
-        )
+        let scenario = scenario(&[FAST, SLOW], &connection, BULK);
+        Case::new(name, roles, scenario, expected).command(0, of_kernel)
     };
     vec![
         case("checksums of the engine's", true, "echo 0 > /proc/sys/net/mptcp/checksum_enabled"),
@@ -81,11 +79,7 @@ fn refusals(roles: Roles) -> Vec<Case> {
         return Vec::new();
     }
     let case = |name, expected, at, command| {
-        Case::new(name, roles, scenario(&[FAST, SLOW], DOWN, BULK), expected).at(
-            at,
-            Side::Server,
-            Intervention::Command(command),
-        )
+        Case::new(name, roles, scenario(&[FAST, SLOW], DOWN, BULK), expected).command(at, command)
     };
     let refused = Expected {
         carried: Carried::By(0),
@@ -95,7 +89,11 @@ fn refusals(roles: Roles) -> Vec<Case> {
         resets: &["administratively prohibited"],
         ..GOOD
     };
-    let by_server = Expected { kernel: &["MPJoinSynTx"], engine: &["MPJoinSynRx"], ..GOOD };
+    let by_server = Expected {
+        kernel: &["MPJoinSynTx", "MPJoinSynAckRx"],
+        engine: &["MPJoinSynRx", "MPJoinAckRx"],
+        ..GOOD
+    };
     let port = Expected {
         kernel: &["AddAddrTx", "EchoAdd", "MPJoinPortSynRx", "MPJoinPortAckRx"],
         tolerated: &["MPJoinPortAckRx"],
@@ -114,14 +112,13 @@ const JOIN_BY_SERVER: &str = "ip addr add 10.0.0.2/32 dev path0 && \
      ip mptcp endpoint add 10.0.0.2 dev path0 id 7 subflow";
 const ANNOUNCE_PORT: &str = "ip mptcp endpoint add 10.0.0.1 dev path0 id 7 signal port 5999";
 
-/// Subflows that stand by, from their beginning or by MP_PRIO.
+/// Backup subflows, from their beginning or by MP_PRIO.
 fn priorities(roles: Roles) -> Vec<Case> {
     let case = |name, manager: &str, counts, path| {
         let connection = format!("{DOWN}path_manager = {manager}\n");
         let expected = Expected { carried: Carried::By(path), ..GOOD };
-        // What has been given to a subflow before it has to stand by stays there.
-        let bulk = "kind = \"bulk\"\nsize = \"3MB\"\n";
-        let scenario = scenario(&[FAST, SLOW], &connection, bulk);
+        // What has been given to a subflow before it becomes a backup stays there.
+        let scenario = scenario(&[FAST, SLOW], &connection, MORE);
         Case::new(name, roles, scenario, counted(roles, counts, expected))
     };
     let prio: Counted = [&["MPPrioTx"], &["MPPrioRx"]];
@@ -130,73 +127,78 @@ fn priorities(roles: Roles) -> Vec<Case> {
         case("MP_PRIO", "{ kind = \"backup\", regular = \"p1\" }", prio, 1),
     ];
     if side_of(Stack::Kernel, roles) == Side::Client {
-        let command = |command| Intervention::Command(command);
-        let change = "ip mptcp endpoint change id 1 backup";
-        all.push(case("MP_PRIO later", "\"full_mesh\"", prio, 0).at(
-            100,
-            Side::Client,
-            command(change),
-        ));
-        let change = "ip mptcp endpoint change id 1 nobackup";
-        let later =
-            case("MP_PRIO back", "\"backup\"", prio, 0).at(100, Side::Client, command(change));
-        all.push(Case {
-            expected: Expected { carried: Carried::ByAll, ..later.expected },
-            ..later
-        });
+        let change = "ip mptcp endpoint change id 1";
+        let later = case("MP_PRIO later", "\"full_mesh\"", prio, 0);
+        all.push(later.command(100, &format!("{change} backup")));
+        let mut back = case("MP_PRIO back", "\"backup\"", prio, 0);
+        back.expected.carried = Carried::ByAll;
+        all.push(back.command(100, &format!("{change} nobackup")));
     }
     all
 }
 
-/// Addresses that go.
+/// Addresses that go, and come back.
 fn removals(roles: Roles) -> Vec<Case> {
-    let kernel = side_of(Stack::Kernel, roles);
     let good = Expected { tolerated: RESETS, ..GOOD };
     let removed: Counted = [&["RmAddrTx"], &["RmAddr"]];
-    let command = |command| Intervention::Command(command);
-    let gone = format!("{SLOW}[[path.change]]\nat = \"150ms\"\nstate = \"down\"\nnoticed = true\n");
-    let back = format!("{gone}[[path.change]]\nat = \"300ms\"\nstate = \"up\"\nnoticed = true\n");
-    let case = |name, paths: &[&str], expected| {
-        Case::new(name, roles, scenario(paths, DOWN, BULK), expected)
+    // A second join on top of the first.
+    let again: Counted = [
+        &["RmAddrTx", "MPJoinSynAckRx", "MPJoinSynAckRx"],
+        &["RmAddr", "MPJoinAckRx", "MPJoinAckRx"],
+    ];
+    let change = |at, state| {
+        format!("[[path.change]]\nat = \"{at}\"\nstate = \"{state}\"\nnoticed = true\n")
     };
-    if kernel == Side::Server {
-        let mixed = mixed_families();
-        let by_server: Counted = [&["AddAddr", "RmAddr"], &["AddAddrTx", "RmAddrTx"]];
+    let gone = format!("{SLOW}{}", change("150ms", "down"));
+    let back = format!("{gone}{}", change("300ms", "up"));
+    let case = |name, paths: &[&str], counts, expected| {
+        Case::new(name, roles, scenario(paths, DOWN, MORE), counted(roles, counts, expected))
+    };
+    let (remove, add) =
+        ("ip mptcp endpoint delete id 1", "ip mptcp endpoint add 10.1.0.1 dev path1 id 1 subflow");
+    if side_of(Stack::Kernel, roles) == Side::Client {
+        let reset = Expected { resets: &["unspecified error, permanent"], ..good };
+        let case = |name, counts| case(name, &[FAST, SLOW], counts, reset).command(150, remove);
         return vec![
-            case("REMOVE_ADDR", &[FAST, &gone], counted(roles, removed, good)),
-            case("REMOVE_ADDR and back", &[FAST, &back], counted(roles, removed, good)),
-            case(
-                "REMOVE_ADDR by the server",
-                &mixed.each_ref().map(String::as_str),
-                counted(roles, by_server, good),
-            )
-            .at(150, Side::Server, command("ip mptcp endpoint delete id 1")),
+            case("REMOVE_ADDR", removed),
+            case("REMOVE_ADDR and back", again).command(300, add),
         ];
     }
-    let remove = "ip mptcp endpoint delete id 1";
-    let add = "ip mptcp endpoint add 10.1.0.1 dev path1 id 1 subflow";
-    let good = Expected { resets: &["unspecified error, permanent"], ..good };
-    let case = |name| case(name, &[FAST, SLOW], counted(roles, removed, good));
+    let mixed = mixed_families();
+    let mixed = mixed.each_ref().map(String::as_str);
+    let by_server: Counted = [&["AddAddr", "RmAddr"], &["AddAddrTx", "RmAddrTx"]];
     vec![
-        case("REMOVE_ADDR").at(150, kernel, command(remove)),
-        case("REMOVE_ADDR and back").at(150, kernel, command(remove)).at(300, kernel, command(add)),
+        case("REMOVE_ADDR", &[FAST, &gone], removed, good),
+        case("REMOVE_ADDR and back", &[FAST, &back], again, good),
+        case("REMOVE_ADDR by the server", &mixed, by_server, good).command(150, remove),
     ]
 }
 
-/// Either host closes before the data ends, or both at the same time.
+/// Either host closes before the workload ends, or both at the same time.
 fn closings(roles: Roles) -> Vec<Case> {
-    let any = Expected { carried: Carried::ByAny, ..GOOD };
     let case = |name, way, workload, expected, sides: &[Side]| {
         let case = Case::new(name, roles, scenario(&[FAST, SLOW], way, workload), expected);
-        sides.iter().fold(case, |case, side| case.at(300, *side, Intervention::Close))
+        sides.iter().fold(case, |case, side| case.at(300, *side, Action::Close))
     };
+    // 300 ms of 30 Mbit/s, and what the buffers hold.
+    let cut =
+        |first| Expected { most_octets: Some(2_000_000), first_data_fin: Some(first), ..GOOD };
+    let half_open = |first| Expected { first_data_fin: Some(first), ..GOOD };
+    let either = Expected { most_octets: Some(2_000_000), ..GOOD };
+    let silent = Expected { most_octets: Some(50_000), carried: Carried::ByAny, ..GOOD };
+    let both = [Side::Client, Side::Server];
     vec![
-        case("receiver closes first", DOWN, BULK, GOOD, &[Side::Client]),
-        case("receiving server closes first", UP, BULK, GOOD, &[Side::Server]),
-        case("both close at once", DOWN, PAUSE, any, &[Side::Client, Side::Server]),
-        case("both close under way", DOWN, BULK, GOOD, &[Side::Client, Side::Server]),
+        case("sender closes early", DOWN, ENDLESS, cut(Side::Server), &[Side::Server]),
+        case("sending client closes early", UP, ENDLESS, cut(Side::Client), &[Side::Client]),
+        case("both close under way", DOWN, ENDLESS, either, &both),
+        case("both close at once", DOWN, PAUSE, silent, &both),
+        case("receiver closes first", DOWN, MORE, half_open(Side::Client), &[Side::Client]),
+        case("receiving server closes first", UP, MORE, half_open(Side::Server), &[Side::Server]),
     ]
 }
+
+/// Data without end.
+const ENDLESS: &str = "kind = \"bulk\"\n";
 
 /// Either host resets the connection.
 fn aborts(roles: Roles) -> Vec<Case> {
@@ -212,7 +214,7 @@ fn aborts(roles: Roles) -> Vec<Case> {
         Case::new(&name, roles, scenario.clone(), counted(roles, counts, expected)).at(
             400,
             side,
-            Intervention::Abort,
+            Action::Abort,
         )
     };
     let (sent, received): (&[_], &[_]) = (&["MPFastcloseTx"], &["MPFastcloseRx"]);

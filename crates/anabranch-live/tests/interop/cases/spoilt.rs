@@ -12,10 +12,14 @@ pub(super) fn all() -> Vec<Case> {
     let no_join = boxed(SLOW, "kind = \"strip_options\"\noptions = [\"mp_join\"]");
     let replacing = "kind = \"rewrite_payload\"\nchange = \"replace\"\nat = \"20kB\"";
     let fallback = Expected { mptcp: false, tolerated: ERRORS_OF_FALLBACKS, ..GOOD };
-    let changed = Expected { changed: true, ..fallback };
+    let changed = Expected { changed: true, checksums: true, ..fallback };
     let alone = Expected { carried: Carried::ByAny, tolerated: ERRORS_OF_JOINS, ..GOOD };
-    let repaired =
-        Expected { tolerated: ERRORS_OF_CHECKSUMS, resets: &["middlebox interference"], ..GOOD };
+    let repaired = Expected {
+        tolerated: ERRORS_OF_CHECKSUMS,
+        resets: &["middlebox interference"],
+        checksums: true,
+        ..GOOD
+    };
     // A mapping that a box has dropped is a lost segment to the engine, and to Linux the end of
     // Multipath TCP, on its subflow or altogether.
     let merging = "kind = \"coalesce\"";
@@ -52,11 +56,9 @@ pub(super) fn all() -> Vec<Case> {
 
 /// What nftables does to packets of this kernel's, in its own network.
 fn filters(roles: Roles) -> Vec<Case> {
-    let kernel = side_of(Stack::Kernel, roles);
-    let filtered = |name, hook: &'static str, paths: &[&str], expected| {
-        let mut case = Case::new(name, roles, scenario(paths, UP, BULK), expected);
-        case.needs = Some("nft");
-        case.at(0, kernel, Intervention::Command(hook))
+    let filtered = |name, hook, paths: &[&str], expected| {
+        let case = Case::new(name, roles, scenario(paths, UP, BULK), expected).command(0, hook);
+        Case { needs_nftables: true, ..case }
     };
     let fallback = Expected { mptcp: false, tolerated: ERRORS_OF_FALLBACKS, ..GOOD };
     let alone = Expected { carried: Carried::By(0), tolerated: ERRORS_OF_JOINS, ..GOOD };

@@ -10,6 +10,7 @@ pub(super) fn clean() -> Vec<Trial> {
                  weight = \"5%\"";
     let marking = format!("{SLOW}queue = {{ {queue} }}");
     let marked = Expected { marked: true, ..GOOD };
+    let checked = Expected { checksums: true, ..GOOD };
     let checksums = |direction| format!("{direction}dss_checksum = true\n");
     let any = Expected { carried: Carried::ByAny, ..GOOD };
     let exchanges = "kind = \"request_response\"\nrequest_size = \"3kB\"\nresponses = 3\n\
@@ -21,8 +22,8 @@ pub(super) fn clean() -> Vec<Trial> {
         ("upload", scenario(&two, UP, BULK), GOOD),
         ("requests and responses", scenario(&two, DOWN, exchanges), any),
         ("responses to the server", scenario(&two, UP, exchanges), any),
-        ("download with checksums", scenario(&two, &checksums(DOWN), BULK), GOOD),
-        ("upload with checksums", scenario(&two, &checksums(UP), BULK), GOOD),
+        ("download with checksums", scenario(&two, &checksums(DOWN), BULK), checked),
+        ("upload with checksums", scenario(&two, &checksums(UP), BULK), checked),
         ("download with ECN", scenario(&[&marking], &format!("{DOWN}ecn = true\n"), BULK), marked),
         ("upload with ECN", scenario(&[&marking], &format!("{UP}ecn = true\n"), BULK), marked),
         ("download over IPv6", scenario(&ipv6, DOWN, BULK), GOOD),
@@ -51,7 +52,6 @@ pub(super) fn hard() -> Vec<Trial> {
     // The first path has to carry everything when it is back.
     let returns = format!("{broken}[[path.change]]\nat = \"700ms\"\nstate = \"up\"\n");
     let goes = format!("{SLOW}[[path.change]]\nat = \"750ms\"\nstate = \"down\"\n");
-    let more = "kind = \"bulk\"\nsize = \"3MB\"\n";
     // A subflow that goes silent is not an error, and neither is the reset of one.
     let breaks = Expected { tolerated: &["MPRstTx", "MPRstRx"], ..GOOD };
     let fallback = Expected {
@@ -68,8 +68,8 @@ pub(super) fn hard() -> Vec<Trial> {
         ("upload, first path breaks off", scenario(&[&broken, SLOW], UP, BULK), breaks),
         ("download, second path breaks off", scenario(&[FAST, &broken], DOWN, BULK), breaks),
         ("upload, second path breaks off", scenario(&[FAST, &broken], UP, BULK), breaks),
-        ("download, first path comes back", scenario(&[&returns, &goes], DOWN, more), breaks),
-        ("upload, first path comes back", scenario(&[&returns, &goes], UP, more), breaks),
+        ("download, first path comes back", scenario(&[&returns, &goes], DOWN, MORE), breaks),
+        ("upload, first path comes back", scenario(&[&returns, &goes], UP, MORE), breaks),
         ("download through NAT", scenario(&[&boxed("kind = \"nat\""), SLOW], DOWN, BULK), GOOD),
         ("upload through NAT", scenario(&[&boxed("kind = \"nat\""), SLOW], UP, BULK), GOOD),
         (

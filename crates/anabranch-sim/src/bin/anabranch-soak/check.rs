@@ -94,7 +94,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             Some(format!("closed after {delivered} octets of {size}"))
         } else if is_stuck(completed || failed, delivered, outcome, index)
             // Whose peer has vanished, and who cannot join it anew, waits for its FIN without end.
-            && (mptcp && drawn.joins[index] || !drawn.rewrites && delivered < *size)
+            && (mptcp && (drawn.joins[index] || delivered < *size) || !drawn.rewrites && delivered < *size)
         {
             Some(format!("stuck after {delivered} octets of {size}"))
         } else {
