@@ -279,8 +279,8 @@ class Connection:
     send_buffer: str | None = None
     receive_buffer: str | None = None
     linux_buffer_accounting: bool | None = None
-    """Are these what a program asks Linux for, which doubles them and counts overhead, and acknowledges
-    every segment while its window opens?"""
+    """Are these what a program asks Linux for, which doubles them, counts overhead, and
+    acknowledges every segment while its window opens?"""
     congestion_control: (
         str | dict[str, str] | Callable[[policy.Start], policy.CongestionControl] | None
     ) = None
@@ -292,8 +292,8 @@ class Connection:
     nagle: bool | None = None
     dss_checksum: bool | None = None
     allow_join_initial_addr_port: bool | None = None
-    """May subflows be opened to the address and port of the first? If not, only to announced ones, which
-    a server has where the paths are of both families (RFC 8684 §3.1, the C flag)."""
+    """May subflows be opened to the address and port of the first? If not, only to announced
+    ones, which a server has where the paths are of both families (RFC 8684 §3.1, the C flag)."""
     late_fallback: bool | None = None
     ecn: bool | None = None
     hystart: bool | None = None
