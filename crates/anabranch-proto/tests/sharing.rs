@@ -421,6 +421,24 @@ fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
 }
 
 #[test]
+fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
+    // RFC 8684 §3.3.6
+    let mut pair = both(ConnectionConfig::default(), 2);
+    pair.run_ms(1_000);
+    pair.client.close(pair.connection);
+    let is_data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    let sent = pair.client.poll_transmit(pair.now).expect("a DATA_FIN");
+    assert!(is_data_fin(&sent));
+    let path = u8::from(is_on(&sent, 1));
+    let mut reset = pair.last(|s| is_on(s, path) && !to_server(s));
+    reset.header.flags = Flags::RST;
+    (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
+    pair.client.handle_segment(pair.now, reset);
+    let again = pair.client.poll_transmit(pair.now).expect("a segment");
+    assert!(is_data_fin(&again) && !is_on(&again, path), "{again:?}");
+}
+
+#[test]
 fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
     // RFC 8684 §3.4.2
     let mut pair = both(ConnectionConfig::default(), 3);

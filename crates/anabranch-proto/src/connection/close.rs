@@ -196,6 +196,10 @@ impl Connection {
             self.fallback.failing = None;
         }
         self.send.forget_carrier(slot);
+        if self.bare_fin_was_on.take_if(|on| *on == slot).is_some() && self.send.fin_outstanding() {
+            // RFC 8684 §3.3.6: what went with the subflow goes out again.
+            self.bare_fin_due = true;
+        }
         if let Some(detector) = &mut self.detector {
             detector.forget(id);
         }

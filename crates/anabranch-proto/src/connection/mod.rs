@@ -154,6 +154,8 @@ pub(crate) struct Connection {
     bare_fin_due: bool,
     /// The subflow that has just come is to carry it, whosever turn it is.
     bare_fin_on: Option<u8>,
+    /// The subflow that carried one last.
+    bare_fin_was_on: Option<u8>,
     /// Has a DATA_FIN gone out?
     fin_told: bool,
     /// Data offset after the last short segment, for Nagle's rule.
@@ -253,6 +255,7 @@ impl Connection {
             timers: transmit::DataTimers::default(),
             bare_fin_due: false,
             bare_fin_on: None,
+            bare_fin_was_on: None,
             fin_told: false,
             short_segment_end: 0,
             send_blocked: false,

@@ -146,6 +146,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
             }
             if segment.options.dss.is_some_and(|dss| dss.data_fin) {
                 (connection.bare_fin_due, connection.bare_fin_on) = (false, None);
+                connection.bare_fin_was_on = Some(slot as u8);
                 connection.fin_told = true;
             }
             connection.refresh(slot as u8);

@@ -55,7 +55,7 @@ pub(crate) struct Drawn {
     pub(crate) rewrites: bool,
     /// The connections, in order: do they ask for checksums?
     pub(crate) checksums: Vec<bool>,
-    /// May their hosts join the address that they were opened to?
+    /// Can their hosts join them anew when a path has forgotten them?
     pub(crate) joins: Vec<bool>,
     /// Octets that each connection is to transfer.
     pub(crate) sizes: Vec<u64>,
@@ -235,13 +235,15 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
         index * dice.between(0, 3_000),
         dice.pick(&["linux", "linux", "rfc"]),
     );
-    let joins = !tcp && !dice.one_in(8);
+    let mut joins = !tcp && !dice.one_in(8);
     if tcp {
         toml.push_str("protocol = \"tcp\"\n");
     } else {
-        multipath(dice, toml, mixed);
+        let path_manager = multipath(dice, toml, mixed);
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
         let _ = writeln!(toml, "allow_join_initial_addr_port = {joins}");
+        let alone = path_manager == "ndiffports" || toml.matches("[[path]]").count() == 1;
+        joins &= !(alone && toml.contains("rebind_at"));
     }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
@@ -250,7 +252,8 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
     drawn.sizes.push(size);
 }
 
-fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
+/// The policies of a Multipath TCP connection; its path manager.
+fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
     let scheduler =
         dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf", "linux"]);
     let congestion_control = dice.pick(&["lia", "olia", "balia", "wvegas", "new_reno", "cubic"]);
@@ -273,4 +276,5 @@ fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
          path_manager = \"{path_manager}\"\nremedies = {{ {remedies} }}\nnagle = {}\n",
         dice.one_in(2),
     );
+    path_manager
 }
