@@ -2,9 +2,7 @@
 
 mod pair;
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,20 +16,10 @@ use anabranch_proto::view::{Bottleneck, SubflowView, Usability};
 use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
 use anabranch_wire::mptcp::Dss;
 use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
-use pair::{Fate, Pair, client_address, is_on, is_rst, ms, strip, to_server};
-
-fn both(config: ConnectionConfig, addresses: u8) -> Pair {
-    Pair::new(addresses, config.clone(), config)
-}
+use pair::{Fate, Pair, both, client_address, is_on, is_rst, ms, strip, switch, to_server};
 
 fn buffers(octets: u64) -> ConnectionConfig {
     ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
-}
-
-/// A switch that a filter reads and a test turns.
-fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
-    let shared = Rc::new(Cell::new(false));
-    (Rc::clone(&shared), shared)
 }
 
 fn client(pair: &Pair) -> ConnectionStats {
