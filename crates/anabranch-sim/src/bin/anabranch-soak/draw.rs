@@ -55,8 +55,6 @@ pub(crate) struct Drawn {
     pub(crate) rewrites: bool,
     /// The connections, in order: do they ask for checksums?
     pub(crate) checksums: Vec<bool>,
-    /// Can their hosts join them anew when a path has forgotten them?
-    pub(crate) joins: Vec<bool>,
     /// Octets that each connection is to transfer.
     pub(crate) sizes: Vec<u64>,
 }
@@ -72,8 +70,7 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
     for index in 0..paths {
         rewrites |= path(&mut dice, &mut toml, index, mixed);
     }
-    let mut drawn =
-        Drawn { toml, rewrites, checksums: Vec::new(), joins: Vec::new(), sizes: Vec::new() };
+    let mut drawn = Drawn { toml, rewrites, checksums: Vec::new(), sizes: Vec::new() };
     for index in 0..dice.between(1, 2) {
         connection(&mut dice, &mut drawn, index, mixed);
     }
@@ -235,25 +232,19 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
         index * dice.between(0, 3_000),
         dice.pick(&["linux", "linux", "rfc"]),
     );
-    let mut joins = !tcp && !dice.one_in(8);
     if tcp {
         toml.push_str("protocol = \"tcp\"\n");
     } else {
-        let path_manager = multipath(dice, toml, mixed);
+        multipath(dice, toml, mixed);
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
-        let _ = writeln!(toml, "allow_join_initial_addr_port = {joins}");
-        let alone = path_manager == "ndiffports" || toml.matches("[[path]]").count() == 1;
-        joins &= !(alone && toml.contains("rebind_at"));
     }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.checksums.push(checksum && !tcp);
-    drawn.joins.push(joins);
     drawn.sizes.push(size);
 }
 
-/// The policies of a Multipath TCP connection; its path manager.
-fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
+fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
     let scheduler =
         dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf", "linux"]);
     let congestion_control = dice.pick(&["lia", "olia", "balia", "wvegas", "new_reno", "cubic"]);
@@ -276,5 +267,4 @@ fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
          path_manager = \"{path_manager}\"\nremedies = {{ {remedies} }}\nnagle = {}\n",
         dice.one_in(2),
     );
-    path_manager
 }
