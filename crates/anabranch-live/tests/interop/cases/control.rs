@@ -202,7 +202,7 @@ const ENDLESS: &str = "kind = \"bulk\"\n";
 
 /// Either host resets the connection.
 fn aborts(roles: Roles) -> Vec<Case> {
-    let scenario = scenario(&[FAST, SLOW], DOWN, "kind = \"bulk\"\n");
+    let scenario = scenario(&[FAST, SLOW], DOWN, ENDLESS);
     let expected = Expected {
         completes: false,
         // MP_FASTCLOSE travels on a reset, and what comes after it is answered so.
