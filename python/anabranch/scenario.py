@@ -290,6 +290,8 @@ class Connection:
     shared_bottleneck_detection: SharedBottleneckDetection | None = None
     profile: str | None = None
     nagle: bool | None = None
+    keep_alive: str | None = None
+    """Idle time after which a host asks whether its peer is there; by default it never asks."""
     dss_checksum: bool | None = None
     allow_join_initial_addr_port: bool | None = None
     """May subflows be opened to the address and port of the first? If not, only to announced

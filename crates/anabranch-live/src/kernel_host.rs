@@ -2,14 +2,14 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
 use anabranch_sim::driver::{self, Application, Observed, Progress};
 use anabranch_sim::scenario::{Connection, Direction, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
-use anabranch_wire::{Instant, Piece};
+use anabranch_wire::{Duration, Instant, Piece};
 use bytes::Bytes;
 
 use crate::kernel_setup::KernelNetwork;
@@ -61,6 +61,7 @@ struct Plan {
     send_buffer: u64,
     receive_buffer: u64,
     nagle: bool,
+    keep_alive: Option<Duration>,
 }
 
 /// The socket of an application while it writes.
@@ -74,6 +75,10 @@ struct Writer<'a> {
 
 /// Octets read, and written, at a time.
 const CHUNK: usize = 64 << 10;
+/// Keep-alive probes that may stay without an answer, as many as the engine's profiles have.
+const KEEP_ALIVE_PROBES: i32 = 15;
+/// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` take no more, in seconds.
+const LONGEST_KEEP_ALIVE: i32 = 32_767;
 
 impl KernelHost {
     /// One side of `scenario` in the run of `seed`.
@@ -215,6 +220,7 @@ impl Plan {
             send_buffer: connection.send_buffer.as_u64(),
             receive_buffer: connection.receive_buffer.as_u64(),
             nagle: connection.nagle,
+            keep_alive: connection.keep_alive,
         }
     }
 
@@ -229,6 +235,9 @@ impl Plan {
         sys::set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         if !self.nagle {
             sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
+        if let Some(idle) = self.keep_alive {
+            keep_alive(fd, idle, settings)?;
         }
         let used = sys::set_congestion_control(fd, self.congestion_control);
         if used.as_ref().ok().map(String::as_str) != Some(self.congestion_control) {
@@ -254,6 +263,24 @@ impl Plan {
         sys::connect(stream.as_raw_fd(), self.server)?;
         Ok(stream)
     }
+}
+
+/// Keep-alive probes as the engine's: one each time, and after [`KEEP_ALIVE_PROBES`] the end.
+fn keep_alive(fd: RawFd, idle: Duration, settings: &mut Settings) -> io::Result<()> {
+    let exact = idle.as_secs_f64();
+    let seconds = (exact.ceil() as i32).clamp(1, LONGEST_KEEP_ALIVE);
+    if f64::from(seconds) != exact {
+        settings.notice(&format!("keep_alive of {exact} s: the kernel takes {seconds} s"));
+    }
+    sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    for (name, value) in [
+        (libc::TCP_KEEPIDLE, seconds),
+        (libc::TCP_KEEPINTVL, seconds),
+        (libc::TCP_KEEPCNT, KEEP_ALIVE_PROBES),
+    ] {
+        sys::set_option(fd, libc::IPPROTO_TCP, name, value)?;
+    }
+    Ok(())
 }
 
 /// The system's limit of a socket's buffer.

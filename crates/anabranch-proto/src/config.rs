@@ -76,7 +76,8 @@ pub struct TcpConfig {
     /// Time without acknowledgement of outstanding data before a subflow is given up; `None`
     /// leaves it to `retries`. RFC 9293 §3.8.3.
     pub user_timeout: Option<Duration>,
-    /// Idle time after which keep-alive probes are sent; `None` for never. RFC 9293 §3.8.4.
+    /// Idle time after which keep-alive probes are sent, one each time, until `retries` of them stay
+    /// without an answer and the subflow is given up; `None` for never. RFC 9293 §3.8.4.
     pub keep_alive: Option<Duration>,
     /// How long a closed subflow lingers in TIME-WAIT. RFC 9293 §3.6.1.
     pub time_wait: Duration,

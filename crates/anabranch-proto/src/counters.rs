@@ -165,6 +165,8 @@ counters! {
         reno_recoveries = "TcpExtTCPRenoRecovery",
         /// Tail loss probes. RFC 8985 §7.
         tail_loss_probes = "TcpExtTCPLossProbes",
+        /// Keep-alive probes sent. RFC 9293 §3.8.4.
+        keep_alive_probes = "TcpExtTCPKeepAlive",
         /// Challenge ACKs sent. RFC 5961.
         challenge_acks = "TcpExtTCPChallengeACK",
         /// SYN/ACKs sent without keeping state, because of too many handshakes at a time.
@@ -193,6 +195,7 @@ impl Counters {
             self.reno_recoveries += totals.recoveries;
         }
         self.tail_loss_probes += totals.probes;
+        self.keep_alive_probes += u64::from(totals.keep_alive_probes);
         self.challenge_acks += u64::from(totals.challenge_acks);
         self.undone += totals.undone;
         self.ce_received += totals.ce_received;

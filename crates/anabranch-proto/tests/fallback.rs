@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Event, Fallback, SubflowStats};
-use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
+use anabranch_wire::mptcp::{Control, Dss, Mapping, MpPrio, ResetReason, WideOrNarrow};
 use anabranch_wire::{Segment, SeqNumber};
 use pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
 use proptest::prelude::*;
@@ -476,6 +476,38 @@ fn the_reason_of_a_fallback_is_told() {
         let server = pair.server.connection_stats(pair.now, accepted).expect("open");
         assert_eq!([client.fallback, server.fallback], expected, "{strips_answer:?}");
         assert_eq!(client.is_mptcp, strips_answer.is_none());
+    }
+}
+
+#[test]
+fn data_is_not_repeated_to_a_peer_that_is_not_heard() {
+    // Its acknowledgement came with another option in place of the DATA_ACK, and since then the path
+    // drops data sequence signals, and for a while all that the server says. It is back at TCP by the
+    // DATA_FIN that it cannot see; data that is sent again would pass for more of the stream.
+    let mut answers = 0;
+    let mut pair = both(1, false).with_filter(move |n, segment| {
+        if n >= 2 && !to_server(segment) {
+            answers += 1;
+            let dss = segment.options.dss.take();
+            assert!(dss.is_some() || answers > 1);
+            if answers == 1 {
+                let prio = Some(MpPrio { backup: false });
+                segment.options.control = Some(Box::new(Control { prio, ..Control::default() }));
+            }
+        } else if answers > 0 {
+            segment.options.dss = None;
+        }
+        if (2..6).contains(&answers) && !to_server(segment) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(300, 100);
+    assert_eq!(pair.received[1], 300);
+    pair.client.close(pair.connection);
+    pair.run_ms(20_000);
+    pair.close_both();
+    pair.run_ms(60_000);
+    assert_eq!(pair.received[1], 300);
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::Closed) && events.contains(&Event::FellBack), "{events:?}");
     }
 }
 

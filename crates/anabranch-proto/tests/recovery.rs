@@ -214,6 +214,38 @@ fn keep_alive_probes_are_answered_and_keep_the_connection() {
 }
 
 #[test]
+fn keep_alive_does_not_ask_while_data_is_under_way() {
+    // RFC 9293 §3.8.4: the timer for retransmissions finds out.
+    let keep_alive = tcp(|tcp| {
+        tcp.keep_alive = Some(Duration::from_secs(1));
+        tcp.retries = 8;
+    });
+    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}))
+        .with_filter(|n, _| if n < 4 { Fate::Deliver } else { Fate::Drop });
+    pair.upload(1_000, 30_000);
+    assert_eq!(pair.client.counters().keep_alive_probes, 0);
+    assert!(!pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+#[test]
+fn keep_alive_begins_with_the_connection_and_ends_with_it() {
+    let keep_alive = tcp(|tcp| tcp.keep_alive = Some(Duration::from_secs(1)));
+    // A client that neither says nor hears anything after the SYN/ACK asks all the same.
+    let mut pair = Pair::new(1, keep_alive.clone(), tcp(|_| {}))
+        .with_filter(|n, _| if n < 2 { Fate::Deliver } else { Fate::Drop });
+    pair.run_ms(20_000);
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+    // In TIME-WAIT nobody is asked.
+    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}));
+    pair.upload(1_000, 500);
+    pair.close_both();
+    pair.run_ms(500);
+    let before = pair.log.len();
+    pair.run_ms(50_000);
+    assert_eq!(pair.log.len(), before);
+}
+
+#[test]
 fn the_user_timeout_ends_a_connection_whose_data_nobody_acknowledges() {
     // RFC 9293 §3.8.3
     let mut pair = pair_of(tcp(|tcp| tcp.user_timeout = Some(Duration::from_secs(5))))

@@ -336,6 +336,7 @@ fn config(
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     tcp.nagle = connection.nagle;
     tcp.ecn = connection.ecn;
+    tcp.keep_alive = connection.keep_alive;
     if connection.linux_buffer_accounting {
         tcp.quick_ack_octets = receive_buffer.saturating_sub(LINUX_FIRST_WINDOW) / 2;
     }

@@ -165,6 +165,14 @@ impl Connection {
 
     /// No mapping comes for payload of the subflow in `slot`.
     fn on_mapping_missing(&mut self, slot: u8) {
+        if self.recv.is_complete() {
+            // RFC 8684 §3.3.3: nothing follows the DATA_FIN. A box has merged segments that repeat
+            // data, and a reset would only take away the subflow that this host has to close on.
+            let lane = &mut self.lanes[usize::from(slot)];
+            lane.mappings.discard();
+            lane.unmapped_since = Instant::FAR_FUTURE;
+            return;
+        }
         if self.is_late() {
             return self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         }

@@ -250,6 +250,11 @@ impl MappingTable {
         Some(payload)
     }
 
+    /// Throw away the payload that waits.
+    pub(crate) fn discard(&mut self) {
+        while self.poll_plain().is_some() {}
+    }
+
     /// Does payload wait although no mapping for it has come?
     pub(crate) fn lacks_mapping(&mut self) -> bool {
         !self.waiting.is_empty() && !self.failed && self.mapping_of_head().is_none()

@@ -45,12 +45,13 @@ impl Subflow {
     ) -> Handled {
         self.totals.segments_received += 1;
         self.keep_alive_probes = 0;
-        self.arm_keep_alive(now);
-        match self.state {
+        let handled = match self.state {
             State::Closed => Handled::default(),
             State::SynSent => self.handle_in_syn_sent(now, segment),
             _ => self.handle_synchronised(now, segment, arrived),
-        }
+        };
+        self.arm_keep_alive(now);
+        handled
     }
 
     pub(crate) fn acknowledges_syn(&self, segment: &Segment) -> bool {
@@ -617,6 +618,7 @@ impl Subflow {
     fn arm_keep_alive(&mut self, now: Instant) {
         if let Some(idle) = self.config.tcp.keep_alive
             && self.is_established()
+            && self.state != State::TimeWait
         {
             self.timers.set(Timer::KeepAlive, now + idle);
         }

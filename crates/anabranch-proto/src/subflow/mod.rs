@@ -155,6 +155,7 @@ pub(crate) struct Totals {
     pub(crate) probes: u64,
     pub(crate) idle_restarts: u32,
     pub(crate) challenge_acks: u32,
+    pub(crate) keep_alive_probes: u32,
     /// Expiries of the retransmission timer, in the handshake too.
     pub(crate) expiries: u32,
     pub(crate) syn_retransmissions: u32,
@@ -739,13 +740,18 @@ impl Subflow {
 
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(idle) = self.config.tcp.keep_alive else { return };
+        self.timers.set(Timer::KeepAlive, now + idle);
+        // RFC 9293 §3.8.4: what is outstanding finds out by itself whether the peer is there.
+        if !self.board.is_empty() {
+            return;
+        }
         if self.keep_alive_probes >= self.config.tcp.retries {
             self.give_up();
             return;
         }
         self.keep_alive_probes += 1;
+        self.totals.keep_alive_probes += 1;
         self.probe_due = true;
-        self.timers.set(Timer::KeepAlive, now + idle);
     }
 
     fn give_up(&mut self) {

@@ -6,6 +6,7 @@ use anabranch_wire::mptcp::{Dss, Mapping, ResetReason, WideOrNarrow};
 use anabranch_wire::{Flags, Payload, Segment, SeqNumber, dss_checksum};
 use bytes::Bytes;
 
+use crate::pair::to_server;
 use crate::support::{Liar, assert_takes_no_join, buffers, give};
 
 fn late(late_fallback: bool) -> ConnectionConfig {
@@ -61,6 +62,35 @@ fn payload_for_which_no_mapping_comes_ends_the_patience_anew_each_time() {
             let reset = liar.pair.last(crate::pair::is_rst);
             assert_eq!(reason(&reset), Some(ResetReason::MIDDLEBOX_INTERFERENCE));
         }
+    }
+}
+
+#[test]
+fn payload_without_a_mapping_beyond_a_stream_that_is_complete_costs_nothing() {
+    // RFC 8684 §3.3.3: nothing follows the DATA_FIN. The host closes on the subflow when it likes.
+    for late_fallback in [false, true] {
+        let mut liar = Liar::of(late(late_fallback));
+        let mut last = liar.bare(0, &[1; 1000]);
+        let mapping = Mapping {
+            data_seq: WideOrNarrow::Wide(liar.data_seq),
+            subflow_seq: SeqNumber(liar.subflow_seq),
+            len: 1001,
+            checksum: None,
+        };
+        last.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: true });
+        give(&mut liar.pair, last);
+        assert_eq!(liar.heard(), [1; 1000]);
+        for round in 0..3 {
+            liar.say_unmapped(1000 + 500 * round, &[2; 500]);
+            liar.pair.run_ms(3_000);
+        }
+        assert!(liar.is_alive() && !fell_back(&liar) && liar.heard().is_empty());
+        let is_data_fin = |segment: &Segment| {
+            !to_server(segment) && segment.options.dss.is_some_and(|dss| dss.data_fin)
+        };
+        assert_eq!(liar.pair.segments(is_data_fin), 0);
+        liar.pair.close_both();
+        assert!(liar.is_alive() && liar.pair.segments(is_data_fin) > 0, "{late_fallback}");
     }
 }
 

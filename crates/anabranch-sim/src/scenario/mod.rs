@@ -176,6 +176,9 @@ pub struct Connection {
     pub profile: Profile,
     /// Does a host keep back a short segment while data is unacknowledged?
     pub nagle: bool,
+    /// Idle time after which a host asks whether its peer is still there (RFC 9293 §3.8.4); `None` for
+    /// never.
+    pub keep_alive: Option<Duration>,
     /// Do the hosts require DSS checksums (RFC 8684 §3.1)?
     pub dss_checksum: bool,
     /// May the peer open further subflows to the address and port of the first (RFC 8684 §3.1, the

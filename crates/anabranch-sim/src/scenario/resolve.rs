@@ -264,6 +264,10 @@ fn resolve_connection(
     require_before_end(&format!("{key}.start"), table.start.0, duration)?;
     require_octets(&format!("{key}.send_buffer"), table.send_buffer.0)?;
     require_octets(&format!("{key}.receive_buffer"), table.receive_buffer.0)?;
+    let keep_alive = table.keep_alive.map(|idle| idle.0);
+    if let Some(idle) = keep_alive {
+        require_some(&format!("{key}.keep_alive"), idle)?;
+    }
     let indices = resolve_paths(key, table.paths, table.protocol, paths)?;
     let used = Used { paths, indices: &indices };
     let congestion_control =
@@ -299,6 +303,7 @@ fn resolve_connection(
             .map(|sbd| SharedBottleneckDetection { loss_threshold: sbd.loss_threshold.0 }),
         profile: table.profile,
         nagle: table.nagle,
+        keep_alive,
         dss_checksum: table.dss_checksum,
         allow_join_initial_addr_port: table.allow_join_initial_addr_port,
         late_fallback: table.late_fallback,

@@ -13,6 +13,11 @@ fn durations() -> impl Strategy<Value = Duration> {
     prop_oneof![Just(Duration::ZERO), (0u64..1_000_000_000_000).prop_map(Duration::from_nanos)]
 }
 
+/// Durations that are not zero.
+fn lengths() -> impl Strategy<Value = Duration> {
+    (1u64..1_000_000_000_000).prop_map(Duration::from_nanos)
+}
+
 fn sizes() -> impl Strategy<Value = Octets> {
     (1u64..1_000_000_000).prop_map(Octets::new)
 }
@@ -225,7 +230,7 @@ proptest! {
         buffers in (sizes(), sizes()),
         switches: (bool, bool, bool, bool),
         others: (bool, bool, bool),
-        start in durations(),
+        (start, keep_alive) in (durations(), prop::option::of(lengths())),
     ) {
         let mut scenario = read(FULL);
         scenario.duration = Duration::from_secs(10_000);
@@ -240,6 +245,7 @@ proptest! {
         ) = others;
         connection.workload = workload;
         connection.start = start;
+        connection.keep_alive = keep_alive;
         let written = scenario.to_toml();
         let read = Scenario::from_toml(&written, "written.toml");
         prop_assert_eq!(read.as_ref(), Ok(&scenario));

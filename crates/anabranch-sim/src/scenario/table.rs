@@ -283,6 +283,11 @@ pub(super) struct ConnectionTable {
     /// Does a host keep back a short segment while data is unacknowledged?
     #[serde(default = "default_true")]
     pub(super) nagle: bool,
+    /// Idle time after which a host asks its peer whether it is still there, once each time, and gives a
+    /// subflow up after 15 probes without an answer (RFC 9293 §3.8.4). By default it never asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    pub(super) keep_alive: Option<Written<Duration>>,
     /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) dss_checksum: bool,

@@ -79,6 +79,7 @@ path_manager = "initial_only"
 remedies = { opportunistic_retransmission = true, penalisation = "nsdi12" }
 profile = "rfc"
 nagle = false
+keep_alive = "60s"
 dss_checksum = true
 allow_join_initial_addr_port = false
 late_fallback = false
@@ -155,6 +156,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         shared_bottleneck_detection: None,
         profile: Profile::Linux,
         nagle: true,
+        keep_alive: None,
         dss_checksum: false,
         allow_join_initial_addr_port: true,
         late_fallback: true,
@@ -218,6 +220,7 @@ fn every_key_arrives_where_it_belongs() {
         shared_bottleneck_detection: None,
         profile: Profile::Rfc,
         nagle: false,
+        keep_alive: Some(Duration::from_secs(60)),
         dss_checksum: true,
         allow_join_initial_addr_port: false,
         late_fallback: false,

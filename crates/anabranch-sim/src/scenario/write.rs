@@ -129,6 +129,7 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         }),
         profile: connection.profile,
         nagle: connection.nagle,
+        keep_alive: connection.keep_alive.map(Written),
         dss_checksum: connection.dss_checksum,
         allow_join_initial_addr_port: connection.allow_join_initial_addr_port,
         late_fallback: connection.late_fallback,

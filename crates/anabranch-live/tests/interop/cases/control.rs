@@ -11,6 +11,7 @@ pub(super) fn all() -> Vec<Case> {
         cases.extend(removals(roles));
         cases.extend(closings(roles));
         cases.extend(aborts(roles));
+        cases.push(keep_alive(roles));
         cases
     };
     ROLES.into_iter().flat_map(of).collect()
@@ -195,6 +196,15 @@ fn closings(roles: Roles) -> Vec<Case> {
         case("receiver closes first", DOWN, MORE, half_open(Side::Client), &[Side::Client]),
         case("receiving server closes first", UP, MORE, half_open(Side::Server), &[Side::Server]),
     ]
+}
+
+/// Both ask while nothing is sent, and are answered.
+fn keep_alive(roles: Roles) -> Case {
+    let counts = &["TcpExtTCPKeepAlive"];
+    let expected = Expected { kernel: counts, engine: counts, carried: Carried::ByAny, ..GOOD };
+    let connection = format!("{DOWN}keep_alive = \"1s\"\n");
+    let pause = "kind = \"on_off\"\nburst_size = \"50kB\"\ninterval = \"2500ms\"\ncount = 2\n";
+    Case::new("keep-alive", roles, scenario(&[FAST, SLOW], &connection, pause), expected)
 }
 
 /// Data without end.

@@ -93,8 +93,8 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         } else if protected && completed && delivered < *size {
             Some(format!("closed after {delivered} octets of {size}"))
         } else if is_stuck(completed || failed, delivered, outcome, index)
-            // A TCP host whose peer has vanished waits for its FIN without end.
-            && (mptcp || !drawn.rewrites && delivered < *size)
+            // A TCP host whose peer has vanished waits for its FIN without end, unless it asks.
+            && (mptcp || !drawn.rewrites && (drawn.keep_alive[index] || delivered < *size))
         {
             Some(format!("stuck after {delivered} octets of {size}"))
         } else {

@@ -53,7 +53,9 @@ pub(crate) struct Drawn {
     pub(crate) toml: String,
     /// Some box changes the stream.
     pub(crate) rewrites: bool,
-    /// The connections, in order: do they ask for checksums?
+    /// The connections, in order: do their hosts ask whether the other is still there?
+    pub(crate) keep_alive: Vec<bool>,
+    /// Do they ask for checksums?
     pub(crate) checksums: Vec<bool>,
     /// Octets that each connection is to transfer.
     pub(crate) sizes: Vec<u64>,
@@ -65,14 +67,18 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
     let mut toml =
         format!("name = \"soak-{seed}\"\nduration = \"{DURATION}s\"\nsample_interval = \"100s\"\n");
     let paths = dice.between(1, 3);
-    let mixed = dice.one_in(6);
-    let mut rewrites = false;
+    let families = dice.pick(&["IPv4", "IPv4", "IPv4", "IPv4", "IPv6", "mixed"]);
+    let mixed = families == "mixed";
+    let mut boxes = Boxes::default();
     for index in 0..paths {
-        rewrites |= path(&mut dice, &mut toml, index, mixed);
+        let ipv6 = families == "IPv6" || mixed && index % 2 == 1;
+        path(&mut dice, &mut toml, &mut boxes, index, ipv6);
     }
-    let mut drawn = Drawn { toml, rewrites, checksums: Vec::new(), sizes: Vec::new() };
+    let rewrites = boxes.rewrite;
+    let (keep_alive, checksums, sizes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut drawn = Drawn { toml, rewrites, keep_alive, checksums, sizes };
     for index in 0..dice.between(1, 2) {
-        connection(&mut dice, &mut drawn, index, mixed);
+        connection(&mut dice, &mut drawn, &boxes, index, mixed);
     }
     if dice.one_in(8) {
         let rate = dice.spread(50.0, 2_000.0);
@@ -85,7 +91,16 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
     drawn
 }
 
-fn path(dice: &mut Dice, toml: &mut String, index: u64, mixed: bool) -> bool {
+/// What the middleboxes of a scenario do that matters elsewhere.
+#[derive(Default)]
+struct Boxes {
+    /// One of them changes the stream.
+    rewrite: bool,
+    /// One of them forgets connections, so that a host may vanish for its peer.
+    forget: bool,
+}
+
+fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6: bool) {
     let (rate, delay) = (dice.spread(500.0, 50_000.0), dice.spread(100.0, 300_000.0));
     let limit = dice.spread(2.0, 300.0);
     let _ = write!(
@@ -100,7 +115,7 @@ fn path(dice: &mut Dice, toml: &mut String, index: u64, mixed: bool) -> bool {
     if dice.one_in(3) {
         let _ = writeln!(toml, "loss = \"{}%\"", dice.pick(&["0.1", "1", "3", "8"]));
     }
-    if mixed && index % 2 == 1 || !mixed && dice.one_in(1 << 20) {
+    if ipv6 {
         toml.push_str("family = \"ipv6\"\n");
     }
     let _ = writeln!(toml, "mtu = \"{}B\"", dice.pick(&["1500", "1500", "1500", "1280", "9000"]));
@@ -117,12 +132,10 @@ fn path(dice: &mut Dice, toml: &mut String, index: u64, mixed: bool) -> bool {
         let (rate, loss) = (dice.spread(500.0, 20_000.0), dice.pick(&["0", "1", "5"]));
         let _ = writeln!(toml, "reverse = {{ rate = \"{rate}kbit/s\", loss = \"{loss}%\" }}");
     }
-    let mut rewrites = false;
     for _ in 0..[0, 0, 0, 0, 1, 1, 1, 2][dice.below(8) as usize] {
-        rewrites |= middlebox(dice, toml);
+        middlebox(dice, toml, boxes);
     }
     changes(dice, toml);
-    rewrites
 }
 
 /// Outages and other changes, all over by [`CALM_AT`].
@@ -151,8 +164,7 @@ fn changes(dice: &mut Dice, toml: &mut String) {
     }
 }
 
-/// True if the box changes the stream.
-fn middlebox(dice: &mut Dice, toml: &mut String) -> bool {
+fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
     toml.push_str("[[path.middlebox]]\n");
     let calm = CALM_AT * 1000;
     match dice.below(10) {
@@ -178,6 +190,7 @@ fn middlebox(dice: &mut Dice, toml: &mut String) -> bool {
         2 => {
             toml.push_str("kind = \"nat\"\n");
             if dice.one_in(2) {
+                boxes.forget = true;
                 let _ = writeln!(toml, "rebind_at = \"{}ms\"", dice.between(100, calm));
             }
         }
@@ -199,7 +212,7 @@ fn middlebox(dice: &mut Dice, toml: &mut String) -> bool {
                 "kind = \"rewrite_payload\"\nchange = \"{change}\"\noctets = {octets}\n\
                  at = \"{at}B\"\n"
             );
-            return true;
+            boxes.rewrite = true;
         }
         7 => toml.push_str("kind = \"proactive_ack\"\n"),
         8 => {
@@ -215,10 +228,9 @@ fn middlebox(dice: &mut Dice, toml: &mut String) -> bool {
             );
         }
     }
-    false
 }
 
-fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
+fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mixed: bool) {
     let size = dice.spread(100.0, 1_500_000.0);
     let checksum = dice.one_in(2);
     let tcp = dice.one_in(12);
@@ -238,8 +250,19 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, index: u64, mixed: bool) {
         multipath(dice, toml, mixed);
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
     }
+    let no_joins = !tcp && dice.one_in(12);
+    if no_joins {
+        toml.push_str("allow_join_initial_addr_port = false\n");
+    }
+    // A host that only receives does not find out that its peer has gone for good unless it asks:
+    // RFC 9293 §3.8.4.
+    let keep_alive = boxes.forget || no_joins || dice.one_in(3);
+    if keep_alive {
+        toml.push_str("keep_alive = \"60s\"\n");
+    }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
+    drawn.keep_alive.push(keep_alive);
     drawn.checksums.push(checksum && !tcp);
     drawn.sizes.push(size);
 }
