@@ -232,8 +232,8 @@ class Send:
 class Assign:
     """The next segment's data is this subflow's, which sends it when it has room.
 
-    What follows is asked about at once. The only subflow, and data that is sent again, wait for
-    room.
+    What follows is asked about at once. What is assigned uses the shared window to its last octet.
+    The very first data, and data that is sent again, wait for room.
     """
 
     def __new__(cls, subflow: SubflowView | SubflowId) -> Assign: ...

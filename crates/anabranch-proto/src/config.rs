@@ -133,6 +133,10 @@ pub struct ConnectionConfig {
     /// Receive buffer in payload octets: the most that the peer may send beyond what the
     /// application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
+    /// What is offered of it while a subflow, those that are opening included, has not brought data
+    /// yet; `None` for all. Linux' window is a share of its buffer, the lowest of its subflows' shares of
+    /// payload in memory, and without data it takes a half for granted (`msk->scaling_ratio`).
+    pub receive_buffer_at_first: Option<u64>,
     /// Is the receive window what the buffer has free, counted from DATA_ACK on, as Linux has it? Data
     /// beyond a hole at data level then takes up room twice, in the buffer and in the window, which
     /// does not move on while such data waits for a slower subflow. RFC 9293 §3.8.6.2.2 has the window
@@ -225,6 +229,7 @@ impl Default for ConnectionConfig {
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
             send_charges_memory: false,
+            receive_buffer_at_first: None,
             window_charges_out_of_order: false,
             dss_checksum: false,
             late_fallback: false,

@@ -6,10 +6,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_proto::ConnectionStats;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::scheduler::{Decision, Linux, Pending, ScheduleContext, Scheduler};
 use anabranch_proto::view::Usability;
+use anabranch_proto::{ConnectionStats, Event};
 use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
 use pair::{Fate, Pair, is_on, ms, to_server};
@@ -180,10 +180,11 @@ fn the_shared_window_bounds_what_is_assigned() {
         pair.write(0, 300_000);
         pair
     };
+    // To its last octet, as Linux has it, however short the last segment is.
+    for receive_buffer in 40_000..40_003 {
+        assert_eq!(client(&written(receive_buffer)).window_room, 0);
+    }
     let mut pair = written(40_000);
-    let room = client(&pair).window_room;
-    assert!(room > 0 && room < 1_432, "{room}");
-    assert_eq!(client(&written(40_000 - room)).window_room, 0, "to its last octet");
     run_until_received(&mut pair, 300_000);
     assert!(client(&pair).window_limited > ms(100), "the other subflow had room");
     let accepted = pair.accepted.expect("accepted");
@@ -207,24 +208,54 @@ fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
 }
 
 #[test]
-fn the_only_subflow_is_assigned_nothing_in_advance() {
-    #[derive(Debug)]
-    struct Alone(InTurn);
-    impl Scheduler for Alone {
-        fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-            assert!(context.assigned.iter().all(|octets| *octets == 0));
-            self.0.schedule(context)
-        }
+fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
+    // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement of two segments
+    // opens the window by 500 octets.
+    for (nagle, short) in [(true, 1), (false, 2)] {
+        let mut config = ConnectionConfig { receive_buffer: 4 * 1_432, ..in_turn(50_000) };
+        config.tcp.nagle = nagle;
+        let mut edge = None;
+        let mut pair = Pair::new(1, config.clone(), config).with_filter(move |_, segment| {
+            let data_ack = segment.options.dss.and_then(|dss| dss.data_ack);
+            if let (false, Some(WideOrNarrow::Narrow(next))) = (to_server(segment), data_ack) {
+                let next_edge = edge.map_or(next + 4 * 1_432, |edge: u32| edge + 500);
+                edge = Some(next_edge);
+                segment.header.window = (next_edge - next) as u16;
+            }
+            Fate::Deliver
+        });
+        pair.upload(1_000, 500);
+        pair.run_ms(50);
+        pair.write(0, 10_000);
+        pair.run_ms(30);
+        let lengths = || pair.log.iter().filter(|s| to_server(s)).map(|s| s.payload.len());
+        let count = lengths().filter(|len| *len == 500).count();
+        assert_eq!(count, short, "{:?}", lengths().collect::<Vec<_>>());
     }
-    let config = ConnectionConfig {
-        scheduler: Arc::new(|| Box::new(Alone(InTurn { run: 50_000, assigned: 0 }))),
-        ..ConnectionConfig::default()
-    };
-    let mut pair = Pair::new(1, config.clone(), config);
-    pair.upload(200_000, 10_000);
-    assert_eq!(pair.received, [0, 200_000]);
-    let stats = client(&pair);
-    assert_eq!(stats.bad_decisions, 0);
+}
+
+#[test]
+fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
+    // RFC 8684 §3.7: the path drops all options after a while.
+    let config = ConnectionConfig { late_fallback: true, ..in_turn(50_000) };
+    let mut pair = Pair::new(1, config.clone(), config).with_filter(|n, segment| {
+        if n > 80 {
+            (segment.options.dss, segment.options.control) = (None, None);
+        }
+        Fate::Deliver
+    });
+    pair.run_ms(500);
+    // The first data, with the keys, is not assigned.
+    pair.upload(1_000, 100);
+    let room = client(&pair).window_room;
+    pair.write(0, 300_000);
+    assert!(room - client(&pair).window_room > 290_000, "all but a short end");
+    run_until_received(&mut pair, 300_000);
+    pair.run_ms(2_000);
+    assert_eq!((client(&pair).bad_decisions, pair.received[1]), (0, 300_000));
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::FellBack), "{events:?}");
+    }
 }
 
 #[test]

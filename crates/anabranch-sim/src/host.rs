@@ -350,6 +350,9 @@ fn config(
         tcp,
         send_buffer,
         receive_buffer,
+        receive_buffer_at_first: (connection.linux_buffer_accounting
+            && connection.protocol == scenario::Protocol::Mptcp)
+            .then(|| connection.receive_buffer.as_u64()),
         send_charges_memory: connection.linux_buffer_accounting,
         window_charges_out_of_order: connection.linux_buffer_accounting,
         dss_checksum: connection.dss_checksum,

@@ -492,6 +492,26 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
 }
 
 #[test]
+fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_linux() {
+    let paths =
+        path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
+    // Asked for, and the median delays between hosts of Linux 6.18, in ms.
+    for (asked, seen) in [("100kB", 363.0), ("200kB", 491.0), ("400kB", 647.0)] {
+        let connection = format!(
+            "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
+             linux_buffer_accounting = true\nscheduler = \"linux\"\n\
+             congestion_control = \"cubic_linux\""
+        );
+        let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
+        let outcome = run(&scenario("20s", &paths, &connection, workload), 1);
+        let mut delays = delays(&outcome, 5.0, 17.0);
+        delays.sort_by(f64::total_cmp);
+        let median = delays[delays.len() / 2];
+        assert!((median / seen - 1.0).abs() < 0.05, "{asked}: {median} ms, not {seen}");
+    }
+}
+
+#[test]
 fn with_buffers_as_linux_counts_them_a_block_waits_as_long_as_in_linux() {
     // Asked for, and the median delays over WiFi and 3G between hosts of Linux 6.18, in ms.
     for (asked, wifi, cellular) in

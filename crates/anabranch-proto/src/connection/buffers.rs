@@ -26,6 +26,7 @@ pub(super) fn initial(remedies: &mut [Box<dyn Remedy>], side: BufferSide, config
 impl Connection {
     /// Let the buffers grow to what the remedies want.
     pub(super) fn tune_buffers(&mut self, now: Instant) {
+        self.offer_buffer();
         if self.remedies.is_empty() {
             return;
         }
@@ -39,6 +40,14 @@ impl Connection {
         if let Some(size) = receive {
             self.recv.grow_to(size.min(self.config.receive_buffer));
         }
+    }
+
+    /// The whole receive buffer is offered while every subflow has brought data.
+    fn offer_buffer(&mut self) {
+        let Some(at_first) = self.config.receive_buffer_at_first else { return };
+        let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped);
+        let all = self.opens.is_empty() && lanes.all(|lane| lane.subflow.receive_next() > 1);
+        self.recv.offer(if all { u64::MAX } else { at_first });
     }
 
     /// Linux' socket buffers are as large as the subflow's segments and the peer's window allow.

@@ -96,6 +96,8 @@ struct Lane {
     heard_at: Instant,
     /// Subflow offset of the end of the last payload without any Multipath TCP option.
     bare_end: u64,
+    /// The end of the last short segment of new data, as a subflow offset.
+    short_end: u64,
     /// Since when payload waits for a mapping.
     unmapped_since: Instant,
     /// What was sent lately.
@@ -238,7 +240,8 @@ impl Connection {
             send: SendQueue::new(send_buffer)
                 .charging_memory(config.send_charges_memory && config.protocol == Protocol::Tcp),
             recv: RecvQueue::new(receive_buffer, receive_scale)
-                .charging_out_of_order(config.window_charges_out_of_order),
+                .charging_out_of_order(config.window_charges_out_of_order)
+                .offering_at_first(config.receive_buffer_at_first),
             receive_scale,
             peer_edge: 1,
             detector: config.shared_bottleneck_detection.map(Detector::new),
@@ -391,6 +394,7 @@ impl Connection {
             bare_acks: false,
             heard_at: Instant::ZERO,
             bare_end: 0,
+            short_end: 0,
             unmapped_since: Instant::FAR_FUTURE,
             run: fallback::Run::default(),
             distrusted: false,

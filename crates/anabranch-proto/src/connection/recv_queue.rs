@@ -18,6 +18,8 @@ pub(crate) struct RecvQueue {
     charges_out_of_order: bool,
     /// The window announced last.
     announced: u64,
+    /// What is offered of the capacity at most.
+    offered: u64,
     /// The window's edge as the peer knows it: never moves back. RFC 8684 §3.3.5.
     promised: u64,
     /// Octets by which rounding the window field may have promised more.
@@ -47,6 +49,7 @@ impl RecvQueue {
             read: 1,
             capacity,
             charges_out_of_order: false,
+            offered: u64::MAX,
             announced: capacity,
             promised: 1 + capacity,
             slack: 1 << window_scale,
@@ -59,6 +62,19 @@ impl RecvQueue {
     /// The same whose window shrinks by what lies beyond a hole.
     pub(crate) fn charging_out_of_order(self, charges_out_of_order: bool) -> Self {
         RecvQueue { charges_out_of_order, ..self }
+    }
+
+    /// The same of which no more is offered at first.
+    pub(crate) fn offering_at_first(mut self, octets: Option<u64>) -> Self {
+        self.offered = octets.unwrap_or(u64::MAX);
+        self.announced = self.announced.min(self.offered);
+        self.promised = 1 + self.announced;
+        self
+    }
+
+    /// Offer no more than so many octets of the buffer from now on. What is promised remains so.
+    pub(crate) fn offer(&mut self, octets: u64) {
+        self.offered = octets;
     }
 
     /// Give back memory that is not in use.
@@ -207,7 +223,7 @@ impl RecvQueue {
     /// Up to where the window would reach now.
     fn edge(&self) -> u64 {
         let charged = if self.charges_out_of_order { self.out_of_order.octets() } else { 0 };
-        (self.read + self.capacity).saturating_sub(charged)
+        (self.read + self.capacity.min(self.offered)).saturating_sub(charged)
     }
 
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that
@@ -323,6 +339,19 @@ mod tests {
         queue.read();
         assert!(queue.update_is_due(1400));
         assert_eq!(queue.announce(1400), 500);
+    }
+
+    #[test]
+    fn what_is_offered_of_the_buffer_grows_at_once_and_shrinks_as_data_comes() {
+        let mut queue = RecvQueue::new(10_000, 0).offering_at_first(Some(8_000));
+        assert_eq!((queue.announce(1000), queue.promised_window()), (8_000, 8_000));
+        queue.offer(u64::MAX);
+        assert_eq!(queue.announce(1000), 10_000);
+        queue.offer(8_000);
+        assert_eq!(queue.announce(1000), 10_000, "the edge stays");
+        queue.take(0, 1, pattern(1, 5_000));
+        while queue.read().is_some() {}
+        assert_eq!(queue.announce(1000), 8_000);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use anabranch_wire::{Duration, Instant, Segment};
 
-use super::Connection;
 use super::transmit::Again;
+use super::{Connection, Mode};
 use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::subflow::DataLevel;
 use crate::trace::TraceKind;
@@ -18,12 +18,14 @@ pub(super) struct Choice {
     pub(super) copies: SubflowSet,
     /// The subflow has no room: it keeps the data until it has.
     pub(super) held: bool,
+    /// What is left of the peer's window goes out too, if it is less than a segment.
+    pub(super) to_edge: bool,
 }
 
 impl Choice {
     /// Send on the subflow in `slot`, and on no other.
     pub(super) fn only(slot: u8) -> Self {
-        Choice { slot, copies: SubflowSet::EMPTY, held: false }
+        Choice { slot, copies: SubflowSet::EMPTY, held: false, to_edge: false }
     }
 }
 
@@ -75,7 +77,7 @@ impl Connection {
                 let members = set.and(self.usable_subflows());
                 let slot = members.slots().find(|slot| self.views[usize::from(*slot)].can_send());
                 match slot {
-                    Some(slot) => Verdict::Sends(Choice { slot, copies: members, held: false }),
+                    Some(slot) => Verdict::Sends(Choice { copies: members, ..Choice::only(slot) }),
                     None if members.is_empty() => Verdict::Bad,
                     None => Verdict::Waits,
                 }
@@ -94,16 +96,16 @@ impl Connection {
             return Verdict::Bad;
         };
         let waiting = self.send.assigned().get(usize::from(id.slot)).is_some_and(|n| *n > 0);
+        let choice = Choice { to_edge: self.mode == Mode::Mptcp, ..Choice::only(id.slot) };
         if view.can_send() && !waiting {
-            return Verdict::Sends(Choice::only(id.slot));
+            return Verdict::Sends(choice);
         }
-        // The first data, with the keys, and the only subflow's are not sent out of order.
+        // The first data goes with the keys, and plain TCP's in order.
         let again = matches!(pending, Pending::Reinjection { .. });
-        let alone = self.views.iter().filter(|v| v.usability == Usability::Usable).count() < 2;
-        if again || alone || self.send.nxt() == 1 {
+        if again || self.mode != Mode::Mptcp || self.send.nxt() == 1 {
             return Verdict::Waits;
         }
-        Verdict::Sends(Choice { held: true, ..Choice::only(id.slot) })
+        Verdict::Sends(Choice { held: true, ..choice })
     }
 
     /// Nothing is to be sent. If nothing is in flight either, on any usable subflow, nothing will
@@ -135,12 +137,29 @@ impl Connection {
         self.record(now, TraceKind::BadDecision);
     }
 
+    /// Does what is assigned to the subflow in `slot`, from `start` on, wait for more?
+    fn is_tail_held(&self, slot: u8, start: u64) -> bool {
+        let assigned = self.send.assigned().get(usize::from(slot));
+        self.send.is_assigned(start) && assigned.is_some_and(|all| self.is_short_held(slot, *all))
+    }
+
+    /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is unacknowledged
+    /// on the subflow (Minshall's variant, as Linux has it).
+    pub(super) fn is_short_held(&self, slot: u8, len: u64) -> bool {
+        let lane = &self.lanes[usize::from(slot)];
+        self.config.tcp.nagle
+            && !self.send.is_finished()
+            && len < u64::from(self.views[usize::from(slot)].mss)
+            && lane.subflow.una() < lane.short_end
+    }
+
     /// What a decision to assign or to duplicate left for later, before new data: each subflow
     /// carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         for slot in self.send.owing().slots() {
             if self.views[usize::from(slot)].can_send()
                 && let Some(start) = self.send.next_copy(slot)
+                && !self.is_tail_held(slot, start)
             {
                 let assigned = self.send.is_assigned(start);
                 let why = if assigned { Again::Assigned } else { Again::Copy };

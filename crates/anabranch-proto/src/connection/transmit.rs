@@ -281,6 +281,9 @@ impl Connection {
         lane.reinjected_octets += if why == Again::Assigned { 0 } else { u64::from(len) };
         let subflow = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
+        if why == Again::Assigned && u64::from(len) < u64::from(self.views[usize::from(slot)].mss) {
+            lane.short_end = lane.subflow.send_next();
+        }
         self.refresh(slot);
         match why {
             Again::Copy => {
@@ -321,7 +324,7 @@ impl Connection {
             return None;
         }
         // The scheduler is not asked, but what it duplicates remains duplicated.
-        let choice = Choice { slot, copies: self.last_copies, held: false };
+        let choice = Choice { copies: self.last_copies, ..Choice::only(slot) };
         let segment = self.send_new(now, level, choice, len);
         self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
         Some(segment)
@@ -350,6 +353,11 @@ impl Connection {
         if self.is_held_by_nagle(len, choice.slot) {
             return self.on_all_sent(now, level);
         }
+        let len = if choice.to_edge { self.up_to_edge(len) } else { len };
+        if choice.to_edge && self.is_short_held(choice.slot, len) {
+            self.assign(now, choice.slot);
+            return self.on_assigned(now, level);
+        }
         let room = self.window_room();
         if room < len {
             return self.on_window_limited(now, level, choice, room);
@@ -362,7 +370,11 @@ impl Connection {
     /// is to be decided upon?
     fn assign(&mut self, now: Instant, slot: u8) -> Option<u64> {
         let len = self.next_segment_octets(slot);
-        if self.is_held_by_nagle(len, slot) || self.window_room() < len {
+        if self.is_held_by_nagle(len, slot) {
+            return None;
+        }
+        let len = self.up_to_edge(len);
+        if self.window_room() < len {
             return None;
         }
         self.send.assign_next(len as u32, slot);
@@ -374,6 +386,14 @@ impl Connection {
         }
         self.scheduler.on_sent(view.id, len);
         Some(self.send.unsent()).filter(|unsent| *unsent > 0)
+    }
+
+    /// A segment's octets, or what is left of the peer's window.
+    fn up_to_edge(&self, len: u64) -> u64 {
+        match self.window_room() {
+            0 => len,
+            room => room.min(len),
+        }
     }
 
     /// What there is, or what the shared window admits, is assigned. If that is the window, and some
@@ -461,6 +481,9 @@ impl Connection {
         lane.run.extend(lane.subflow.send_next(), start, len);
         let id = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, cargo, last, &self.views);
+        if len < u64::from(self.views[usize::from(slot)].mss) {
+            lane.short_end = lane.subflow.send_next();
+        }
         self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.refresh_after_sending(slot);

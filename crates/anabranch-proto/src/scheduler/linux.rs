@@ -16,8 +16,12 @@ use crate::view::{SubflowId, SubflowView};
 /// until a subflow is idle.
 #[derive(Clone, Debug, Default)]
 pub struct Linux {
-    /// Where the present burst goes, and how much of it is left, in octets.
-    burst: Option<(SubflowId, u64)>,
+    /// Where the present burst goes, if it is to go on.
+    burst: Option<SubflowId>,
+    /// Where it ends, or the last one has, in octets of new data.
+    end: u64,
+    /// Octets of new data so far.
+    carried: u64,
     /// By slot.
     paces: Vec<Option<Pace>>,
 }
@@ -40,6 +44,9 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
 
 /// Octets that go to one subflow at a time: Linux takes off the headers from 64 KiB.
 const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
+/// A burst goes on to the end of the page fragment that the application's data lies in: 32 KiB less the
+/// description of it (`struct mptcp_data_frag`).
+const FRAGMENT: u64 = (1 << 15) - 40;
 /// Of what a window for each round trip would be: in slow start below half of the threshold, and
 /// else.
 const PACING_RATIOS: [f64; 2] = [2.0, 1.2];
@@ -87,8 +94,13 @@ impl Linux {
     /// A burst begins, as far as data and window go: whoever comes next is chosen anew. The pace follows
     /// what it is now, by as much as is added to the queue.
     fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, octets: u64) {
-        let burst = BURST.min(context.window_room).min(octets);
-        self.burst = Some((view.id, burst));
+        // The last segment of a burst may have passed its end.
+        let passed = self.carried.saturating_sub(self.end);
+        let start = self.carried - if passed < u64::from(view.mss) { passed } else { 0 };
+        let end = (start + BURST.min(context.window_room)).next_multiple_of(FRAGMENT);
+        self.end = end.min(self.carried + context.window_room.min(octets));
+        self.burst = Some(view.id);
+        let burst = self.end - self.carried;
         let (queued, burst) = (queued(context, view) as f64, burst as f64);
         let (Some(rate), Some(pace)) = (pacing_rate(view), self.pace(view)) else { return };
         if queued + burst > 0.0 {
@@ -109,11 +121,8 @@ impl Scheduler for Linux {
             let soonest = self.soonest(context, open);
             return soonest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id));
         };
-        let present = self.burst.filter(|(id, left)| {
-            let mut candidates = context.candidates();
-            candidates.any(|view| view.id == *id && *left >= u64::from(view.mss))
-        });
-        if let Some((id, _)) = present {
+        let goes_on = |id: &SubflowId| context.candidates().any(|view| view.id == *id);
+        if let Some(id) = self.burst.filter(goes_on) {
             return Decision::Assign(id);
         }
         let Some(soonest) = self.soonest(context, context.candidates()) else {
@@ -126,11 +135,8 @@ impl Scheduler for Linux {
     }
 
     fn on_sent(&mut self, subflow: SubflowId, octets: u64) {
-        if let Some((id, left)) = &mut self.burst
-            && *id == subflow
-        {
-            *left = left.saturating_sub(octets);
-        }
+        self.carried += octets;
+        self.burst.take_if(|id| *id != subflow || self.carried >= self.end);
     }
 }
 
@@ -152,8 +158,8 @@ mod tests {
         let mut context = context(&subflows, NEW);
         // 17 ms behind the fast one's 20,000 octets, 6 ms behind the slow one's 1,000.
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
-        // The burst goes on whatever else there is,
-        scheduler.on_sent(slow.id, BURST - 1000);
+        // The burst goes on whatever else there is, to the end of a fragment,
+        scheduler.on_sent(slow.id, 2 * FRAGMENT - 1);
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
         // and what was assigned lingers too.
         scheduler.on_sent(slow.id, 1000);
@@ -177,13 +183,35 @@ mod tests {
         let mut scheduler = Linux::default();
         let subflows = [SubflowView { bytes_in_flight: BURST, ..one }];
         scheduler.schedule(&context(&subflows, NEW));
+        scheduler.on_sent(one.id, 2 * FRAGMENT);
         let first = scheduler.pace(&one).expect("a pace").octets_per_second;
         let window = u64::from(one.mss) * 20;
         assert_eq!(first, 1.2 * BURST.max(window) as f64 / 0.1);
-        scheduler.on_sent(one.id, BURST);
-        let twice = [SubflowView { bytes_in_flight: BURST, cwnd: 2 * BURST, ssthresh: 0, ..one }];
+        let twice =
+            [SubflowView { bytes_in_flight: 2 * FRAGMENT, cwnd: 2 * BURST, ssthresh: 0, ..one }];
         scheduler.schedule(&context(&twice, NEW));
         let then = scheduler.pace(&one).expect("a pace").octets_per_second;
         assert!((then - 1.5 * first).abs() < 1e-6 * first, "{then} {first}");
+    }
+
+    #[test]
+    fn a_burst_ends_with_a_fragment_the_window_or_the_data() {
+        let (one, other) = (view(0, 20), view(1, 20));
+        let subflows = [one, other];
+        let mut scheduler = Linux::default();
+        let mut begin_at = |carried: u64, room: u64, octets: u64| {
+            (scheduler.burst, scheduler.carried) = (None, carried);
+            let mut context = context(&subflows, Pending::NewData { octets });
+            context.window_room = room;
+            scheduler.schedule(&context);
+            scheduler.end
+        };
+        // Two fragments are more than 64 KiB less headers. A segment may have passed their end.
+        assert_eq!(begin_at(0, 1 << 20, 1 << 20), 2 * FRAGMENT);
+        assert_eq!(begin_at(2 * FRAGMENT + 900, 1 << 20, 1 << 20), 4 * FRAGMENT);
+        assert_eq!(begin_at(4 * FRAGMENT + 5000, 1 << 20, 1 << 20), 7 * FRAGMENT);
+        assert_eq!(begin_at(7 * FRAGMENT, 50_000, 1 << 20), 7 * FRAGMENT + 50_000);
+        assert_eq!(begin_at(9 * FRAGMENT - 50, 10_000, 1 << 20), 9 * FRAGMENT - 50 + 10_000);
+        assert_eq!(begin_at(20 * FRAGMENT, 1 << 20, 9_000), 20 * FRAGMENT + 9_000);
     }
 }
