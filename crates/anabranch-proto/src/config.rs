@@ -134,7 +134,7 @@ pub struct ConnectionConfig {
     /// application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
     /// What is offered of it while a subflow, those that are opening included, has not brought data
-    /// yet; `None` for all. Linux' window is a share of its buffer, the lowest of its subflows' shares of
+    /// yet, at least 1 octet; `None` for all. Linux' window is a share of its buffer, the lowest of its subflows' shares of
     /// payload in memory, and without data it takes a half for granted (`msk->scaling_ratio`).
     pub receive_buffer_at_first: Option<u64>,
     /// Is the receive window what the buffer has free, counted from DATA_ACK on, as Linux has it? Data

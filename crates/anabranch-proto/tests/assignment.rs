@@ -209,9 +209,9 @@ fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
 
 #[test]
 fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
-    // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement of two segments
-    // opens the window by 500 octets.
-    for (nagle, short) in [(true, 1), (false, 2)] {
+    // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement opens the window
+    // by 500 octets, four of them at a time.
+    for (nagle, short) in [(true, 1), (false, 4)] {
         let mut config = ConnectionConfig { receive_buffer: 4 * 1_432, ..in_turn(50_000) };
         config.tcp.nagle = nagle;
         let mut edge = None;
@@ -231,6 +231,7 @@ fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
         let lengths = || pair.log.iter().filter(|s| to_server(s)).map(|s| s.payload.len());
         let count = lengths().filter(|len| *len == 500).count();
         assert_eq!(count, short, "{:?}", lengths().collect::<Vec<_>>());
+        run_until_received(&mut pair, 10_000);
     }
 }
 
@@ -256,6 +257,23 @@ fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
     for events in [&pair.client_events, &pair.server_events] {
         assert!(events.contains(&Event::FellBack), "{events:?}");
     }
+}
+
+#[test]
+fn what_waits_for_the_only_subflow_stays_there_when_its_timer_expires() {
+    // The other path lets no join through; nobody else could send it.
+    let mut data = 0;
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config).with_filter(move |_, segment| {
+        let is_data = to_server(segment) && !segment.payload.is_empty();
+        data += u32::from(is_data);
+        let lost = is_on(segment, 1) || is_data && (20..50).contains(&data);
+        if lost { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(300_000, 5_000);
+    assert_eq!(pair.received[1], 300_000);
+    assert!(pair.client.counters().timeouts > 0);
+    assert_eq!(client(&pair).reinjections, 0);
 }
 
 #[test]

@@ -226,8 +226,10 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
 }
 
 /// One of the counters of Multipath TCP, which every host has.
+/// Names of Multipath TCP's counters are written without their prefix.
 fn count(counters: &HostCounters, name: &str) -> u64 {
-    counters.get(&format!("MPTcpExt{name}")).copied().unwrap_or(0)
+    let prefix = if name.starts_with("Tcp") { "" } else { "MPTcpExt" };
+    counters.get(&format!("{prefix}{name}")).copied().unwrap_or(0)
 }
 
 fn unexpected<'a>(

@@ -121,7 +121,10 @@ impl Connection {
             let from = data_seq.distance_from(start) as u64;
             self.send.reinject(from, from + len, usable);
         }
-        self.send.reassign(slot);
+        if self.fallback.repeats {
+            // To a host's only subflow what it waits for stays assigned, in order.
+            self.send.reassign(slot);
+        }
     }
 
     /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole: RFC 8684 §3.3.6 has

@@ -165,10 +165,10 @@ impl Connection {
 
     /// No mapping comes for payload of the subflow in `slot`.
     fn on_mapping_missing(&mut self, slot: u8) {
-        if self.recv.is_complete() {
+        let lane = &mut self.lanes[usize::from(slot)];
+        if self.recv.is_complete() && lane.heard {
             // RFC 8684 §3.3.3: nothing follows the DATA_FIN. A box has merged segments that repeat
             // data, and a reset would only take away the subflow that this host has to close on.
-            let lane = &mut self.lanes[usize::from(slot)];
             lane.mappings.discard();
             lane.unmapped_since = Instant::FAR_FUTURE;
             return;

@@ -226,11 +226,16 @@ impl RecvQueue {
         (self.read + self.capacity.min(self.offered)).saturating_sub(charged)
     }
 
+    /// The least step of the edge.
+    fn worthwhile(&self, mss: u64) -> u64 {
+        mss.min(self.capacity.min(self.offered) / 2).max(1)
+    }
+
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that
     /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2.
     pub(crate) fn announce(&mut self, mss: u64) -> u64 {
         let edge = self.edge();
-        if edge >= self.promised + mss.min(self.capacity / 2).max(1) {
+        if edge >= self.promised + self.worthwhile(mss) {
             self.promised = edge;
         }
         self.announced = self.promised_window();
@@ -243,8 +248,7 @@ impl RecvQueue {
     pub(crate) fn update_is_due(&self, mss: u64) -> bool {
         let edge = self.edge();
         let known = if self.charges_out_of_order { self.announced } else { self.promised_window() };
-        edge >= self.promised + mss.min(self.capacity / 2).max(1)
-            && edge.saturating_sub(self.nxt) >= 2 * known
+        edge >= self.promised + self.worthwhile(mss) && edge.saturating_sub(self.nxt) >= 2 * known
     }
 }
 

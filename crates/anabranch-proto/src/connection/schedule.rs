@@ -157,11 +157,19 @@ impl Connection {
     /// carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         for slot in self.send.owing().slots() {
-            if self.views[usize::from(slot)].can_send()
+            let view = &self.views[usize::from(slot)];
+            let (mss, room) = (u64::from(view.mss), view.room);
+            if view.usability == Usability::Usable
+                && room > 0
                 && let Some(start) = self.send.next_copy(slot)
                 && !self.is_tail_held(slot, start)
             {
                 let assigned = self.send.is_assigned(start);
+                let waiting = self.send.assigned().get(usize::from(slot)).copied();
+                // What fills the window may be less than a segment.
+                if room < waiting.filter(|_| assigned).map_or(mss, |octets| octets.min(mss)) {
+                    continue;
+                }
                 let why = if assigned { Again::Assigned } else { Again::Copy };
                 return self.carry_again(now, level, start, slot, why);
             }

@@ -209,19 +209,29 @@ impl SendQueue {
         self.payload(start, len)
     }
 
-    /// The next `len` octets are to go out on the subflow in `slot` when it has room.
-    pub(crate) fn assign_next(&mut self, len: u32, slot: u8) {
+    /// The next `len` octets are to go out on the subflow in `slot` when it has room, or as many of
+    /// them as a segment lacks that was assigned to it just before. Returns how many.
+    pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
         let (start, owed_by) = (self.nxt, SubflowSet::of(slot));
+        let short = |tail: &&mut Mapped| tail.assigned && tail.owed_by == owed_by && tail.len < mss;
+        let len = if let Some(tail) = self.mapped.back_mut().filter(short) {
+            let len = len.min(mss - tail.len);
+            tail.len += len;
+            len
+        } else {
+            let carried_by = SubflowSet::EMPTY;
+            let mapped = Mapped { start, len, carried_by, owed_by, assigned: true, queued: false };
+            self.mapped.push_back(mapped);
+            self.owe(owed_by, start);
+            len
+        };
         self.nxt += u64::from(len);
-        let carried_by = SubflowSet::EMPTY;
-        let mapped = Mapped { start, len, carried_by, owed_by, assigned: true, queued: false };
-        self.mapped.push_back(mapped);
         let index = usize::from(slot);
         if self.assigned.len() <= index {
             self.assigned.resize(index + 1, 0);
         }
         self.assigned[index] += u64::from(len);
-        self.owe(owed_by, start);
+        u64::from(len)
     }
 
     /// Octets assigned to each subflow, by slot, that nobody has carried yet.
@@ -539,7 +549,7 @@ mod tests {
         for slot in [0, 0, 2] {
             queue.map_next(1000, slot, SubflowSet::EMPTY);
         }
-        queue.assign_next(1000, 3);
+        queue.assign_next(1000, 3, 1000);
         for _ in 0..2 {
             queue.reinject_first(2);
         }
@@ -567,7 +577,7 @@ mod tests {
         queue.finish();
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         for _ in 0..3 {
-            queue.assign_next(1000, 1);
+            queue.assign_next(1000, 1, 1000);
         }
         assert_eq!(
             (queue.assigned(), queue.carried_to(), queue.nxt()),
@@ -595,12 +605,26 @@ mod tests {
     }
 
     #[test]
+    fn a_short_segment_that_waits_is_filled_up_by_what_follows_on_its_subflow() {
+        let mut queue = SendQueue::new(10_000);
+        queue.write(Piece::pattern(0, 6_000));
+        let assigned = [(600, 1), (1000, 1), (1000, 1), (200, 0), (1000, 1)]
+            .map(|(len, slot)| queue.assign_next(len, slot, 1000));
+        assert_eq!(assigned, [600, 400, 1000, 200, 1000]);
+        assert_eq!((queue.assigned(), queue.nxt()), (&[200, 3000][..], 3201));
+        for start in [1, 1001, 2201] {
+            assert_eq!(queue.next_copy(1), Some(start));
+            assert_eq!(queue.carry_again(start, 1000, 1).map(|all| all.len()), Some(1000));
+        }
+    }
+
+    #[test]
     fn with_a_subflow_goes_what_waits_for_it_and_not_what_it_was_to_copy_or_others_wait_for() {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 4_000));
         queue.map_next(1000, 0, SubflowSet::of(1));
         for slot in [2, 1, 2] {
-            queue.assign_next(1000, slot);
+            queue.assign_next(1000, slot, 1000);
         }
         queue.reassign(1);
         assert_eq!(queue.assigned(), [0, 0, 2000]);
@@ -614,7 +638,7 @@ mod tests {
         let mut queue = SendQueue::new(10_000);
         queue.write(Piece::pattern(0, 3_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.assign_next(1000, 0);
+        queue.assign_next(1000, 0, 1000);
         queue.become_plain();
         assert_eq!((queue.nxt(), queue.unsent(), queue.next_copy(0)), (1001, 2000, None));
         assert_eq!(queue.map_next(1000, 0, SubflowSet::EMPTY).len(), 1000);

@@ -18,8 +18,8 @@ pub(super) struct DataTimers {
     /// When to send the oldest unacknowledged data again, on whatever subflow. RFC 8684 §3.3.6.
     pub(super) retransmission: Instant,
     pub(super) retransmission_backoff: u32,
-    /// When that became due for the first time since the last progress.
-    overdue_since: Instant,
+    /// Has a DATA_ACK come since that became due for the first time?
+    pub(super) answered: bool,
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
     repeating: u32,
     /// When the connection ends if the peer acknowledges no more data.
@@ -44,7 +44,7 @@ impl Default for DataTimers {
         DataTimers {
             retransmission: Instant::FAR_FUTURE,
             retransmission_backoff: 0,
-            overdue_since: Instant::FAR_FUTURE,
+            answered: false,
             repeating: 0,
             give_up: Instant::FAR_FUTURE,
             persist: Instant::FAR_FUTURE,
@@ -237,9 +237,7 @@ impl Connection {
     /// for a peer that has dropped data after it had acknowledged it to TCP, and that goes on to
     /// leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
     fn may_repeat_on_only_subflow(&self) -> bool {
-        !self.has_data_under_way()
-            && self.timers.retransmission_backoff > 1
-            && self.lanes.iter().any(|lane| lane.heard_at > self.timers.overdue_since)
+        !self.has_data_under_way() && self.timers.retransmission_backoff > 1 && self.timers.answered
     }
 
     /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
@@ -377,7 +375,8 @@ impl Connection {
         if self.window_room() < len {
             return None;
         }
-        self.send.assign_next(len as u32, slot);
+        let view = &self.views[usize::from(slot)];
+        let len = self.send.assign_next(len as u32, slot, view.mss);
         self.last_copies = SubflowSet::EMPTY;
         self.start_retransmission(now);
         let view = &self.views[usize::from(slot)];
@@ -399,6 +398,9 @@ impl Connection {
     /// What there is, or what the shared window admits, is assigned. If that is the window, and some
     /// subflow has room, the remedies may help.
     fn on_assigned(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        if let Some(segment) = self.poll_copy(now, level) {
+            return Some(segment);
+        }
         let room = self.window_room();
         let idle = self.views.iter().find(|view| view.can_send()).map(|view| view.id.slot);
         match idle.filter(|slot| room < self.next_segment_octets(*slot)) {
@@ -700,9 +702,7 @@ impl Connection {
         if !self.fallback.repeats {
             self.probe_peer(self.timers.retransmission_backoff);
         }
-        if self.timers.retransmission_backoff == 0 {
-            self.timers.overdue_since = now;
-        }
+        self.timers.answered &= self.timers.retransmission_backoff > 0;
         self.timers.retransmission_backoff += 1;
         self.arm_retransmission(now);
     }

@@ -8,8 +8,8 @@ use crate::view::{SubflowId, SubflowView};
 /// Linux' scheduler ("default").
 ///
 /// Data goes to the subflow on which it would linger for the shortest time: what is queued there,
-/// sent or not, over the rate at which the subflow would be paced. 64 KiB at a time go to the same
-/// one, and are its own from then on, whether its congestion window admits them or not. So data waits
+/// sent or not, over the rate at which the subflow would be paced. 64 KiB to 96 KiB at a time go to the
+/// same one, and are its own from then on, whether its congestion window admits them or not. So data waits
 /// behind a slow path's window as well as in its network, and a small receive window fills up with it.
 ///
 /// Data that is sent again goes by the same rule, but to a subflow with room, or waits; Linux waits
@@ -36,7 +36,7 @@ struct Pace {
 /// How it is chosen by name.
 pub(super) const ENTRY: super::SchedulerEntry = Entry {
     name: "linux",
-    summary: "The subflow whose queue drains first, in bursts of 64 KiB, ahead of its window.",
+    summary: "The subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.",
     source: "the default of Linux 6.18",
     parameters: &[],
     make: |_| Box::new(Linux::default()),
@@ -98,7 +98,8 @@ impl Linux {
         let passed = self.carried.saturating_sub(self.end);
         let start = self.carried - if passed < u64::from(view.mss) { passed } else { 0 };
         let end = (start + BURST.min(context.window_room)).next_multiple_of(FRAGMENT);
-        self.end = end.min(self.carried + context.window_room.min(octets));
+        let end = end.min(self.carried + context.window_room.min(octets));
+        self.end = end.max(self.carried);
         self.burst = Some(view.id);
         let burst = self.end - self.carried;
         let (queued, burst) = (queued(context, view) as f64, burst as f64);
@@ -128,7 +129,7 @@ impl Scheduler for Linux {
         let Some(soonest) = self.soonest(context, context.candidates()) else {
             return Decision::Wait { until: None };
         };
-        if context.window_room > 0 {
+        if context.window_room > 0 && octets > 0 {
             self.begin(context, soonest, octets);
         }
         Decision::Assign(soonest.id)
@@ -213,5 +214,8 @@ mod tests {
         assert_eq!(begin_at(7 * FRAGMENT, 50_000, 1 << 20), 7 * FRAGMENT + 50_000);
         assert_eq!(begin_at(9 * FRAGMENT - 50, 10_000, 1 << 20), 9 * FRAGMENT - 50 + 10_000);
         assert_eq!(begin_at(20 * FRAGMENT, 1 << 20, 9_000), 20 * FRAGMENT + 9_000);
+        // A segment has passed an end within a fragment, and the fragment's; there is little room.
+        assert_eq!(begin_at(0, FRAGMENT - 700, 1 << 20), FRAGMENT - 700);
+        assert_eq!(begin_at(FRAGMENT + 200, 100, 1 << 20), FRAGMENT + 200);
     }
 }
