@@ -198,7 +198,6 @@ impl Connection {
         if offset < 1 || offset > self.send.nxt() {
             return;
         }
-        self.timers.answered = true;
         if self.widen(offset, slot, segment) && self.timers.retransmission_backoff > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.retransmission = now;

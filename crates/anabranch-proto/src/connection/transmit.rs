@@ -18,8 +18,8 @@ pub(super) struct DataTimers {
     /// When to send the oldest unacknowledged data again, on whatever subflow. RFC 8684 §3.3.6.
     pub(super) retransmission: Instant,
     pub(super) retransmission_backoff: u32,
-    /// Has a DATA_ACK come since that became due for the first time?
-    pub(super) answered: bool,
+    /// When that became due for the first time since the last progress.
+    overdue_since: Instant,
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
     repeating: u32,
     /// When the connection ends if the peer acknowledges no more data.
@@ -44,7 +44,7 @@ impl Default for DataTimers {
         DataTimers {
             retransmission: Instant::FAR_FUTURE,
             retransmission_backoff: 0,
-            answered: false,
+            overdue_since: Instant::FAR_FUTURE,
             repeating: 0,
             give_up: Instant::FAR_FUTURE,
             persist: Instant::FAR_FUTURE,
@@ -237,7 +237,9 @@ impl Connection {
     /// for a peer that has dropped data after it had acknowledged it to TCP, and that goes on to
     /// leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
     fn may_repeat_on_only_subflow(&self) -> bool {
-        !self.has_data_under_way() && self.timers.retransmission_backoff > 1 && self.timers.answered
+        !self.has_data_under_way()
+            && self.timers.retransmission_backoff > 1
+            && self.lanes.iter().any(|lane| lane.heard_at > self.timers.overdue_since)
     }
 
     /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
@@ -702,7 +704,9 @@ impl Connection {
         if !self.fallback.repeats {
             self.probe_peer(self.timers.retransmission_backoff);
         }
-        self.timers.answered &= self.timers.retransmission_backoff > 0;
+        if self.timers.retransmission_backoff == 0 {
+            self.timers.overdue_since = now;
+        }
         self.timers.retransmission_backoff += 1;
         self.arm_retransmission(now);
     }
