@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use anabranch_proto::config::Profile;
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
 use anabranch_sim::driver::{self, Application, Observed, Progress};
@@ -75,8 +76,6 @@ struct Writer<'a> {
 
 /// Octets read, and written, at a time.
 const CHUNK: usize = 64 << 10;
-/// Keep-alive probes that may stay without an answer, as many as the engine's profiles have.
-const KEEP_ALIVE_PROBES: i32 = 15;
 /// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` take no more, in seconds.
 const LONGEST_KEEP_ALIVE: i32 = 32_767;
 
@@ -265,7 +264,7 @@ impl Plan {
     }
 }
 
-/// Keep-alive probes as the engine's: one each time, and after [`KEEP_ALIVE_PROBES`] the end.
+/// Keep-alive probes as the engine's: one each time, and the end after as many without an answer.
 fn keep_alive(fd: RawFd, idle: Duration, settings: &mut Settings) -> io::Result<()> {
     let exact = idle.as_secs_f64();
     let seconds = (exact.ceil() as i32).clamp(1, LONGEST_KEEP_ALIVE);
@@ -276,7 +275,7 @@ fn keep_alive(fd: RawFd, idle: Duration, settings: &mut Settings) -> io::Result<
     for (name, value) in [
         (libc::TCP_KEEPIDLE, seconds),
         (libc::TCP_KEEPINTVL, seconds),
-        (libc::TCP_KEEPCNT, KEEP_ALIVE_PROBES),
+        (libc::TCP_KEEPCNT, Profile::Linux.tcp().retries as i32),
     ] {
         sys::set_option(fd, libc::IPPROTO_TCP, name, value)?;
     }

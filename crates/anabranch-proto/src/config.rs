@@ -133,9 +133,10 @@ pub struct ConnectionConfig {
     /// Receive buffer in payload octets: the most that the peer may send beyond what the
     /// application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
-    /// What is offered of it while a subflow, those that are opening included, has not brought data
-    /// yet, at least 1 octet; `None` for all. Linux' window is a share of its buffer, the lowest of its subflows' shares of
-    /// payload in memory, and without data it takes a half for granted (`msk->scaling_ratio`).
+    /// Octets that are offered of it while a subflow, those that are opening included, has not brought
+    /// data yet, at least 1; `None` for all. Linux' window is a share of its buffer, the lowest of its
+    /// subflows' shares of payload in memory, and without data it takes a half for granted
+    /// (`msk->scaling_ratio` in net/mptcp/protocol.c of Linux 6.18).
     pub receive_buffer_at_first: Option<u64>,
     /// Is the receive window what the buffer has free, counted from DATA_ACK on, as Linux has it? Data
     /// beyond a hole at data level then takes up room twice, in the buffer and in the window, which

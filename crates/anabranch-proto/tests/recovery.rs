@@ -183,15 +183,21 @@ fn the_end_of_a_large_write_waits_for_no_acknowledgement_and_small_writes_do() {
     assert_eq!(pair.segments(is_upload_data), 2, "the first 100 octets, then the rest");
 }
 
+/// A client that asks a silent peer each so many seconds, and so many times, over a path that lets
+/// `segments` pass.
+fn asking(seconds: u64, retries: u32, segments: u64) -> Pair {
+    let keep_alive = tcp(|tcp| {
+        tcp.keep_alive = Some(Duration::from_secs(seconds));
+        tcp.retries = retries;
+    });
+    Pair::new(1, keep_alive, tcp(|_| {}))
+        .with_filter(move |n, _| if n < segments { Fate::Deliver } else { Fate::Drop })
+}
+
 #[test]
 fn keep_alive_finds_out_that_the_peer_is_gone() {
     // RFC 9293 §3.8.4: a probe each 10 s, three of them, then the end.
-    let keep_alive = tcp(|tcp| {
-        tcp.keep_alive = Some(Duration::from_secs(10));
-        tcp.retries = 3;
-    });
-    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}))
-        .with_filter(|n, _| if n < 4 { Fate::Deliver } else { Fate::Drop });
+    let mut pair = asking(10, 3, 4);
     pair.upload(1_000, 500);
     assert_eq!(pair.received[1], 1_000);
     pair.run_ms(30_000);
@@ -202,8 +208,7 @@ fn keep_alive_finds_out_that_the_peer_is_gone() {
 
 #[test]
 fn keep_alive_probes_are_answered_and_keep_the_connection() {
-    let keep_alive = tcp(|tcp| tcp.keep_alive = Some(Duration::from_secs(10)));
-    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}));
+    let mut pair = asking(10, 15, u64::MAX);
     pair.upload(1_000, 500);
     let before = pair.log.len();
     pair.run_ms(100_000);
@@ -216,12 +221,7 @@ fn keep_alive_probes_are_answered_and_keep_the_connection() {
 #[test]
 fn keep_alive_does_not_ask_while_data_is_under_way() {
     // RFC 9293 §3.8.4: the timer for retransmissions finds out.
-    let keep_alive = tcp(|tcp| {
-        tcp.keep_alive = Some(Duration::from_secs(1));
-        tcp.retries = 8;
-    });
-    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}))
-        .with_filter(|n, _| if n < 4 { Fate::Deliver } else { Fate::Drop });
+    let mut pair = asking(1, 8, 4);
     pair.upload(1_000, 30_000);
     assert_eq!(pair.client.counters().keep_alive_probes, 0);
     assert!(!pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
@@ -229,14 +229,12 @@ fn keep_alive_does_not_ask_while_data_is_under_way() {
 
 #[test]
 fn keep_alive_begins_with_the_connection_and_ends_with_it() {
-    let keep_alive = tcp(|tcp| tcp.keep_alive = Some(Duration::from_secs(1)));
     // A client that neither says nor hears anything after the SYN/ACK asks all the same.
-    let mut pair = Pair::new(1, keep_alive.clone(), tcp(|_| {}))
-        .with_filter(|n, _| if n < 2 { Fate::Deliver } else { Fate::Drop });
+    let mut pair = asking(1, 15, 2);
     pair.run_ms(20_000);
     assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
     // In TIME-WAIT nobody is asked.
-    let mut pair = Pair::new(1, keep_alive, tcp(|_| {}));
+    let mut pair = asking(1, 15, u64::MAX);
     pair.upload(1_000, 500);
     pair.close_both();
     pair.run_ms(500);

@@ -225,8 +225,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     problems
 }
 
-/// One of the counters of Multipath TCP, which every host has.
-/// Names of Multipath TCP's counters are written without their prefix.
+/// One of the counters that every host has: of Multipath TCP, without its prefix, or of TCP.
 fn count(counters: &HostCounters, name: &str) -> u64 {
     let prefix = if name.starts_with("Tcp") { "" } else { "MPTcpExt" };
     counters.get(&format!("{prefix}{name}")).copied().unwrap_or(0)

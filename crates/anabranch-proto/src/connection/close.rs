@@ -121,8 +121,8 @@ impl Connection {
             let from = data_seq.distance_from(start) as u64;
             self.send.reinject(from, from + len, usable);
         }
+        // What waits for a host's only subflow stays there, in order.
         if self.fallback.repeats {
-            // To a host's only subflow what it waits for stays assigned, in order.
             self.send.reassign(slot);
         }
     }

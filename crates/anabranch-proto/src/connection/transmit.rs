@@ -377,15 +377,14 @@ impl Connection {
         if self.window_room() < len {
             return None;
         }
-        let view = &self.views[usize::from(slot)];
-        let len = self.send.assign_next(len as u32, slot, view.mss);
+        let SubflowView { id, mss, .. } = self.views[usize::from(slot)];
+        let len = self.send.assign_next(len as u32, slot, mss);
         self.last_copies = SubflowSet::EMPTY;
         self.start_retransmission(now);
-        let view = &self.views[usize::from(slot)];
-        if len < u64::from(view.mss) {
+        if len < u64::from(mss) {
             self.short_segment_end = self.send.nxt();
         }
-        self.scheduler.on_sent(view.id, len);
+        self.scheduler.on_sent(id, len);
         Some(self.send.unsent()).filter(|unsent| *unsent > 0)
     }
 
