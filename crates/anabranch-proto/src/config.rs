@@ -82,8 +82,8 @@ pub struct TcpConfig {
     /// How long a closed subflow lingers in TIME-WAIT. RFC 9293 §3.6.1.
     pub time_wait: Duration,
     /// Octets at the start of a subflow that are acknowledged segment by segment, unless the
-    /// application answers, even after the profile's first `quick_acks`: Linux does so while its
-    /// receive window opens, from 64 KiB, with full segments by two octets for each that arrives
+    /// application answers, before the profile's `quick_acks` begin to count: Linux does so while
+    /// its receive window opens, with full segments by two octets for each that arrives
     /// (`tcp_grow_window`).
     pub quick_ack_octets: u64,
     /// Reduce the window after an idle period. RFC 5681 §4.1.

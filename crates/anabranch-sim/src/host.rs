@@ -316,9 +316,6 @@ fn buffers(connection: &scenario::Connection) -> [u64; 2] {
     }
 }
 
-/// The receive window that Linux begins with, in octets.
-const LINUX_FIRST_WINDOW: u64 = 65_535;
-
 /// The engine's configuration for one end of a connection.
 fn config(
     scenario: &scenario::Scenario,
@@ -332,13 +329,15 @@ fn config(
     };
     let mtu = connection.paths.iter().map(|path| scenario.paths[*path].mtu).min();
     let [send_buffer, receive_buffer] = buffers(connection);
+    // Linux takes half of the memory for payload until it has seen a segment.
+    let first_window = connection.receive_buffer.as_u64();
     let mut tcp = profile.tcp();
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     tcp.nagle = connection.nagle;
     tcp.ecn = connection.ecn;
     tcp.keep_alive = connection.keep_alive;
     if connection.linux_buffer_accounting {
-        tcp.quick_ack_octets = receive_buffer.saturating_sub(LINUX_FIRST_WINDOW) / 2;
+        tcp.quick_ack_octets = receive_buffer.saturating_sub(first_window) / 2;
     }
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
@@ -352,7 +351,7 @@ fn config(
         receive_buffer,
         receive_buffer_at_first: (connection.linux_buffer_accounting
             && connection.protocol == scenario::Protocol::Mptcp)
-            .then(|| connection.receive_buffer.as_u64()),
+            .then_some(first_window),
         send_charges_memory: connection.linux_buffer_accounting,
         window_charges_out_of_order: connection.linux_buffer_accounting,
         dss_checksum: connection.dss_checksum,

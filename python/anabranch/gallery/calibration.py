@@ -58,6 +58,7 @@ def _connection(
         congestion_control=control,
         send_buffer=send,
         receive_buffer=receive,
+        linux_buffer_accounting=True,
         scheduler=None if protocol == "tcp" else "linux",
         workload=workload,
     )
@@ -262,8 +263,8 @@ def _pair(results: Results, name: str, metric: str, form: str) -> tuple[str, str
 def notes(results: Results) -> Sequence[str]:
     """How late the emulator was."""
     return [
-        "The engine has the policies that follow Linux: cubic_linux, the scheduler linux and, "
-        "where buffers limit, linux_buffer_accounting.",
+        "The engine has what follows Linux: cubic_linux, the scheduler linux and "
+        "linux_buffer_accounting.",
         real_time.lateness(results),
     ]
 

@@ -291,10 +291,11 @@ impl AckState {
             true => self.octets_unacknowledged > full_segment,
             false => self.octets_unacknowledged >= 2 * full_segment,
         };
-        let quick = self.quick_acks_left > 0 || self.quick_octets_left > 0 && !self.answers;
+        let window_opens = self.quick_octets_left > 0;
+        let quick = self.quick_acks_left > 0 || window_opens && !self.answers;
         self.quick_octets_left = self.quick_octets_left.saturating_sub(octets);
         if enough || fin || quick {
-            self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
+            self.quick_acks_left -= u32::from(!window_opens && self.quick_acks_left > 0);
             self.due = AckDue::Now;
         } else if self.due == AckDue::No {
             self.due = AckDue::Later;
@@ -397,9 +398,9 @@ mod tests {
 
     #[test]
     fn the_first_octets_are_acknowledged_segment_by_segment_as_linux_does_while_the_window_opens() {
-        let rule = AckRule { quick_acks: 0, ..Profile::Linux.ack_rule() };
+        let rule = AckRule { quick_acks: 2, ..Profile::Linux.ack_rule() };
         let mut receiver = Receiver::new(SeqNumber(1000), rule, 2_500);
-        for at_once in [true, true, true, false, true, false] {
+        for at_once in [true, true, true, true, true, false, true, false] {
             receive(&mut receiver, 0, 1000);
             assert_eq!(receiver.ack_is_due(), at_once, "{} octets", receiver.nxt() - 1);
             if at_once {
