@@ -1,7 +1,7 @@
-//! Processors that stay awake while a run lasts.
+//! A machine that stays awake while a run lasts.
 //!
-//! One that has nothing to do halts until something happens, and comes back at once, or, in a virtual
-//! machine, when the host next gives it time: that may be milliseconds later, for a packet that was due.
+//! A processor that has nothing to do halts until something happens. In a virtual machine it comes back when
+//! the host next gives it time, which may be milliseconds later, for a packet that was due.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -10,14 +10,12 @@ use std::thread::{self, JoinHandle};
 
 use crate::sys;
 
-/// Most processors that are kept awake.
-const MOST: usize = 8;
-
-/// Keeps the processors busy until it is dropped, with threads that run only where nobody else wants to.
+/// Keeps a processor busy until it is dropped, with a thread that runs only where nobody else wants to.
+/// One is enough for the one thread that makes a run, and more would use up what the host gives.
 #[derive(Debug)]
 pub(crate) struct Wakefulness {
     over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Wakefulness {
@@ -25,26 +23,24 @@ impl Wakefulness {
     /// at all.
     pub(crate) fn begin() -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let ours = thread::available_parallelism().map_or(1, usize::from);
-        let count = if ours < sys::processors() { 0 } else { ours.min(MOST) };
-        let start = |_| {
-            let over = over.clone();
-            let keep_awake = move || {
-                let gives_way = sys::give_way();
-                while gives_way && !over.load(Ordering::Relaxed) {
-                    (0..1000).for_each(|_| spin_loop());
-                }
-            };
-            thread::Builder::new().name("wakefulness".into()).spawn(keep_awake).ok()
+        let seen = over.clone();
+        let keep_awake = move || {
+            let gives_way = sys::give_way();
+            while gives_way && !seen.load(Ordering::Relaxed) {
+                (0..1000).for_each(|_| spin_loop());
+            }
         };
-        Wakefulness { threads: (0..count).filter_map(start).collect(), over }
+        let ours = thread::available_parallelism().map_or(1, usize::from);
+        let thread = (ours >= sys::processors())
+            .then(|| thread::Builder::new().name("wakefulness".into()).spawn(keep_awake).ok());
+        Wakefulness { over, thread: thread.flatten() }
     }
 }
 
 impl Drop for Wakefulness {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
