@@ -279,9 +279,9 @@ class Connection:
     send_buffer: str | None = None
     receive_buffer: str | None = None
     linux_buffer_accounting: bool | None = None
-    """Are these what a program asks Linux for, which doubles them, counts overhead, offers half
-    of them until each subflow has brought data, and acknowledges every segment while its window
-    opens?"""
+    """Are these what a program asks Linux for, which doubles them, counts overhead, with Multipath
+    TCP offers half of the receive buffer until each subflow has brought data, and acknowledges
+    every segment while its window opens and 16 more?"""
     congestion_control: (
         str | dict[str, str] | Callable[[policy.Start], policy.CongestionControl] | None
     ) = None

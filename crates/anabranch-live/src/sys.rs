@@ -91,19 +91,6 @@ pub fn stop_preferring() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };
 }
 
-/// Have this thread run only where no other wants to (`SCHED_IDLE`); true if that is so now.
-pub(crate) fn give_way() -> bool {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) == 0 }
-}
-
-/// Processors that are switched on, whoever may use them.
-pub(crate) fn processors() -> usize {
-    // SAFETY: takes no pointers.
-    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as usize }
-}
-
 /// Write a file with system calls alone.
 fn write_file(file: &std::ffi::CStr, text: &str) -> io::Result<()> {
     // SAFETY: `file` ends in a NUL, and `text` is as long as stated; the descriptor is new.

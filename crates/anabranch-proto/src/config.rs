@@ -39,7 +39,7 @@ pub struct RtoRule {
 pub struct AckRule {
     /// Longest delay of an acknowledgement.
     pub delay: Duration,
-    /// Segments at the start of a connection that are acknowledged at once.
+    /// Segments that are acknowledged at once, after [`TcpConfig::quick_ack_octets`].
     pub quick_acks: u32,
     /// Acknowledge as soon as more than one full-sized segment's octets wait, and a short segment
     /// once the application has read everything, unless it answers: as Linux does. If not, every

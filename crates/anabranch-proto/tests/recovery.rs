@@ -183,7 +183,7 @@ fn the_end_of_a_large_write_waits_for_no_acknowledgement_and_small_writes_do() {
     assert_eq!(pair.segments(is_upload_data), 2, "the first 100 octets, then the rest");
 }
 
-/// A client that asks a silent peer each so many seconds, and so many times, over a path that lets
+/// A client that asks its peer each so many seconds, up to so many times, over a path that lets
 /// `segments` pass.
 fn asking(seconds: u64, retries: u32, segments: u64) -> Pair {
     let keep_alive = tcp(|tcp| {

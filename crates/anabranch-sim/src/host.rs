@@ -329,7 +329,7 @@ fn config(
     };
     let mtu = connection.paths.iter().map(|path| scenario.paths[*path].mtu).min();
     let [send_buffer, receive_buffer] = buffers(connection);
-    // Linux takes half of the memory for payload until it has seen a segment.
+    // Linux reckons with half of its memory, which is twice this, until it has seen a segment.
     let first_window = connection.receive_buffer.as_u64();
     let mut tcp = profile.tcp();
     tcp.mtu = mtu.unwrap_or(tcp.mtu);

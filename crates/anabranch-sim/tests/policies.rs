@@ -496,7 +496,7 @@ fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
     // Asked for, the median delays between hosts of Linux 6.18 in ms, and how far off they may be. With
-    // 200 kB Linux has 416 to 624 ms, as slow start on the slow path happens to end (docs/calibration.md).
+    // 200 kB Linux itself varies from 461 to 511 ms (docs/calibration.md).
     for (asked, seen, off) in
         [("100kB", 363.0, 0.05), ("200kB", 491.0, 0.1), ("400kB", 647.0, 0.05)]
     {

@@ -292,10 +292,12 @@ impl AckState {
             false => self.octets_unacknowledged >= 2 * full_segment,
         };
         let window_opens = self.quick_octets_left > 0;
-        let quick = self.quick_acks_left > 0 || window_opens && !self.answers;
+        let quick = if window_opens { !self.answers } else { self.quick_acks_left > 0 };
         self.quick_octets_left = self.quick_octets_left.saturating_sub(octets);
         if enough || fin || quick {
-            self.quick_acks_left -= u32::from(!window_opens && self.quick_acks_left > 0);
+            if !window_opens {
+                self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
+            }
             self.due = AckDue::Now;
         } else if self.due == AckDue::No {
             self.due = AckDue::Later;
@@ -406,6 +408,17 @@ mod tests {
             if at_once {
                 receiver.ack_sent();
             }
+        }
+    }
+
+    #[test]
+    fn while_the_window_opens_answers_carry_the_acknowledgements() {
+        let mut receiver = Receiver::new(SeqNumber(1000), Profile::Linux.ack_rule(), 2_500);
+        for at_once in [true, false] {
+            receive(&mut receiver, 0, 1000);
+            assert_eq!(receiver.ack_is_due(), at_once);
+            receiver.ack_sent();
+            receiver.on_data_sent(Instant::ZERO + Duration::from_millis(1));
         }
     }
 

@@ -254,8 +254,8 @@ pub(super) struct ConnectionTable {
     pub(super) receive_buffer: Written<Octets>,
     /// Are these buffers what a program asks Linux for? Linux doubles both, and counts overhead: the
     /// window is 1.23 times as much then (over Multipath TCP once each subflow has brought data, and as
-    /// much before), and TCP sends less than twice as much. While the window opens every segment is
-    /// acknowledged at once. Linux hosts do so by themselves.
+    /// much before), and TCP sends less than twice as much. While Linux' window opens every segment is
+    /// acknowledged at once, and 16 more. Linux hosts do so by themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) linux_buffer_accounting: bool,
     /// Congestion control: a name, or a table with an uncoupled one for each path; by default
