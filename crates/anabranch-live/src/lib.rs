@@ -23,6 +23,7 @@ mod super_segment;
 mod sys;
 mod tun_host;
 pub mod tun_throughput;
+mod wakefulness;
 
 pub use counters::HostCounters;
 pub use doctor::{Capability, probe};

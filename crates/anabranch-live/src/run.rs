@@ -18,6 +18,7 @@ use crate::namespace;
 use crate::network::Network;
 use crate::settings::Settings;
 use crate::sys;
+use crate::wakefulness::Wakefulness;
 
 /// Whose TCP a host runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +116,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outco
         scenario.connections.iter_mut().for_each(|each| each.late_fallback = false);
     }
     let mut lab = Lab::new(&scenario, seed, options)?;
+    let _until_the_end = Wakefulness::begin();
     lab.run()?;
     lab.finish()
 }

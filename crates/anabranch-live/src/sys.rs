@@ -91,6 +91,34 @@ pub fn stop_preferring() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };
 }
 
+/// Have this thread run only where no other wants to (`SCHED_IDLE`); true if that is so now.
+pub(crate) fn give_way() -> bool {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters outlive the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) == 0 }
+}
+
+/// A set of processors.
+pub(crate) type Processors = libc::cpu_set_t;
+
+/// Have this thread, and those that it starts, stay on the processor that it runs on; returns those that it
+/// could run on before.
+pub(crate) fn stay_on_this_processor() -> io::Result<Processors> {
+    // SAFETY: a set of processors is plain octets, and as long as stated.
+    let (mut before, mut this): (Processors, Processors) = unsafe { (zeroed(), zeroed()) };
+    check(unsafe { libc::sched_getaffinity(0, size_of::<Processors>(), &mut before) })?;
+    // SAFETY: takes no pointers; `CPU_SET` leaves out what is beyond the set.
+    unsafe { libc::CPU_SET(check(libc::sched_getcpu())? as usize, &mut this) };
+    stay_on(&this);
+    Ok(before)
+}
+
+/// Have this thread, and those that it starts, run on these processors. If it fails, they stay where they are.
+pub(crate) fn stay_on(processors: &Processors) {
+    // SAFETY: the set is as long as stated.
+    unsafe { libc::sched_setaffinity(0, size_of::<Processors>(), processors) };
+}
+
 /// Write a file with system calls alone.
 fn write_file(file: &std::ffi::CStr, text: &str) -> io::Result<()> {
     // SAFETY: `file` ends in a NUL, and `text` is as long as stated; the descriptor is new.
