@@ -104,11 +104,14 @@ pub(crate) type Processors = libc::cpu_set_t;
 /// Have this thread, and those that it starts, stay on the processor that it runs on; returns those that it
 /// could run on before.
 pub(crate) fn stay_on_this_processor() -> io::Result<Processors> {
-    // SAFETY: a set of processors is plain octets, and as long as stated.
+    // SAFETY: a set of processors is plain octets.
     let (mut before, mut this): (Processors, Processors) = unsafe { (zeroed(), zeroed()) };
+    // SAFETY: the set is as long as stated.
     check(unsafe { libc::sched_getaffinity(0, size_of::<Processors>(), &mut before) })?;
-    // SAFETY: takes no pointers; `CPU_SET` leaves out what is beyond the set.
-    unsafe { libc::CPU_SET(check(libc::sched_getcpu())? as usize, &mut this) };
+    // SAFETY: takes no pointers.
+    let this_processor = check(unsafe { libc::sched_getcpu() })? as usize;
+    // SAFETY: where there are more processors than a set has, asking for those of this thread has failed.
+    unsafe { libc::CPU_SET(this_processor, &mut this) };
     stay_on(&this);
     Ok(before)
 }
