@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
-use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability, paced_window};
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_sim::driver;
 use anabranch_wire::{Duration, Endpoint};
@@ -106,6 +106,7 @@ fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
     let outstanding = (each.tcp.unacked + each.tcp.retrans)
         .saturating_sub(each.tcp.sacked.saturating_add(each.tcp.lost));
     let in_flight = octets(outstanding);
+    let ssthresh = if snd_ssthresh < UNLIMITED { octets(snd_ssthresh) } else { u64::MAX };
     // The client's address identifiers count the connection's paths, at either end.
     let path = driver::path_of(each.local.ip()).or_else(|| driver::path_of(each.remote.ip()));
     let number = paths.iter().position(|each| Some(*each) == path).unwrap_or(0) as u8;
@@ -126,9 +127,10 @@ fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
         },
         mss: snd_mss,
         cwnd: octets(snd_cwnd),
-        ssthresh: if snd_ssthresh < UNLIMITED { octets(snd_ssthresh) } else { u64::MAX },
+        ssthresh,
         bytes_in_flight: in_flight,
         room: octets(snd_cwnd).saturating_sub(in_flight),
+        paced_window: paced_window(octets(snd_cwnd), ssthresh, in_flight),
         srtt: Some(micros(each.tcp.rtt)).filter(|rtt| !rtt.is_zero()),
         rttvar: micros(each.tcp.rttvar),
         min_rtt: micros(each.tcp.min_rtt),

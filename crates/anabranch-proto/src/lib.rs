@@ -24,6 +24,7 @@ mod reassembly;
 pub mod remedy;
 mod rtt;
 pub mod scheduler;
+mod socket_buffer;
 mod subflow;
 mod trace;
 pub mod view;

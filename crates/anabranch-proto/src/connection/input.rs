@@ -73,6 +73,9 @@ impl Connection {
             // What condemned the subflow condemns what came with it.
             if !self.lanes[usize::from(slot)].subflow.is_doomed() {
                 self.deliver(now, slot);
+                let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
+                let edge = if due { self.recv.early_edge() } else { None };
+                self.early_acknowledgement = edge.map(|edge| (slot, edge));
             }
         }
         self.refresh(slot);

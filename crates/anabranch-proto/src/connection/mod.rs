@@ -173,6 +173,9 @@ pub(crate) struct Connection {
     window_limited: stats::Stopwatch,
     events: VecDeque<Event>,
     readable: bool,
+    /// The subflow on which what came last is acknowledged before all of it was read, and the edge of the
+    /// window then.
+    early_acknowledgement: Option<(u8, u64)>,
     writable: bool,
     error: Option<ConnectionError>,
     pub(crate) counters: ConnectionCounters,
@@ -268,6 +271,7 @@ impl Connection {
             window_limited: stats::Stopwatch::default(),
             events: VecDeque::new(),
             readable: false,
+            early_acknowledgement: None,
             writable: false,
             error: None,
             counters: ConnectionCounters::default(),

@@ -6,6 +6,9 @@ use anabranch_wire::Payload;
 
 use crate::reassembly::{Reassembly, most_pieces};
 
+/// Octets that an application is taken to read at a time.
+const READ: u64 = 1 << 16;
+
 /// Offsets are 64-bit, from 0 for the peer's IDSN.
 #[derive(Debug)]
 pub(crate) struct RecvQueue {
@@ -234,12 +237,27 @@ impl RecvQueue {
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that
     /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2.
     pub(crate) fn announce(&mut self, mss: u64) -> u64 {
-        let edge = self.edge();
+        self.promise(self.edge(), mss)
+    }
+
+    fn promise(&mut self, edge: u64, mss: u64) -> u64 {
         if edge >= self.promised + self.worthwhile(mss) {
             self.promised = edge;
         }
         self.announced = self.promised_window();
         self.announced
+    }
+
+    /// The edge to announce with what came last, if that is to be before the application has read all
+    /// of it: Linux acknowledges when it has read for the first time. Linux 6.18, `mptcp_cleanup_rbuf`.
+    pub(crate) fn early_edge(&self) -> Option<u64> {
+        let early = self.charges_out_of_order && self.nxt - self.read > READ;
+        early.then(|| self.edge() + READ)
+    }
+
+    /// The window to announce now, up to that edge.
+    pub(crate) fn announce_up_to(&mut self, edge: u64, mss: u64) -> u64 {
+        self.promise(edge.min(self.edge()), mss)
     }
 
     /// Has the application read so much that the window would at least double? Then the peer may
@@ -273,6 +291,24 @@ mod tests {
             next += payload.len() as u64;
         }
         assert_eq!(next, 2001);
+    }
+
+    #[test]
+    fn what_fills_a_hole_is_acknowledged_after_the_first_read_as_linux_does() {
+        let window_after = |charges: bool, beyond: u32| {
+            let mut queue = RecvQueue::new(200_000, 0).charging_out_of_order(charges);
+            queue.take(0, 1001, pattern(1001, beyond));
+            assert_eq!(queue.early_edge(), None, "there is nothing to read");
+            assert_eq!(queue.announce(1000), 200_000);
+            queue.take(1, 1, pattern(1, 1000));
+            let edge = queue.early_edge()?;
+            assert_eq!(queue.announce_up_to(edge, 1000), 199_000 - u64::from(beyond), "unread");
+            while queue.read().is_some() {}
+            Some(queue.announce_up_to(edge, 1000))
+        };
+        assert_eq!(window_after(true, 150_000), Some(200_000 - (151_000 - READ)));
+        assert_eq!(window_after(true, 60_000), None, "one read takes all");
+        assert_eq!(window_after(false, 150_000), None);
     }
 
     #[test]

@@ -5,13 +5,7 @@
 //! than the limit. What is sent is cut off the first, some segments at a time, each time into a socket
 //! buffer of its own, so that data under way costs more than data that waits.
 
-/// What a socket buffer costs beside its payload: `SO_MEMINFO` of connections on x86-64 with Linux 6.18.
-const OVERHEAD: u64 = 832;
-/// Segments in one that was sent: the least, and what is sent at below some 20 Mbit/s
-/// (`tcp_tso_autosize`).
-const SEGMENTS: u64 = 2;
-/// Most octets in one that was not sent: 64 KiB less room for headers (`tcp_xmit_size_goal`).
-const MOST: u64 = 65_536 - 321;
+use crate::socket_buffer::{MOST, OVERHEAD, SEGMENTS};
 
 /// The socket buffers of what was written and is not acknowledged.
 #[derive(Debug)]

@@ -105,6 +105,9 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     if connection.recv.update_is_due(mss) {
         connection.demand_acks();
     }
+    if let Some(segment) = connection.acknowledge_early(now, mss) {
+        return Some(segment);
+    }
     let mut level = connection.data_level(mss);
     for slot in 0..connection.lanes.len() {
         if let Some(segment) = connection.lanes[slot].subflow.poll_transmit(now, &level) {
@@ -138,22 +141,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
         };
         let segment = probe.or_else(|| lane.subflow.poll_acknowledge(now, &level));
         if let Some(segment) = segment {
-            if let Some(control) = &segment.options.control {
-                connection.counters.mp_fail_tx += u64::from(control.fail.is_some());
-                connection.counters.mp_prio_tx += u64::from(control.prio.is_some());
-                let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
-                connection.counters.rm_addr_tx += removed as u64;
-                let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
-                connection.counters.add_addr_tx += u64::from(told == Some(true));
-                connection.counters.echo_add_tx += u64::from(told == Some(false));
-            }
-            if segment.options.dss.is_some_and(|dss| dss.data_fin) {
-                (connection.bare_fin_due, connection.bare_fin_on) = (false, None);
-                connection.bare_fin_was_on = Some(slot as u8);
-                connection.fin_told = true;
-            }
-            connection.refresh(slot as u8);
-            return Some(segment);
+            return Some(connection.count_acknowledgement(slot, segment));
         }
     }
     connection.reap(now);
@@ -161,7 +149,43 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
 }
 
 impl Connection {
+    /// What came last is acknowledged, with the window before the application has read all of it.
+    fn acknowledge_early(&mut self, now: Instant, mss: u64) -> Option<Segment> {
+        let (slot, edge) = self.early_acknowledgement.take()?;
+        let window = self.recv.announce_up_to(edge, mss);
+        let level = self.data_level_with(window);
+        let slot = usize::from(slot);
+        let segment = self.lanes.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
+        Some(self.count_acknowledgement(slot, segment))
+    }
+
+    /// An acknowledgement goes out on a subflow, and with it what is signalled there.
+    fn count_acknowledgement(&mut self, slot: usize, segment: Segment) -> Segment {
+        if let Some(control) = &segment.options.control {
+            self.counters.mp_fail_tx += u64::from(control.fail.is_some());
+            self.counters.mp_prio_tx += u64::from(control.prio.is_some());
+            let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
+            self.counters.rm_addr_tx += removed as u64;
+            let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
+            self.counters.add_addr_tx += u64::from(told == Some(true));
+            self.counters.echo_add_tx += u64::from(told == Some(false));
+        }
+        if segment.options.dss.is_some_and(|dss| dss.data_fin) {
+            (self.bare_fin_due, self.bare_fin_on) = (false, None);
+            self.bare_fin_was_on = Some(slot as u8);
+            self.fin_told = true;
+        }
+        self.refresh(slot as u8);
+        segment
+    }
+
+    /// What segments say of the data level, with the window as it is now.
     pub(super) fn data_level(&mut self, mss: u64) -> DataLevel {
+        let window = self.recv.announce(mss);
+        self.data_level_with(window)
+    }
+
+    fn data_level_with(&self, window: u64) -> DataLevel {
         let data_ack = (self.mode == Mode::Mptcp && self.keys.remote.is_some())
             .then(|| self.keys.remote_idsn + self.recv.nxt())
             .map(|ack| match self.wide_acks {
@@ -169,7 +193,7 @@ impl Connection {
                 false => WideOrNarrow::Narrow(ack.low32()),
             });
         DataLevel {
-            window: self.recv.announce(mss),
+            window,
             data_ack,
             bare_data_fin: None,
             keys: self.keys_to_repeat(),

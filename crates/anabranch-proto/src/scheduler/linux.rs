@@ -3,6 +3,7 @@
 
 use super::{Decision, Pending, ScheduleContext, Scheduler};
 use crate::policy::Entry;
+use crate::socket_buffer;
 use crate::view::{SubflowId, SubflowView};
 
 /// Linux' scheduler ("default").
@@ -47,17 +48,12 @@ const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
 /// A burst goes on to the end of the page fragment that the application's data lies in: 32 KiB less the
 /// description of it (`struct mptcp_data_frag`).
 const FRAGMENT: u64 = (1 << 15) - 40;
-/// Of what a window for each round trip would be: in slow start below half of the threshold, and
-/// else.
-const PACING_RATIOS: [f64; 2] = [2.0, 1.2];
 
 /// The rate at which Linux would pace a subflow, in octets per second, whether it paces or not; not
 /// known before the first round-trip time.
 fn pacing_rate(view: &SubflowView) -> Option<f64> {
-    let [slow_start, otherwise] = PACING_RATIOS;
-    let ratio = if view.cwnd < view.ssthresh / 2 { slow_start } else { otherwise };
     let srtt = view.srtt?.as_secs_f64();
-    (srtt > 0.0).then(|| ratio * view.cwnd.max(view.bytes_in_flight) as f64 / srtt)
+    (srtt > 0.0).then(|| view.paced_window as f64 / srtt)
 }
 
 impl Linux {
@@ -101,8 +97,8 @@ impl Linux {
         let end = end.min(self.carried + context.window_room.min(octets));
         self.end = end.max(self.carried);
         self.burst = Some(view.id);
-        let burst = self.end - self.carried;
-        let (queued, burst) = (queued(context, view) as f64, burst as f64);
+        let burst = BURST.min(context.window_room) as f64;
+        let queued = queued(context, view) as f64;
         let (Some(rate), Some(pace)) = (pacing_rate(view), self.pace(view)) else { return };
         if queued + burst > 0.0 {
             pace.octets_per_second =
@@ -111,8 +107,12 @@ impl Linux {
     }
 }
 
+/// The memory of what the subflow has to send and of what it has sent (`sk_wmem_queued`).
 fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
-    view.bytes_in_flight + context.assigned(view.id.slot)
+    use socket_buffer::{MOST, OVERHEAD, SEGMENTS};
+    let (sent, waits) = (view.bytes_in_flight, context.assigned(view.id.slot));
+    let buffers = sent.div_ceil(SEGMENTS * u64::from(view.mss)) + waits.div_ceil(MOST);
+    sent + waits + OVERHEAD * buffers
 }
 
 impl Scheduler for Linux {
@@ -182,17 +182,26 @@ mod tests {
     fn the_pace_follows_by_as_much_as_is_added() {
         let one = view(0, 100);
         let mut scheduler = Linux::default();
-        let subflows = [SubflowView { bytes_in_flight: BURST, ..one }];
+        let subflows = [one];
         scheduler.schedule(&context(&subflows, NEW));
         scheduler.on_sent(one.id, 2 * FRAGMENT);
-        let first = scheduler.pace(&one).expect("a pace").octets_per_second;
-        let window = u64::from(one.mss) * 20;
-        assert_eq!(first, 1.2 * BURST.max(window) as f64 / 0.1);
-        let twice =
-            [SubflowView { bytes_in_flight: 2 * FRAGMENT, cwnd: 2 * BURST, ssthresh: 0, ..one }];
+        let pace = |scheduler: &mut Linux| scheduler.pace(&one).expect("a pace").octets_per_second;
+        assert_eq!(pace(&mut scheduler), 1.2 * 20_000.0 / 0.1);
+        // A window of twice as much, and 10,000 octets sent in five socket buffers.
+        let twice = [SubflowView { bytes_in_flight: 10_000, paced_window: 48_000, ..one }];
         scheduler.schedule(&context(&twice, NEW));
-        let then = scheduler.pace(&one).expect("a pace").octets_per_second;
-        assert!((then - 1.5 * first).abs() < 1e-6 * first, "{then} {first}");
+        let (before, added) = (10_000.0 + 5.0 * 832.0, BURST as f64);
+        let average = (240_000.0 * before + 480_000.0 * added) / (before + added);
+        assert!((pace(&mut scheduler) - average).abs() < 1e-6 * average);
+    }
+
+    #[test]
+    fn what_is_queued_costs_socket_buffers_too() {
+        let subflows = [SubflowView { bytes_in_flight: 4_500, ..view(0, 100) }];
+        let assigned = [70_000];
+        let context = ScheduleContext { assigned: &assigned, ..context(&subflows, NEW) };
+        // Two segments in each that was sent, up to 64 KiB in each that waits.
+        assert_eq!(queued(&context, &subflows[0]), 74_500 + (3 + 2) * 832);
     }
 
     #[test]

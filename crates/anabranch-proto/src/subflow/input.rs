@@ -122,6 +122,7 @@ impl Subflow {
         self.timers.stop(Timer::Retransmission);
         self.rtt.reset_backoff();
         self.timeouts_in_a_row = 0;
+        self.update_pacing();
         if self.purpose == Purpose::Join && !self.confirmed {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());
         }
@@ -346,6 +347,7 @@ impl Subflow {
         } else if !recovered && advanced {
             self.grow(now, acked, flight_before, &tally, views);
         }
+        self.update_pacing();
         if advanced || tally.delivered > 0 {
             self.arm_after_ack(now);
         }

@@ -29,7 +29,7 @@ use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::counters::Counters;
 use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
-use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability, paced_window};
 use ecn::Ecn;
 use receiver::Receiver;
 use recovery::Recovery;
@@ -231,6 +231,8 @@ pub(crate) struct Subflow {
     reset_due: Option<Option<Box<Control>>>,
     last_sent: Instant,
     last_data_sent: Instant,
+    /// As of the last acknowledgement; see [`paced_window`].
+    paced_window: u64,
     /// Largest window that the peer has announced, in octets. RFC 5961 §5: MAX.SND.WND.
     largest_window: u64,
     /// The largest sum of an acknowledgement and the window beside it, as an offset.
@@ -345,6 +347,7 @@ impl Subflow {
             reset_due: None,
             last_sent: Instant::ZERO,
             last_data_sent: Instant::ZERO,
+            paced_window: 0,
             largest_window: 0,
             send_edge: 0,
             challenges: (Instant::ZERO, 0),
@@ -373,6 +376,7 @@ impl Subflow {
             ssthresh: self.congestion_control.ssthresh(),
             bytes_in_flight: self.board.bytes_in_flight(),
             room: self.room_for_new_data(),
+            paced_window: self.paced_window,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
@@ -389,6 +393,12 @@ impl Subflow {
         view.ssthresh = self.congestion_control.ssthresh();
         view.bytes_in_flight = self.board.bytes_in_flight();
         view.room = self.room_for_new_data();
+    }
+
+    fn update_pacing(&mut self) {
+        let window = &self.congestion_control;
+        self.paced_window =
+            paced_window(window.cwnd(), window.ssthresh(), self.board.bytes_in_flight());
     }
 
     fn usability(&self) -> Usability {
@@ -519,6 +529,11 @@ impl Subflow {
     /// The next in-order payload with its subflow offset.
     pub(crate) fn poll_received(&mut self) -> Option<(u64, Payload)> {
         self.receiver.poll_ready()
+    }
+
+    /// Must an acknowledgement go out at once?
+    pub(crate) fn owes_acknowledgement(&self) -> bool {
+        self.receiver.ack_is_due()
     }
 
     /// Have an acknowledgement sent at once.
