@@ -133,6 +133,9 @@ class SubflowView:
     def room(self) -> int:
         """Octets that congestion control lets the subflow send now."""
     @property
+    def paced_window(self) -> int:
+        """Octets that Linux would pace out in a round-trip time, as of the last acknowledgement."""
+    @property
     def srtt_ns(self) -> int | None:
         """Smoothed round-trip time; `None` before the first sample."""
     @property

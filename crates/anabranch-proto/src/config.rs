@@ -141,7 +141,8 @@ pub struct ConnectionConfig {
     /// Is the receive window what the buffer has free, counted from DATA_ACK on, as Linux has it? Data
     /// beyond a hole at data level then takes up room twice, in the buffer and in the window, which
     /// does not move on while such data waits for a slower subflow. RFC 9293 §3.8.6.2.2 has the window
-    /// reach to the end of the buffer.
+    /// reach to the end of the buffer. And what fills a hole of Multipath TCP is acknowledged when the application
+    /// has read 64 KiB, with what is free then.
     pub window_charges_out_of_order: bool,
     /// Require checksums of mappings: both hosts then use them. They reveal a middlebox that
     /// changes the payload, and cost time and two octets in each segment. RFC 8684 §3.1.

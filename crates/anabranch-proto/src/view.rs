@@ -172,7 +172,7 @@ impl SubflowSet {
 /// a window that is reduced after idling does not until then. Linux 6.18, `tcp_update_pacing_rate`.
 pub fn paced_window(cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
     let percent = if cwnd < ssthresh / 2 { 200 } else { 120 };
-    cwnd.max(bytes_in_flight) * percent / 100
+    cwnd.max(bytes_in_flight).saturating_mul(percent) / 100
 }
 
 impl SubflowView {

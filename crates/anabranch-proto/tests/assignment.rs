@@ -290,3 +290,35 @@ fn linux_scheduler_delivers_over_unequal_paths() {
     assert_eq!(pair.received, [0, 2_000_000]);
     assert!(!carried(&pair, 1).is_empty());
 }
+
+#[test]
+fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_as_linux_does() {
+    const BUFFER: u64 = 300_000;
+    let pair = |run, charges| {
+        let server = ConnectionConfig {
+            receive_buffer: BUFFER,
+            window_charges_out_of_order: charges,
+            ..in_turn(run)
+        };
+        let mut pair = Pair::new(2, in_turn(run), server).with_slow_path(1, ms(500));
+        pair.run_ms(3_000);
+        pair
+    };
+    let first = pair(1, false);
+    let mss = first.client.subflow_stats(first.connection).map(|s| u64::from(s.view.mss)).min();
+    let mss = mss.expect("a subflow");
+    // One run on the fast subflow, one on the slow one, and one on the fast one, which waits.
+    let run = 60 * mss;
+    for (charges, unread) in [(false, 0), (true, run + mss - 65_536)] {
+        let mut pair = pair(run, charges);
+        pair.write(0, 3 * run);
+        run_until_received(&mut pair, 3 * run);
+        pair.run_ms(1_000);
+        let syn_ack = pair.last(|s| !to_server(s) && s.header.flags.contains(Flags::SYN));
+        let scale = syn_ack.options.window_scale.expect("it is offered");
+        let last = pair.last(|s| !to_server(s));
+        let window = u64::from(last.header.window) << scale;
+        assert!(is_on(&last, 1), "it came on the slow subflow");
+        assert!(window.abs_diff(BUFFER - unread) <= 1 << scale, "{window}, {unread} unread");
+    }
+}

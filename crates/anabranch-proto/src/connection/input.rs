@@ -73,15 +73,25 @@ impl Connection {
             // What condemned the subflow condemns what came with it.
             if !self.lanes[usize::from(slot)].subflow.is_doomed() {
                 self.deliver(now, slot);
-                let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
-                let edge = if due { self.recv.early_edge() } else { None };
-                self.early_acknowledgement = edge.map(|edge| (slot, edge));
+                self.plan_early_acknowledgement(slot);
             }
         }
         self.refresh(slot);
         self.detect_bottlenecks(now, slot);
         self.tune_buffers(now);
         self.reap(now);
+    }
+
+    /// Linux acknowledges what came when the application reads it, which takes several reads if it filled
+    /// a large hole.
+    fn plan_early_acknowledgement(&mut self, slot: u8) {
+        let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
+        if due
+            && self.mode == Mode::Mptcp
+            && let Some(edge) = self.recv.early_edge()
+        {
+            self.early_acknowledgement = Some((slot, edge));
+        }
     }
 
     /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.

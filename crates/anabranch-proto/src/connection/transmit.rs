@@ -102,11 +102,11 @@ pub(super) struct Wrap {
 
 pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option<Segment> {
     let mss = connection.mss();
-    if connection.recv.update_is_due(mss) {
-        connection.demand_acks();
-    }
     if let Some(segment) = connection.acknowledge_early(now, mss) {
         return Some(segment);
+    }
+    if connection.recv.update_is_due(mss) {
+        connection.demand_acks();
     }
     let mut level = connection.data_level(mss);
     for slot in 0..connection.lanes.len() {

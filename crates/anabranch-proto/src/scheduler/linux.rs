@@ -157,7 +157,7 @@ mod tests {
         ];
         let mut scheduler = Linux::default();
         let mut context = context(&subflows, NEW);
-        // 17 ms behind the fast one's 20,000 octets, 6 ms behind the slow one's 1,000.
+        // 24 ms behind the fast one's 20,000 octets and their memory, 11 ms behind the slow one's 1,000.
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
         // The burst goes on whatever else there is, to the end of a fragment,
         scheduler.on_sent(slow.id, 2 * FRAGMENT - 1);

@@ -155,6 +155,10 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         scene.write_and_wait(1);
         assert_eq!(scene.cwnd(), left, "{restart} {octets} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
+        // What Linux paces by is twice the window, and follows with the next acknowledgement.
+        assert_eq!(scene.subflow.view().paced_window, 2 * before);
+        scene.takes(scene.ack(1 + octets + MSS, &[]));
+        assert_eq!(scene.subflow.view().paced_window, 2 * scene.cwnd());
     }
 }
 
