@@ -60,18 +60,24 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, 
 
 # ---- checks ---------------------------------------------------------------------------------
 
+# anabranch-py is an extension module: it links only inside a Python interpreter, and the Python
+# tests are its tests.
+TEST_RUST := cargo test --quiet --workspace --exclude anabranch-py
+
 .PHONY: test check-rust test-rust check-python test-python format
-test: check-rust test-rust check-python test-python ## formatting, lints, types, all tests
+test: ## formatting, lints, types, all tests
+	$(MAKE) check-rust
+	@# Much of what builds the package is one thread's work: another processor builds the tests.
+	$(TEST_RUST) --no-run & $(MAKE) dev; made=$$?; wait $$! && exit $$made
+	$(MAKE) test-rust check-python test-python
 
 check-rust: ## formatting and lints of the Rust code
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(PYTHON) docs/rfc/coverage.py --check
 
-# anabranch-py is an extension module: it links only inside a Python interpreter, and the Python
-# tests are its tests.
 test-rust: ## tests of the Rust crates
-	cargo test --quiet --workspace --exclude anabranch-py
+	$(TEST_RUST)
 
 .PHONY: interop
 interop: ## the engine against this kernel's Multipath TCP, both roles (part of test-rust)
