@@ -487,7 +487,7 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
     let (small, buffers) = goodput("100kB");
     assert_eq!(buffers, [200_000, 123_438]);
     let (large, _) = goodput("400kB");
-    // Linux has 4.0 to 4.3, and 8.3 to 9.5.
+    // Linux has 3.8 to 4.6, and 8.3 to 9.6.
     assert!(small < 5.0 && large > 8.0, "{small} and {large} Mbit/s");
 }
 
@@ -495,9 +495,9 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
 fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_linux() {
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
-    // Asked for, and the median of the median delays of six runs between hosts of Linux 6.18, in ms; with
-    // 400 kB of those three that take the faster of two courses (docs/calibration.md).
-    for (asked, seen) in [("100kB", 352.0), ("200kB", 475.0), ("400kB", 653.0)] {
+    // Asked for, and the median delay of a run between hosts of Linux 6.18, in ms. Runs differ: six later ones
+    // had 337 to 369, 461 to 511 and 653 to 743 (docs/calibration.md).
+    for (asked, seen) in [("100kB", 363.0), ("200kB", 491.0), ("400kB", 647.0)] {
         let connection = format!(
             "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
              linux_buffer_accounting = true\nscheduler = \"linux\"\n\
