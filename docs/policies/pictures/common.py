@@ -27,7 +27,7 @@ WIFI = Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
 THREE_G = Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
 """NSDI 2012: 150 ms round trip, 2 s of queue."""
 LTE = Path(name="lte", rate="8Mbit/s", delay="30ms", limit="100packets")
-"""The second path of `crates/anabranch-sim/tests/path_managers.rs`."""
+"""The second path of `crates/anabranch-sim/tests/suite/path_managers.rs`."""
 GPRS = Path(name="2g", rate="0.2Mbit/s", delay="200ms", limit="6s")
 """The same; within DRePaS's profile of 2G."""
 

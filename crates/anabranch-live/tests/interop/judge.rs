@@ -273,7 +273,10 @@ impl Captures {
                 let found = String::from_utf8_lossy(&found.stdout).into_owned();
                 let mut lines: Vec<_> =
                     found.lines().take(5).map(|line| format!("tshark: {line}")).collect();
-                if !lines.is_empty() {
+                if lines.is_empty() {
+                    // Hundreds of megabytes that nobody needs now.
+                    let _ = std::fs::remove_file(&file);
+                } else {
                     lines.push(format!("see {}", file.display()));
                 }
                 lines

@@ -1,7 +1,5 @@
 //! Middleboxes that change what passes through them.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of the harness")]
-
 use anabranch_wire::{Payload, Segment, SeqNumber};
 use bytes::Bytes;
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of the harness")]
 
 pub mod announcing;
+pub mod middlebox;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,0 +1,291 @@
+//! Addresses told to the peer. RFC 8684 §3.4.1.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use anabranch_proto::Event;
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
+use anabranch_proto::view::{SubflowView, Usability};
+use anabranch_wire::mptcp::AddAddr;
+use anabranch_wire::{Instant, Segment};
+
+use crate::pair::{Fate, Pair, client_address, is_syn, ms, server_address};
+
+fn six(host: u16) -> IpAddr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host).into()
+}
+
+/// Both hosts have an IPv4 and an IPv6 address; the connection is opened over IPv4.
+fn dual_stack() -> Pair {
+    let client = vec![client_address(0), six(1)];
+    let server = vec![server_address(), six(9)];
+    Pair::of_addresses(client, server, ConnectionConfig::default(), ConnectionConfig::default())
+}
+
+fn told(segment: &Segment) -> Option<AddAddr> {
+    segment.options.control.as_ref()?.add_addr
+}
+
+fn is_told(segment: &Segment) -> bool {
+    told(segment).is_some_and(|option| option.truncated_hmac.is_some())
+}
+
+fn is_echo(segment: &Segment) -> bool {
+    told(segment).is_some_and(|option| option.truncated_hmac.is_none())
+}
+
+fn over_six(segment: &Segment) -> bool {
+    segment.source.address.is_ipv6() && !segment.payload.is_empty()
+}
+
+#[test]
+fn the_listener_announces_its_other_family_and_the_initiator_joins_over_it() {
+    let mut pair = dual_stack();
+    pair.download(2_000_000, 5_000);
+    assert_eq!(pair.received[0], 2_000_000);
+    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (1, 1));
+    assert!(pair.segments(over_six) > 100, "{}", pair.segments(over_six));
+    // RFC 9293 §3.7.1: a segment of 1500 octets has 20 octets less room with IPv6's header.
+    let longest = |six: bool| {
+        let lengths = pair.log.iter().filter(|s| s.source.address.is_ipv6() == six);
+        lengths.map(|s| s.payload.len()).max()
+    };
+    assert_eq!(longest(true), longest(false).map(|four| four - 20));
+    let counters = (pair.client.counters(), pair.server.counters());
+    assert_eq!((counters.0.add_addr, counters.0.echo_add_tx), (1, 1));
+    assert_eq!((counters.1.add_addr_tx, counters.1.echo_add), (1, 1));
+}
+
+#[test]
+fn an_announcement_is_repeated_until_it_is_echoed_but_not_for_ever() {
+    let mut lost = 0;
+    let mut pair = dual_stack().with_filter(move |_, segment| {
+        lost += u32::from(is_told(segment));
+        if is_told(segment) && lost <= 2 { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.download(200_000, 10_000);
+    pair.run_ms(10_000);
+    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (3, 1));
+    pair.download(200_000, 10_000);
+    assert!(pair.segments(over_six) > 0);
+
+    let no_echo = |_, segment: &mut Segment| {
+        if is_echo(segment) { Fate::Drop } else { Fate::Deliver }
+    };
+    let mut pair = dual_stack().with_filter(no_echo);
+    pair.download(1_000, 1_000);
+    // The pauses double.
+    for (told, for_ms) in [(1, 900), (2, 1_900), (3, 3_900), (4, 60_000)] {
+        assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (told, told));
+        pair.run_ms(for_ms);
+        assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (told, told));
+        pair.run_ms(100);
+    }
+}
+
+#[test]
+fn an_announcement_with_a_wrong_hmac_or_of_an_impossible_address_is_ignored() {
+    let spoil: [fn(&mut AddAddr); 3] = [
+        |option| option.truncated_hmac = option.truncated_hmac.map(|hmac| hmac ^ 1),
+        |option| option.address = six(66),
+        |option| option.address_id += 1,
+    ];
+    for change in spoil {
+        let mut pair = dual_stack().with_filter(move |_, segment| {
+            if is_told(segment) {
+                let control = segment.options.control.as_mut().expect("it tells an address");
+                change(control.add_addr.as_mut().expect("it tells an address"));
+            }
+            Fate::Deliver
+        });
+        pair.download(200_000, 5_000);
+        pair.run_ms(20_000);
+        assert_eq!(pair.received[0], 200_000);
+        assert_eq!((pair.segments(is_echo), pair.segments(over_six)), (0, 0));
+        let counters = pair.client.counters();
+        assert_eq!((counters.add_addr, counters.add_addr_drop), (4, 4));
+    }
+    let multicast: IpAddr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into();
+    let mut pair = Pair::of_addresses(
+        vec![client_address(0), six(1)],
+        vec![server_address(), multicast],
+        ConnectionConfig::default(),
+        ConnectionConfig::default(),
+    );
+    pair.download(200_000, 5_000);
+    assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (1, 0));
+    assert_eq!(pair.client.counters().add_addr_drop, 1);
+}
+
+#[test]
+fn of_very_many_announced_addresses_a_few_are_remembered() {
+    let server = std::iter::once(server_address()).chain((1..=200).map(six)).collect();
+    let client = vec![client_address(0), six(1_000)];
+    let mut pair = Pair::of_addresses(
+        client,
+        server,
+        ConnectionConfig::default(),
+        ConnectionConfig::default(),
+    );
+    pair.download(2_000_000, 30_000);
+    pair.run_ms(30_000);
+    assert_eq!(pair.received[0], 2_000_000);
+    let client = pair.client.counters();
+    assert_eq!(client.add_addr - client.add_addr_drop, 8, "{client:?}");
+}
+
+/// Announces its second address or takes it back, every 100 ms, so many times.
+#[derive(Debug, Default)]
+struct Fickle {
+    most: u32,
+    local: Option<LocalAddress>,
+    at: Option<Instant>,
+    turns: u32,
+    action: Option<PathAction>,
+}
+
+impl Fickle {
+    fn of(most: u32) -> Self {
+        Fickle { most, ..Fickle::default() }
+    }
+}
+
+impl PathManager for Fickle {
+    fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, _: &[SubflowView]) {
+        if let PathEvent::Established { local, .. } = event {
+            self.local = Some(local[1]);
+            self.at = Some(now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant, _: &[SubflowView]) {
+        let local = self.local.expect("it is established");
+        let told = self.turns.is_multiple_of(2);
+        let taken_back = PathAction::Remove { local_address_id: local.id };
+        self.action = Some(if told { PathAction::Announce { local } } else { taken_back });
+        self.turns += 1;
+        self.at = (self.turns < self.most).then_some(now + ms(100));
+    }
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        self.action.take()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.at
+    }
+}
+
+#[test]
+fn an_address_that_comes_and_goes_has_one_subflow_at_a_time() {
+    // RFC 8684 §3.4.2
+    let server = ConnectionConfig {
+        path_manager: Arc::new(|| Box::new(Fickle::of(41))),
+        ..ConnectionConfig::default()
+    };
+    let mut pair = Pair::of_addresses(
+        vec![client_address(0), six(1)],
+        vec![server_address(), six(9)],
+        ConnectionConfig::default(),
+        server,
+    );
+    pair.download(200_000, 6_000);
+    pair.run_ms(6_000);
+    let live = pair.client.subflow_stats(pair.connection);
+    let usable = live.filter(|stats| stats.view.usability == Usability::Usable).count();
+    assert!(usable <= 2, "{usable}");
+}
+
+#[test]
+fn an_announced_address_that_does_not_answer_is_not_tried_again() {
+    let mut pair = dual_stack().with_filter(|_, segment| {
+        if segment.source.address.is_ipv6() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.download(200_000, 5_000);
+    pair.run_ms(600_000);
+    let syns = pair.segments(|segment| is_syn(segment) && segment.source.address.is_ipv6());
+    // One attempt with its repeats. RFC 9293 §3.8.3: as many as the user timeout allows.
+    assert!((1..=8).contains(&syns), "{syns}");
+}
+
+#[test]
+fn an_announcement_that_is_stripped_does_not_cost_multipath_tcp() {
+    // RFC 8684 §3.7: an acknowledgement of data without options, the first one, means a fallback. That
+    // of the first data has its DATA_ACK, and an announcement with which there is no room waits.
+    for upload in [true, false] {
+        let mut pair = dual_stack().with_filter(|_, segment| {
+            if is_told(segment) {
+                segment.options.control = None;
+            }
+            Fate::Deliver
+        });
+        match upload {
+            true => pair.upload(200_000, 5_000),
+            false => pair.download(200_000, 5_000),
+        }
+        pair.run_ms(20_000);
+        let events = [&pair.client_events, &pair.server_events];
+        assert!(events.iter().all(|events| !events.contains(&Event::FellBack)), "upload: {upload}");
+        assert_eq!(pair.segments(is_told), 4, "upload: {upload}");
+    }
+}
+
+#[test]
+fn announcements_are_no_duplicate_acknowledgements() {
+    // RFC 8684 §4
+    let without_sack = || {
+        let mut config = ConnectionConfig::default();
+        config.tcp.sack = false;
+        config
+    };
+    let server = std::iter::once(server_address()).chain((1..=5).map(six)).collect();
+    let client = vec![client_address(0), six(1_000)];
+    let mut pair = Pair::of_addresses(client, server, without_sack(), without_sack());
+    pair.upload(300_000, 5_000);
+    let sent_again = pair.client.subflow_stats(pair.connection).map(|stats| stats.recoveries);
+    assert_eq!(sent_again.sum::<u64>(), 0);
+}
+
+#[test]
+fn an_address_that_was_taken_back_is_not_told_again() {
+    // RFC 8684 §3.4.2
+    let server = ConnectionConfig {
+        path_manager: Arc::new(|| Box::new(Fickle::of(2))),
+        ..ConnectionConfig::default()
+    };
+    let client = vec![client_address(0), six(1)];
+    let hosts = vec![server_address(), six(9)];
+    let mut pair = Pair::of_addresses(client, hosts, ConnectionConfig::default(), server)
+        .with_filter(|_, segment| if is_told(segment) { Fate::Drop } else { Fate::Deliver });
+    pair.download(1_000, 1_000);
+    pair.run_ms(60_000);
+    assert_eq!(pair.segments(is_told), 1);
+}
+
+#[test]
+fn addresses_that_are_told_together_are_echoed_each_once() {
+    // RFC 8684 §3.4.1
+    let mut pair = Pair::of_addresses(
+        vec![client_address(0), six(1)],
+        vec![server_address(), six(8), six(9)],
+        ConnectionConfig::default(),
+        ConnectionConfig::default(),
+    )
+    .with_filter(|_, segment| if is_told(segment) { Fate::Drop } else { Fate::Deliver });
+    pair.download(1_000, 1_000);
+    let first: Vec<Segment> = pair.log.iter().filter(|s| is_told(s)).cloned().collect();
+    assert_eq!(first.len(), 2);
+    let last = pair.last(|s| s.destination.address == client_address(0));
+    for segment in first.iter().chain(&first) {
+        let mut segment = Segment { header: last.header, ..segment.clone() };
+        segment.header.seq = segment.header.seq + last.payload.len() as u32;
+        segment.options.timestamps = last.options.timestamps;
+        pair.client.handle_segment(pair.now, segment);
+    }
+    pair.drain();
+    pair.run_ms(100);
+    let echoed =
+        pair.log.iter().filter(|s| is_echo(s)).filter_map(told).map(|option| option.address);
+    assert_eq!(echoed.collect::<Vec<_>>(), [six(8), six(9)]);
+}

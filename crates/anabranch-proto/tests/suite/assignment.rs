@@ -1,0 +1,323 @@
+//! Data that a scheduler assigns to a subflow before it has room.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::scheduler::{Decision, Linux, Pending, ScheduleContext, Scheduler};
+use anabranch_proto::view::Usability;
+use anabranch_proto::{ConnectionStats, Event};
+use anabranch_wire::mptcp::WideOrNarrow;
+use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
+
+use crate::pair::{Fate, Pair, is_on, ms, to_server};
+
+/// The first subflow, then the second, `run` octets each, whether they have room or not.
+#[derive(Clone, Copy, Debug)]
+struct InTurn {
+    run: u64,
+    assigned: u64,
+}
+
+impl Scheduler for InTurn {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let turn = match context.pending {
+            Pending::NewData { octets } => {
+                assert!(octets > 0, "nothing is to be assigned");
+                (self.assigned / self.run) as usize
+            }
+            Pending::Reinjection { .. } => 0,
+        };
+        let usable: Vec<_> =
+            context.subflows.iter().filter(|v| v.usability == Usability::Usable).collect();
+        match usable.len() {
+            0 => Decision::Wait { until: None },
+            open => Decision::Assign(usable[turn % open].id),
+        }
+    }
+
+    fn on_sent(&mut self, _: anabranch_proto::view::SubflowId, octets: u64) {
+        self.assigned += octets;
+    }
+}
+
+fn in_turn(run: u64) -> ConnectionConfig {
+    ConnectionConfig {
+        scheduler: Arc::new(move || Box::new(InTurn { run, assigned: 0 })),
+        ..ConnectionConfig::default()
+    }
+}
+
+fn number(segment: &Segment) -> Option<u32> {
+    match segment.options.dss?.mapping?.data_seq {
+        WideOrNarrow::Narrow(number) => Some(number),
+        WideOrNarrow::Wide(_) => None,
+    }
+}
+
+/// What the client has sent, with its data sequence numbers relative to the first of all.
+fn numbered(pair: &Pair) -> impl Iterator<Item = (u32, &Segment)> {
+    let data = pair.log.iter().filter(|s| to_server(s) && !s.payload.is_empty());
+    // The very first data comes with MP_CAPABLE, which says no number.
+    let data = data.filter_map(|s| Some((number(s)?, s)));
+    let first = data.clone().next().expect("data").0;
+    data.map(move |(number, segment)| (number.wrapping_sub(first), segment))
+}
+
+/// Those numbers of what a subflow has carried.
+fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
+    numbered(pair).filter(|(_, s)| is_on(s, subflow)).map(|(number, _)| number).collect()
+}
+
+/// No subflow goes beyond its congestion window meanwhile.
+fn run_until_received(pair: &mut Pair, octets: u64) {
+    while pair.received[1] < octets {
+        pair.run_ms(1);
+        let mut subflows = pair.client.subflow_stats(pair.connection);
+        assert!(subflows.all(|stats| stats.view.bytes_in_flight <= stats.view.cwnd));
+        assert!(pair.now < Instant::ZERO + ms(10_000));
+    }
+}
+
+fn client(pair: &Pair) -> ConnectionStats {
+    pair.client.connection_stats(pair.now, pair.connection).expect("it is open")
+}
+
+#[test]
+fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+    pair.run_ms(500);
+    pair.write(0, 400_000);
+    let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.octets_sent).sum();
+    let stats = client(&pair);
+    assert_eq!(stats.unsent_octets, 400_000 - sent, "what is assigned has not been sent");
+    run_until_received(&mut pair, 400_000);
+    let stats = client(&pair);
+    assert_eq!((stats.bad_decisions, stats.reinjections, stats.copies), (0, 0, 0));
+    assert_eq!(stats.window_limited, Duration::ZERO);
+    assert!(pair.client.subflow_stats(pair.connection).all(|s| s.octets_reinjected == 0));
+    for subflow in [0, 1] {
+        let numbers = carried(&pair, subflow);
+        assert!(numbers.is_sorted(), "each subflow carries the stream in order");
+        // In runs of 50,000 octets, which end where a segment does.
+        let jumps = numbers.windows(2).filter(|pair| pair[1] - pair[0] > 2_000).count();
+        assert_eq!(jumps, 3, "{numbers:?}");
+    }
+    // The slow subflow's window was not enough for its run; the fast one went on with the next.
+    let place = |subflow, beyond| {
+        let due = |(number, s): (u32, &Segment)| is_on(s, subflow) && number > beyond;
+        numbered(&pair).position(due).expect("data")
+    };
+    assert!(place(0, 100_000) < place(1, 90_000));
+    // And the stream ends as ever.
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 0);
+    pair.close_both();
+    pair.run_ms(5_000);
+    assert!(
+        pair.segments(data_fin) > 0 && pair.segments(|s| s.header.flags.contains(Flags::RST)) == 0
+    );
+}
+
+#[test]
+fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
+    let broken = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&broken);
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config)
+        .with_filter(
+            move |_, segment| {
+                if is_on(segment, 1) && seen.get() { Fate::Drop } else { Fate::Deliver }
+            },
+        )
+        .with_slow_path(1, ms(100));
+    pair.run_ms(500);
+    broken.set(true);
+    pair.upload(400_000, 3_000);
+    assert_eq!(pair.received, [0, 400_000]);
+}
+
+#[test]
+fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config);
+    pair.run_ms(500);
+    pair.write(0, 100_000);
+    let mut reset = pair.last(|s| is_on(s, 1) && !to_server(s));
+    reset.header.flags = Flags::RST;
+    (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
+    pair.client.handle_segment(pair.now, reset);
+    pair.client.close(pair.connection);
+    run_until_received(&mut pair, 100_000);
+    assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 octets");
+}
+
+#[test]
+fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
+    // RFC 8684 §3.3.3
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+    pair.run_ms(500);
+    pair.write(0, 100_000);
+    pair.client.close(pair.connection);
+    run_until_received(&mut pair, 100_000);
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 1);
+    assert!(!pair.last(data_fin).payload.is_empty());
+    assert!(pair.server.is_at_end(pair.accepted.expect("accepted")));
+}
+
+#[test]
+fn the_shared_window_bounds_what_is_assigned() {
+    // RFC 8684 §3.3.5
+    let written = |receive_buffer| {
+        let config = ConnectionConfig { receive_buffer, ..in_turn(200_000) };
+        let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
+        pair.run_ms(500);
+        pair.write(0, 300_000);
+        pair
+    };
+    // To its last octet, as Linux has it, however short the last segment is.
+    for receive_buffer in 40_000..40_003 {
+        assert_eq!(client(&written(receive_buffer)).window_room, 0);
+    }
+    let mut pair = written(40_000);
+    run_until_received(&mut pair, 300_000);
+    assert!(client(&pair).window_limited > ms(100), "the other subflow had room");
+    let accepted = pair.accepted.expect("accepted");
+    let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
+    assert_eq!(server.octets_delivered, 300_000);
+    assert_eq!(pair.server.counters().no_dss_in_window, 0);
+}
+
+#[test]
+fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
+    // RFC 9293 §3.7.4, as Linux has it
+    let config = in_turn(200_000);
+    let mut pair = Pair::new(2, config.clone(), config);
+    pair.run_ms(500);
+    let room = client(&pair).window_room;
+    for (written, mapped) in [(100_000, 100_000), (100_100, 100_000)] {
+        pair.write(0, written);
+        assert_eq!(room - client(&pair).window_room, mapped);
+    }
+    run_until_received(&mut pair, 100_100);
+}
+
+#[test]
+fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
+    // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement opens the window
+    // by 500 octets, four of them at a time.
+    for (nagle, short) in [(true, 1), (false, 4)] {
+        let mut config = ConnectionConfig { receive_buffer: 4 * 1_432, ..in_turn(50_000) };
+        config.tcp.nagle = nagle;
+        let mut edge = None;
+        let mut pair = Pair::new(1, config.clone(), config).with_filter(move |_, segment| {
+            let data_ack = segment.options.dss.and_then(|dss| dss.data_ack);
+            if let (false, Some(WideOrNarrow::Narrow(next))) = (to_server(segment), data_ack) {
+                let next_edge = edge.map_or(next + 4 * 1_432, |edge: u32| edge + 500);
+                edge = Some(next_edge);
+                segment.header.window = (next_edge - next) as u16;
+            }
+            Fate::Deliver
+        });
+        pair.upload(1_000, 500);
+        pair.run_ms(50);
+        pair.write(0, 10_000);
+        pair.run_ms(30);
+        let lengths = || pair.log.iter().filter(|s| to_server(s)).map(|s| s.payload.len());
+        let count = lengths().filter(|len| *len == 500).count();
+        assert_eq!(count, short, "{:?}", lengths().collect::<Vec<_>>());
+        run_until_received(&mut pair, 10_000);
+    }
+}
+
+#[test]
+fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
+    // RFC 8684 §3.7: the path drops all options after a while.
+    let config = ConnectionConfig { late_fallback: true, ..in_turn(50_000) };
+    let mut pair = Pair::new(1, config.clone(), config).with_filter(|n, segment| {
+        if n > 80 {
+            (segment.options.dss, segment.options.control) = (None, None);
+        }
+        Fate::Deliver
+    });
+    pair.run_ms(500);
+    // The first data, with the keys, is not assigned.
+    pair.upload(1_000, 100);
+    let room = client(&pair).window_room;
+    pair.write(0, 300_000);
+    assert!(room - client(&pair).window_room > 290_000, "all but a short end");
+    run_until_received(&mut pair, 300_000);
+    pair.run_ms(2_000);
+    assert_eq!((client(&pair).bad_decisions, pair.received[1]), (0, 300_000));
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::FellBack), "{events:?}");
+    }
+}
+
+#[test]
+fn what_waits_for_the_only_subflow_stays_there_when_its_timer_expires() {
+    // The other path lets no join through; nobody else could send it.
+    let mut data = 0;
+    let config = in_turn(50_000);
+    let mut pair = Pair::new(2, config.clone(), config).with_filter(move |_, segment| {
+        let is_data = to_server(segment) && !segment.payload.is_empty();
+        data += u32::from(is_data);
+        let lost = is_on(segment, 1) || is_data && (20..50).contains(&data);
+        if lost { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(300_000, 5_000);
+    assert_eq!(pair.received[1], 300_000);
+    assert!(pair.client.counters().timeouts > 0);
+    assert_eq!(client(&pair).reinjections, 0);
+}
+
+#[test]
+fn linux_scheduler_delivers_over_unequal_paths() {
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(Linux::default())),
+        send_buffer: 200_000,
+        receive_buffer: 100_000,
+        ..ConnectionConfig::default()
+    };
+    let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(70));
+    pair.run_ms(300);
+    pair.upload(2_000_000, 30_000);
+    assert_eq!(pair.received, [0, 2_000_000]);
+    assert!(!carried(&pair, 1).is_empty());
+}
+
+#[test]
+fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_as_linux_does() {
+    const BUFFER: u64 = 300_000;
+    let pair = |run, charges| {
+        let server = ConnectionConfig {
+            receive_buffer: BUFFER,
+            window_charges_out_of_order: charges,
+            ..in_turn(run)
+        };
+        let mut pair = Pair::new(2, in_turn(run), server).with_slow_path(1, ms(500));
+        pair.run_ms(3_000);
+        pair
+    };
+    let first = pair(1, false);
+    let mss = first.client.subflow_stats(first.connection).map(|s| u64::from(s.view.mss)).min();
+    let mss = mss.expect("a subflow");
+    // One run on the fast subflow, one on the slow one, and one on the fast one, which waits.
+    let run = 60 * mss;
+    for (charges, unread) in [(false, 0), (true, run + mss - 65_536)] {
+        let mut pair = pair(run, charges);
+        pair.write(0, 3 * run);
+        run_until_received(&mut pair, 3 * run);
+        pair.run_ms(1_000);
+        let syn_ack = pair.last(|s| !to_server(s) && s.header.flags.contains(Flags::SYN));
+        let scale = syn_ack.options.window_scale.expect("it is offered");
+        let last = pair.last(|s| !to_server(s));
+        let window = u64::from(last.header.window) << scale;
+        assert!(is_on(&last, 1), "it came on the slow subflow");
+        assert!(window.abs_diff(BUFFER - unread) <= 1 << scale, "{window}, {unread} unread");
+    }
+}

@@ -1,0 +1,160 @@
+//! Data that subflows have delivered and that the peer has not acknowledged. RFC 8684 §3.3.6.
+
+use std::sync::Arc;
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::remedy::{Remedy, RemedyActions, RemedyContext};
+use anabranch_proto::{ConnectionError, Event};
+use anabranch_wire::mptcp::Dss;
+
+use crate::pair::{Fate, Pair, both, is_on, switch, to_server};
+
+/// A connection that has carried data, and on whose `addresses` paths no DATA_ACK comes any more.
+fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {
+    let (mute, seen) = switch();
+    let mut pair = both(config, addresses).with_filter(move |_, segment| {
+        if seen.get() && !to_server(segment) {
+            segment.options.dss = Some(Dss::default());
+        }
+        Fate::Deliver
+    });
+    pair.upload(10_000, 1_000);
+    pair.run_ms(1_000);
+    mute.set(true);
+    pair.client_events.clear();
+    pair
+}
+
+/// When segments come from the client, in milliseconds from now on: how many octets, and is it on path 1?
+fn watch(pair: &mut Pair, for_ms: u64) -> Vec<(u64, usize, bool)> {
+    let mut seen = Vec::new();
+    for at in 1..=for_ms {
+        let before = pair.log.len();
+        pair.run_ms(1);
+        let new = pair.log[before..].iter().filter(|s| to_server(s));
+        seen.extend(new.map(|s| (at, s.payload.len(), is_on(s, 1))));
+    }
+    seen
+}
+
+/// After so many milliseconds each, twice the retransmission timeout of 200 + 20 ms at first, then twice as
+/// much each time, but a minute at most.
+fn doubling_pauses(count: usize) -> Vec<u64> {
+    let pauses = (0..count).map(|n| (440 << n).min(60_000));
+    pauses
+        .scan(0, |at, pause| {
+            *at += pause;
+            Some(*at)
+        })
+        .collect()
+}
+
+#[test]
+fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_it_is_given_up() {
+    let mut config = ConnectionConfig::default();
+    config.tcp.retries = 10;
+    let mut pair = without_data_acks(config, 2);
+    pair.write(0, 11_000);
+    let sent = watch(&mut pair, 292_000);
+    let expected: Vec<_> =
+        doubling_pauses(10).into_iter().enumerate().map(|(n, at)| (at, 1000, n == 0)).collect();
+    assert_eq!(sent, expected);
+    let again = pair.client.subflow_stats(pair.connection).map(|stats| stats.octets_reinjected);
+    assert!(again.eq([9_000, 1_000]));
+    assert_eq!(pair.client_events, []);
+    pair.run_ms(1_000);
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+#[test]
+fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
+    let mut pair = without_data_acks(ConnectionConfig::default(), 2);
+    for n in 1..=500 {
+        pair.write(0, 10_000 + 100 * n);
+        pair.run_ms(1);
+    }
+    assert!(pair.client.subflow_stats(pair.connection).any(|stats| stats.view.bytes_in_flight > 0));
+    assert_eq!(pair.client.counters().data_level_retransmits, 1);
+}
+
+#[test]
+fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_configured() {
+    let mut config = ConnectionConfig::default();
+    config.tcp.retries = 1_000;
+    let mut pair = without_data_acks(config, 2);
+    for minute in 0..30 {
+        assert_eq!(pair.client_events, [], "minute {minute}");
+        pair.write(0, 11_000 + 1_000 * minute);
+        pair.run_ms(60_000);
+    }
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+#[test]
+fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_again() {
+    let mut pair = without_data_acks(ConnectionConfig::default(), 1);
+    pair.write(0, 11_000);
+    let sent = watch(&mut pair, 56_000);
+    let pauses = doubling_pauses(7);
+    let asked = pauses[..2].iter().map(|at| (*at, 0, false));
+    let mut expected: Vec<_> = pauses[1..].iter().map(|at| (*at, 1000, false)).collect();
+    expected.extend(asked);
+    expected.sort();
+    assert_eq!(sent, expected);
+}
+
+/// The client has sent 6,000 octets, most of them in a segment of their own, to a server that does not
+/// read: it holds 1024 pieces and one for each 64 octets of its buffer, 2586, and drops the rest.
+fn to_a_crowded_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> Pair {
+    let mut config = ConnectionConfig {
+        receive_buffer: 100_000,
+        remedies: Arc::new(remedies),
+        ..ConnectionConfig::default()
+    };
+    config.tcp.nagle = false;
+    let mut pair = both(config, 1);
+    pair.paused = true;
+    for n in 1..=6_000 {
+        pair.write(0, n);
+        if n % 10 == 0 {
+            pair.run_ms(1);
+        }
+    }
+    pair.run_ms(500);
+    pair
+}
+
+#[test]
+fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_at_a_time() {
+    let mut pair = to_a_crowded_receiver(Vec::new);
+    let dropped = pair.server.counters().no_dss_in_window;
+    assert!(dropped > 3_000 && pair.client.counters().data_level_retransmits == 0);
+    pair.resume();
+    pair.run_ms(1_000);
+    assert_eq!(pair.received[1], 6_000);
+    assert_eq!(pair.client.counters().data_level_retransmits, dropped);
+}
+
+/// Is not to be asked.
+#[derive(Debug)]
+struct Idle;
+
+impl Remedy for Idle {
+    fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
+        panic!("one subflow holds up nobody");
+    }
+}
+
+#[test]
+fn remedies_are_not_asked_about_a_single_subflow_that_the_window_of_the_connection_holds_up() {
+    // What the receiver has dropped it has acknowledged to TCP: the subflow's own window is open.
+    let mut pair = to_a_crowded_receiver(|| vec![Box::new(Idle)]);
+    pair.write(0, 200_000);
+    pair.run_ms(200);
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
+    assert!(stats.window_room < 1_432 && stats.unsent_octets > 50_000, "{stats:?}");
+    assert!(pair.client.subflow_stats(pair.connection).all(|stats| stats.view.can_send()));
+    pair.resume();
+    pair.run_ms(5_000);
+    assert_eq!(pair.received[1], 200_000);
+}

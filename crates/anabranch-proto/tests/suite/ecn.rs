@@ -1,0 +1,302 @@
+//! Explicit congestion notification. RFC 3168 §6.1.
+
+use anabranch_proto::SubflowStats;
+use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_wire::{CE, ECT_0, Flags, Segment};
+
+use crate::pair::{Fate, Pair, is_on, is_syn, ms, to_server};
+
+fn config(ecn: bool) -> ConnectionConfig {
+    let mut config = ConnectionConfig::default();
+    config.tcp.ecn = ecn;
+    config
+}
+
+fn plain_tcp() -> ConnectionConfig {
+    ConnectionConfig { protocol: Protocol::Tcp, ..config(true) }
+}
+
+fn has(segment: &Segment, flags: Flags) -> bool {
+    segment.header.flags.contains(flags)
+}
+
+fn is_data(segment: &Segment) -> bool {
+    to_server(segment) && !segment.payload.is_empty()
+}
+
+fn client(pair: &Pair) -> SubflowStats {
+    pair.client.subflow_stats(pair.connection).next().expect("one subflow")
+}
+
+/// A filter that marks the data segments to the server that `wanted` picks, by their number.
+fn marking(mut wanted: impl FnMut(u64) -> bool) -> impl FnMut(u64, &mut Segment) -> Fate {
+    let mut count = 0;
+    move |_, segment| {
+        if is_data(segment) && segment.ecn == ECT_0 {
+            count += 1;
+            if wanted(count) {
+                segment.ecn = CE;
+            }
+        }
+        Fate::Deliver
+    }
+}
+
+#[test]
+fn both_hosts_have_to_want_it() {
+    // RFC 3168 §6.1.1
+    for (at_client, at_server) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut pair = Pair::new(1, config(at_client), config(at_server));
+        pair.run_ms(100);
+        pair.upload(50_000, 2_000);
+        pair.download(50_000, 2_000);
+        let syn = pair.last(|s| is_syn(s) && to_server(s)).header.flags;
+        let answer = pair.last(|s| is_syn(s) && !to_server(s)).header.flags;
+        let both = Flags::ECE | Flags::CWR;
+        assert_eq!((syn.contains(both), syn.intersects(both)), (at_client, at_client));
+        assert_eq!(answer.contains(Flags::ECE), at_client && at_server);
+        assert!(!answer.contains(Flags::CWR));
+        let markable = pair.segments(|s| s.ecn == ECT_0);
+        assert_eq!(markable > 0, at_client && at_server, "{markable} segments");
+        assert_eq!(pair.segments(|s| s.ecn != 0 && s.ecn != ECT_0), 0);
+    }
+}
+
+#[test]
+fn only_new_data_can_be_marked() {
+    // RFC 3168 §6.1.1, §6.1.4, §6.1.5: no SYN, no pure acknowledgement, nothing sent again.
+    let mut count = 0;
+    let mut pair = Pair::new(1, config(true), config(true)).with_filter(move |_, segment| {
+        count += u64::from(is_data(segment));
+        if is_data(segment) && count % 20 == 0 { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.run_ms(100);
+    pair.upload(600_000, 20_000);
+    assert_eq!(pair.received[1], 600_000);
+    let resent = client(&pair).segments_retransmitted;
+    assert!(resent > 10);
+    let data = pair.segments(is_data) as u64;
+    assert_eq!(pair.segments(|s| s.ecn == ECT_0) as u64, data - resent);
+    assert_eq!(pair.segments(|s| s.payload.is_empty() && s.ecn != 0), 0);
+    // RFC 3168 §6.1.2: after each recovery the first new segment says so.
+    let reductions = client(&pair).recoveries + client(&pair).timeouts;
+    let said = pair.segments(|s| is_data(s) && has(s, Flags::CWR)) as u64;
+    assert!((reductions - 1..=reductions).contains(&said), "{said} of {reductions}");
+    assert_eq!(pair.segments(|s| has(s, Flags::CWR) && !is_syn(s) && s.ecn == 0), 0);
+}
+
+#[test]
+fn a_mark_halves_the_window_once_and_costs_no_data() {
+    // RFC 3168 §6.1.2, §6.1.3: all 10 segments of the first window are marked.
+    let marks = marking(|number| number <= 10);
+    let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(marks);
+    pair.run_ms(100);
+    let before = client(&pair).view.cwnd;
+    assert_eq!(before, 10 * u64::from(client(&pair).view.mss));
+    pair.upload(before, 1_000);
+    pair.run_ms(100);
+    let after = client(&pair);
+    assert_eq!((after.view.cwnd, after.view.ssthresh), (before / 2, before / 2));
+    assert_eq!((after.ecn_reductions, after.recoveries, after.segments_retransmitted), (1, 0, 0));
+    assert!(after.ece_received > 1);
+    // The echo goes on until the next new data says that the window was reduced.
+    assert_eq!(pair.segments(|s| is_data(s) && has(s, Flags::CWR)), 0);
+    pair.upload(3_000, 1_000);
+    pair.run_ms(100);
+    assert_eq!(pair.segments(|s| is_data(s) && has(s, Flags::CWR)), 1);
+    let echoes = pair.segments(|s| !to_server(s) && has(s, Flags::ECE));
+    pair.upload(3_000, 1_000);
+    assert_eq!(pair.segments(|s| !to_server(s) && has(s, Flags::ECE)), echoes);
+    assert_eq!(client(&pair).ecn_reductions, 1);
+}
+
+#[test]
+fn marks_of_later_windows_reduce_again_once_for_each() {
+    let marks = marking(|number| number > 40);
+    let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(marks);
+    pair.run_ms(100);
+    pair.upload(120_000, 2_000);
+    let start = client(&pair);
+    pair.run_ms(200);
+    pair.upload(100_000, 5_000);
+    let rounds = client(&pair).ecn_reductions - start.ecn_reductions;
+    // 20 ms a round trip, windows of two segments at the end: 69 segments in at most 35 rounds, and
+    // none reduces twice.
+    assert!((10..=35).contains(&rounds), "{rounds}");
+    assert_eq!(client(&pair).view.cwnd, 2 * u64::from(start.view.mss));
+    assert_eq!((client(&pair).recoveries, client(&pair).timeouts), (0, 0));
+}
+
+#[test]
+fn a_loss_and_marks_of_the_same_window_reduce_it_once() {
+    // RFC 3168 §6.1.2, §6.1.3
+    let mut count = 0;
+    let filter = move |_: u64, segment: &mut Segment| {
+        count += u64::from(is_data(segment));
+        if is_data(segment) && count == 1 {
+            segment.ecn = CE;
+        }
+        if is_data(segment) && count == 5 { Fate::Drop } else { Fate::Deliver }
+    };
+    let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(filter);
+    pair.run_ms(100);
+    let before = client(&pair).view.cwnd;
+    pair.upload(before, 2_000);
+    pair.run_ms(100);
+    assert_eq!(pair.received[1], before);
+    let after = client(&pair);
+    assert_eq!((after.ecn_reductions, after.recoveries, after.segments_retransmitted), (1, 1, 1));
+    assert_eq!(after.view.ssthresh, before / 2);
+}
+
+#[test]
+fn nobody_minds_middleboxes_that_clear_the_flags_of_handshakes() {
+    // RFC 3168 §6.1.1: of the SYN, then neither uses it; of the SYN/ACK, then the server does, and the
+    // client echoes the marks of its data.
+    for of_answer in [false, true] {
+        let filter = move |_: u64, segment: &mut Segment| {
+            if is_syn(segment) && to_server(segment) != of_answer {
+                segment.header.flags.0 &= !(Flags::ECE | Flags::CWR).0;
+            }
+            if segment.ecn == ECT_0 {
+                segment.ecn = CE;
+            }
+            Fate::Deliver
+        };
+        let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(filter);
+        pair.run_ms(100);
+        pair.upload(100_000, 5_000);
+        pair.download(100_000, 5_000);
+        assert_eq!(pair.received, [100_000; 2]);
+        assert_eq!(pair.segments(|s| to_server(s) && s.ecn != 0), 0);
+        let accepted = pair.accepted.expect("it was");
+        let server = pair.server.subflow_stats(accepted).next().expect("one subflow");
+        assert_eq!(server.ecn_reductions > 0, of_answer);
+        assert_eq!(server.view.cwnd <= 2 * u64::from(server.view.mss), of_answer);
+    }
+}
+
+#[test]
+fn an_echoed_reserved_field_is_no_consent() {
+    // RFC 3168 §6.1.1.2
+    let filter = |_: u64, segment: &mut Segment| {
+        if is_syn(segment) && !to_server(segment) {
+            segment.header.flags |= Flags::ECE | Flags::CWR;
+        }
+        Fate::Deliver
+    };
+    let mut pair = Pair::new(1, config(true), config(false)).with_filter(filter);
+    pair.run_ms(100);
+    pair.upload(50_000, 2_000);
+    assert_eq!((pair.received[1], pair.segments(|s| s.ecn != 0)), (50_000, 0));
+}
+
+#[test]
+fn a_syn_that_is_dropped_for_its_flags_is_sent_without() {
+    // RFC 3168 §6.1.1.1: twice with, and then without; Multipath TCP is not given up for it.
+    let filter = |_: u64, segment: &mut Segment| {
+        if is_syn(segment) && has(segment, Flags::ECE) { Fate::Drop } else { Fate::Deliver }
+    };
+    let mut pair = Pair::new(1, config(true), config(true)).with_filter(filter);
+    pair.run_ms(10_000);
+    assert_eq!(pair.segments(|s| is_syn(s) && to_server(s)), 3);
+    assert!(!has(&pair.last(|s| is_syn(s) && !to_server(s)), Flags::ECE));
+    pair.upload(50_000, 2_000);
+    assert_eq!((pair.received[1], pair.segments(|s| s.ecn != 0)), (50_000, 0));
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it lives");
+    assert!(stats.is_mptcp);
+}
+
+#[test]
+fn a_listener_that_hears_both_kinds_of_syn_does_not_use_it() {
+    // RFC 3168 §6.1.1.1, the example: the first two SYN/ACKs are lost.
+    let mut answers = 0;
+    let filter = move |_: u64, segment: &mut Segment| {
+        let answer = is_syn(segment) && !to_server(segment);
+        answers += u32::from(answer);
+        if answer && answers <= 4 { Fate::Drop } else { Fate::Deliver }
+    };
+    let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(filter);
+    pair.run_ms(20_000);
+    assert!(has(&pair.log[0], Flags::ECE | Flags::CWR));
+    assert!(!has(&pair.last(|s| is_syn(s) && to_server(s)), Flags::ECE));
+    pair.upload(50_000, 2_000);
+    pair.download(50_000, 2_000);
+    assert_eq!(pair.received, [50_000; 2]);
+    assert_eq!(pair.segments(|s| s.ecn != 0), 0);
+}
+
+#[test]
+fn a_window_of_one_segment_waits_for_the_timer() {
+    // RFC 3168 §6.1.2. A timeout leaves one segment; from then on everything is marked. Of 5 segments
+    // each waits for a timeout of at least 200 ms after the last was acknowledged.
+    let mut count = 0;
+    let filter = move |_: u64, segment: &mut Segment| {
+        count += u64::from(is_data(segment));
+        if is_data(segment) && count <= 2 {
+            return Fate::Drop;
+        }
+        if segment.ecn == ECT_0 {
+            segment.ecn = CE;
+        }
+        Fate::Deliver
+    };
+    let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(filter);
+    pair.run_ms(100);
+    pair.upload(1_000, 10_000);
+    pair.run_ms(100);
+    let mss = u64::from(client(&pair).view.mss);
+    assert_eq!((client(&pair).timeouts, client(&pair).view.cwnd), (1, mss));
+    let start = pair.now;
+    pair.upload(5 * mss, 60_000);
+    assert_eq!(pair.received[1], 1_000 + 5 * mss);
+    let took = pair.now.saturating_since(start);
+    assert!((ms(800)..ms(2_000)).contains(&took), "{took:?}");
+    assert_eq!(client(&pair).timeouts, 1, "nothing was lost");
+}
+
+#[test]
+fn every_subflow_has_its_own() {
+    // Marks on the second path reduce the window of the second subflow alone.
+    let filter = |_: u64, segment: &mut Segment| {
+        if is_on(segment, 1) && segment.ecn == ECT_0 {
+            segment.ecn = CE;
+        }
+        Fate::Deliver
+    };
+    let mut pair = Pair::new(2, config(true), config(true)).with_filter(filter);
+    pair.run_ms(200);
+    pair.upload(1_000_000, 20_000);
+    assert_eq!(pair.received[1], 1_000_000);
+    let of = |n| pair.segments(|s| is_data(s) && is_on(s, n) && s.ecn == ECT_0);
+    assert!(of(0) > 50 && of(1) > 20, "{} and {}", of(0), of(1));
+    let subflows: Vec<_> = pair.client.subflow_stats(pair.connection).collect();
+    assert_eq!((subflows[0].ecn_reductions, subflows[0].view.ssthresh), (0, u64::MAX));
+    assert!(subflows[1].ecn_reductions > 5);
+    assert_eq!(subflows[1].segments_retransmitted, 0);
+}
+
+#[test]
+fn a_loss_after_an_undone_reduction_reduces_the_window_again() {
+    // RFC 4015, RFC 3168 §6.1.2: a segment that the rest of the first window overtakes looks lost, the
+    // reduction is undone, and then one of the same window is lost in truth. Found by the soak, as a
+    // recovery with the threshold of slow start, which never ended.
+    let mut count = 0;
+    let filter = move |_: u64, segment: &mut Segment| {
+        count += u64::from(is_data(segment));
+        match count {
+            1 if is_data(segment) => Fate::Delay(ms(5)),
+            10 if is_data(segment) => Fate::Drop,
+            _ => Fate::Deliver,
+        }
+    };
+    let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(filter);
+    pair.run_ms(100);
+    let before = client(&pair).view.cwnd;
+    pair.upload(4 * before, 5_000);
+    pair.run_ms(200);
+    let after = client(&pair);
+    assert_eq!(pair.received[1], 4 * before);
+    assert!(after.undone >= 1 && after.recoveries >= 2, "{after:?}");
+    assert!(after.view.ssthresh < u64::MAX, "{after:?}");
+}

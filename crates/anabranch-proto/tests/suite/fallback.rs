@@ -1,0 +1,562 @@
+//! Paths that drop Multipath TCP options. RFC 8684 §3.7.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::{Event, Fallback, SubflowStats};
+use anabranch_wire::mptcp::{Control, Dss, Mapping, MpPrio, ResetReason, WideOrNarrow};
+use anabranch_wire::{Segment, SeqNumber};
+use proptest::prelude::*;
+
+use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
+
+/// In which direction options are stripped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+    Both,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::Up, Way::Down, Way::Both];
+
+    fn applies_to(self, segment: &Segment) -> bool {
+        match self {
+            Way::Up => to_server(segment),
+            Way::Down => !to_server(segment),
+            Way::Both => true,
+        }
+    }
+}
+
+fn config(dss_checksum: bool) -> ConnectionConfig {
+    ConnectionConfig { dss_checksum, late_fallback: true, ..ConnectionConfig::default() }
+}
+
+fn careful(dss_checksum: bool) -> ConnectionConfig {
+    ConnectionConfig { dss_checksum, ..ConnectionConfig::default() }
+}
+
+fn both(addresses: u8, checksum: bool) -> Pair {
+    Pair::new(addresses, config(checksum), config(checksum))
+}
+
+/// Options vanish on path `path`, one way or both, but for its first `spared` segments that way
+/// that satisfy `counts`.
+fn stripping(
+    pair: Pair,
+    path: u8,
+    way: Way,
+    spared: usize,
+    counts: impl Fn(&Segment) -> bool + 'static,
+) -> Pair {
+    let mut seen = 0;
+    pair.with_filter(move |_, segment| {
+        if is_on(segment, path) && way.applies_to(segment) && counts(segment) {
+            seen += 1;
+            if seen > spared {
+                strip(segment);
+            }
+        }
+        Fate::Deliver
+    })
+}
+
+/// Carry data both ways and close; every octet arrives, and is the right one.
+fn exchange(pair: &mut Pair, case: &str) {
+    for _ in 0..3 {
+        pair.upload(100_000, 60_000);
+        pair.download(100_000, 60_000);
+    }
+    assert_eq!(pair.received, [300_000; 2], "{case}");
+    pair.close_both();
+    pair.run_ms(5_000);
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::Closed), "{case}: {events:?}");
+    }
+}
+
+fn fell_back(pair: &Pair) -> [bool; 2] {
+    [&pair.client_events, &pair.server_events].map(|events| events.contains(&Event::FellBack))
+}
+
+fn is_infinite(segment: &Segment) -> bool {
+    segment.options.dss.and_then(|dss| dss.mapping).is_some_and(|mapping| mapping.len == 0)
+}
+
+/// How client and server came to TCP: by the first data or its acknowledgement, by missing options,
+/// by the other host; and whether they say MP_FAIL.
+fn noticed(pair: &Pair) -> [[u64; 4]; 2] {
+    [&pair.client, &pair.server].map(|host| {
+        let counts = host.counters();
+        [
+            counts.mp_capable_data_fallback,
+            counts.dss_fallback,
+            counts.infinite_map_rx,
+            counts.mp_fail_tx.min(1),
+        ]
+    })
+}
+
+fn reset_reason(segment: &Segment) -> Option<ResetReason> {
+    Some(segment.options.control.as_ref()?.reset?.reason)
+}
+
+#[test]
+fn options_stripped_from_one_segment_of_the_handshake_lead_to_tcp() {
+    // RFC 8684 §3.7: SYN, SYN/ACK, and the third ACK with all data that repeats the keys.
+    for checksum in [false, true] {
+        for step in 0..3 {
+            let mut pair = both(2, checksum).with_filter(move |n, segment| {
+                let keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
+                if n == step || (step == 2 && n > 2 && keys) {
+                    strip(segment);
+                }
+                Fate::Deliver
+            });
+            let case = format!("step {step}, checksum {checksum}");
+            exchange(&mut pair, &case);
+            assert!(fell_back(&pair)[0], "{case}");
+            assert_eq!(pair.segments(is_rst), 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset() {
+    // RFC 8684 §3.7, in one direction or both; the client or the server sends first.
+    let ways = Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]);
+    for ((way, server_first), late) in ways.flat_map(|case| [(case, false), (case, true)]) {
+        // The SYN and the third ACK, or the SYN/ACK, pass.
+        let spared = if way == Way::Up { 2 } else { 1 };
+        let spared = if way == Way::Both { 3 } else { spared };
+        let pair = if late { both(1, false) } else { Pair::new(1, careful(false), careful(false)) };
+        let mut pair = stripping(pair, 0, way, spared, |_| true);
+        let case = format!("{way:?}, server first: {server_first}, late fallback: {late}");
+        pair.run_ms(50);
+        if server_first {
+            pair.download(20_000, 10_000);
+            pair.upload(20_000, 10_000);
+        } else {
+            pair.upload(20_000, 10_000);
+            pair.download(20_000, 10_000);
+        }
+        assert_eq!(pair.received, [20_000; 2], "{case}");
+        assert_eq!(fell_back(&pair), [true; 2], "{case}");
+        assert_eq!(pair.segments(is_rst), 0, "{case}");
+        // Who did not get the options noticed, and says so by MP_FAIL if it was data that came bare.
+        let expected = |strips: bool, gets_data: bool| {
+            if strips { [1, 1, 0, u64::from(gets_data)] } else { [0, 0, 1, 0] }
+        };
+        let client = expected(way != Way::Up, server_first);
+        assert_eq!(noticed(&pair), [client, expected(way != Way::Down, !server_first)], "{case}");
+        pair.close_both();
+        pair.run_ms(1_000);
+        assert!(pair.client_events.contains(&Event::Closed), "{case}");
+        assert!(pair.server_events.contains(&Event::Closed), "{case}");
+    }
+}
+
+#[test]
+fn a_fallback_is_announced_by_an_infinite_mapping_until_it_is_acknowledged() {
+    // RFC 8684 §3.7: options are lost on the way to the client only, which says so.
+    let mut pair = stripping(both(1, false), 0, Way::Down, 1, |_| true);
+    pair.upload(200_000, 10_000);
+    assert_eq!(pair.received[1], 200_000);
+    let infinite = pair.segments(|s| to_server(s) && is_infinite(s));
+    assert!((1..=20).contains(&infinite), "{infinite} segments announced it");
+    assert_eq!(pair.client.counters().infinite_map_tx, 1);
+    assert_eq!(pair.server.counters().infinite_map_rx, 1);
+    let last = pair.log.iter().rposition(is_infinite).expect("there is one");
+    assert!(pair.log[last..].iter().skip(1).all(|s| s.options.dss.is_none() || !to_server(s)));
+    let announced = pair.log.iter().find(|s| is_infinite(s)).expect("there is one");
+    let dss = announced.options.dss.expect("just seen");
+    assert_eq!(dss.data_ack, None, "no DATA_ACK after the fallback");
+}
+
+#[test]
+fn options_that_vanish_later_on_the_only_subflow_lead_to_tcp() {
+    // With a stream that ran straight on the one subflow it is known where data without mapping
+    // belongs, and these peers notice both.
+    for (way, checksum) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        for spared in [5, 20, 63, 150] {
+            let mut pair = stripping(both(1, checksum), 0, way, spared, |_| true);
+            let case = format!("{way:?} after {spared} segments, checksum {checksum}");
+            exchange(&mut pair, &case);
+            assert_eq!(fell_back(&pair), [true; 2], "{case}");
+            assert_eq!(pair.segments(is_rst), 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn payload_without_mapping_after_a_data_ack_has_the_only_subflow_reset() {
+    // RFC 8684 §3.7: the peer need not have noticed, and might send the same octets again.
+    // Nor if what was DATA_ACKed came with the keys alone.
+    for (checksum, spared) in [(false, 40), (true, 40), (false, 6), (true, 6)] {
+        let pair = Pair::new(1, careful(checksum), careful(checksum));
+        let mut pair = stripping(pair, 0, Way::Both, spared, |_| true);
+        pair.upload(100_000, 5_000);
+        let reset = pair.log.iter().find(|s| is_rst(s)).expect("a reset");
+        assert!(!to_server(reset), "the receiver's");
+        let read = pair.received[1];
+        assert!((1..100_000).contains(&read), "{read} octets, all of them right");
+        pair.run_ms(70_000);
+        assert_eq!(pair.received[1], read);
+        let failed = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Failed(_)));
+        assert!(failed(&pair.server_events) && failed(&pair.client_events));
+    }
+}
+
+#[test]
+fn a_peer_that_was_heard_is_told_of_the_fallback_by_mp_fail() {
+    // RFC 8684 §3.7. DSS is lost on data, not on acknowledgements, so that the peer may take the
+    // path for fit; and the server has nothing to send that could carry an infinite mapping.
+    let data = |segment: &Segment| !segment.payload.is_empty();
+    let mut pair = stripping(both(1, false), 0, Way::Up, 0, data);
+    pair.download(1_000, 1_000);
+    pair.upload(100_000, 5_000);
+    assert_eq!(pair.received, [1_000, 100_000]);
+    let told = |s: &Segment| s.options.control.as_ref().and_then(|control| control.fail);
+    let first = pair.log.iter().filter(|s| !to_server(s)).find_map(told).expect("MP_FAIL");
+    let idsn = pair.log.iter().filter(|s| !to_server(s)).find_map(|s| s.options.dss?.data_ack);
+    let Some(WideOrNarrow::Narrow(idsn)) = idsn else { panic!("no DATA_ACK") };
+    assert_eq!(first.data_seq.low32(), idsn, "from the first octet on");
+}
+
+#[test]
+fn options_that_vanish_on_a_join_cost_only_that_subflow() {
+    // RFC 8684 §3.7: from the SYN on, from the first data on, later.
+    for (way, checksum) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        for spared in [0, 1, 2, 3, 10, 60] {
+            let mut pair = stripping(both(2, checksum), 1, way, spared, |_| true);
+            let case = format!("{way:?} after {spared} segments, checksum {checksum}");
+            exchange(&mut pair, &case);
+            assert_eq!(fell_back(&pair), [false; 2], "{case}");
+            let on_first = pair.segments(|s| is_rst(s) && is_on(s, 0));
+            assert_eq!(on_first, 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_join_on_which_data_comes_without_options_is_reset_for_middlebox_interference() {
+    // RFC 8684 §3.7
+    let data = |segment: &Segment| !is_syn(segment) && !segment.payload.is_empty();
+    let mut pair = stripping(both(2, false), 1, Way::Up, 0, data);
+    pair.upload(1_000_000, 20_000);
+    assert_eq!(pair.received[1], 1_000_000);
+    let reset = pair.log.iter().find(|s| is_rst(s) && is_on(s, 1) && !to_server(s));
+    assert_eq!(reset.and_then(reset_reason), Some(ResetReason::MIDDLEBOX_INTERFERENCE));
+}
+
+#[test]
+fn options_that_vanish_on_the_first_of_two_subflows_cost_only_that_subflow() {
+    // RFC 8684 §3.7: fallback is over once further subflows are added.
+    for way in Way::ALL {
+        for spared in [100, 200] {
+            let mut pair = stripping(both(2, false), 0, way, spared, |_| true);
+            let case = format!("{way:?} after {spared} segments");
+            exchange(&mut pair, &case);
+            assert_eq!(fell_back(&pair), [false; 2], "{case}");
+            let on_second = pair.segments(|s| is_rst(s) && is_on(s, 1));
+            assert_eq!(on_second, 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_on_a_subflow_without_options_is_sent_again_at_once() {
+    // RFC 8684 §3.3.6, §3.7: subflow ACKs say nothing about data that could not be placed.
+    let mut pair = stripping(both(2, false), 0, Way::Up, 40, |_| true);
+    pair.upload(1_000_000, 3_000);
+    assert_eq!(pair.received[1], 1_000_000, "in three seconds");
+}
+
+#[test]
+fn an_acknowledgement_without_options_proves_nothing_about_what_is_sent_after_it() {
+    // RFC 8684 §3.3.2: it may go without them. Then the path goes dark, and data waits for long.
+    let dark = Rc::new(Cell::new(false));
+    let is_dark = Rc::clone(&dark);
+    let mut pair = both(1, false)
+        .with_filter(move |_, _| if is_dark.get() { Fate::Drop } else { Fate::Deliver });
+    pair.upload(100_000, 5_000);
+    pair.run_ms(500);
+    let mut bare = pair.last(|s| !to_server(s));
+    strip(&mut bare);
+    pair.client.handle_segment(pair.now, bare);
+    dark.set(true);
+    pair.write(0, 100_500);
+    pair.run_ms(5_000);
+    dark.set(false);
+    pair.run_ms(20_000);
+    assert_eq!((fell_back(&pair), pair.segments(is_rst)), ([false; 2], 0));
+    assert_eq!(pair.received[1], 100_500);
+}
+
+#[test]
+fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() {
+    // RFC 8684 §3.3.1: a mapping is for octets, not for a segment.
+    for options_on in [[true, true], [true, false], [false, true]] {
+        for (addresses, checksum) in [(1, false), (1, true), (2, false), (2, true)] {
+            // What comes first without its options is reason enough to go back to TCP where that is
+            // allowed late.
+            let plain = options_on == [false, true] && addresses == 1;
+            for (config, plain) in [(careful(checksum), false), (config(checksum), plain)] {
+                let pair = Pair::new(addresses, config.clone(), config);
+                let mut pair = pair.with_filter(move |n, segment| {
+                    if n > 60 && n % 5 == 0 && segment.payload.len() > 500 {
+                        return Fate::Split { at: 300 + n as usize % 200, options_on };
+                    }
+                    Fate::Deliver
+                });
+                let case = format!("{options_on:?}, {addresses} subflows, checksum {checksum}");
+                exchange(&mut pair, &case);
+                assert_eq!(fell_back(&pair), [plain; 2], "{case}");
+                assert_eq!(pair.segments(is_rst), 0, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn payload_that_loses_its_options_behind_a_hole_is_no_reason_to_wait() {
+    // The peer would send the last octets again, since they are not DATA_ACKed: twice in TCP.
+    // With checksums 40 000 octets are 1424, 27 times 1428, and 20.
+    let mut dropped = false;
+    let mut pair = both(1, true).with_filter(move |n, segment| {
+        if to_server(segment) && n > 25 && (1..100).contains(&segment.payload.len()) {
+            strip(segment);
+        }
+        let first = n > 25 && to_server(segment) && segment.payload.len() > 1_000 && !dropped;
+        dropped |= first;
+        // Nor does the server's announcement arrive.
+        if first || is_infinite(segment) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.run_ms(100);
+    pair.upload(40_000, 10_000);
+    assert_eq!((fell_back(&pair)[1], pair.received[1]), (true, 40_000));
+    pair.run_ms(10_000);
+    assert_eq!(pair.received[1], 40_000);
+}
+
+#[test]
+fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
+    // A stream with an error is better than a stream with errors.
+    let forging = std::rc::Rc::new(std::cell::Cell::new(false));
+    let forges = std::rc::Rc::clone(&forging);
+    let mut pair = stripping(both(1, false), 0, Way::Both, 60, |_| true);
+    pair.upload(100_000, 5_000);
+    pair.run_ms(2_000);
+    assert_eq!(fell_back(&pair), [true; 2]);
+    pair = pair.with_filter(move |_, segment| {
+        if forges.get() && !segment.payload.is_empty() {
+            let mapping = Mapping {
+                data_seq: WideOrNarrow::Narrow(12_345),
+                subflow_seq: SeqNumber(100_001),
+                len: segment.payload.len() as u16,
+                checksum: None,
+            };
+            segment.options.dss = Some(Dss { mapping: Some(mapping), ..Dss::default() });
+        }
+        Fate::Deliver
+    });
+    forging.set(true);
+    pair.upload(10_000, 2_000);
+    assert_eq!(pair.received[1], 100_000);
+    assert_eq!(pair.server.counters().dss_corruption_reset, 1);
+    assert!(pair.server_events.iter().any(|event| matches!(event, Event::Failed(_))));
+}
+
+#[test]
+fn a_peer_that_leaves_out_data_acks_with_nothing_new_keeps_its_subflows() {
+    // RFC 8684 §3.3.2: that is valid. One segment's data is lost eighteen times, wherever it is sent, so
+    // that DATA_ACK stands still while both subflows carry on.
+    let (mut last, mut unlucky, mut lost) = (0, None, 0);
+    let mut pair = both(2, false).with_filter(move |n, segment| {
+        if let Some(mapping) = segment.options.dss.and_then(|dss| dss.mapping)
+            && n > 150
+            && to_server(segment)
+            && *unlucky.get_or_insert(mapping.data_seq) == mapping.data_seq
+            && lost < 18
+        {
+            lost += 1;
+            return Fate::Drop;
+        }
+        let dss = segment.options.dss;
+        if let Some(WideOrNarrow::Narrow(data_ack)) = dss.and_then(|dss| dss.data_ack)
+            && !to_server(segment)
+            && segment.payload.is_empty()
+        {
+            if data_ack == last {
+                strip(segment);
+            }
+            last = data_ack;
+        }
+        Fate::Deliver
+    });
+    pair.upload(1_000_000, 60_000);
+    assert_eq!(pair.received[1], 1_000_000);
+    assert_eq!(pair.segments(is_rst), 0);
+    assert_eq!(fell_back(&pair), [false; 2]);
+}
+
+#[test]
+fn an_infinite_mapping_that_does_not_continue_the_stream_resets_the_subflow() {
+    // RFC 8684 §3.7: what cannot be placed is not delivered.
+    let mut done = false;
+    let mut pair = both(1, false).with_filter(move |n, segment| {
+        if n > 40 && to_server(segment) && !done && !segment.payload.is_empty() {
+            done = true;
+            let mapping = segment.options.dss.and_then(|dss| dss.mapping).expect("a mapping");
+            let subflow_seq = mapping.subflow_seq + 5;
+            let infinite = Mapping { len: 0, subflow_seq, ..mapping };
+            segment.options.dss = Some(Dss { mapping: Some(infinite), ..Dss::default() });
+        }
+        Fate::Deliver
+    });
+    pair.upload(200_000, 1_000);
+    assert_eq!(fell_back(&pair), [false; 2]);
+    assert_eq!(pair.server.counters().dss_corruption_reset, 1);
+    let reset = pair.log.iter().find(|s| is_rst(s) && !to_server(s));
+    assert_eq!(reset.and_then(reset_reason), Some(ResetReason::MPTCP_SPECIFIC));
+}
+
+#[test]
+fn after_a_fallback_no_subflow_is_added_and_segments_have_room_for_more_payload() {
+    // RFC 8684 §3.7: MPTCP does not come back.
+    let mut pair = stripping(both(3, false), 0, Way::Both, 3, |_| true);
+    pair.upload(500_000, 20_000);
+    pair.run_ms(70_000);
+    assert_eq!(pair.segments(|s| is_syn(s) && !is_on(s, 0)), 0);
+    let stats: Vec<SubflowStats> = pair.client.subflow_stats(pair.connection).collect();
+    assert_eq!(stats.len(), 1);
+    // 1500 octets less IP and TCP headers and timestamps.
+    assert_eq!(stats[0].view.mss, 1500 - 40 - 12);
+    assert_eq!(pair.received[1], 500_000);
+}
+
+#[test]
+fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
+    // RFC 8684 §3.7: what counts is an acknowledgement of data. The fourth segment is the listener's
+    // answer to the third ACK.
+    let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(|n, segment| {
+        if n == 3 {
+            assert!(!to_server(segment) && segment.payload.is_empty());
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    pair.run_ms(100);
+    pair.upload(100_000, 2_000);
+    assert_eq!(pair.received[1], 100_000);
+    assert_eq!(fell_back(&pair), [false; 2]);
+}
+
+#[test]
+fn the_reason_of_a_fallback_is_told() {
+    for (strips_answer, expected) in [
+        (None, [Fallback::None, Fallback::None]),
+        (Some(false), [Fallback::SynAck, Fallback::Syn]),
+        (Some(true), [Fallback::SynAck, Fallback::ThirdAck]),
+    ] {
+        let mut pair = both(1, false).with_filter(move |_, segment| {
+            let answer = segment.header.flags.contains(anabranch_wire::Flags::ACK);
+            if is_syn(segment) && strips_answer == Some(answer) {
+                strip(segment);
+            }
+            Fate::Deliver
+        });
+        pair.upload(10_000, 1_000);
+        let accepted = pair.accepted.expect("accepted");
+        let client = pair.client.connection_stats(pair.now, pair.connection).expect("open");
+        let server = pair.server.connection_stats(pair.now, accepted).expect("open");
+        assert_eq!([client.fallback, server.fallback], expected, "{strips_answer:?}");
+        assert_eq!(client.is_mptcp, strips_answer.is_none());
+    }
+}
+
+#[test]
+fn data_is_not_repeated_to_a_peer_that_is_not_heard() {
+    // Its acknowledgement came with another option in place of the DATA_ACK, and since then the path
+    // drops data sequence signals, and for a while all that the server says. It is back at TCP by the
+    // DATA_FIN that it cannot see; data that is sent again would pass for more of the stream.
+    let mut answers = 0;
+    let mut pair = both(1, false).with_filter(move |n, segment| {
+        if n >= 2 && !to_server(segment) {
+            answers += 1;
+            let dss = segment.options.dss.take();
+            assert!(dss.is_some() || answers > 1);
+            if answers == 1 {
+                let prio = Some(MpPrio { backup: false });
+                segment.options.control = Some(Box::new(Control { prio, ..Control::default() }));
+            }
+        } else if answers > 0 {
+            segment.options.dss = None;
+        }
+        if (2..6).contains(&answers) && !to_server(segment) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(300, 100);
+    assert_eq!(pair.received[1], 300);
+    pair.client.close(pair.connection);
+    pair.run_ms(20_000);
+    pair.close_both();
+    pair.run_ms(60_000);
+    assert_eq!(pair.received[1], 300);
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::Closed) && events.contains(&Event::FellBack), "{events:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    /// Whatever is stripped, the octets delivered are the right ones (the pair looks at each), and
+    /// either all of them are or the connection ends with an error.
+    #[test]
+    fn stripped_options_never_corrupt_the_stream(
+        seed in any::<u64>(),
+        addresses in 1u8..4,
+        checksum in any::<bool>(),
+        loss_percent in 0u64..6,
+        mean_run in 1u64..200,
+        slow_ms in 0u64..80,
+    ) {
+        let mut state = seed;
+        let mut draw = move |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        // Each path strips for some segments, then lets some through, each way on its own.
+        let mut strips = [[false; 2]; 3];
+        let mut pair = both(addresses, checksum).with_slow_path(1, ms(slow_ms)).with_filter(
+            move |_, segment| {
+                let path = (0..3).find(|n| is_on(segment, *n)).expect("a client's address");
+                let strips = &mut strips[usize::from(path)][usize::from(to_server(segment))];
+                if draw(mean_run) == 0 {
+                    *strips = !*strips && draw(3) == 0;
+                }
+                if *strips {
+                    strip(segment);
+                }
+                if draw(100) < loss_percent { Fate::Drop } else { Fate::Deliver }
+            },
+        );
+        for _ in 0..3 {
+            pair.upload(60_000, 30_000);
+            pair.download(60_000, 30_000);
+        }
+        pair.close_both();
+        pair.run_ms(300_000);
+        let failed = |events: &[Event]| events.iter().any(|event| matches!(event, Event::Failed(_)));
+        let clean = pair.received == pair.written.map(|_| 180_000);
+        prop_assert!(
+            clean || failed(&pair.client_events) || failed(&pair.server_events),
+            "{:?} received, {:?} {:?}", pair.received, pair.client_events, pair.server_events
+        );
+    }
+}

@@ -1,0 +1,502 @@
+//! Ends of every kind at every moment. RFC 8684 §3.3.3, §3.5.
+
+use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_proto::{ConnectionError, Endpoint, Event};
+use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, MpFastclose, WideOrNarrow};
+use anabranch_wire::{Endpoint as Address, Flags, Segment, SeqNumber};
+
+use super::support::{
+    Draws, assert_closed_and_forgotten, assert_forgotten, assert_takes_no_join, at_server, both,
+    buffers, carrying, default_pair, endings, error_of, give, initial_data_seq, keys, live, switch,
+};
+use crate::pair::{
+    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, server_address, to_server,
+};
+
+/// A whole life: it opens, carries data both ways, the client closes, then the server, all in
+/// about half a second; `at_ms` milliseconds in something happens.
+fn life(mut pair: Pair, at_ms: u64, mut happens: impl FnMut(&mut Pair)) -> Pair {
+    for now in 0..700 {
+        if now == at_ms {
+            happens(&mut pair);
+        }
+        match now {
+            0..150 => pair.write(0, 200_000),
+            150..300 if pair.accepted.is_some() => pair.write(1, 200_000),
+            300 => pair.client.close(pair.connection),
+            400 => {
+                if let Some(accepted) = pair.accepted {
+                    pair.server.close(accepted);
+                }
+            }
+            _ => {}
+        }
+        pair.drain();
+        pair.run_ms(1);
+    }
+    pair
+}
+
+#[test]
+fn an_abort_at_any_moment_ends_both_hosts_once_and_leaves_nothing() {
+    for (by_client, at_ms) in (0..600).step_by(3).flat_map(|at| [(true, at), (false, at + 1)]) {
+        let mut pair = life(default_pair(2), at_ms, |pair| {
+            if by_client {
+                pair.client.abort(pair.connection);
+            } else if let Some(accepted) = pair.accepted {
+                pair.server.abort(accepted);
+            }
+        });
+        let case = format!("by the client: {by_client}, after {at_ms} ms");
+        pair.run_ms(300_000);
+        let accepted = pair.server_events.contains(&Event::Accepted);
+        assert_eq!(endings(&pair.client_events), 1, "{case}: {:?}", pair.client_events);
+        let server_ends = endings(&pair.server_events);
+        assert!(server_ends == 1 || !accepted, "{case}: {:?}", pair.server_events);
+        assert_forgotten(&mut pair, &case);
+    }
+}
+
+/// MP_FASTCLOSE as an on-path attacker or the peer would say it, from the client.
+fn fastclose(pair: &Pair, receiver_key: u64, from: u8, flags: Flags) -> Segment {
+    let control = Control { fastclose: Some(MpFastclose { receiver_key }), ..Control::default() };
+    let mut segment = carrying(pair, client_address(from), control);
+    segment.header.flags = flags;
+    segment
+}
+
+#[test]
+fn mp_fastclose_with_the_right_key_ends_the_connection_in_either_form_on_either_subflow() {
+    // RFC 8684 §3.5
+    for flags in [Flags::ACK, Flags::RST, Flags::RST | Flags::ACK] {
+        for from in [0, 1] {
+            let mut pair = default_pair(2);
+            pair.upload(200_000, 5_000);
+            pair.run_ms(100);
+            let segment = fastclose(&pair, keys(&pair).1, from, flags);
+            give(&mut pair, segment);
+            assert_eq!(error_of(&pair.server_events), Some(ConnectionError::Reset));
+            // The client did not say so, and finds that its peer knows nothing of the connection.
+            pair.write(0, 300_000);
+            pair.run_ms(120_000);
+            assert_eq!(endings(&pair.client_events), 1, "{:?}", pair.client_events);
+            assert_forgotten(&mut pair, "");
+        }
+    }
+}
+
+#[test]
+fn mp_fastclose_with_a_key_wrong_in_any_bit_ends_nothing() {
+    for bit in 0..64 {
+        let mut pair = default_pair(2);
+        pair.upload(50_000, 5_000);
+        pair.run_ms(100);
+        let key = keys(&pair).1;
+        for from in [0, 1] {
+            let segment = fastclose(&pair, key ^ 1 << bit, from, Flags::ACK);
+            give(&mut pair, segment);
+        }
+        assert_eq!(live(&pair.server, at_server(&pair)), 2, "bit {bit}");
+        // In the other form it is a reset like any.
+        let segment = fastclose(&pair, key ^ 1 << bit, 1, Flags::RST);
+        give(&mut pair, segment);
+        assert_eq!(error_of(&pair.server_events), None, "bit {bit}");
+        pair.upload(50_000, 5_000);
+        assert_eq!(pair.received[1], 100_000, "bit {bit}");
+        assert_eq!(pair.server.counters().mp_fastclose_rx, 0);
+    }
+}
+
+#[test]
+fn mp_fastclose_with_a_wrong_key_changes_nothing_at_any_moment() {
+    for at_ms in (25..600).step_by(5) {
+        let mut pair = life(default_pair(2), at_ms, |pair| {
+            for (from, key) in [(client_address(0), 1), (server_address(), 2)] {
+                let option = Some(MpFastclose { receiver_key: key });
+                let control = Control { fastclose: option, ..Control::default() };
+                let segment = carrying(pair, from, control);
+                if !is_syn(&segment) {
+                    give(pair, segment);
+                }
+            }
+        });
+        pair.run_ms(5_000);
+        assert_eq!(pair.received, [pair.written[1], pair.written[0]]);
+        assert_closed_and_forgotten(&mut pair, &format!("after {at_ms} ms"));
+    }
+}
+
+#[test]
+fn data_fins_in_every_order_end_both_directions_after_all_data() {
+    // RFC 8684 §3.3.3: alone, with data, lost, repeated, before data that fills a hole, both at once.
+    for seed in 0..300 {
+        let mut draws = Draws::new(seed);
+        let (client_at, server_at) = (draws.below(400), draws.below(400));
+        let octets = [draws.below(100_000), draws.below(100_000)];
+        let (loss, late) = (draws.below(20), draws.below(30));
+        let mut fins = draws.below(4);
+        let mut filter = Draws::new(seed + 1_000);
+        let mut pair =
+            both(buffers(30_000), 1 + (seed % 3) as u8).with_filter(move |n, segment| {
+                let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
+                if data_fin && fins > 0 {
+                    fins -= 1;
+                    return match filter.below(3) {
+                        0 => Fate::Drop,
+                        1 => Fate::Twice,
+                        _ => Fate::Delay(ms(300)),
+                    };
+                }
+                match filter.below(100) {
+                    draw if n > 6 && draw < loss => Fate::Drop,
+                    draw if draw < loss + late => Fate::Delay(ms(filter.below(200))),
+                    _ => Fate::Deliver,
+                }
+            });
+        let mut closed = [false; 2];
+        for now in 0..30_000 {
+            pair.write(0, octets[0]);
+            if pair.accepted.is_some() {
+                pair.write(1, octets[1]);
+            }
+            // RFC 9293 §3.10.4: before there is a connection, closing gives up what was written.
+            let connected = pair.client_events.contains(&Event::Connected);
+            if now >= client_at && connected && !closed[0] && pair.written[0] == octets[0] {
+                closed[0] = true;
+                pair.client.close(pair.connection);
+            }
+            if now >= server_at
+                && !closed[1]
+                && pair.written[1] == octets[1]
+                && let Some(accepted) = pair.accepted
+            {
+                closed[1] = true;
+                pair.server.close(accepted);
+            }
+            pair.drain();
+            pair.run_ms(1);
+            if endings(&pair.client_events) + endings(&pair.server_events) == 2 {
+                break;
+            }
+        }
+        pair.run_ms(60_000);
+        assert_eq!(closed, [true; 2], "seed {seed}");
+        assert_closed_and_forgotten(&mut pair, &format!("seed {seed}"));
+    }
+}
+
+/// A network that puts a FIN on a data segment of the client.
+fn with_a_fin(addresses: u8, on: u8) -> Pair {
+    let (off, turn) = switch();
+    let mut pair = default_pair(addresses).with_filter(move |_, segment| {
+        if off.get() && is_on(segment, on) && to_server(segment) && !segment.payload.is_empty() {
+            off.set(false);
+            segment.header.flags |= Flags::FIN;
+        }
+        Fate::Deliver
+    });
+    pair.upload(100_000, 5_000);
+    turn.set(true);
+    pair
+}
+
+#[test]
+fn a_fin_without_a_data_fin_is_not_the_end_of_the_stream() {
+    // RFC 8684 §3.3.3
+    for on in [0, 1] {
+        let mut pair = with_a_fin(2, on);
+        pair.upload(500_000, 60_000);
+        assert_eq!(pair.received[1], 600_000, "FIN on {on}");
+        assert!(!pair.server.is_at_end(at_server(&pair)));
+    }
+    let mut pair = with_a_fin(1, 0);
+    pair.upload(500_000, 120_000);
+    let ended = pair.server.is_at_end(at_server(&pair)) && error_of(&pair.server_events).is_none();
+    assert!(!ended, "{} octets, and the end", pair.received[1]);
+    pair.run_ms(3_600_000);
+    let whole = pair.received[1] == 600_000;
+    let failed = error_of(&pair.client_events).is_some();
+    assert!(whole || failed, "{} octets, {:?}", pair.received[1], pair.client_events);
+    assert!(pair.segments(is_rst) < 1_000);
+}
+
+#[test]
+fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() {
+    // RFC 9293 §3.5.1, RFC 5961 §4: the old one is open still, or in TIME-WAIT.
+    for closed in [false, true] {
+        let mut pair = default_pair(1);
+        pair.upload(10_000, 1_000);
+        if closed {
+            pair.server.close(at_server(&pair));
+            pair.run_ms(100);
+            pair.client.close(pair.connection);
+        }
+        pair.run_ms(1_000);
+        assert_eq!(pair.server.connections().count(), 1);
+        // With the same secret the same ports are drawn.
+        let port = pair.client.local_port(pair.connection).or(Some(pair.log[0].source.port));
+        pair.client = Endpoint::new(vec![client_address(0)], [1; 32]);
+        let to = Address::new(server_address(), PORT);
+        let config = ConnectionConfig::default();
+        let id = pair.client.connect(pair.now, client_address(0), to, config).expect("right");
+        assert_eq!(pair.client.local_port(id), port);
+        (pair.connection, pair.client_events) = (id, Vec::new());
+        pair.run_ms(3_000);
+        assert!(pair.client_events.contains(&Event::Connected), "{:?}", pair.client_events);
+    }
+}
+
+#[test]
+fn a_tcp_connection_that_is_reset_before_both_hosts_have_finished_has_failed() {
+    // RFC 9293 §3.10.7.4
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    for client_closes in [true, false] {
+        let mut pair = both(config.clone(), 1);
+        pair.upload(10_000, 1_000);
+        let accepted = at_server(&pair);
+        if client_closes {
+            pair.client.close(pair.connection);
+        } else {
+            pair.server.close(accepted);
+        }
+        pair.drain();
+        pair.run_ms(500);
+        pair.server.abort(accepted);
+        pair.drain();
+        pair.run_ms(500);
+        assert_eq!(error_of(&pair.client_events), Some(ConnectionError::Reset), "{client_closes}");
+    }
+}
+
+#[test]
+fn a_data_fin_goes_out_on_the_quickest_path_first() {
+    // RFC 8684 §3.3.3
+    for slow in [0, 1] {
+        let mut pair = default_pair(2).with_slow_path(slow, ms(40));
+        pair.upload(500_000, 5_000);
+        pair.run_ms(1_000);
+        pair.client.close(pair.connection);
+        pair.drain();
+        let first = pair.log.iter().find(|s| s.options.dss.is_some_and(|dss| dss.data_fin));
+        assert!(first.is_some_and(|s| !is_on(s, slow)), "{slow}");
+    }
+}
+
+#[test]
+fn closing_gives_up_a_first_subflow_that_is_opening_and_no_other() {
+    let mut pair = default_pair(1);
+    pair.drain();
+    pair.client.close(pair.connection);
+    pair.run_ms(500);
+    assert!(error_of(&pair.client_events).is_some());
+    assert_eq!(pair.segments(|s| is_syn(s) && to_server(s)), 1);
+    // Its only subflow is gone, and the next one opening: what was written goes out on that.
+    let mut pair = default_pair(1);
+    pair.upload(10_000, 1_000);
+    pair.run_ms(500);
+    let mut reset = pair.last(|s| !to_server(s));
+    reset.header.flags = Flags::RST;
+    give(&mut pair, reset);
+    let syns = |pair: &Pair| pair.segments(|s| is_syn(s) && to_server(s));
+    for _ in 0..5_000 {
+        if syns(&pair) == 1 {
+            pair.run_ms(1);
+        }
+    }
+    pair.write(0, 12_000);
+    pair.close_both();
+    pair.run_ms(5_000);
+    assert_closed_and_forgotten(&mut pair, "");
+    assert_eq!(syns(&pair), 2);
+}
+
+#[test]
+fn who_only_lacks_the_acknowledgement_of_its_data_fin_has_closed_and_who_never_sent_it_has_failed()
+{
+    // RFC 8684 §3.3.3: the peer acknowledges it, ends its subflows, and knows of nothing any more.
+    for sent in [true, false] {
+        let (lost, lose) = switch();
+        let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+            if lost.get() && !to_server(segment) { Fate::Drop } else { Fate::Deliver }
+        });
+        pair.upload(10_000, 1_000);
+        let accepted = at_server(&pair);
+        pair.server.close(accepted);
+        pair.drain();
+        pair.run_ms(500);
+        lose.set(true);
+        if sent {
+            pair.client.close(pair.connection);
+            pair.drain();
+            pair.run_ms(100);
+        }
+        pair.client.handle_address_change(pair.now, client_address(0), false);
+        pair.drain();
+        if !sent {
+            pair.client.close(pair.connection);
+            pair.drain();
+        }
+        pair.run_ms(100_000);
+        assert_eq!(endings(&pair.client_events), 1, "{:?}", pair.client_events);
+        let error = error_of(&pair.client_events);
+        assert_eq!(error, (!sent).then_some(ConnectionError::NoSubflow), "sent: {sent}");
+        assert_eq!(pair.server_events.contains(&Event::Closed), sent, "{:?}", pair.server_events);
+    }
+}
+
+#[test]
+fn a_client_that_closes_as_soon_as_it_is_connected_says_its_keys_before_its_data_fin() {
+    // RFC 8684 §3.1: without the client's key the server can make nothing of a DATA_FIN.
+    let mut pair = default_pair(1);
+    pair.run_ms(15);
+    let answer = pair.last(is_syn);
+    pair.client.handle_segment(pair.now, answer);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let third = pair.log.iter().find(|s| to_server(s) && !is_syn(s)).expect("a third ACK");
+    assert!(third.options.control.as_ref().is_some_and(|control| control.capable.is_some()));
+    pair.run_ms(500);
+    pair.close_both();
+    pair.run_ms(500);
+    assert_closed_and_forgotten(&mut pair, "");
+}
+
+#[test]
+fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
+    // RFC 9293 §3.10.4
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    let mut pair = both(config, 1);
+    pair.run_ms(100);
+    pair.write(0, 5_000);
+    pair.client.close(pair.connection);
+    pair.drain();
+    pair.run_ms(11);
+    assert_eq!(pair.received[1], 5_000);
+    assert!(pair.server.is_at_end(at_server(&pair)));
+}
+
+#[test]
+fn a_fin_stays_in_the_window_while_data_is_under_way() {
+    // RFC 9293 §3.10.4
+    let config = ConnectionConfig { protocol: Protocol::Tcp, ..buffers(8_000) };
+    let mut pair = both(config, 1);
+    pair.run_ms(100);
+    pair.paused = true;
+    pair.write(0, 8_000);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let fins = |pair: &Pair| pair.segments(|segment| segment.header.flags.contains(Flags::FIN));
+    // The end of the data goes out after 20 ms, and is acknowledged after 40.
+    pair.run_ms(35);
+    assert_eq!((pair.segments(|segment| !segment.payload.is_empty()), fins(&pair)), (6, 0));
+    pair.resume();
+    pair.run_ms(100);
+    assert_eq!((pair.received[1], fins(&pair)), (8_000, 1));
+    assert!(pair.server.is_at_end(at_server(&pair)));
+}
+
+/// Both directions have ended, and the subflow has not, since no FIN arrives.
+fn ended() -> Pair {
+    let late = ConnectionConfig { late_fallback: true, ..ConnectionConfig::default() };
+    let mut pair = both(late, 1).with_filter(|_, segment| {
+        let fin = segment.header.flags.contains(Flags::FIN);
+        if fin { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(10_000, 1_000);
+    pair.close_both();
+    pair.run_ms(100);
+    assert!(pair.server_events.contains(&Event::Closed));
+    pair
+}
+
+#[test]
+fn what_is_said_after_the_end_of_a_connection_does_not_make_tcp_of_it() {
+    // RFC 8684 §3.7: MP_FAIL, and an infinite mapping.
+    for infinite in [false, true] {
+        let mut pair = ended();
+        let (client_key, server_key) = keys(&pair);
+        let fail = Some(MpFail { data_seq: initial_data_seq(server_key) + 2 });
+        let mut said = carrying(&pair, client_address(0), Control { fail, ..Control::default() });
+        if infinite {
+            let data_seq = WideOrNarrow::Wide(initial_data_seq(client_key) + 10_001);
+            let subflow_seq = SeqNumber(10_001);
+            let mapping = Some(Mapping { data_seq, subflow_seq, len: 0, checksum: None });
+            said.options.control = None;
+            said.options.dss = Some(Dss { mapping, ..Dss::default() });
+        }
+        give(&mut pair, said);
+        assert!(!pair.server_events.contains(&Event::FellBack), "{:?}", pair.server_events);
+    }
+}
+
+#[test]
+fn a_connection_that_has_ended_takes_no_join() {
+    // RFC 8684 §3.2
+    let mut pair = ended();
+    assert_takes_no_join(&mut pair);
+}
+
+/// The client's paths but for the third, which is down, went dark before it closed, five seconds ago;
+/// now the third is up. The server's answers to the join's third ACK do not arrive.
+fn closed_in_the_dark() -> Pair {
+    let (dark, darken) = switch();
+    let mut pair = default_pair(3).with_filter(move |_, segment| {
+        let mute = !to_server(segment) && !is_syn(segment);
+        if dark.get() && (mute || !is_on(segment, 2)) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.client.handle_address_change(pair.now, client_address(2), false);
+    pair.upload(100_000, 5_000);
+    pair.run_ms(500);
+    darken.set(true);
+    pair.client.close(pair.connection);
+    pair.run_ms(5_000);
+    pair.client.handle_address_change(pair.now, client_address(2), true);
+    pair.run_ms(50);
+    pair
+}
+
+fn data_fins_on(pair: &Pair, n: u8) -> usize {
+    pair.segments(|s| is_on(s, n) && s.options.dss.is_some_and(|dss| dss.data_fin))
+}
+
+#[test]
+fn a_data_fin_that_nobody_has_heard_goes_out_at_once_on_a_subflow_that_comes() {
+    // RFC 8684 §3.3.3
+    let mut pair = closed_in_the_dark();
+    assert!(data_fins_on(&pair, 0) > 0 && data_fins_on(&pair, 2) == 0);
+    let ready = pair.last(|s| !to_server(s) && is_on(s, 2));
+    give(&mut pair, ready);
+    assert_eq!(data_fins_on(&pair, 2), 1);
+}
+
+#[test]
+fn a_data_fin_takes_turns_again_when_the_subflow_that_came_is_gone_at_once() {
+    // RFC 8684 §3.3.3
+    let mut pair = closed_in_the_dark();
+    let ready = pair.last(|s| !to_server(s) && is_on(s, 2));
+    pair.client.handle_segment(pair.now, ready.clone());
+    let (before, mut reset) = (data_fins_on(&pair, 0), ready);
+    reset.header.flags = Flags::RST;
+    give(&mut pair, reset);
+    pair.run_ms(60_000);
+    assert!(data_fins_on(&pair, 0) > before && data_fins_on(&pair, 2) == 0);
+}
+
+#[test]
+fn a_data_fin_under_way_is_not_repeated_on_a_subflow_that_comes() {
+    let mut pair = default_pair(2);
+    pair.run_ms(30);
+    pair.write(0, 1_000);
+    let third = |s: &Segment| to_server(s) && is_on(s, 1) && !is_syn(s);
+    while pair.segments(third) == 0 {
+        pair.run_ms(1);
+    }
+    pair.run_ms(5);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let ready = |e: &Event| matches!(e, Event::SubflowEstablished(_));
+    assert!(!pair.client_events.iter().any(ready));
+    pair.run_ms(1_000);
+    assert!(pair.client_events.iter().any(ready));
+    assert_eq!([0, 1].map(|n| data_fins_on(&pair, n)), [1, 0]);
+}

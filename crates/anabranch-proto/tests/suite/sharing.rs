@@ -1,0 +1,625 @@
+//! What several subflows have in common: buffers, windows, timers, copies; and what is counted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anabranch_proto::TraceKind;
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::remedy::{BufferContext, Remedy, RemedyActions, RemedyContext};
+use anabranch_proto::scheduler::{
+    Decision, MinRtt, Pending, Redundant, RoundRobin, ScheduleContext, Scheduler,
+};
+use anabranch_proto::view::{Bottleneck, SubflowView, Usability};
+use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
+use anabranch_wire::mptcp::Dss;
+use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
+
+use crate::pair::{Fate, Pair, both, client_address, is_on, is_rst, ms, strip, switch, to_server};
+
+fn buffers(octets: u64) -> ConnectionConfig {
+    ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
+}
+
+fn client(pair: &Pair) -> ConnectionStats {
+    pair.client.connection_stats(pair.now, pair.connection).expect("it is open")
+}
+
+fn client_subflows(pair: &Pair) -> Vec<SubflowStats> {
+    pair.client.subflow_stats(pair.connection).collect()
+}
+
+#[test]
+fn totals_are_exact() {
+    let (lose, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+        let lost = to_server(segment) && segment.payload.len() > 1000 && seen.take();
+        if lost { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(100_000, 2_000);
+    lose.set(true);
+    pair.upload(100_000, 2_000);
+    pair.run_ms(500);
+    let carried: u64 =
+        pair.log.iter().filter(|s| to_server(s)).map(|s| s.payload.len() as u64).sum();
+    let (stats, subflow) = (client(&pair), client_subflows(&pair)[0]);
+    assert_eq!((stats.octets_written, stats.octets_acknowledged), (200_000, 200_000));
+    assert_eq!((stats.send_buffer, stats.receive_buffer), (4 << 20, 6 << 20));
+    assert_eq!((subflow.octets_sent, subflow.segments_retransmitted), (200_000, 1));
+    assert_eq!(subflow.octets_retransmitted, carried - 200_000);
+    let accepted = pair.accepted.expect("accepted");
+    let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
+    assert_eq!(server.octets_delivered, 200_000);
+    pair.close_both();
+    pair.run_ms(100);
+    let server = pair.server.connection_stats(pair.now, accepted).expect("not forgotten yet");
+    assert_eq!(server.octets_delivered, 200_000, "a DATA_FIN is no octet");
+    assert_eq!(
+        (client(&pair).octets_written, client(&pair).octets_acknowledged),
+        (200_000, 200_000)
+    );
+    // The host goes on counting what has ended.
+    pair.run_ms(130_000);
+    assert_eq!(pair.client.connections().count(), 0);
+    assert_eq!(pair.client.counters().retransmitted, 1);
+}
+
+#[test]
+fn resets_that_give_a_reason_are_counted() {
+    // RFC 8684 §3.6: from some time on the second path strips options.
+    let (stripping, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+        if is_on(segment, 1) && seen.get() {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    pair.upload(1_000_000, 5_000);
+    stripping.set(true);
+    pair.upload(1_000_000, 5_000);
+    let with_reason = |s: &Segment| s.options.control.as_ref().is_some_and(|c| c.reset.is_some());
+    let sent = pair.segments(with_reason) as u64;
+    assert!(sent > 0);
+    assert_eq!(pair.client.counters().mp_rst_tx + pair.server.counters().mp_rst_tx, sent);
+    let resets = pair.segments(is_rst) as u64;
+    assert_eq!(pair.client.counters().out_resets + pair.server.counters().out_resets, resets);
+}
+
+#[test]
+fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
+    let mut pair = both(buffers(10_000), 1);
+    pair.run_ms(100);
+    for (write, written, told) in [(5_000, 5_000, false), (30_000, 15_000, true)] {
+        pair.client_events.clear();
+        pair.write(0, write);
+        assert_eq!(pair.written[0], written);
+        assert_eq!(pair.client.send_room(pair.connection), if told { 0 } else { 5_000 });
+        assert_eq!(pair.client_events, []);
+        pair.run_ms(200);
+        assert_eq!(pair.client_events.contains(&Event::Writable), told);
+    }
+}
+
+#[test]
+fn every_octet_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_the_data_fin() {
+    // RFC 8684 §3.3.3
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(Redundant)),
+        ..ConnectionConfig::default()
+    };
+    let mut pair = both(config, 2);
+    pair.run_ms(200);
+    pair.client.send(pair.connection, Piece::pattern(0, 5_000)).expect("it is open");
+    pair.client.close(pair.connection);
+    pair.drain();
+    let (stats, subflows) = (client(&pair), client_subflows(&pair));
+    assert_eq!((stats.copies, stats.bad_decisions), (4, 0));
+    let fins = |n| {
+        pair.segments(|s| {
+            let dss = s.options.dss.filter(|dss| dss.data_fin && dss.mapping.is_some());
+            is_on(s, n) && dss.is_some() && !s.payload.is_empty()
+        })
+    };
+    for n in [0, 1] {
+        assert_eq!((subflows[usize::from(n)].octets_sent, fins(n)), (5_000, 1), "path {n}");
+    }
+    pair.run_ms(100);
+    assert_eq!(pair.received[1], 5_000);
+}
+
+/// Counts how often it is asked, for a full window and for a full send buffer.
+#[derive(Debug)]
+struct Asked(Arc<[AtomicU32; 2]>);
+
+impl Remedy for Asked {
+    fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
+        self.0[0].fetch_add(1, Ordering::Relaxed);
+        RemedyActions::default()
+    }
+
+    fn on_send_buffer_full(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
+        assert!(context.send_buffer_full);
+        self.0[1].fetch_add(1, Ordering::Relaxed);
+        RemedyActions::default()
+    }
+}
+
+#[test]
+fn remedies_are_asked_when_a_buffer_holds_up_one_of_several_subflows() {
+    let (small, large) = (20_000, 1 << 20);
+    for (send_buffer, receive_buffer, addresses, expected) in [
+        (large, small, 2, [true, false]),
+        (small, large, 2, [false, true]),
+        (large, large, 2, [false, false]),
+        (small, large, 1, [false, false]),
+        (large, small, 1, [false, false]),
+    ] {
+        let asked = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let (counts, blocked) = (Arc::clone(&asked), Arc::new(AtomicU32::new(0)));
+        let remedy = move || vec![Box::new(Asked(Arc::clone(&counts))) as Box<dyn Remedy>];
+        let told = Arc::clone(&blocked);
+        let config = ConnectionConfig {
+            send_buffer,
+            receive_buffer,
+            remedies: Arc::new(remedy),
+            scheduler: Arc::new(move || Box::new(Watching(Arc::clone(&told), addresses))),
+            ..ConnectionConfig::default()
+        };
+        let mut pair = both(config, addresses);
+        pair.run_ms(200);
+        pair.write(0, 100_000);
+        pair.upload(100_000 - pair.written[0], 5_000);
+        pair.run_ms(500);
+        assert_eq!(pair.received[1], 100_000);
+        let case = format!("{send_buffer} {receive_buffer} {addresses}");
+        let seen = [0, 1].map(|index| asked[index].load(Ordering::Relaxed) > 0);
+        assert_eq!(seen, expected, "{case}");
+        assert_eq!(blocked.load(Ordering::Relaxed) > 0, expected != [false; 2], "{case}");
+    }
+}
+
+/// The default scheduler on so many subflows; keeps how often one was blocked.
+#[derive(Debug)]
+struct Watching(Arc<AtomicU32>, u8);
+
+impl Scheduler for Watching {
+    fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let about_nothing = context.pending == (Pending::NewData { octets: 0 });
+        assert!(!about_nothing || self.1 > 1, "one subflow holds up nobody");
+        self.0.store(context.blocked as u32, Ordering::Relaxed);
+        MinRtt.schedule(context)
+    }
+}
+
+/// Wants the oldest data sent again, or not.
+#[derive(Debug)]
+struct Again(bool);
+
+impl Remedy for Again {
+    fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
+        RemedyActions { reinject: self.0, penalise: None }
+    }
+}
+
+#[test]
+fn the_oldest_data_goes_out_again_once_for_each_change_if_one_of_the_remedies_wants_it() {
+    for wanted in [true, false] {
+        let remedies =
+            move || [wanted, false].map(|again| Box::new(Again(again)) as Box<dyn Remedy>).into();
+        let config = ConnectionConfig {
+            receive_buffer: 20_000,
+            remedies: Arc::new(remedies),
+            trace: true,
+            ..ConnectionConfig::default()
+        };
+        let mut pair = both(config, 2).with_slow_path(1, ms(50));
+        pair.run_ms(200);
+        pair.upload(100_000, 5_000);
+        pair.run_ms(500);
+        assert_eq!(pair.received[1], 100_000);
+        let before = client(&pair).reinjections;
+        pair.write(0, 200_000);
+        assert_eq!(client(&pair).reinjections - before, u64::from(wanted));
+        let mut reasons = BTreeSet::new();
+        while let Some(event) = pair.client.poll_trace(pair.connection) {
+            if let TraceKind::Reinjected { opportunistic, .. } = event.kind {
+                reasons.insert(opportunistic);
+            }
+        }
+        assert!(reasons.iter().eq([true].iter().filter(|_| wanted)), "{reasons:?}");
+    }
+}
+
+#[test]
+fn of_short_segments_one_is_under_way_at_a_time() {
+    // RFC 9293 §3.7.4, as Linux has it
+    let mut pair = both(ConnectionConfig::default(), 1);
+    pair.upload(10_000, 1_000);
+    pair.run_ms(500);
+    let before = pair.log.len();
+    for (octets, segments) in [(10_100, 1), (10_200, 1), (20_000, 7)] {
+        pair.write(0, octets);
+        let sent = pair.log[before..].iter().filter(|s| to_server(s)).count();
+        assert_eq!(sent, segments, "{octets} octets");
+    }
+}
+
+#[test]
+fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a_segment() {
+    // RFC 8684 §3.3.5, RFC 8985 §7.3
+    const MSS: u64 = 1_432;
+    let lost = |s: &Segment| to_server(s) && !s.payload.is_empty();
+    let sent = |receive_buffer| {
+        let server = ConnectionConfig { receive_buffer, ..ConnectionConfig::default() };
+        let mut pair = Pair::new(1, ConnectionConfig::default(), server)
+            .with_filter(move |_, s| if lost(s) { Fate::Drop } else { Fate::Deliver });
+        pair.run_ms(21);
+        pair.write(0, 100_000);
+        let flight = client_subflows(&pair)[0].octets_sent;
+        pair.run_ms(150);
+        (flight, client_subflows(&pair)[0].octets_sent - flight)
+    };
+    let (flight, _) = sent(1 << 20);
+    assert!(flight > 9 * MSS, "the congestion window's ten segments: {flight}");
+    for (beyond, new) in [(0, 0), (MSS - 1, 0), (MSS, MSS), (MSS + 1, MSS)] {
+        assert_eq!(sent(flight + beyond), (flight, new), "a window of {beyond} more");
+    }
+}
+
+#[test]
+fn while_the_application_waits_for_send_buffer_no_short_segment_goes_out_beside_others() {
+    // RFC 9293 §3.7.4: more is certain to come, and will fill it up.
+    let config = ConnectionConfig { send_buffer: 9_000, ..ConnectionConfig::default() };
+    let mut pair = both(config, 1);
+    pair.upload(5_000, 1_000);
+    pair.run_ms(500);
+    let before = pair.log.len();
+    pair.write(0, 200_000);
+    let sent: Vec<_> = pair.log[before..].iter().map(|s| s.payload.len()).collect();
+    assert_eq!(sent, [1_432; 6], "and 408 octets wait");
+}
+
+#[test]
+fn a_window_that_opens_wide_is_told_on_every_subflow_at_once() {
+    // RFC 8684 §3.3.5
+    let mut pair = both(buffers(20_000), 2);
+    pair.run_ms(200);
+    pair.paused = true;
+    pair.download(100_000, 2_000);
+    let before = pair.log.len();
+    pair.resume();
+    for n in [0, 1] {
+        let updates = pair.log[before..].iter().filter(|s| to_server(s) && is_on(s, n));
+        assert_eq!(updates.count(), 1, "path {n}");
+    }
+}
+
+/// Uploads until the server, which reads nothing, has shut its window and everything sent is
+/// acknowledged.
+fn until_shut(pair: &mut Pair) {
+    pair.run_ms(300);
+    pair.paused = true;
+    for _ in 0..1_000 {
+        pair.write(0, 100_000);
+        pair.run_ms(1);
+    }
+    assert_eq!((client(pair).window_room, client(pair).octets_acknowledged), (0, 20_000));
+}
+
+#[test]
+fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
+    let mut pair = both(buffers(20_000), 2);
+    until_shut(&mut pair);
+    let before = client(&pair).window_limited;
+    pair.run_ms(1_000);
+    assert_eq!(client(&pair).window_limited, before + ms(1_000));
+    pair.resume();
+    pair.run_ms(500);
+    assert_eq!((client(&pair).unsent_octets, pair.received[1]), (0, pair.written[0]));
+    let in_all = client(&pair).window_limited;
+    pair.run_ms(1_000);
+    assert_eq!(client(&pair).window_limited, in_all);
+}
+
+#[test]
+fn a_shut_window_is_probed_on_the_quickest_path_first() {
+    // RFC 9293 §3.8.6.1, RFC 8684 §3.3.5
+    let mut pair = both(buffers(20_000), 2).with_slow_path(0, ms(50));
+    until_shut(&mut pair);
+    pair.run_ms(100);
+    let before = pair.log.len();
+    pair.run_ms(3_000);
+    let probe = pair.log[before..].iter().find(|s| to_server(s)).expect("a probe");
+    assert_eq!(probe.source.address, client_address(1));
+}
+
+#[test]
+fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
+    // RFC 9293 §3.8.6.1
+    let mut pair = both(buffers(20_000), 1);
+    until_shut(&mut pair);
+    let mut probes = Vec::new();
+    for at in 0..20_000 {
+        let before = pair.log.len();
+        pair.run_ms(1);
+        probes.extend(pair.log[before..].iter().filter(|s| to_server(s)).map(|_| at));
+    }
+    let pauses: Vec<u32> = probes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.len() >= 3 && pauses.windows(2).all(|two| two[1] == 2 * two[0]), "{pauses:?}");
+}
+
+#[test]
+fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_probes() {
+    let (dark, seen) = switch();
+    let mut config = buffers(20_000);
+    config.tcp.retries = 3;
+    let mut pair = both(config, 1)
+        .with_filter(move |_, _| if seen.get() { Fate::Drop } else { Fate::Deliver });
+    until_shut(&mut pair);
+    pair.run_ms(100);
+    dark.set(true);
+    let before = pair.log.len();
+    pair.run_ms(60_000);
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+    let probe = |s: &&Segment| to_server(s) && !is_rst(s);
+    assert_eq!(pair.log[before..].iter().filter(probe).count(), 3);
+}
+
+#[test]
+fn data_that_the_only_subflow_has_under_way_is_not_copied_although_no_data_ack_comes() {
+    // RFC 8684 §3.3.6: TCP delivers everything, and a copy would take the way back to TCP.
+    let (mute, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+        if seen.get() && !to_server(segment) {
+            segment.options.dss = Some(Dss::default());
+        }
+        Fate::Deliver
+    });
+    pair.upload(10_000, 1_000);
+    mute.set(true);
+    for n in 1..=1_000 {
+        pair.write(0, 10_000 + 100 * n);
+        pair.run_ms(5);
+    }
+    mute.set(false);
+    pair.upload(1_000, 1_000);
+    assert_eq!(pair.received[1], 111_000);
+    assert_eq!(pair.client.counters().data_level_retransmits, 0);
+}
+
+#[test]
+fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
+    // RFC 8684 §3.3.6
+    let config = ConnectionConfig {
+        scheduler: Arc::new(|| Box::new(RoundRobin::default())),
+        ..ConnectionConfig::default()
+    };
+    let mut pair = both(config, 2).with_slow_path(1, ms(200));
+    pair.run_ms(1_000);
+    pair.write(0, 20_000);
+    let mut reset = pair.last(|s| is_on(s, 1) && !to_server(s));
+    reset.header.flags = Flags::RST;
+    (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
+    assert!(client_subflows(&pair)[1].view.bytes_in_flight > 0);
+    let before = pair.client.counters().data_level_retransmits;
+    pair.client.handle_segment(pair.now, reset);
+    pair.run_ms(25);
+    assert!(pair.client.counters().data_level_retransmits > before);
+}
+
+#[test]
+fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
+    // RFC 8684 §3.3.6
+    let mut pair = both(ConnectionConfig::default(), 2);
+    pair.run_ms(1_000);
+    pair.client.close(pair.connection);
+    let is_data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    let sent = pair.client.poll_transmit(pair.now).expect("a DATA_FIN");
+    assert!(is_data_fin(&sent));
+    let path = u8::from(is_on(&sent, 1));
+    let mut reset = pair.last(|s| is_on(s, path) && !to_server(s));
+    reset.header.flags = Flags::RST;
+    (reset.payload, reset.options) = (Payload::EMPTY, TcpOptions::default());
+    pair.client.handle_segment(pair.now, reset);
+    let again = pair.client.poll_transmit(pair.now).expect("a segment");
+    assert!(is_data_fin(&again) && !is_on(&again, path), "{again:?}");
+}
+
+#[test]
+fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
+    // RFC 8684 §3.4.2
+    let mut pair = both(ConnectionConfig::default(), 3);
+    pair.run_ms(500);
+    pair.client.handle_address_change(pair.now, client_address(2), false);
+    let mut doubted = [false; 3];
+    for _ in 0..100 {
+        pair.run_ms(1);
+        let accepted = pair.accepted.expect("accepted");
+        for (slot, stats) in pair.server.subflow_stats(accepted).enumerate() {
+            doubted[slot] |= stats.view.usability != Usability::Usable;
+        }
+    }
+    assert_eq!(doubted, [false, false, true]);
+}
+
+#[test]
+fn a_path_that_only_brings_data_stays_potentially_failed() {
+    // RFC 8684 §3.3.6: what counts is what is acknowledged.
+    let (deaf, seen) = switch();
+    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+        let lost = seen.get() && is_on(segment, 1) && to_server(segment);
+        if lost && !segment.payload.is_empty() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(200_000, 2_000);
+    pair.download(200_000, 2_000);
+    deaf.set(true);
+    let mut failed_for = 0;
+    for _ in 0..3_000 {
+        pair.write(0, 50_000_000);
+        pair.write(1, 50_000_000);
+        pair.run_ms(1);
+        let failed = client_subflows(&pair)[1].view.usability == Usability::PotentiallyFailed;
+        assert!(failed || failed_for == 0, "usable again after {failed_for} ms");
+        failed_for += u32::from(failed);
+    }
+    assert!(failed_for > 1_000, "{failed_for}");
+    assert!(client_subflows(&pair)[1].octets_received > 1_000_000);
+}
+
+#[test]
+fn a_data_fin_follows_the_keys_at_once() {
+    // RFC 8684 §3.1, §3.3.3
+    let mut pair = both(ConnectionConfig::default(), 1);
+    pair.run_ms(21);
+    pair.client.close(pair.connection);
+    pair.drain();
+    let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    assert_eq!(pair.segments(data_fin), 1);
+}
+
+/// Wants buffers that grow with what passed through them, and little in flight.
+#[derive(Debug)]
+struct Sparing;
+
+impl Remedy for Sparing {
+    fn buffer_target(&mut self, context: &BufferContext<'_>) -> Option<u64> {
+        Some(20_000 + 2 * context.progress)
+    }
+
+    fn send_limit(&mut self, _view: &SubflowView) -> Option<u64> {
+        Some(5_000)
+    }
+}
+
+#[test]
+fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
+    let config = ConnectionConfig {
+        remedies: Arc::new(|| vec![Box::new(Sparing) as Box<dyn Remedy>]),
+        ..buffers(100_000)
+    };
+    let mut pair = both(config, 1);
+    let sizes = |pair: &Pair| {
+        let accepted = pair.accepted.expect("accepted");
+        let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
+        (client(pair).send_buffer, server.receive_buffer)
+    };
+    pair.run_ms(100);
+    assert_eq!(sizes(&pair), (20_000, 20_000));
+    pair.write(0, 50_000);
+    assert_eq!(pair.written[0], 20_000, "the buffer is full");
+    let in_flight = client_subflows(&pair)[0].view.bytes_in_flight;
+    assert!((1..=5_000).contains(&in_flight), "{in_flight}");
+    // What says nothing new makes no room.
+    pair.client_events.clear();
+    let again = pair.last(|s| !to_server(s));
+    pair.client.handle_segment(pair.now, again);
+    pair.drain();
+    assert!(!pair.client_events.contains(&Event::Writable));
+    pair.upload(30_000 - pair.written[0], 1_000);
+    pair.run_ms(500);
+    // The receiver grows with a segment that comes after it was read.
+    pair.upload(1, 1_000);
+    pair.run_ms(500);
+    assert_eq!(sizes(&pair), (80_002, 80_000));
+    pair.upload(100_000, 5_000);
+    assert_eq!(sizes(&pair), (100_000, 100_000), "and not beyond what is configured");
+}
+
+#[test]
+fn what_the_only_subflow_has_under_way_is_not_copied_after_a_timeout() {
+    // RFC 8684 §3.3.6: not even if data was repeated there once, when the peer had left it out of its
+    // DATA_ACKs for long.
+    let (mute, seen) = switch();
+    let (dark, darkness) = switch();
+    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+        if seen.get() && !to_server(segment) {
+            segment.options.dss = Some(Dss::default());
+        }
+        if darkness.get() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(10_000, 1_000);
+    mute.set(true);
+    pair.upload(1_000, 1_000);
+    pair.run_ms(20_000);
+    mute.set(false);
+    pair.run_ms(60_000);
+    let before = pair.client.counters().data_level_retransmits;
+    assert!(before > 0);
+    dark.set(true);
+    pair.write(0, 31_000);
+    pair.run_ms(1_000);
+    dark.set(false);
+    pair.upload(1, 10_000);
+    assert_eq!(pair.received[1], pair.written[0]);
+    assert_eq!(pair.client.counters().data_level_retransmits, before);
+}
+
+#[test]
+fn all_that_is_scheduled_is_in_the_trace_if_there_is_one() {
+    for trace in [true, false] {
+        let mut pair = both(ConnectionConfig { trace, ..ConnectionConfig::default() }, 2);
+        pair.upload(100_000, 2_000);
+        let mut scheduled = 0;
+        while let Some(event) = pair.client.poll_trace(pair.connection) {
+            if let TraceKind::Scheduled { len, .. } = event.kind {
+                scheduled += u64::from(len);
+            }
+        }
+        assert_eq!(scheduled, if trace { 100_000 } else { 0 });
+    }
+}
+
+/// What is found out about a path on which one segment in five is lost, and one in ten late, in ten
+/// seconds and in thirty, if a bottleneck is assumed beyond `threshold` of losses.
+fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
+    let mut config = ConnectionConfig {
+        shared_bottleneck_detection: Some(threshold),
+        ..ConnectionConfig::default()
+    };
+    config.tcp.nagle = false;
+    let (mut new, mut last) = (0, None);
+    let mut pair = both(config, 1).with_filter(move |_, segment| {
+        let is_new = last.is_none_or(|last| segment.header.seq.distance_from(last) > 0);
+        if !to_server(segment) || segment.payload.is_empty() || !is_new {
+            return Fate::Deliver;
+        }
+        (new, last) = (new + 1, Some(segment.header.seq));
+        match new % 20 {
+            1..=4 => Fate::Drop,
+            15 | 16 => Fate::Delay(ms(5)),
+            _ => Fate::Deliver,
+        }
+    });
+    [10_000, 20_000].map(|for_ms| {
+        let end = pair.now + ms(for_ms);
+        while pair.now < end {
+            for _ in 0..2 {
+                pair.write(0, pair.written[0] + 100);
+            }
+            pair.run_ms(20);
+        }
+        client_subflows(&pair)[0].view.bottleneck
+    })
+}
+
+#[test]
+fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent() {
+    // RFC 8382 §3.2.4, §3.3: one is lost in six then. There is no verdict before 50 intervals of 350 ms.
+    assert_eq!(bottleneck(0.1), [Bottleneck::Unknown, Bottleneck::Shared(0)]);
+    assert_eq!(bottleneck(0.2), [Bottleneck::Unknown, Bottleneck::None]);
+}
+
+#[test]
+fn a_short_segment_is_acknowledged_as_soon_as_the_application_has_read_everything() {
+    // As Linux has it: whoever sends the next short one may wait for that.
+    for (paused, segments) in [(false, 2), (true, 1)] {
+        let mut pair = both(ConnectionConfig::default(), 1);
+        pair.upload(100_000, 5_000);
+        pair.run_ms(1_000);
+        pair.paused = paused;
+        let before = pair.log.len();
+        pair.write(0, 100_100);
+        pair.run_ms(15);
+        assert_eq!(pair.log.len() - before, segments, "paused: {paused}");
+    }
+}

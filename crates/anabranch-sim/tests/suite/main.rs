@@ -1,0 +1,19 @@
+//! Whole runs over emulated networks. One binary, since each would link all floors; what counts
+//! allocations is beside it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod conservation;
+mod cross_traffic;
+mod ecn;
+mod families;
+mod faults;
+mod middleboxes;
+mod own_policies;
+mod path_managers;
+mod policies;
+mod shared_bottleneck;
+mod theory;
+mod traces;
+mod workloads;

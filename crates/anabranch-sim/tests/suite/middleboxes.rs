@@ -1,0 +1,467 @@
+//! What connections make of middleboxes: each box, in each phase in which it can act, where it can
+//! stand. RFC 8684 §3.7; Honda et al., IMC 2011; Raiciu et al., NSDI 2012; Hesmans et al.,
+//! HotMiddlebox 2013. docs/middleboxes.md has the same table for readers.
+
+use anabranch_sim::{Options, Outcome};
+
+/// Octets that a connection carries.
+const OCTETS: u64 = 500_000;
+const BUFFER: u64 = 200_000;
+const SEEDS: u64 = 8;
+
+/// What becomes of a connection. Whatever it is, no octet is delivered that TCP would not have
+/// delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    /// Multipath TCP, and every path carries data.
+    All,
+    /// Multipath TCP, and the first path carries all or nearly all data.
+    First,
+    /// Multipath TCP; the second path may carry data.
+    Some,
+    /// TCP over the first path.
+    Tcp,
+    /// Multipath TCP or TCP: it depends on whether there is a second subflow already.
+    Either,
+    /// One of the two, or an error.
+    Undecided,
+    /// TCP over one path, and the stream is what the box made of it.
+    Altered,
+    /// An error.
+    Error,
+}
+use Ends::{All, Altered, Either, Error, First, Some as Several, Tcp, Undecided};
+
+use crate::common::{column, run, run_with};
+
+/// Where the boxes stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    OnlyPath,
+    FirstOfTwo,
+    SecondOfTwo,
+    BothPaths,
+}
+const PLACES: [Place; 4] =
+    [Place::OnlyPath, Place::FirstOfTwo, Place::SecondOfTwo, Place::BothPaths];
+
+/// A box and what is expected of it.
+struct Row {
+    /// Its kind.
+    kind: &'static str,
+    /// What it does and when, for readers.
+    what: &'static str,
+    /// Its other keys.
+    keys: &'static str,
+    /// Keys of the connection.
+    connection: &'static str,
+    /// Seconds within which all is over.
+    limit: u64,
+    /// For each place, when the server sends.
+    download: [Ends; 4],
+    /// For each place, when the client sends.
+    upload: [Ends; 4],
+    /// Plain TCP over the box.
+    tcp: Ends,
+}
+
+const fn row(kind: &'static str, what: &'static str, keys: &'static str, ends: [Ends; 4]) -> Row {
+    let (download, upload) = (ends, ends);
+    Row { kind, what, keys, connection: "", limit: 60, download, upload, tcp: Tcp }
+}
+
+/// A TCP connection when the box is on the first path, Multipath TCP without the second path when
+/// it is there.
+const STRIPPED: [Ends; 4] = [Tcp, Tcp, First, Tcp];
+/// The joined subflow fails, if it has to pass the box.
+const NO_JOIN: [Ends; 4] = [All, All, First, First];
+const HARMLESS: [Ends; 4] = [All; 4];
+const REWRITTEN: [Ends; 4] = [Altered, All, All, Altered];
+const CHECKSUM: &str = "dss_checksum = true";
+/// What only a host can notice that waits for an acknowledgement, after 15 timeouts.
+const LONG: u64 = 3_000;
+
+const STRIP: &str = "strip_options";
+const DSS_LATER: &str = "options = [\"dss\"]\nafter_packets = 200";
+const REWRITE: &str = "rewrite_payload";
+
+const ROWS: &[Row] = &[
+    row(STRIP, "Multipath TCP from everything", "", STRIPPED),
+    row(STRIP, "all unknown from everything", "options = [\"unknown\"]", STRIPPED),
+    row(STRIP, "from the SYN", "segments = [\"syn\"]", STRIPPED),
+    row(STRIP, "from the SYN/ACK", "segments = [\"syn_ack\"]", STRIPPED),
+    Row {
+        upload: NO_JOIN,
+        ..row(STRIP, "from the third ACK", "segments = [\"third_ack\"]", STRIPPED)
+    },
+    row(STRIP, "from data", "segments = [\"data\"]", STRIPPED),
+    row(STRIP, "from acknowledgements without data", "segments = [\"ack\"]", [Tcp, Tcp, All, Tcp]),
+    row(STRIP, "from all but SYNs", "segments = [\"third_ack\", \"data\", \"ack\"]", STRIPPED),
+    Row {
+        upload: [Tcp, Tcp, All, Tcp],
+        ..row(
+            STRIP,
+            "MP_CAPABLE from the first data",
+            "options = [\"mp_capable\"]\nsegments = [\"data\"]",
+            HARMLESS,
+        )
+    },
+    row(STRIP, "DSS from everything", "options = [\"dss\"]", STRIPPED),
+    Row {
+        upload: HARMLESS,
+        ..row(
+            STRIP,
+            "DSS from data to the client",
+            "options = [\"dss\"]\nsegments = [\"data\"]\napplies_to = \"forward\"",
+            STRIPPED,
+        )
+    },
+    row(STRIP, "MP_JOIN from the SYN", "options = [\"mp_join\"]\nsegments = [\"syn\"]", NO_JOIN),
+    row(
+        STRIP,
+        "MP_JOIN from the SYN/ACK",
+        "options = [\"mp_join\"]\nsegments = [\"syn_ack\"]",
+        NO_JOIN,
+    ),
+    row(
+        STRIP,
+        "MP_JOIN from the third ACK",
+        "options = [\"mp_join\"]\nsegments = [\"third_ack\"]",
+        NO_JOIN,
+    ),
+    Row {
+        // One for IPv6 has no room for DATA_ACK beside it: what arrives is an acknowledgement of
+        // the first data without options.
+        upload: [All, Either, All, Either],
+        ..row(
+            STRIP,
+            "ADD_ADDR, second path of another family",
+            "options = [\"add_addr\"]",
+            [All, First, All, First],
+        )
+    },
+    Row {
+        // The server may be back at TCP when the client has just joined, and the client cannot
+        // know: an error is all that is left.
+        upload: [Tcp, Undecided, All, Undecided],
+        ..row(
+            STRIP,
+            "DSS after 60 packets, while the second path joins",
+            "options = [\"dss\"]\nafter_packets = 60",
+            [Tcp, Either, All, Either],
+        )
+    },
+    row(STRIP, "DSS after 200 packets", DSS_LATER, [Tcp, All, All, All]),
+    row(STRIP, "everything after 200 packets", "after_packets = 200", [Tcp, All, All, All]),
+    Row {
+        connection: "late_fallback = false",
+        ..row(STRIP, "DSS after 200 packets, not `late_fallback`", DSS_LATER, HARMLESS)
+    },
+    Row {
+        connection: "late_fallback = false",
+        ..row(
+            STRIP,
+            "everything after 200 packets, not `late_fallback`",
+            "after_packets = 200",
+            HARMLESS,
+        )
+    },
+    row("nat", "from the start", "", HARMLESS),
+    Row {
+        tcp: Error,
+        limit: LONG,
+        ..row("nat", "other ports after 300 ms", "rebind_at = \"300ms\"", HARMLESS)
+    },
+    Row {
+        tcp: Error,
+        limit: LONG,
+        ..row("nat", "comes after 300 ms", "from = \"300ms\"", HARMLESS)
+    },
+    Row {
+        tcp: Error,
+        limit: LONG,
+        ..row("nat", "goes after 300 ms", "until = \"300ms\"", HARMLESS)
+    },
+    row("rewrite_isn", "from the start", "", HARMLESS),
+    Row {
+        limit: LONG,
+        download: [Error, All, All, Error],
+        tcp: Error,
+        ..row("rewrite_isn", "goes after 300 ms", "until = \"300ms\"", HARMLESS)
+    },
+    row("split_segments", "options on all pieces", "", HARMLESS),
+    Row {
+        connection: CHECKSUM,
+        ..row("split_segments", "options on all pieces, with checksums", "", HARMLESS)
+    },
+    Row {
+        // The first data comes with the keys instead of DSS, and the rest of it with nothing.
+        upload: [Tcp, Tcp, All, Tcp],
+        ..row("split_segments", "options on the first piece", "options_on = \"first\"", HARMLESS)
+    },
+    Row {
+        connection: CHECKSUM,
+        upload: [Tcp, Tcp, All, Tcp],
+        ..row(
+            "split_segments",
+            "options on the first piece, with checksums",
+            "options_on = \"first\"",
+            HARMLESS,
+        )
+    },
+    row("coalesce", "neighbours", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp]),
+    Row {
+        connection: CHECKSUM,
+        ..row("coalesce", "neighbours, with checksums", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp])
+    },
+    Row {
+        connection: CHECKSUM,
+        tcp: Altered,
+        ..row(
+            REWRITE,
+            "four octets replaced, with checksums",
+            "change = \"replace\"\nat = \"100kB\"",
+            REWRITTEN,
+        )
+    },
+    Row {
+        connection: CHECKSUM,
+        tcp: Altered,
+        ..row(
+            REWRITE,
+            "four octets inserted, with checksums",
+            "change = \"insert\"\nat = \"100kB\"",
+            REWRITTEN,
+        )
+    },
+    Row {
+        connection: CHECKSUM,
+        tcp: Altered,
+        ..row(
+            REWRITE,
+            "four octets removed, with checksums",
+            "change = \"remove\"\nat = \"100kB\"",
+            REWRITTEN,
+        )
+    },
+    row("proactive_ack", "from the start", "", [Tcp, Tcp, All, Tcp]),
+    Row {
+        limit: LONG,
+        download: [Error, Error, All, Error],
+        tcp: Error,
+        ..row("proactive_ack", "goes after 300 ms", "until = \"300ms\"", [Tcp, Tcp, All, Tcp])
+    },
+    row("normalise", "from the start", "", HARMLESS),
+    row("hole_refusal", "from the start", "", HARMLESS),
+    row("blackhole_options", "SYNs with Multipath TCP", "", STRIPPED),
+    row("blackhole_options", "SYNs with MP_JOIN", "syns = \"mp_join\"", NO_JOIN),
+    Row {
+        limit: 300,
+        tcp: Error,
+        ..row("blackhole_options", "all SYNs", "syns = \"all\"", [Error, Error, First, Error])
+    },
+];
+
+fn scenario(row: &Row, place: Place, direction: &str, family: &str, protocol: &str) -> String {
+    let Row { kind, keys, connection, limit, .. } = row;
+    // Addresses are announced where the second path has others than the first.
+    let other = match (keys.contains("add_addr"), family) {
+        (true, "ipv4") => "ipv6",
+        (true, _) => "ipv4",
+        (false, _) => family,
+    };
+    let path = |name: &str, rate: &str, delay: &str, family: &str, without: Place| {
+        let boxes = format!("[[path.middlebox]]\nkind = \"{kind}\"\n{keys}\n");
+        let boxes = if place == without { "" } else { &boxes };
+        format!(
+            "[[path]]\nname = \"{name}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\n\
+             limit = \"50packets\"\nloss = \"0.5%\"\nfamily = \"{family}\"\n{boxes}\n\
+             [path.reverse]\nloss = \"0.5%\"\n"
+        )
+    };
+    let first = path("first", "10Mbit/s", "10ms", family, Place::SecondOfTwo);
+    let second = match place {
+        Place::OnlyPath => String::new(),
+        _ => path("second", "5Mbit/s", "30ms", other, Place::FirstOfTwo),
+    };
+    format!(
+        "name = \"box\"\nduration = \"{limit}s\"\nsample_interval = \"200ms\"\n{first}{second}\
+         [[connection]]\n{connection}\ndirection = \"{direction}\"\nprotocol = \"{protocol}\"\n\
+         send_buffer = \"{BUFFER}B\"\nreceive_buffer = \"{BUFFER}B\"\n\
+         workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n"
+    )
+}
+
+/// Octets that the first and the second path carried.
+fn carried(outcome: &Outcome) -> [u64; 2] {
+    let mut carried = [0; 2];
+    let octets = column(outcome, "subflows", "octets_received");
+    for (path, octets) in column(outcome, "subflows", "path").iter().zip(octets) {
+        carried[*path as usize] += octets;
+    }
+    carried
+}
+
+/// What is wrong with the outcome, if anything is.
+fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<String> {
+    let one = |name| column(outcome, "connections", name)[0];
+    let expected = match expected {
+        Undecided if one("failed") == 1 => Error,
+        other => other,
+    };
+    let (delivered, corrupt) = (one("octets_delivered"), one("corrupt_octets"));
+    let (mptcp, why) = (one("is_mptcp") == 1, one("fallback"));
+    let held = column(outcome, "connection_samples", "out_of_order_octets");
+    let ends = (one("completed") == 1, one("failed") == 1);
+    let [first, second] = carried(outcome);
+    let alone = place == Place::OnlyPath;
+    let protocol = match expected {
+        All => mptcp && (alone || first.min(second) > 10_000),
+        First => mptcp && second < 10_000,
+        Several => mptcp,
+        Tcp | Altered => !mptcp,
+        Either | Undecided | Error => true,
+    };
+    let altered = if expected == Altered { row.keys } else { "" };
+    let octets = match altered {
+        keys if keys.contains("insert") => OCTETS + 4,
+        keys if keys.contains("remove") => OCTETS - 4,
+        _ => OCTETS,
+    };
+    let checks = [
+        ("the protocol or the paths are others", protocol),
+        ("it does not end as it should", ends == (expected != Error, expected == Error)),
+        ("octets are missing, or too many", expected == Error || delivered == octets),
+        ("octets are others", (corrupt > 0) == (expected == Altered)),
+        ("too much is held", held.iter().all(|octets| *octets <= BUFFER)),
+    ];
+    let found = checks.iter().find(|(_, fine)| !fine)?;
+    Some(format!(
+        "{}: MPTCP {mptcp} (fallback {why}), ends {ends:?}, {delivered} delivered, {corrupt} \
+         corrupt, {first} and {second} carried",
+        found.0
+    ))
+}
+
+#[test]
+fn multipath_tcp_survives_every_box_or_goes_back_to_tcp() {
+    // RFC 8684 §3.7
+    let mut faults = Vec::new();
+    for row in ROWS {
+        for (direction, expected) in [("download", row.download), ("upload", row.upload)] {
+            for (place, expected) in PLACES.into_iter().zip(expected) {
+                for seed in 0..SEEDS {
+                    let family = if seed % 2 == 0 { "ipv4" } else { "ipv6" };
+                    let outcome = run(&scenario(row, place, direction, family, "mptcp"), seed);
+                    let fault = fault(row, expected, place, &outcome);
+                    faults.extend(fault.map(|fault| {
+                        let Row { kind, what, .. } = row;
+                        format!("{kind}, {what}, {place:?}, {direction}, seed {seed}: {expected:?} expected; {fault}")
+                    }));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
+    let mut faults = Vec::new();
+    for row in ROWS {
+        for direction in ["download", "upload"] {
+            for seed in 0..SEEDS {
+                let toml = scenario(row, Place::OnlyPath, direction, "ipv4", "tcp");
+                let outcome = run(&toml, seed);
+                // Whether a box that goes leaves something undone depends on what passes just then.
+                let survived = column(&outcome, "connections", "completed")[0] == 1;
+                let expected = if row.tcp == Error && survived { Tcp } else { row.tcp };
+                let fault = fault(row, expected, Place::OnlyPath, &outcome);
+                faults.extend(fault.map(|fault| {
+                    format!("{}, {}, {direction}, seed {seed}: {fault}", row.kind, row.what)
+                }));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn what_boxes_make_of_segments_could_be_sent_and_runs_can_be_repeated() {
+    for row in ROWS {
+        let toml =
+            scenario(row, Place::BothPaths, "download", "ipv6", "mptcp").replace("3000s", "60s");
+        let outcome = run(&toml, 1);
+        assert_eq!(run(&toml, 1), outcome, "{} {}", row.kind, row.what);
+        let octets = run_with(&toml, 1, Options { round_trip: true, ..Options::default() });
+        assert_eq!(octets.digest, outcome.digest, "{} {}", row.kind, row.what);
+    }
+}
+
+#[test]
+fn a_nat_that_forgets_between_requests_costs_subflows_not_the_connection() {
+    // Four seconds of silence between requests, and a mapping lasts two.
+    let toml = |protocol: &str| {
+        format!(
+            "name = \"idle\"\nduration = \"300s\"\n\
+             [[path]]\nname = \"p\"\nrate = \"10Mbit/s\"\ndelay = \"10ms\"\nlimit = \"50packets\"\n\
+             [[path.middlebox]]\nkind = \"nat\"\nidle_timeout = \"2s\"\n\
+             [[connection]]\nprotocol = \"{protocol}\"\n[connection.workload]\n\
+             kind = \"request_response\"\nrequest_size = \"400B\"\nresponse_size = \"50kB\"\n\
+             think_time = \"4s\"\ncount = 10\n"
+        )
+    };
+    for seed in 0..SEEDS {
+        let outcome = run(&toml("mptcp"), seed);
+        assert_eq!(column(&outcome, "connections", "octets_delivered"), [500_000]);
+        assert_eq!(column(&outcome, "connections", "corrupt_octets"), [0]);
+        assert!(column(&outcome, "subflows", "path").len() >= 10, "a new subflow for each request");
+        // The same over TCP ends with the first silence.
+        let outcome = run(&toml("tcp"), seed);
+        assert_eq!(column(&outcome, "connections", "octets_delivered"), [50_000]);
+        assert_eq!(column(&outcome, "connections", "failed"), [1]);
+    }
+}
+
+#[test]
+fn without_checksums_nobody_notices_that_octets_are_others() {
+    // RFC 8684 §3.7: this is what checksums are for.
+    let keys = "change = \"replace\"\nat = \"100kB\"";
+    let unprotected = row(REWRITE, "four octets replaced", keys, [Several; 4]);
+    for place in [Place::OnlyPath, Place::FirstOfTwo] {
+        let outcome = run(&scenario(&unprotected, place, "download", "ipv4", "mptcp"), 1);
+        assert_eq!(column(&outcome, "connections", "is_mptcp"), [1]);
+        assert_eq!(column(&outcome, "connections", "completed"), [1]);
+        assert!(column(&outcome, "connections", "corrupt_octets")[0] > 0);
+    }
+}
+
+/// The rows as a table of docs/middleboxes.md.
+fn page_table() -> String {
+    let text = |ends: Ends| match ends {
+        All => "MPTCP",
+        First => "MPTCP, first path",
+        Several => "MPTCP, one path or two",
+        Tcp => "TCP",
+        Either => "MPTCP or TCP",
+        Undecided => "MPTCP, TCP or error",
+        Altered => "TCP, changed stream",
+        Error => "error",
+    };
+    let cell = |(down, up): (Ends, Ends)| match (text(down), text(up)) {
+        (down, up) if down == up => down.to_owned(),
+        (down, up) => format!("↓ {down}; ↑ {up}"),
+    };
+    let lines = ROWS.iter().map(|row| {
+        let cells: Vec<_> = row.download.into_iter().zip(row.upload).map(cell).collect();
+        format!("| `{}` | {} | {} | {} |\n", row.kind, row.what, cells.join(" | "), text(row.tcp))
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_page_on_middleboxes_has_these_rows() {
+    let page = include_str!("../../../../docs/middleboxes.md");
+    let table = page_table();
+    assert!(page.contains(&table), "docs/middleboxes.md wants these rows:\n{table}");
+}

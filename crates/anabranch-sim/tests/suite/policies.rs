@@ -1,0 +1,537 @@
+//! What each policy is for, in runs that fail when it is switched off.
+
+use anabranch_sim::Outcome;
+
+use crate::common;
+use crate::common::{column, run};
+
+/// A path with the same rate, delay and queue in both directions.
+fn path(name: &str, rate: &str, delay: &str, limit: &str) -> String {
+    format!(
+        "[[path]]\nname = \"{name}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\nlimit = \"{limit}\"\n"
+    )
+}
+
+fn scenario(duration: &str, paths: &str, connection: &str, workload: &str) -> String {
+    format!(
+        "name = \"policies\"\nduration = \"{duration}\"\n{paths}\
+         [[connection]]\n{connection}\n[connection.workload]\n{workload}\n"
+    )
+}
+
+fn connection(outcome: &Outcome, name: &str) -> u64 {
+    column(outcome, "connections", name)[0]
+}
+
+/// Delays in milliseconds of the blocks accepted in this interval, in seconds.
+fn delays(outcome: &Outcome, from: f64, to: f64) -> Vec<f64> {
+    let accepted = column(outcome, "blocks", "accepted_ns");
+    let delivered = column(outcome, "blocks", "delivered_ns");
+    let all = accepted.iter().zip(&delivered).map(|(a, d)| (*a as f64 / 1e9, (d - a) as f64 / 1e6));
+    all.filter(|(at, _)| (from..to).contains(at)).map(|(_, delay)| delay).collect()
+}
+
+fn largest(values: &[f64]) -> f64 {
+    assert!(values.len() > 20, "only {} values", values.len());
+    values.iter().copied().fold(0.0, f64::max)
+}
+
+mod round_robin {
+    use super::*;
+
+    #[test]
+    fn the_subflows_carry_the_same_and_min_rtt_prefers_the_fast_one() {
+        // A send buffer of ten segments fits into either initial window, so that the windows do
+        // not decide.
+        let paths = path("near", "50Mbit/s", "5ms", "200packets")
+            + &path("far", "50Mbit/s", "50ms", "200packets");
+        let shares = |scheduler: &str| {
+            let connection = format!("scheduler = {scheduler}\nsend_buffer = \"15kB\"");
+            let outcome = run(&scenario("30s", &paths, &connection, "kind = \"bulk\""), 1);
+            let sent = column(&outcome, "subflows", "octets_sent");
+            sent[1] as f64 / (sent[0] + sent[1]) as f64
+        };
+        let four = "{ kind = \"round_robin\", num_segments = 4 }";
+        for scheduler in ["\"round_robin\"", four] {
+            let share = shares(scheduler);
+            assert!((0.46..=0.54).contains(&share), "{scheduler}: {share:.3}");
+        }
+        assert!(shares("\"min_rtt\"") < 0.1);
+    }
+
+    #[test]
+    fn without_cwnd_limited_the_slow_path_sets_the_pace() {
+        // Strictly in turn, 8 + 2 Mbit/s give twice 2 Mbit/s; following the acknowledgements, all.
+        let paths = path("fast", "8Mbit/s", "5ms", "200packets")
+            + &path("slow", "2Mbit/s", "50ms", "200packets");
+        let goodput = |scheduler: &str| {
+            let connection = format!("scheduler = {scheduler}");
+            let outcome = run(&scenario("30s", &paths, &connection, "kind = \"bulk\""), 1);
+            common::goodput(&outcome) * 1500.0 / 1448.0 / 1e6
+        };
+        let strict = goodput("{ kind = \"round_robin\", cwnd_limited = false }");
+        assert!((3.6..=4.1).contains(&strict), "{strict:.2} Mbit/s");
+        let clocked = goodput("\"round_robin\"");
+        assert!((9.0..=10.1).contains(&clocked), "{clocked:.2} Mbit/s");
+    }
+}
+
+mod redundant {
+    use super::*;
+
+    const FAST: (&str, &str) = ("fast", "10ms");
+    const SLOW: (&str, &str) = ("slow", "20ms");
+
+    /// Two paths, of which `dead` swallows everything from the fifth second on.
+    fn outcome(dead: &str, connection: &str) -> Outcome {
+        let paths: String = [FAST, SLOW]
+            .iter()
+            .map(|(name, delay)| {
+                let down = "[[path.change]]\nat = \"5s\"\nstate = \"down\"\n";
+                let change = if *name == dead { down } else { "" };
+                path(name, "8Mbit/s", delay, "54packets") + change
+            })
+            .collect();
+        let connection =
+            format!("send_buffer = \"40kB\"\ncongestion_control = \"new_reno\"\n{connection}");
+        run(&scenario("20s", &paths, &connection, "kind = \"blocks\""), 1)
+    }
+
+    fn alone(path: &str) -> Vec<f64> {
+        delays(&outcome("", &format!("protocol = \"tcp\"\npaths = [\"{path}\"]")), 4.0, 19.0)
+    }
+
+    #[test]
+    fn a_black_hole_on_the_slow_path_is_not_noticed() {
+        let redundant = delays(&outcome("slow", "scheduler = \"redundant\""), 4.0, 19.0);
+        let (redundant, alone) = (largest(&redundant), largest(&alone("fast")));
+        assert!(redundant <= 1.01 * alone, "{redundant:.1} ms, alone {alone:.1} ms");
+    }
+
+    #[test]
+    fn a_black_hole_on_the_fast_path_costs_what_the_slow_one_has_in_its_pipe_and_no_timeout() {
+        // When the fast path dies, the slow one is as far behind as its pipe is long: one send
+        // buffer, 40 ms at 8 Mbit/s. From then on it delivers as if it were alone.
+        let (slow, outcome) =
+            (largest(&alone("slow")), outcome("fast", "scheduler = \"redundant\""));
+        let (at, after) = (delays(&outcome, 4.0, 5.1), delays(&outcome, 5.1, 19.0));
+        assert!(largest(&at) <= slow + 40.0, "{:.1} ms, alone {slow:.1} ms", largest(&at));
+        assert!(largest(&after) <= 1.01 * slow, "{:.1} ms, alone {slow:.1} ms", largest(&after));
+        assert_eq!(connection(&outcome, "bad_decisions"), 0);
+    }
+
+    #[test]
+    fn without_it_the_black_hole_costs_a_timeout() {
+        let at = delays(&outcome("fast", "scheduler = \"min_rtt\""), 4.0, 19.0);
+        assert!(largest(&at) > 200.0, "{:.1} ms", largest(&at));
+    }
+
+    #[test]
+    fn everything_is_sent_on_both_paths_and_delivered_once() {
+        let outcome = outcome("", "scheduler = \"redundant\"");
+        let delivered = connection(&outcome, "octets_delivered") as f64;
+        let received = column(&outcome, "subflows", "octets_received");
+        // The slow path skips what the fast one has had acknowledged, but is never idle.
+        assert!(received.iter().all(|octets| *octets as f64 > 0.9 * delivered), "{received:?}");
+        assert_eq!(connection(&outcome, "corrupt_octets"), 0);
+    }
+}
+
+mod blest {
+    use super::*;
+
+    /// Reinjections during a bulk transfer over the 3G and WLAN of Ferlin et al., IFIP Networking
+    /// 2016, with both remedies. The delays are taken as one-way.
+    fn reinjections(scheduler: &str, seed: u64) -> u64 {
+        let paths = path("wlan", "25Mbit/s", "25ms", "100packets")
+            + "loss = \"1%\"\n"
+            + &path("3g", "5Mbit/s", "65ms", "3750packets");
+        let connection = format!(
+            "send_buffer = \"1024KiB\"\nreceive_buffer = \"2048KiB\"\ncongestion_control = \"olia\"\n\
+             remedies = {{ opportunistic_retransmission = true, penalisation = true }}\n\
+             scheduler = \"{scheduler}\""
+        );
+        let bulk = "kind = \"bulk\"\nsize = \"64MiB\"";
+        let outcome = run(&scenario("150s", &paths, &connection, bulk), seed);
+        assert_eq!(super::connection(&outcome, "octets_delivered"), 64 << 20);
+        super::connection(&outcome, "reinjections")
+    }
+
+    #[test]
+    fn it_reinjects_at_most_half_of_what_min_rtt_does() {
+        let total = |scheduler| (1..=20).map(|seed| reinjections(scheduler, seed)).sum::<u64>();
+        let (min_rtt, blest) = (total("min_rtt"), total("blest"));
+        assert!(min_rtt >= 20 * 50, "min_rtt reinjects {min_rtt} segments in 20 runs");
+        assert!(2 * blest <= min_rtt, "blest {blest}, min_rtt {min_rtt}");
+    }
+}
+
+mod ecf {
+    use super::*;
+
+    #[test]
+    fn waiting_for_the_fast_path_ends_transfers_sooner() {
+        // Lim et al., CoNEXT 2017, have 1 and 10 Mbit/s; the delays are ours, and no queue
+        // overflows on the slow path.
+        let paths = path("fast", "10Mbit/s", "20ms", "100packets")
+            + &path("slow", "1Mbit/s", "50ms", "infinite");
+        let end = |scheduler: &str, blocks: u32| {
+            let connection = format!("scheduler = \"{scheduler}\"");
+            let workload = format!("kind = \"blocks\"\ncount = {blocks}");
+            let outcome = run(&scenario("30s", &paths, &connection, &workload), 1);
+            *column(&outcome, "blocks", "delivered_ns").last().expect("blocks") as f64 / 1e6
+        };
+        let (mut min_rtt, mut ecf) = (0.0, 0.0);
+        for kib in (256..=4096).step_by(256) {
+            let (without, with) = (end("min_rtt", kib / 8), end("ecf", kib / 8));
+            assert!(with <= 1.05 * without, "{kib} KiB: {with:.0} ms, min_rtt {without:.0} ms");
+            min_rtt += without;
+            ecf += with;
+        }
+        assert!(ecf <= 0.95 * min_rtt, "{ecf:.0} ms in all, min_rtt {min_rtt:.0} ms");
+    }
+}
+
+/// A WLAN and a 3G path with an endless queue, which a loss in the first round trips has sent into
+/// congestion avoidance with 16 segments, below its 25 segments of bandwidth-delay product.
+mod bufferbloat {
+    use super::*;
+
+    const LOSS: &str = "[[path.change]]\nat = \"460ms\"\nloss = \"100%\"\napplies_to = \"forward\"\n\
+                        [[path.change]]\nat = \"480ms\"\nloss = \"0%\"\napplies_to = \"forward\"\n";
+
+    fn outcome(remedy: &str) -> Outcome {
+        let paths = path("wlan", "8Mbit/s", "10ms", "54packets")
+            + &path("3g", "2Mbit/s", "75ms", "infinite")
+            + LOSS;
+        let connection = format!(
+            "send_buffer = \"16MiB\"\nreceive_buffer = \"16MiB\"\n\
+             congestion_control = \"new_reno\"\n{remedy}"
+        );
+        let outcome = run(&scenario("60s", &paths, &connection, "kind = \"bulk\""), 1);
+        let thresholds = on_3g(&outcome, "ssthresh", 2.0);
+        assert!(thresholds.iter().all(|octets| *octets < 25.0 * 1448.0), "in slow start");
+        outcome
+    }
+
+    /// A column of the samples of the 3G path from this second on.
+    fn on_3g(outcome: &Outcome, name: &str, from: f64) -> Vec<f64> {
+        let of = |name| column(outcome, "subflow_samples", name);
+        let rows = of("time_ns").into_iter().zip(of("path")).zip(of(name));
+        let late = rows.filter(|((at, path), _)| *path == 1 && *at as f64 >= from * 1e9);
+        late.map(|(_, value)| value as f64).collect()
+    }
+
+    /// sRTT of the 3G path from the 30th second on, as multiples of its minimum.
+    fn bloat(outcome: &Outcome) -> Vec<f64> {
+        let all = on_3g(outcome, "srtt_ns", 0.0).into_iter().filter(|srtt| *srtt > 0.0);
+        let least = all.fold(f64::MAX, f64::min);
+        on_3g(outcome, "srtt_ns", 30.0).into_iter().map(|srtt| srtt / least).collect()
+    }
+
+    fn assert_within(values: &[f64], low: f64, high: f64) {
+        let outside = values.iter().find(|value| !(low..=high).contains(*value));
+        assert_eq!(outside, None, "not in {low:.2}..{high:.2}");
+    }
+
+    #[test]
+    fn without_a_cure_the_queue_grows_for_as_long_as_it_may() {
+        assert!(bloat(&outcome("")).iter().all(|bloat| *bloat > 3.5));
+    }
+
+    #[test]
+    fn mpt_bm_holds_the_rtt_at_lambda_times_its_minimum_and_leaves_the_fast_path_alone() {
+        let wlan = |outcome: &Outcome| column(outcome, "subflows", "octets_sent")[0];
+        let without = outcome("");
+        for lambda in [1.5, 3.0] {
+            let outcome = outcome(&format!("remedies = {{ mpt_bm = {{ lambda = {lambda:?} }} }}"));
+            assert_within(&bloat(&outcome), 0.95 * lambda, 1.15 * lambda);
+            assert_eq!(wlan(&outcome), wlan(&without), "octets on the path below theta");
+        }
+    }
+
+    #[test]
+    fn the_capped_window_stops_growing_at_about_twice_the_rtt() {
+        // What was in flight at twice the smallest RTT is held, to within what a window grows
+        // while the smoothed RTT catches up.
+        assert_within(&bloat(&outcome("remedies = { cwnd_cap = 2.0 }")), 1.9, 2.3);
+    }
+}
+
+mod buffer_autotuning {
+    use super::*;
+
+    #[test]
+    fn with_capped_windows_half_the_memory_gives_all_of_the_goodput() {
+        // WiFi and 3G as in NSDI 2012; configured are 4 MiB and 6 MiB.
+        let paths = path("wifi", "8Mbit/s", "10ms", "54packets")
+            + &path("3g", "2Mbit/s", "75ms", "334packets");
+        let outcome =
+            |connection: &str| run(&scenario("60s", &paths, connection, "kind = \"bulk\""), 1);
+        let fixed = outcome("");
+        let tuned = outcome("remedies = { buffer_autotuning = true, cwnd_cap = 2.0 }");
+        let (send, receive) =
+            (connection(&tuned, "send_buffer"), connection(&tuned, "receive_buffer"));
+        assert!(2 * send <= connection(&fixed, "send_buffer"), "{send} octets");
+        assert!(2 * receive <= connection(&fixed, "receive_buffer"), "{receive} octets");
+        let (fixed, tuned) = (common::goodput(&fixed), common::goodput(&tuned));
+        assert!(tuned >= 0.95 * fixed, "{tuned:.0} bit/s, fixed {fixed:.0}");
+    }
+
+    #[test]
+    fn buffers_start_small_and_grow_to_what_two_clean_paths_need() {
+        // 2 · 20 Mbit/s · RTT, which is 40 ms plus at most 40 ms of queue: 200 to 400 kB; more
+        // while slow start overshoots.
+        let paths = path("a", "10Mbit/s", "20ms", "50kB") + &path("b", "10Mbit/s", "20ms", "50kB");
+        let autotuned =
+            scenario("30s", &paths, "remedies = { buffer_autotuning = true }", "kind = \"bulk\"");
+        let outcome = run(&autotuned, 1);
+        let send = connection(&outcome, "send_buffer");
+        assert!((200_000..=1_000_000).contains(&send), "{send} octets");
+        let small = "send_buffer = \"64KiB\"\nreceive_buffer = \"64KiB\"";
+        let small = run(&scenario("30s", &paths, small, "kind = \"bulk\""), 1);
+        assert!(common::goodput(&outcome) > 1.5 * common::goodput(&small));
+    }
+}
+
+mod congestion_control_by_path {
+    use super::*;
+
+    #[test]
+    fn each_subflow_has_its_own() {
+        // On long paths with few losses CUBIC has the larger windows: RFC 9438 §5.
+        let paths: String = ["a", "b"]
+            .map(|name| path(name, "100Mbit/s", "50ms", "900packets") + "loss = \"0.02%\"\n")
+            .concat();
+        let ratio = |controls: &str| {
+            let connection = format!(
+                "send_buffer = \"16MiB\"\nreceive_buffer = \"16MiB\"\nhystart = false\n\
+                 congestion_control = {controls}"
+            );
+            let outcome = run(&scenario("100s", &paths, &connection, "kind = \"bulk\""), 1);
+            let sent = column(&outcome, "subflows", "octets_sent");
+            sent[0] as f64 / sent[1] as f64
+        };
+        let (first, second) = (
+            ratio("{ a = \"cubic\", b = \"new_reno\" }"),
+            ratio("{ a = \"new_reno\", b = \"cubic\" }"),
+        );
+        println!("a over b: {first:.2} with CUBIC on a, {second:.2} with CUBIC on b");
+        // The losses of a path are the same in both runs.
+        assert!(first > 1.5 * second, "{first:.2} {second:.2}");
+    }
+}
+
+/// Everything with everything, over two paths that lose, reorder and go away.
+mod crossed {
+    use super::*;
+
+    const SCHEDULERS: [&str; 7] = [
+        "\"min_rtt\"",
+        "\"round_robin\"",
+        "{ kind = \"round_robin\", num_segments = 3, cwnd_limited = false }",
+        "\"redundant\"",
+        "\"blest\"",
+        "{ kind = \"blest\", rule = \"paper\" }",
+        "\"ecf\"",
+    ];
+    const REMEDIES: [&str; 8] = [
+        "none",
+        "opportunistic_retransmission",
+        "nsdi12",
+        "conext13",
+        "cwnd_cap",
+        "mpt_bm",
+        "buffer_autotuning",
+        "all",
+    ];
+    const CONGESTION_CONTROLS: [&str; 6] = ["new_reno", "cubic", "lia", "olia", "balia", "wvegas"];
+
+    fn remedy(name: &str) -> String {
+        let lines = [
+            ("opportunistic_retransmission", "opportunistic_retransmission = true"),
+            ("nsdi12", "penalisation = \"nsdi12\""),
+            ("conext13", "penalisation = \"conext13\""),
+            ("cwnd_cap", "cwnd_cap = 2.0"),
+            ("mpt_bm", "mpt_bm = { lambda = 1.5, theta = \"0s\" }"),
+            ("buffer_autotuning", "buffer_autotuning = true"),
+        ];
+        let wanted = |line: &(&str, &str)| line.0 == name || (name == "all" && line.0 != "nsdi12");
+        let lines: Vec<_> = lines.into_iter().filter(wanted).map(|(_, line)| line).collect();
+        format!("remedies = {{ {} }}", lines.join(", "))
+    }
+
+    /// The flapping path comes first or second; the client notices, or not.
+    fn hostile(flapping_first: bool, noticed: bool) -> String {
+        let path = |name: &str, rate: &str, delay: &str| {
+            path(name, rate, delay, "30packets")
+                + "loss = \"2%\"\njitter = \"15ms\"\njitter_model = \"reordering\"\n\
+                   [path.reverse]\nloss = \"1%\"\n"
+        };
+        let flapping: String = (0..8)
+            .map(|n| {
+                let (down, up) = (300 + 1_000 * n, 800 + 1_000 * n);
+                format!(
+                    "[[path.change]]\nat = \"{down}ms\"\nstate = \"down\"\nnoticed = {noticed}\n\
+                     [[path.change]]\nat = \"{up}ms\"\nstate = \"up\"\nnoticed = {noticed}\n"
+                )
+            })
+            .collect();
+        let flapping = path("flapping", "8Mbit/s", "40ms") + &flapping;
+        let steady = path("steady", "4Mbit/s", "15ms");
+        if flapping_first { flapping + &steady } else { steady + &flapping }
+    }
+
+    /// All combinations with a path manager, with their keys in TOML.
+    fn combinations(path_manager: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for scheduler in SCHEDULERS {
+            for remedies in REMEDIES {
+                for control in CONGESTION_CONTROLS {
+                    all.push(format!(
+                        "send_buffer = \"30kB\"\nreceive_buffer = \"25kB\"\n\
+                         scheduler = {scheduler}\ncongestion_control = \"{control}\"\n\
+                         path_manager = {path_manager}\n{}",
+                        remedy(remedies)
+                    ));
+                }
+            }
+        }
+        all
+    }
+
+    /// Runs all combinations with these seeds; returns how many there were and in how many the
+    /// second path carried data.
+    fn run_all(path_manager: &str, flapping_first: bool, seeds: u64) -> (usize, usize) {
+        // A client that only receives moves when it notices that its interface is down.
+        let noticed = path_manager == "\"single_path\"";
+        let (paths, combinations) = (hostile(flapping_first, noticed), combinations(path_manager));
+        let (mut runs, mut moved) = (0, 0);
+        for (connection, seed) in combinations.iter().flat_map(|c| (1..=seeds).map(move |s| (c, s)))
+        {
+            let bulk = "kind = \"bulk\"\nsize = \"600kB\"";
+            let outcome = run(&scenario("2000s", &paths, connection, bulk), seed);
+            assert_delivered(&outcome, 600_000, connection);
+            let octets = column(&outcome, "subflows", "octets_received");
+            let mut carried = column(&outcome, "subflows", "path").into_iter().zip(octets);
+            moved += usize::from(carried.any(|(path, octets)| path == 1 && octets > 0));
+            runs += 1;
+        }
+        (runs, moved)
+    }
+
+    const COMBINATIONS: usize = 7 * 8 * 6;
+
+    #[test]
+    fn every_combination_delivers_every_octet_over_two_paths() {
+        let (runs, moved) = run_all("\"full_mesh\"", false, 3);
+        assert_eq!(runs, 3 * COMBINATIONS);
+        assert!(10 * moved >= 9 * runs, "the second path took part in {moved} of {runs} runs");
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_over_one_path() {
+        assert_eq!(run_all("\"initial_only\"", false, 3), (3 * COMBINATIONS, 0));
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_over_three_subflows_of_one_path() {
+        let ports = "{ kind = \"ndiffports\", subflows = 3 }";
+        assert_eq!(run_all(ports, true, 2), (2 * COMBINATIONS, 0));
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_with_a_backup() {
+        let (runs, moved) = run_all("\"backup\"", true, 2);
+        assert!(10 * moved >= 9 * runs, "the backup took part in {moved} of {runs} runs");
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_moving_from_path_to_path() {
+        let (runs, moved) = run_all("\"single_path\"", true, 2);
+        assert!(10 * moved >= 9 * runs, "{moved} of {runs} runs moved");
+    }
+
+    #[test]
+    fn every_combination_delivers_every_octet_with_scored_paths() {
+        let scored = "{ kind = \"drepas\", threshold = 0.8, period = \"200ms\", hysteresis = 1 }";
+        let (runs, moved) = run_all(scored, true, 2);
+        assert!(10 * moved >= 9 * runs, "the second path took part in {moved} of {runs} runs");
+    }
+
+    fn assert_delivered(outcome: &Outcome, octets: u64, what: &str) {
+        assert_eq!(connection(outcome, "corrupt_octets"), 0, "{what}");
+        assert_eq!(connection(outcome, "failed"), 0, "{what}");
+        assert_eq!(connection(outcome, "octets_delivered"), octets, "{what}");
+        assert_eq!(connection(outcome, "completed"), 1, "{what}");
+    }
+}
+
+/// Linux doubles both buffers and counts overhead in what is received (docs/calibration.md); and its
+/// scheduler waits for a burst on the slow path, during which the fast one idles.
+#[test]
+fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_the_fast_path() {
+    let paths =
+        path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
+    let goodput = |asked: &str| {
+        let connection = format!(
+            "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\nlinux_buffer_accounting = true\n\
+             scheduler = \"linux\"\ncongestion_control = \"cubic_linux\""
+        );
+        let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
+        let outcome = run(&scenario("20s", &paths, &connection, workload), 1);
+        let of = |name| self::connection(&outcome, name);
+        let mbps = of("octets_delivered") as f64 * 8.0 / 20e6;
+        (mbps, ["send_buffer", "receive_buffer"].map(of))
+    };
+    let (small, buffers) = goodput("100kB");
+    assert_eq!(buffers, [200_000, 123_438]);
+    let (large, _) = goodput("400kB");
+    // Linux has 3.8 to 4.6, and 8.3 to 9.6.
+    assert!(small < 5.0 && large > 8.0, "{small} and {large} Mbit/s");
+}
+
+#[test]
+fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_linux() {
+    let paths =
+        path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
+    // Asked for, and the median delay of a run between hosts of Linux 6.18, in ms. Runs differ: six later ones
+    // had 337 to 369, 461 to 511 and 653 to 743 (docs/calibration.md).
+    for (asked, seen) in [("100kB", 363.0), ("200kB", 491.0), ("400kB", 647.0)] {
+        let connection = format!(
+            "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
+             linux_buffer_accounting = true\nscheduler = \"linux\"\n\
+             congestion_control = \"cubic_linux\""
+        );
+        let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
+        let outcome = run(&scenario("20s", &paths, &connection, workload), 1);
+        let mut delays = delays(&outcome, 5.0, 17.0);
+        delays.sort_by(f64::total_cmp);
+        let median = delays[delays.len() / 2];
+        assert!((median / seen - 1.0).abs() < 0.05, "{asked}: {median} ms, not {seen}");
+    }
+}
+
+#[test]
+fn with_buffers_as_linux_counts_them_a_block_waits_as_long_as_in_linux() {
+    // Asked for, and the median delays over WiFi and 3G between hosts of Linux 6.18, in ms.
+    for (asked, wifi, cellular) in
+        [("100kB", 203.0, 685.0), ("200kB", 408.0, 1409.0), ("400kB", 819.0, 2763.0)]
+    {
+        let connection = format!(
+            "protocol = \"tcp\"\nsend_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\n\
+             linux_buffer_accounting = true\nhystart = false\ndirection = \"download\""
+        );
+        let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
+        for (path, seen) in [
+            (path("wifi", "8Mbit/s", "10ms", "54packets"), wifi),
+            (path("3g", "2Mbit/s", "75ms", "334packets"), cellular),
+        ] {
+            let outcome = run(&scenario("20s", &path, &connection, workload), 1);
+            let mut delays = delays(&outcome, 5.0, 17.0);
+            delays.sort_by(f64::total_cmp);
+            let median = delays[delays.len() / 2];
+            assert!((median / seen - 1.0).abs() < 0.05, "{asked}: {median} ms, not {seen}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Connections that compete on one link.
+
+use crate::common::{column, run};
+
+/// A core link of 10 Mbit/s and 20 ms one way with this queue and loss, three equal access paths
+/// over it, and two connections: one over two of them, one over the third.
+fn scenario(core: &str, first: &str, second: &str, seed: u64) -> String {
+    let access = |name: &str| {
+        format!(
+            "[[path]]\nname = \"{name}\"\nvia = \"core\"\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\n\
+             limit = \"infinite\"\n"
+        )
+    };
+    // Random starts, so that the seeds differ where the links draw nothing.
+    let start = seed * 7919 % 1_000;
+    format!(
+        "name = \"shared\"\nduration = \"170s\"\nwarm_up = \"20s\"\nsample_interval = \"10s\"\n\
+         [[path]]\nname = \"core\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\n{core}\n{}{}{}\
+         [[connection]]\npaths = [\"a\", \"b\"]\n{first}\nworkload = {{ kind = \"bulk\" }}\n\
+         [[connection]]\npaths = [\"c\"]\nstart = \"{start}ms\"\nprotocol = \"tcp\"\n{second}\n\
+         workload = {{ kind = \"bulk\" }}\n",
+        access("a"),
+        access("b"),
+        access("c"),
+    )
+}
+
+/// Mean share of the first connection over the seeds.
+fn share(core: &str, first: &str, seeds: u64) -> f64 {
+    let second = "congestion_control = \"new_reno\"";
+    let shares = (1..=seeds).map(|seed| {
+        let outcome = run(&scenario(core, first, second, seed), seed);
+        let octets = column(&outcome, "connections", "octets_delivered_measured");
+        let carried = column(&outcome, "subflows", "octets_sent");
+        assert!(carried.iter().all(|octets| *octets > 1_000_000), "{carried:?}");
+        octets[0] as f64 / (octets[0] + octets[1]) as f64
+    });
+    shares.sum::<f64>() / seeds as f64
+}
+
+#[test]
+fn lia_takes_one_flows_share_of_a_link_with_random_loss_and_uncoupled_subflows_take_more() {
+    // RFC 6356 §2, goal 2; the loss rate, not the queue, sets the windows here.
+    let core = "limit = \"400packets\"\nloss = \"0.5%\"";
+    let coupled = share(core, "congestion_control = \"lia\"", 6);
+    let uncoupled = share(core, "congestion_control = \"new_reno\"", 6);
+    println!("random loss: LIA {coupled:.3}, uncoupled {uncoupled:.3}");
+    assert!((0.42..=0.58).contains(&coupled), "{coupled:.3}");
+    assert!(uncoupled >= 0.60, "{uncoupled:.3}");
+}
+
+#[test]
+fn olia_and_balia_take_one_flows_share_of_a_link_with_random_loss() {
+    let core = "limit = \"400packets\"\nloss = \"0.5%\"";
+    for name in ["olia", "balia"] {
+        let coupled = share(core, &format!("congestion_control = \"{name}\""), 6);
+        println!("random loss: {name} {coupled:.3}");
+        assert!((0.40..=0.60).contains(&coupled), "{name}: {coupled:.3}");
+    }
+}
+
+#[test]
+fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
+    // One bandwidth-delay product of queue: 10 Mbit/s × 42 ms = 52 500 octets.
+    let core = "limit = \"35packets\"";
+    let coupled = share(core, "congestion_control = \"lia\"", 10);
+    let uncoupled = share(core, "congestion_control = \"new_reno\"", 10);
+    println!("drop-tail: LIA {coupled:.3}, uncoupled {uncoupled:.3}");
+    assert!(coupled <= 0.62, "{coupled:.3}");
+    assert!(coupled <= uncoupled - 0.05, "{coupled:.3} {uncoupled:.3}");
+}
+
+/// Of two NewReno flows over one link, of which the second has a round trip longer by 2 ms: what
+/// the second has, and by how much more queueing delay the first sees, in milliseconds.
+fn two_ms_longer(queue: &str) -> (f64, f64) {
+    let access = |name: &str, delay: &str| {
+        format!(
+            "[[path]]\nname = \"{name}\"\nvia = \"core\"\nrate = \"1Gbit/s\"\n\
+             delay = \"{delay}\"\njitter = \"1ms\"\nlimit = \"infinite\"\n"
+        )
+    };
+    let tcp = |path: &str| {
+        format!(
+            "[[connection]]\npaths = [\"{path}\"]\nprotocol = \"tcp\"\n\
+             congestion_control = \"new_reno\"\nworkload = {{ kind = \"bulk\" }}\n"
+        )
+    };
+    let toml = format!(
+        "name = \"unequal\"\nduration = \"220s\"\nwarm_up = \"20s\"\nsample_interval = \"1s\"\n\
+         [[path]]\nname = \"core\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\n{queue}\n{}{}{}{}",
+        access("a", "2ms"),
+        access("b", "3ms"),
+        tcp("a"),
+        tcp("b"),
+    );
+    let outcome = run(&toml, 1);
+    let octets = column(&outcome, "connections", "octets_delivered_measured");
+    let of = |name| column(&outcome, "subflow_samples", name);
+    let mean_srtt = |which: u64| {
+        let rows = of("connection").into_iter().zip(of("srtt_ns"));
+        let of_it: Vec<u64> = rows.filter(|row| row.0 == which).map(|row| row.1).collect();
+        of_it.iter().sum::<u64>() as f64 / of_it.len() as f64 / 1e6
+    };
+    (octets[1] as f64 / octets.iter().sum::<u64>() as f64, mean_srtt(0) - (mean_srtt(1) - 2.0))
+}
+
+/// Floyd and Jacobson, 1992, on traffic phases. The packets of an ACK-clocked flow stay together
+/// in trains. One whose round trip is a little shorter comes back on top of the other's tail and
+/// finds a longer queue, by up to the difference: it has the losses. A queue that drops at random
+/// shows nothing of it.
+#[test]
+fn at_a_drop_tail_queue_the_flow_with_a_slightly_shorter_round_trip_has_the_losses() {
+    let (share, deeper) = two_ms_longer("limit = \"35packets\"");
+    println!("drop-tail: {share:.3}, {deeper:.2} ms");
+    assert!(share >= 0.55 && deeper >= 1.5, "{share:.3}, {deeper:.2} ms");
+    let red = "queue = { kind = \"red\", min_packets = 5, max_packets = 30 }";
+    let (share, _) = two_ms_longer(&format!("limit = \"100packets\"\n{red}"));
+    println!("RED: {share:.3}");
+    assert!((0.46..=0.52).contains(&share), "{share:.3}");
+}
+
+/// Scenario C of Khalili et al., CoNEXT 2012: three users with an access link of their own and a
+/// way over a shared one, and three with the shared one only, which has 2 Mbit/s for each of
+/// them. Returns the mean goodput in Mbit/s of the former and of the latter.
+fn scenario_c(control: &str, seed: u64) -> (f64, f64) {
+    let link = |name: &str, keys: &str| format!("[[path]]\nname = \"{name}\"\n{keys}\n");
+    let queue = |min: u32, max: u32| {
+        format!("queue = {{ kind = \"red\", min_packets = {min}, max_packets = {max} }}")
+    };
+    let access = "via = \"shared\"\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\nlimit = \"infinite\"";
+    let own = "rate = \"2Mbit/s\"\ndelay = \"21ms\"\nlimit = \"1000packets\"\n";
+    let shared = "rate = \"6Mbit/s\"\ndelay = \"20ms\"\nlimit = \"1000packets\"\n";
+    let mut paths = link("shared", &format!("{shared}{}", queue(10, 42)));
+    let mut connections = String::new();
+    let mut connect = |keys: String, start: u64| {
+        connections += &format!(
+            "[[connection]]\n{keys}\nstart = \"{}ms\"\nworkload = {{ kind = \"bulk\" }}\n",
+            (seed * 7919 + start) % 1500
+        );
+    };
+    for n in 0..3 {
+        paths += &link(&format!("own{n}"), &format!("{own}{}", queue(5, 15)));
+        paths += &link(&format!("also{n}"), access);
+        paths += &link(&format!("only{n}"), access);
+        connect(
+            format!("paths = [\"own{n}\", \"also{n}\"]\ncongestion_control = \"{control}\""),
+            331 * n,
+        );
+    }
+    for n in 0..3 {
+        let only = format!("paths = [\"only{n}\"]\nprotocol = \"tcp\"");
+        connect(format!("{only}\ncongestion_control = \"new_reno\""), 557 * n + 100);
+    }
+    let toml = format!(
+        "name = \"c\"\nduration = \"220s\"\nwarm_up = \"20s\"\nsample_interval = \"10s\"\n\
+         {paths}{connections}"
+    );
+    let octets = column(&run(&toml, seed), "connections", "octets_delivered_measured");
+    let mean = |octets: &[u64]| octets.iter().sum::<u64>() as f64 * 8e-6 / 200.0 / 3.0;
+    (mean(&octets[..3]), mean(&octets[3..]))
+}
+
+fn mean_of_scenario_c(control: &str) -> (f64, f64) {
+    let runs: Vec<_> = (1..=4).map(|seed| scenario_c(control, seed)).collect();
+    let mean = |pick: fn(&(f64, f64)) -> f64| runs.iter().map(pick).sum::<f64>() / 4.0;
+    (mean(|run| run.0), mean(|run| run.1))
+}
+
+#[test]
+fn olia_leaves_more_to_tcp_than_lia_and_its_users_lose_nothing_by_it() {
+    let (lia, olia) = (mean_of_scenario_c("lia"), mean_of_scenario_c("olia"));
+    println!("LIA {lia:.3?}, OLIA {olia:.3?} Mbit/s");
+    assert!(olia.1 >= 1.03 * lia.1, "TCP users: OLIA {:.3}, LIA {:.3} Mbit/s", olia.1, lia.1);
+    // Alone on its own link a user would have 2 Mbit/s, less the headers.
+    assert!(olia.0 >= 0.97 * 1.93, "multipath users: {:.3} Mbit/s", olia.0);
+}
+
+#[test]
+fn balia_leaves_tcp_less_than_olia_and_more_than_uncoupled_subflows() {
+    let tcp = |control| mean_of_scenario_c(control).1;
+    let (olia, balia, uncoupled) = (tcp("olia"), tcp("balia"), tcp("new_reno"));
+    println!("OLIA {olia:.3}, BALIA {balia:.3}, uncoupled {uncoupled:.3} Mbit/s");
+    assert!(balia < olia && balia >= 1.2 * uncoupled, "{olia:.3} {balia:.3} {uncoupled:.3}");
+}
+
+mod detection {
+    use super::*;
+
+    /// Share of the multipath connection in all goodput, over two links with a TCP flow each, or
+    /// one link with one; the mean of seeds.
+    fn share(separate: bool, keys: &str) -> f64 {
+        outcomes(separate, keys).iter().map(goodput_share).sum::<f64>() / SEEDS as f64
+    }
+
+    fn goodput_share(outcome: &anabranch_sim::Outcome) -> f64 {
+        let octets = column(outcome, "connections", "octets_delivered_measured");
+        octets[0] as f64 / octets.iter().sum::<u64>() as f64
+    }
+
+    /// In which part of the samples after the first minute both subflows are said to share one.
+    fn said_to_share(separate: bool) -> f64 {
+        let (mut shared, mut all) = (0, 0);
+        for outcome in outcomes(separate, "shared_bottleneck_detection = {}") {
+            let of = |name| column(&outcome, "subflow_samples", name);
+            let rows = of("connection").into_iter().zip(of("time_ns")).zip(of("bottleneck"));
+            let late =
+                rows.filter(|((connection, at), _)| *connection == 0 && *at > 60_000_000_000);
+            let verdicts: Vec<u64> = late.map(|(_, verdict)| verdict).collect();
+            for pair in verdicts.chunks_exact(2) {
+                shared += usize::from(pair[0] == pair[1] && pair[0] >= 2);
+                all += 1;
+            }
+        }
+        shared as f64 / all as f64
+    }
+
+    const SEEDS: u64 = 6;
+
+    fn outcomes(separate: bool, keys: &str) -> Vec<anabranch_sim::Outcome> {
+        let link = |name: &str, delay: &str, packets: u32| {
+            format!(
+                "[[path]]\nname = \"{name}\"\nrate = \"10Mbit/s\"\ndelay = \"{delay}\"\n\
+                 limit = \"{packets}packets\"\n"
+            )
+        };
+        let access = |name: &str, delay: &str| {
+            format!(
+                "[[path]]\nname = \"{name}\"\nvia = \"core\"\nrate = \"1Gbit/s\"\n\
+                 delay = \"{delay}\"\nlimit = \"infinite\"\n"
+            )
+        };
+        let tcp = |path: &str, start: u64| {
+            format!(
+                "[[connection]]\npaths = [\"{path}\"]\nprotocol = \"tcp\"\nstart = \"{start}ms\"\n\
+                 congestion_control = \"new_reno\"\nworkload = {{ kind = \"bulk\" }}\n"
+            )
+        };
+        let one = |seed: u64| {
+            let start = seed * 7919 % 1_000;
+            let (paths, competitors) = if separate {
+                (
+                    link("a", "15ms", 50) + &link("b", "30ms", 80),
+                    tcp("a", start) + &tcp("b", 2 * start),
+                )
+            } else {
+                (
+                    link("core", "10ms", 60) + &access("a", "5ms") + &access("b", "20ms"),
+                    tcp("core", start),
+                )
+            };
+            let toml = format!(
+                "name = \"detection\"\nduration = \"200s\"\nwarm_up = \"60s\"\n\
+                 sample_interval = \"10s\"\n{paths}[[connection]]\npaths = [\"a\", \"b\"]\n\
+                 {keys}\nworkload = {{ kind = \"bulk\" }}\n{competitors}"
+            );
+            run(&toml, seed)
+        };
+        (1..=SEEDS).map(one).collect()
+    }
+
+    #[test]
+    fn verdicts_are_right_for_separate_links_and_for_a_shared_one_most_of_the_time() {
+        // Few long flows over a short drop-tail queue are the hard case: RFC 8382 has many.
+        let (separate, shared) = (said_to_share(true), said_to_share(false));
+        println!("said to share: {separate:.3} over separate links, {shared:.3} over one");
+        assert!(separate <= 0.05, "{separate:.3}");
+        assert!(shared >= 0.5, "{shared:.3}");
+    }
+
+    #[test]
+    fn subflows_over_separate_bottlenecks_are_uncoupled_and_have_a_flows_share_of_each() {
+        let (on, off) = (share(true, "shared_bottleneck_detection = {}"), share(true, ""));
+        println!("separate: {on:.3} with detection, {off:.3} without");
+        assert!((0.44..=0.54).contains(&on) && on >= off + 0.05, "{on:.3}, without {off:.3}");
+    }
+
+    #[test]
+    fn subflows_over_one_bottleneck_stay_coupled_for_most_of_the_time() {
+        let (on, off) = (share(false, "shared_bottleneck_detection = {}"), share(false, ""));
+        let uncoupled = share(false, "congestion_control = \"new_reno\"");
+        println!("shared: {on:.3} with detection, {off:.3} without, uncoupled {uncoupled:.3}");
+        assert!(on <= (off + uncoupled) / 2.0, "{on:.3}, {off:.3}, {uncoupled:.3}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Bursts and requests over a network, measured end to end.
+
+use anabranch_sim::{Options, Outcome};
+
+use crate::common;
+use crate::common::{column, run, run_with, wifi_3g};
+
+/// One TCP connection over 8 Mbit/s and 10 ms each way, with room for everything.
+fn single(workload: &str) -> String {
+    format!(
+        "name = \"single\"\nduration = \"60s\"\n\
+         [[path]]\nname = \"wifi\"\nrate = \"8Mbit/s\"\ndelay = \"10ms\"\nlimit = \"infinite\"\n\
+         [[connection]]\nprotocol = \"tcp\"\n[connection.workload]\n{workload}\n"
+    )
+}
+
+fn delays_ms(outcome: &Outcome) -> Vec<f64> {
+    let accepted = column(outcome, "blocks", "accepted_ns");
+    let delivered = column(outcome, "blocks", "delivered_ns");
+    accepted.iter().zip(delivered).map(|(from, to)| (to - from) as f64 / 1e6).collect()
+}
+
+/// Every octet came as it was sent, in both directions, and the connection closed.
+fn assert_complete(outcome: &Outcome) {
+    assert_eq!(column(outcome, "connections", "corrupt_octets"), [0]);
+    assert_eq!(column(outcome, "connections", "failed"), [0]);
+    assert_eq!(column(outcome, "connections", "completed"), [1]);
+    let octets: u64 = column(outcome, "blocks", "octets").iter().sum();
+    assert_eq!(column(outcome, "connections", "octets_delivered"), [octets]);
+}
+
+#[test]
+fn a_burst_takes_its_octets_at_the_rate_and_the_way() {
+    // 14 480 octets are ten full segments of 1500 octets on the wire: the initial window, sent at
+    // once. 15 000 octets at 8 Mbit/s are 15 ms, and the way takes 10 ms.
+    let workload = "kind = \"on_off\"\nburst_size = \"14480B\"\ninterval = \"500ms\"\ncount = 20";
+    let outcome = run(&single(workload), 1);
+    assert_complete(&outcome);
+    assert_eq!(column(&outcome, "blocks", "octets"), vec![14_480; 20]);
+    let delays = delays_ms(&outcome);
+    assert!(delays.iter().all(|delay| (delay - 25.0).abs() < 0.001), "{delays:?}");
+    let starts = column(&outcome, "blocks", "accepted_ns");
+    assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 500_000_000), "{starts:?}");
+}
+
+#[test]
+fn a_round_takes_the_request_there_and_the_response_back() {
+    // A request of 100 octets in 152 takes 0.152 ms and 10 ms; the response of 2 × 1448 octets in
+    // 2 × 1500 another 3 ms and 10 ms.
+    let workload = "kind = \"request_response\"\nrequest_size = \"100B\"\nresponses = 2\n\
+                    response_size = \"1448B\"\nthink_time = \"100ms\"\ncount = 30";
+    let outcome = run(&single(workload), 1);
+    assert_complete(&outcome);
+    let delays = delays_ms(&outcome);
+    assert_eq!(delays.len(), 30);
+    assert!(delays.iter().all(|delay| (delay - 23.152).abs() < 0.001), "{delays:?}");
+    let starts = column(&outcome, "blocks", "accepted_ns");
+    let delivered = column(&outcome, "blocks", "delivered_ns");
+    let thinks = starts[1..].iter().zip(delivered).map(|(start, end)| start - end);
+    assert!(thinks.clone().all(|time| time == 100_000_000), "{:?}", thinks.collect::<Vec<_>>());
+}
+
+const MAPS: &str = "kind = \"request_response\"\n\
+                    request_size = { kind = \"uniform\", min = \"300B\", max = \"2kB\" }\n\
+                    responses = { kind = \"uniform\", min = 8, max = 20 }\n\
+                    response_size = { kind = \"lognormal\", median = \"16kB\", sigma = 0.23 }\n\
+                    think_time = { kind = \"exponential\", mean = \"500ms\" }\ncount = 40";
+
+#[test]
+fn drawn_requests_and_responses_are_delivered_whole_over_two_paths() {
+    for direction in ["download", "upload"] {
+        let connection = format!("direction = \"{direction}\"");
+        let scenario = wifi_3g(&connection, MAPS);
+        let outcome = run(&scenario, 1);
+        assert_complete(&outcome);
+        let octets = column(&outcome, "blocks", "octets");
+        // 8 to 20 tiles of about 10 to 25 kB, 14 × 16.4 kB on average.
+        assert!(octets.iter().all(|octets| (80_000..500_000).contains(octets)), "{octets:?}");
+        let mean = octets.iter().sum::<u64>() as f64 / 40.0;
+        assert!((200_000.0..260_000.0).contains(&mean), "{mean}");
+        assert_eq!(octets, column(&run(&scenario, 1), "blocks", "octets"));
+        assert_ne!(octets, column(&run(&scenario, 2), "blocks", "octets"));
+        let checked = Options { round_trip: true, ..Options::default() };
+        assert_eq!(run_with(&scenario, 1, checked).digest, outcome.digest);
+    }
+}
+
+#[test]
+fn drawn_bursts_through_small_buffers_are_delivered_whole() {
+    let workload = "kind = \"on_off\"\n\
+                    burst_size = { kind = \"pareto\", mean = \"100kB\", shape = 1.5 }\n\
+                    interval = { kind = \"exponential\", mean = \"300ms\" }\ncount = 100";
+    let buffers = "send_buffer = \"50kB\"\nreceive_buffer = \"50kB\"";
+    let outcome = run(&wifi_3g(buffers, workload), 3);
+    assert_complete(&outcome);
+    let octets = column(&outcome, "blocks", "octets");
+    // The smallest is a third of the mean.
+    assert!(octets.iter().all(|octets| *octets >= 33_333), "{octets:?}");
+    assert!(octets.iter().any(|octets| *octets > 200_000), "{octets:?}");
+}
+
+#[test]
+fn a_page_of_objects_over_several_connections() {
+    let page = "request_size = \"300B\"\nresponse_size = \"29kB\"\ncount = 9";
+    let connections: String = (0..6)
+        .map(|_| {
+            format!("[[connection]]\n[connection.workload]\nkind = \"request_response\"\n{page}\n")
+        })
+        .collect();
+    let paths = common::WIFI_3G;
+    let outcome = run(&format!("name = \"page\"\nduration = \"30s\"\n{paths}\n{connections}"), 1);
+    assert_eq!(column(&outcome, "connections", "completed"), [1; 6]);
+    assert_eq!(column(&outcome, "connections", "octets_delivered"), [9 * 29_000; 6]);
+    assert_eq!(column(&outcome, "connections", "corrupt_octets"), [0; 6]);
+    assert_eq!(column(&outcome, "blocks", "octets"), [29_000; 54]);
+}
+
+#[test]
+fn a_connection_that_joins_shifts_no_draws_of_another() {
+    let workload = "[connection.workload]\nkind = \"on_off\"\ncount = 5\ninterval = \"1s\"\n\
+                    burst_size = { kind = \"exponential\", mean = \"20kB\" }";
+    let one = format!("[[connection]]\nname = \"a\"\n{workload}\n");
+    let two = format!("[[connection]]\nname = \"b\"\nprotocol = \"tcp\"\n{workload}\n{one}");
+    let sizes = |connections: &str| {
+        let paths = common::WIFI_3G;
+        let text = format!("name = \"n\"\nduration = \"10s\"\n{paths}{connections}");
+        column(&run(&text, 1), "blocks", "octets")
+    };
+    assert_eq!(sizes(&one), sizes(&two)[5..]);
+    assert_ne!(sizes(&one), sizes(&two)[..5]);
+}

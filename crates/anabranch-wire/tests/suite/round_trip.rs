@@ -1,0 +1,114 @@
+//! What is emitted parses back to the same value; what is parsed emits again; nothing panics.
+
+use anabranch_wire::{Segment, TcpOptions};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::arbitrary;
+
+fn emitted(segment: &Segment) -> Vec<u8> {
+    let mut out = Vec::new();
+    segment.emit(&mut out).expect("the strategies make segments that fit");
+    out
+}
+
+/// Parse octets that may be anything. What does parse must survive another round.
+fn parse_and_repeat(octets: &[u8]) -> Result<(), TestCaseError> {
+    if let Ok(segment) = Segment::parse(octets) {
+        prop_assert_eq!(Segment::parse(&emitted(&segment)), Ok(segment));
+    }
+    Ok(())
+}
+
+/// Options of plausible kinds and subtypes, of any length up to what fits, right or wrong.
+fn plausible_options() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop_oneof![4 => Just(30u8), 1 => 2..9u8, 1 => any::<u8>()];
+    let option = (kind, 0..31u8, any::<u8>(), vec(any::<u8>(), 30), 0..40u8).prop_map(
+        |(kind, data, low_half, mut octets, lie)| {
+            octets[0] = low_half & 0x1f | octets[0] & 0xe0;
+            octets.truncate(usize::from(data));
+            // One length in forty contradicts the octets there are.
+            let length = if lie == 0 { data } else { data + 2 };
+            [&[kind, length], &octets[..]].concat()
+        },
+    );
+    vec(option, 0..5).prop_map(|options| {
+        let mut octets = options.concat();
+        octets.truncate(40);
+        octets
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_segment_survives_the_wire(segment in arbitrary::segment()) {
+        let mut out = vec![0xa5; 7];
+        segment.emit(&mut out).unwrap();
+        prop_assert_eq!(&out[..7], &[0xa5; 7]);
+        prop_assert_eq!(out.len() - 7, segment.wire_len());
+        // Octets behind the packet, as padding of a short frame leaves them, change nothing.
+        out.extend([0xa5; 3]);
+        prop_assert_eq!(Segment::parse(&out[7..]), Ok(segment));
+    }
+
+    #[test]
+    fn options_survive_the_wire(options in arbitrary::options()) {
+        let mut out = vec![0xa5];
+        options.emit(&mut out).unwrap();
+        prop_assert_eq!(out.len() - 1, options.octets_len());
+        prop_assert_eq!(TcpOptions::parse(&out[1..]), Ok(options));
+    }
+
+    #[test]
+    fn arbitrary_octets_never_panic(
+        first in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()],
+        mut octets in vec(any::<u8>(), 0..200),
+    ) {
+        octets.insert(0, first);
+        parse_and_repeat(&octets)?;
+    }
+
+    #[test]
+    fn mutated_packets_never_panic(
+        segment in arbitrary::segment(),
+        mutations in vec((any::<Index>(), any::<u8>()), 1..8),
+        kept in any::<Index>(),
+        cut in any::<bool>(),
+    ) {
+        let mut octets = emitted(&segment);
+        // The payload is long and of no interest: mutate the headers.
+        let headers = octets.len() - segment.payload.len();
+        for (index, octet) in mutations {
+            octets[index.index(headers)] = octet;
+        }
+        if cut {
+            octets.truncate(kept.index(octets.len()));
+        }
+        parse_and_repeat(&octets)?;
+    }
+
+    #[test]
+    fn a_flipped_bit_clears_the_checksum(
+        segment in arbitrary::segment(),
+        at in any::<Index>(),
+        bit in 0..8u8,
+    ) {
+        let segment = Segment { checksum_ok: true, ..segment };
+        let mut octets = emitted(&segment);
+        let tcp = anabranch_wire::ip_header_octets(segment.source.address);
+        octets[tcp + at.index(segment.wire_len() - tcp)] ^= 1 << bit;
+        if let Ok(parsed) = Segment::parse(&octets) {
+            prop_assert!(!parsed.checksum_ok);
+        }
+    }
+
+    #[test]
+    fn plausible_options_never_panic_and_repeat(octets in plausible_options()) {
+        if let Ok(options) = TcpOptions::parse(&octets) {
+            let mut out = Vec::new();
+            options.emit(&mut out).expect("never longer than what was parsed");
+            prop_assert_eq!(TcpOptions::parse(&out), Ok(options));
+        }
+    }
+}
