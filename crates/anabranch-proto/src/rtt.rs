@@ -4,6 +4,8 @@ use anabranch_wire::Duration;
 
 use crate::config::RtoRule;
 
+const INITIAL_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+
 /// Smoothed round-trip time, its variation, and the timeout that follows from them.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
@@ -49,6 +51,12 @@ impl RttEstimator {
         }
         self.min_srtt = self.min_srtt.min(self.srtt.expect("just set"));
         self.backoff = 0;
+    }
+
+    /// The handshake gave no sample, so something was lost or took long: a careful first timeout.
+    /// RFC 6298 §5.7; like Linux, not when timestamps gave a sample after all.
+    pub fn begin_without_sample(&mut self) {
+        self.rule.initial = self.rule.initial.max(INITIAL_AFTER_LOST_SYN);
     }
 
     /// Smoothed round-trip time.

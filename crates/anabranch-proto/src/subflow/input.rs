@@ -80,10 +80,7 @@ impl Subflow {
             self.syn_due = true;
             return Handled::default();
         }
-        if self.syn_transmissions == 1 {
-            let rtt = now.saturating_since(self.last_sent);
-            self.rtt.update(rtt, rtt);
-        }
+        self.take_handshake_round_trip(now, &segment.options);
         self.send_edge = 1 + u64::from(segment.header.window);
         self.establish(now);
         self.receiver.demand_ack();
@@ -179,7 +176,7 @@ impl Subflow {
         let window = u64::from(segment.header.window) << self.peer_window_scale();
         self.largest_window = self.largest_window.max(window);
         self.send_edge = self.send_edge.max(ack + window);
-        let established = self.complete_handshake(now);
+        let established = self.complete_handshake(now, &segment.options);
         if std::mem::take(&mut self.doubted) {
             self.timers.stop(Timer::Doubt);
         }
@@ -192,14 +189,11 @@ impl Subflow {
         Handled { acceptable: true, established, ack }
     }
 
-    fn complete_handshake(&mut self, now: Instant) -> bool {
+    fn complete_handshake(&mut self, now: Instant, options: &TcpOptions) -> bool {
         let established = self.state == State::SynReceived;
         if established {
             self.confirmed = true;
-            if self.syn_transmissions == 1 {
-                let rtt = now.saturating_since(self.last_sent);
-                self.rtt.update(rtt, rtt);
-            }
+            self.take_handshake_round_trip(now, options);
             self.establish(now);
             // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK.
             self.receiver.demand_ack();
@@ -445,15 +439,32 @@ impl Subflow {
     ) {
         if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
             self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
-        } else if echo_counts
-            && self.peer.timestamps
-            && let Some(timestamps) = segment.options.timestamps
-        {
-            let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
-            if elapsed < LONGEST_ECHO_MS {
-                let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
-                self.rtt.update(rtt, rtt);
-            }
+        } else if echo_counts {
+            self.take_echo(now, &segment.options);
+        }
+    }
+
+    /// Of a SYN that was sent again only an echo says how long it took: the next sample may be one
+    /// of data that waited for the path to come back, and the timeout as long as that.
+    fn take_handshake_round_trip(&mut self, now: Instant, options: &TcpOptions) {
+        if self.syn_transmissions == 1 {
+            let rtt = now.saturating_since(self.last_sent);
+            self.rtt.update(rtt, rtt);
+        } else {
+            self.take_echo(now, options);
+        }
+        if self.rtt.srtt().is_none() {
+            self.rtt.begin_without_sample();
+        }
+    }
+
+    /// RFC 7323 §4.1
+    fn take_echo(&mut self, now: Instant, options: &TcpOptions) {
+        let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) else { return };
+        let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
+        if elapsed < LONGEST_ECHO_MS {
+            let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
+            self.rtt.update(rtt, rtt);
         }
     }
 

@@ -71,6 +71,39 @@ fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
 }
 
 #[test]
+fn a_handshake_that_was_sent_again_is_measured_by_its_timestamps() {
+    // RFC 6298 §3, §5.7; RFC 7323 §4.1
+    for (state, stamps) in [
+        (State::SynSent, true),
+        (State::SynReceived, true),
+        (State::SynSent, false),
+        (State::SynReceived, false),
+    ] {
+        let mut scene = Scene::closed(Purpose::Initial, state, |tcp| tcp.timestamps = stamps);
+        let timestamps = |echo| stamps.then_some(Timestamps { value: 9, echo });
+        let mut syn = scene.segment(-1, 0, 0);
+        syn.header.flags = Flags::SYN;
+        syn.options.timestamps = timestamps(0);
+        if state == State::SynReceived {
+            scene.subflow.take_syn(scene.now, &syn);
+        }
+        assert_eq!(scene.sends().len(), 1);
+        scene.waits();
+        let again = scene.sends().pop().expect("sent again after a second");
+        scene.now += ms(80);
+        let mut answer = scene.ack(1, &[]);
+        if state == State::SynSent {
+            answer.header.seq = PEER_ISS;
+            answer.header.flags |= Flags::SYN;
+        }
+        answer.options.timestamps = timestamps(again.options.timestamps.map_or(0, |t| t.value));
+        assert!(scene.takes(answer).established);
+        let expected = if stamps { (Some(ms(80)), ms(1000)) } else { (None, ms(3000)) };
+        assert_eq!((scene.subflow.view().srtt, scene.subflow.rto()), expected, "{state:?}");
+    }
+}
+
+#[test]
 fn the_host_that_closes_last_does_not_linger() {
     // RFC 9293 §3.6
     let mut scene = Scene::open();
