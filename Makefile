@@ -64,17 +64,20 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, 
 # tests are its tests.
 TEST_RUST := cargo test --quiet --workspace --exclude anabranch-py
 
-.PHONY: test check-rust test-rust check-python test-python format
+.PHONY: test check-rust build-test-rust test-rust check-python test-python format
 test: ## formatting, lints, types, all tests
 	$(MAKE) check-rust
 	@# Much of what builds the package is one thread's work: another processor builds the tests.
-	$(TEST_RUST) --no-run & $(MAKE) dev; made=$$?; wait $$! && exit $$made
+	$(MAKE) --jobs=2 dev build-test-rust
 	$(MAKE) test-rust check-python test-python
 
 check-rust: ## formatting and lints of the Rust code
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(PYTHON) docs/rfc/coverage.py --check
+
+build-test-rust:
+	$(TEST_RUST) --no-run
 
 test-rust: ## tests of the Rust crates
 	$(TEST_RUST)

@@ -15,6 +15,7 @@ from anabranch.policy import (
     Recovery,
     Start,
     SubflowView,
+    SynLost,
     Timeout,
     Undo,
 )
@@ -47,6 +48,8 @@ class NewReno(CongestionControl):
     ) -> None:
         """Half of what was outstanding is left after a loss. RFC 5681 §3.1."""
         match event:
+            case SynLost():
+                self.cwnd = self.mss
             case Recovery(flight_size=flight_size):
                 self.reduce(flight_size)
                 self.cwnd = self.ssthresh

@@ -85,6 +85,7 @@ __all__ = [
     "SubflowId",
     "SubflowTimeout",
     "SubflowView",
+    "SynLost",
     "Timeout",
     "Undo",
     "Wait",
@@ -119,6 +120,11 @@ class Scheduler(ABC):
 
 
 # ---- congestion control ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SynLost:
+    """The SYN, or its answer, was lost: begin with one segment. RFC 5681 §3.1."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,7 @@ class MssChanged:
     mss: int
 
 
-CongestionEvent = Recovery | Marked | Timeout | Undo | Idle | MssChanged
+CongestionEvent = SynLost | Recovery | Marked | Timeout | Undo | Idle | MssChanged
 """Something that moves the window other than an acknowledgement."""
 
 ExternalReduction = Literal["halve_both", "halve_keep_slow_start"]

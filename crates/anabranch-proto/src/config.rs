@@ -187,6 +187,15 @@ impl Profile {
         RtoRule { initial: Duration::from_secs(1), minimum, minimum_bounds_variance, maximum }
     }
 
+    /// SYNs that may be lost before the window begins with one segment. RFC 5681 §3.1: none; Linux
+    /// waits for 1 s in place of 3 before it sends one again, and forgives one.
+    pub(crate) fn lost_syns_forgiven(self) -> u32 {
+        match self {
+            Profile::Linux => 1,
+            Profile::Rfc => 0,
+        }
+    }
+
     /// The profile's rule for acknowledgements.
     pub fn ack_rule(self) -> AckRule {
         match self {

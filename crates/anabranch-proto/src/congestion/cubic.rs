@@ -229,7 +229,7 @@ impl CongestionControl for Cubic {
                 self.w_max = self.w_max.max(self.segments());
                 self.epoch = None;
             }
-            CongestionEvent::MssChanged { .. } => {
+            CongestionEvent::SynLost | CongestionEvent::MssChanged { .. } => {
                 self.window.on_common_event(event);
             }
         }

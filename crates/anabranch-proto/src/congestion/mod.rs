@@ -102,6 +102,8 @@ pub struct AckSample {
 /// Something that moves the window other than an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionEvent {
+    /// The SYN, or its answer, was lost: the subflow begins with one segment. RFC 5681 §3.1.
+    SynLost,
     /// Loss was detected by acknowledgements: fast recovery begins. RFC 5681 §3.2.
     Recovery {
         /// When.

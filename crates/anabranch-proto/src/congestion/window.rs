@@ -146,6 +146,7 @@ impl Window {
     /// Events that all loss-based algorithms treat alike; says whether this was one.
     pub fn on_common_event(&mut self, event: &CongestionEvent) -> bool {
         match *event {
+            CongestionEvent::SynLost => self.cwnd = u64::from(self.mss),
             CongestionEvent::Undo => {
                 if let Some((cwnd, ssthresh)) = self.before_reduction.take() {
                     self.cwnd = self.cwnd.max(cwnd);

@@ -47,7 +47,7 @@ impl Subflow {
         self.keep_alive_probes = 0;
         let handled = match self.state {
             State::Closed => Handled::default(),
-            State::SynSent => self.handle_in_syn_sent(now, segment),
+            State::SynSent => self.handle_in_syn_sent(now, segment, arrived.views),
             _ => self.handle_synchronised(now, segment, arrived),
         };
         self.arm_keep_alive(now);
@@ -59,7 +59,12 @@ impl Subflow {
     }
 
     /// RFC 9293 §3.10.7.3.
-    fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment) -> Handled {
+    fn handle_in_syn_sent(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        views: &[SubflowView],
+    ) -> Handled {
         let flags = segment.header.flags;
         if flags.contains(Flags::ACK) && !self.acknowledges_syn(segment) {
             return Handled::default();
@@ -80,7 +85,7 @@ impl Subflow {
             self.syn_due = true;
             return Handled::default();
         }
-        self.take_handshake_round_trip(now, &segment.options);
+        self.judge_handshake(now, &segment.options, views);
         self.send_edge = 1 + u64::from(segment.header.window);
         self.establish(now);
         self.receiver.demand_ack();
@@ -176,7 +181,7 @@ impl Subflow {
         let window = u64::from(segment.header.window) << self.peer_window_scale();
         self.largest_window = self.largest_window.max(window);
         self.send_edge = self.send_edge.max(ack + window);
-        let established = self.complete_handshake(now, &segment.options);
+        let established = self.complete_handshake(now, &segment.options, arrived.views);
         if std::mem::take(&mut self.doubted) {
             self.timers.stop(Timer::Doubt);
         }
@@ -189,11 +194,16 @@ impl Subflow {
         Handled { acceptable: true, established, ack }
     }
 
-    fn complete_handshake(&mut self, now: Instant, options: &TcpOptions) -> bool {
+    fn complete_handshake(
+        &mut self,
+        now: Instant,
+        options: &TcpOptions,
+        views: &[SubflowView],
+    ) -> bool {
         let established = self.state == State::SynReceived;
         if established {
             self.confirmed = true;
-            self.take_handshake_round_trip(now, options);
+            self.judge_handshake(now, options, views);
             self.establish(now);
             // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK.
             self.receiver.demand_ack();
@@ -444,9 +454,10 @@ impl Subflow {
         }
     }
 
-    /// Of a SYN that was sent again only an echo says how long it took: the next sample may be one
-    /// of data that waited for the path to come back, and the timeout as long as that.
-    fn take_handshake_round_trip(&mut self, now: Instant, options: &TcpOptions) {
+    /// What an answered SYN says about the path. Of one that was sent again only an echo says how
+    /// long it took: the next sample may be one of data that waited for the path to come back, and
+    /// the timeout as long as that.
+    fn judge_handshake(&mut self, now: Instant, options: &TcpOptions, views: &[SubflowView]) {
         if self.syn_transmissions == 1 {
             let rtt = now.saturating_since(self.last_sent);
             self.rtt.update(rtt, rtt);
@@ -455,6 +466,16 @@ impl Subflow {
         }
         if self.rtt.srtt().is_none() {
             self.rtt.begin_without_sample();
+        }
+        // The answer is to an earlier SYN: it was late, and none was lost.
+        let in_vain = options
+            .timestamps
+            .filter(|_| self.peer.timestamps)
+            .is_some_and(|t| (t.echo.wrapping_sub(self.timestamp(self.last_sent)) as i32) < 0);
+        if self.totals.syn_retransmissions > self.config.tcp.profile.lost_syns_forgiven()
+            && !in_vain
+        {
+            self.notify(&CongestionEvent::SynLost, views);
         }
     }
 

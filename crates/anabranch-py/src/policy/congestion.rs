@@ -148,7 +148,7 @@ impl CongestionControl for PyCongestionControl {
                 self.mss = mss;
                 None
             }
-            CongestionEvent::Undo | CongestionEvent::Idle { .. } => None,
+            CongestionEvent::SynLost | CongestionEvent::Undo | CongestionEvent::Idle { .. } => None,
         };
         let object = Python::attach(|py| self.own.object.clone_ref(py));
         self.tell(now, |py| {
@@ -173,6 +173,7 @@ impl CongestionControl for PyCongestionControl {
 fn event_object<'py>(py: Python<'py>, event: &CongestionEvent) -> PyResult<Bound<'py, PyAny>> {
     let module = py.import(intern!(py, "anabranch.policy"))?;
     match *event {
+        CongestionEvent::SynLost => module.call_method0("SynLost"),
         CongestionEvent::Recovery { now, flight_size } => {
             module.call_method1("Recovery", (now.as_nanos(), flight_size))
         }

@@ -70,36 +70,73 @@ fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
     }
 }
 
-#[test]
-fn a_handshake_that_was_sent_again_is_measured_by_its_timestamps() {
-    // RFC 6298 §3, §5.7; RFC 7323 §4.1
-    for (state, stamps) in [
-        (State::SynSent, true),
-        (State::SynReceived, true),
-        (State::SynSent, false),
-        (State::SynReceived, false),
-    ] {
-        let mut scene = Scene::closed(Purpose::Initial, state, |tcp| tcp.timestamps = stamps);
-        let timestamps = |echo| stamps.then_some(Timestamps { value: 9, echo });
+/// A handshake in which every SYN but the last of `syns`, a second or more apart, gets no answer,
+/// and the last one gets it 80 ms later; with timestamps it answers the SYN with number `answered`.
+fn repeated(
+    state: State,
+    syns: usize,
+    answered: Option<usize>,
+    change: impl FnOnce(&mut TcpConfig),
+) -> Scene {
+    let mut scene = Scene::closed(Purpose::Initial, state, |tcp| {
+        tcp.timestamps = answered.is_some();
+        change(tcp);
+    });
+    let stamped = |echo| answered.map(|_| Timestamps { value: 9, echo });
+    if state == State::SynReceived {
         let mut syn = scene.segment(-1, 0, 0);
         syn.header.flags = Flags::SYN;
-        syn.options.timestamps = timestamps(0);
-        if state == State::SynReceived {
-            scene.subflow.take_syn(scene.now, &syn);
-        }
-        assert_eq!(scene.sends().len(), 1);
+        syn.options.timestamps = stamped(0);
+        scene.subflow.take_syn(scene.now, &syn);
+    }
+    let mut sent = scene.sends();
+    while sent.len() < syns {
         scene.waits();
-        let again = scene.sends().pop().expect("sent again after a second");
-        scene.now += ms(80);
-        let mut answer = scene.ack(1, &[]);
-        if state == State::SynSent {
-            answer.header.seq = PEER_ISS;
-            answer.header.flags |= Flags::SYN;
+        sent.extend(scene.sends());
+    }
+    scene.now += ms(80);
+    let mut answer = scene.ack(1, &[]);
+    if state == State::SynSent {
+        answer.header.seq = PEER_ISS;
+        answer.header.flags |= Flags::SYN;
+    }
+    let echo = answered.and_then(|number| sent[number].options.timestamps);
+    answer.options.timestamps = stamped(echo.map_or(0, |timestamps| timestamps.value));
+    assert!(scene.takes(answer).established);
+    scene
+}
+
+#[test]
+fn a_handshake_that_was_sent_again_is_measured_by_its_timestamps() {
+    // RFC 6298 §3, §5.7; RFC 7323 §4.1: 80 ms, or 1000 ms more if the first SYN was answered.
+    for state in [State::SynSent, State::SynReceived] {
+        for (answered, srtt, rto) in [
+            (Some(1), Some(ms(80)), ms(1000)),
+            (Some(0), Some(ms(1080)), ms(1080 + 4 * 540)),
+            (None, None, ms(3000)),
+        ] {
+            let subflow = repeated(state, 2, answered, |_| {}).subflow;
+            assert_eq!((subflow.view().srtt, subflow.rto()), (srtt, rto), "{state:?}");
         }
-        answer.options.timestamps = timestamps(again.options.timestamps.map_or(0, |t| t.value));
-        assert!(scene.takes(answer).established);
-        let expected = if stamps { (Some(ms(80)), ms(1000)) } else { (None, ms(3000)) };
-        assert_eq!((scene.subflow.view().srtt, scene.subflow.rto()), expected, "{state:?}");
+    }
+}
+
+#[test]
+fn a_subflow_whose_syn_was_lost_begins_with_one_segment() {
+    // RFC 5681 §3.1, in segments of 1000 octets: not if the SYN was late only; Linux forgives one.
+    for state in [State::SynSent, State::SynReceived] {
+        for (profile, syns, answered, cwnd) in [
+            (Profile::Rfc, 1, Some(0), 10_000),
+            (Profile::Rfc, 2, Some(1), 1_000),
+            (Profile::Rfc, 2, Some(0), 10_000),
+            (Profile::Rfc, 2, None, 1_000),
+            (Profile::Linux, 2, Some(1), 10_000),
+            (Profile::Linux, 3, Some(2), 1_000),
+            (Profile::Linux, 3, Some(1), 10_000),
+        ] {
+            let scene = repeated(state, syns, answered, |tcp| tcp.profile = profile);
+            assert_eq!(scene.cwnd(), cwnd, "{state:?} {profile:?} {syns} {answered:?}");
+        }
     }
 }
 
