@@ -68,7 +68,7 @@ TEST_RUST := cargo test --quiet --workspace --exclude anabranch-py
 test: ## formatting, lints, types, all tests
 	$(MAKE) check-rust
 	@# Much of what builds the package is one thread's work: another processor builds the tests.
-	$(MAKE) --jobs=2 dev build-test-rust
+	$(MAKE) --jobs dev build-test-rust
 	$(MAKE) test-rust check-python test-python
 
 check-rust: ## formatting and lints of the Rust code

@@ -187,8 +187,8 @@ impl Profile {
         RtoRule { initial: Duration::from_secs(1), minimum, minimum_bounds_variance, maximum }
     }
 
-    /// SYNs that may be lost before the window begins with one segment. RFC 5681 §3.1: none; Linux
-    /// waits for 1 s in place of 3 before it sends one again, and forgives one.
+    /// Timeouts in the handshake after which the window still begins in full. RFC 5681 §3.1: none;
+    /// Linux (`tcp_init_transfer`) forgives one, since it waits for 1 s only and not for 3.
     pub(crate) fn lost_syns_forgiven(self) -> u32 {
         match self {
             Profile::Linux => 1,

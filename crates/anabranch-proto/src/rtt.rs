@@ -4,6 +4,7 @@ use anabranch_wire::Duration;
 
 use crate::config::RtoRule;
 
+/// RFC 6298 §5.7
 const INITIAL_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
 /// Smoothed round-trip time, its variation, and the timeout that follows from them.
@@ -53,8 +54,8 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The handshake gave no sample, so something was lost or took long: a careful first timeout.
-    /// RFC 6298 §5.7; like Linux, not when timestamps gave a sample after all.
+    /// The timer expired in the handshake, which gave no sample: a careful first timeout. RFC 6298
+    /// §5.7 has it in any case; where timestamps gave a sample after all, that counts, as in Linux.
     pub fn begin_without_sample(&mut self) {
         self.rule.initial = self.rule.initial.max(INITIAL_AFTER_LOST_SYN);
     }

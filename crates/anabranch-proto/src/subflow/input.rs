@@ -142,6 +142,10 @@ impl Subflow {
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
             // The SYN again: so the SYN/ACK was lost, or crossed it.
             self.ecn.take_syn(flags);
+            if !self.is_old_duplicate(now, &segment.options) {
+                // The answer echoes this one.
+                self.update_recent_timestamp(now, distance, &segment.options);
+            }
             self.syn_due = true;
             return Handled::default();
         }
@@ -449,43 +453,33 @@ impl Subflow {
     ) {
         if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
             self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
-        } else if echo_counts {
-            self.take_echo(now, &segment.options);
+        } else if echo_counts
+            && self.peer.timestamps
+            && let Some(timestamps) = segment.options.timestamps
+        {
+            let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
+            if elapsed < LONGEST_ECHO_MS {
+                let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
+                self.rtt.update(rtt, rtt);
+            }
         }
     }
 
-    /// What an answered SYN says about the path. Of one that was sent again only an echo says how
-    /// long it took: the next sample may be one of data that waited for the path to come back, and
-    /// the timeout as long as that.
+    /// What an answered SYN says about the path. Of one that was sent again, when the last was
+    /// answered (RFC 6298 §3, RFC 7323 §4.1): an older echo is that of a SYN that came late, or of
+    /// one whose answer was lost.
     fn judge_handshake(&mut self, now: Instant, options: &TcpOptions, views: &[SubflowView]) {
-        if self.syn_transmissions == 1 {
-            let rtt = now.saturating_since(self.last_sent);
+        let echo = options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
+        let is_answered =
+            |sent: &_| self.syn_transmissions == 1 || echo == Some(self.timestamp(*sent));
+        if let Some(sent) = self.syn_sent.filter(is_answered) {
+            let rtt = now.saturating_since(sent);
             self.rtt.update(rtt, rtt);
-        } else {
-            self.take_echo(now, options);
-        }
-        if self.rtt.srtt().is_none() {
+        } else if self.totals.expiries > 0 {
             self.rtt.begin_without_sample();
         }
-        // The answer is to an earlier SYN: it was late, and none was lost.
-        let in_vain = options
-            .timestamps
-            .filter(|_| self.peer.timestamps)
-            .is_some_and(|t| (t.echo.wrapping_sub(self.timestamp(self.last_sent)) as i32) < 0);
-        if self.totals.syn_retransmissions > self.config.tcp.profile.lost_syns_forgiven()
-            && !in_vain
-        {
+        if self.totals.expiries > self.config.tcp.profile.lost_syns_forgiven() {
             self.notify(&CongestionEvent::SynLost, views);
-        }
-    }
-
-    /// RFC 7323 §4.1
-    fn take_echo(&mut self, now: Instant, options: &TcpOptions) {
-        let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) else { return };
-        let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
-        if elapsed < LONGEST_ECHO_MS {
-            let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
-            self.rtt.update(rtt, rtt);
         }
     }
 

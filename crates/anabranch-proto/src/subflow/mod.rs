@@ -204,6 +204,8 @@ pub(crate) struct Subflow {
     option_octets: u32,
     /// SYNs or SYN/ACKs sent.
     syn_transmissions: u32,
+    /// When the last of them was, if that is known.
+    syn_sent: Option<Instant>,
     /// A SYN, SYN/ACK is to be sent now.
     syn_due: bool,
     /// Retransmission timeouts since the last progress.
@@ -282,9 +284,9 @@ impl Subflow {
         self.clock.offset = numbers.timestamp_offset;
     }
 
-    /// When the handshake began is not known.
+    /// When the SYN/ACK went out is not known.
     pub(crate) fn take_no_sample_of_handshake(&mut self) {
-        self.syn_transmissions += 1;
+        self.syn_sent = None;
     }
 
     fn new(open: Open<'_>, state: State) -> Self {
@@ -332,6 +334,7 @@ impl Subflow {
             },
             option_octets: 0,
             syn_transmissions: 0,
+            syn_sent: None,
             syn_due: true,
             timeouts_in_a_row: 0,
             keep_alive_probes: 0,

@@ -270,6 +270,7 @@ impl Subflow {
         self.syn_due = false;
         self.totals.syn_retransmissions += u32::from(self.syn_transmissions > 0);
         self.syn_transmissions += 1;
+        self.syn_sent = Some(now);
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
         let flags = if answer {

@@ -7,7 +7,7 @@ use anabranch_wire::mptcp::{CapableKeys, MpCapable};
 use anabranch_wire::{Flags, Segment};
 
 use crate::pair::{
-    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, server_address, to_server,
+    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, server_address, to_server,
 };
 
 fn keys(segment: &Segment) -> Option<CapableKeys> {
@@ -64,6 +64,23 @@ fn each_lost_handshake_segment_is_recovered() {
             let id = pair.accepted.expect("accepted");
             let stats = pair.server.connection_stats(pair.now, id).expect("alive");
             assert!(stats.is_mptcp, "segment {lost} lost, upload {upload}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_handshake_segment_spoils_no_measurement_of_the_path() {
+    // RFC 6298 §3, RFC 7323 §4.1: 20 ms, as the Pair has it, whichever is lost; not a second more.
+    for lost in 0..3 {
+        let mut pair = Pair::new(1, ConnectionConfig::default(), ConnectionConfig::default())
+            .with_filter(move |n, _| if n == lost { Fate::Drop } else { Fate::Deliver });
+        pair.upload(50_000, 10_000);
+        pair.download(50_000, 10_000);
+        let accepted = pair.accepted.expect("accepted");
+        for (host, id) in [(&pair.client, pair.connection), (&pair.server, accepted)] {
+            let subflow = host.subflow_stats(id).next().expect("it is open");
+            let srtt = subflow.view.srtt.expect("measured");
+            assert!(srtt < ms(40), "segment {lost} lost: {srtt:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whole runs over emulated networks. One binary, since each would link all floors; what counts
+//! Whole runs over emulated networks. One binary, since each would link the engine and the network; what counts
 //! allocations is beside it.
 
 #[path = "../common/mod.rs"]
