@@ -85,16 +85,16 @@ const ATTEMPTS: usize = 3;
 
 /// What is wrong with a case, and its capture.
 pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
-    let mut attempts = 1..=ATTEMPTS;
+    let mut attempts = 0;
     loop {
-        let attempt = attempts.next();
+        attempts += 1;
         let (mut problems, capture, lateness) = run_once(case);
         let Some(late) = lateness.filter(|late| !late.is_valid() && !problems.is_empty()) else {
             return (problems, capture);
         };
         let tail = late.quantile(0.999).as_nanos() as f64 / 1e6;
         problems.push(format!("the emulator was late: p99.9 {tail:.1} ms"));
-        if attempt == Some(ATTEMPTS) {
+        if attempts == ATTEMPTS {
             return (problems, capture);
         }
         println!("{} ... again: {}", case.name, problems.join("; "));
