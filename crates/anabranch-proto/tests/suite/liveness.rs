@@ -12,8 +12,7 @@ use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::{Duration, Segment};
 use proptest::prelude::*;
 
-use crate::pair;
-use crate::pair::{Fate, Pair, client_address, ms, server_address};
+use crate::pair::{self, Fate, Pair, client_address, ms, server_address};
 
 /// What a path does to segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,7 @@ use anabranch_proto::view::{SubflowId, SubflowView};
 use anabranch_wire::mptcp::{MpJoin, ResetReason};
 use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Segment};
 
-use crate::pair;
-use crate::pair::{Fate, Pair, client_address, is_on, is_rst, is_syn, ms, to_server};
+use crate::pair::{self, Fate, Pair, client_address, is_on, is_rst, is_syn, ms, to_server};
 
 fn config<P: PathManager + 'static>(
     make: impl Fn() -> P + Send + Sync + 'static,

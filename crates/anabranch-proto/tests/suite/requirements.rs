@@ -9,8 +9,7 @@ use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, WideOrNarrow};
 use anabranch_wire::{DataSeq, Flags};
 use sha2::{Digest, Sha256};
 
-use crate::pair;
-use crate::pair::{Fate, Pair, client_address, is_syn};
+use crate::pair::{self, Fate, Pair, client_address, is_syn};
 
 fn pair(addresses: u8) -> Pair {
     Pair::new(addresses, ConnectionConfig::default(), ConnectionConfig::default())

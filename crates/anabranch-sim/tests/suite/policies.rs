@@ -2,8 +2,7 @@
 
 use anabranch_sim::Outcome;
 
-use crate::common;
-use crate::common::{column, run};
+use crate::common::{self, column, run};
 
 /// A path with the same rate, delay and queue in both directions.
 fn path(name: &str, rate: &str, delay: &str, limit: &str) -> String {

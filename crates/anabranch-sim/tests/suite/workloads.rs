@@ -2,8 +2,7 @@
 
 use anabranch_sim::{Options, Outcome};
 
-use crate::common;
-use crate::common::{column, run, run_with, wifi_3g};
+use crate::common::{self, column, run, run_with, wifi_3g};
 
 /// One TCP connection over 8 Mbit/s and 10 ms each way, with room for everything.
 fn single(workload: &str) -> String {

@@ -52,6 +52,14 @@ fn the_third_acknowledgement_of_a_join_is_repeated_as_often_as_a_syn() {
     assert_eq!((repeats, scene.subflow.end()), (6, Some(SubflowEnd::TimedOut)));
 }
 
+/// The peer's SYN.
+fn syn(scene: &Scene, timestamps: Option<Timestamps>) -> Segment {
+    let mut syn = scene.segment(-1, 0, 0);
+    syn.header.flags = Flags::SYN;
+    syn.options.timestamps = timestamps;
+    syn
+}
+
 #[test]
 fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
     // RFC 6298 §2.2, RFC 4987 §3.6: the SYN/ACK was a cookie, whose echo is no time.
@@ -60,10 +68,8 @@ fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
             let purpose = Purpose::Initial;
             let mut scene =
                 Scene::closed(purpose, State::SynReceived, |tcp| tcp.timestamps = stamps);
-            let mut syn = scene.segment(-1, 0, 0);
-            syn.header.flags = Flags::SYN;
-            syn.options.timestamps = stamps.then_some(Timestamps { value: 9, echo: 0 });
-            scene.subflow.take_syn(scene.now, &syn);
+            let stamp = stamps.then_some(Timestamps { value: 9, echo: 0 });
+            scene.subflow.take_syn(scene.now, &syn(&scene, stamp));
             let answer = scene.sends().pop().expect("the SYN/ACK");
             if forgotten {
                 scene.subflow.take_no_sample_of_handshake();
@@ -92,10 +98,7 @@ fn repeated(
     });
     let stamped = |echo| echoed.map(|_| Timestamps { value: 9, echo });
     if state == State::SynReceived {
-        let mut syn = scene.segment(-1, 0, 0);
-        syn.header.flags = Flags::SYN;
-        syn.options.timestamps = stamped(0);
-        scene.subflow.take_syn(scene.now, &syn);
+        scene.subflow.take_syn(scene.now, &syn(&scene, stamped(0)));
     }
     let mut sent = scene.sends();
     while sent.len() < syns {
@@ -156,13 +159,9 @@ fn a_subflow_whose_syn_was_lost_begins_with_one_segment() {
 fn a_syn_that_comes_twice_is_no_loss() {
     // RFC 5681 §3.1: no timer expired, though the SYN/ACK went out twice.
     let mut scene = Scene::closed(Purpose::Initial, State::SynReceived, |_| {});
-    let mut syn = scene.segment(-1, 0, 0);
-    syn.header.flags = Flags::SYN;
-    scene.subflow.take_syn(scene.now, &syn);
+    scene.subflow.take_syn(scene.now, &syn(&scene, None));
     assert_eq!(scene.sends().len(), 1);
-    let mut again = scene.segment(-1, 0, 0);
-    again.header.flags = Flags::SYN;
-    scene.takes(again);
+    scene.takes(syn(&scene, None));
     assert_eq!(scene.sends().len(), 1);
     assert!(scene.takes(scene.ack(1, &[])).established);
     assert_eq!((scene.cwnd(), scene.subflow.rto()), (10_000, ms(1000)));
