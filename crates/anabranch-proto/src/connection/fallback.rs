@@ -63,6 +63,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// The same where it ends with a reset: time for a lost piece of a split segment to come again.
 const LATE_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Retransmissions of a DATA_FIN without an answer that show that none gets through (ours).
+const UNHEARD_DATA_FINS: u32 = 4;
+
 impl Default for Run {
     fn default() -> Self {
         Run { shift: 0, from: 1, end: 1 }
@@ -84,28 +87,34 @@ impl Connection {
     /// An acceptable segment without any Multipath TCP option.
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
         let lane = &mut self.lanes[usize::from(slot)];
+        // A FIN has a number, and is no data.
+        let acknowledges_data = ack > 1 && lane.subflow.has_sent_data();
         if lane.heard || self.status != Status::Open {
-            lane.bare_acks |= ack > 1;
-        } else if ack > 1 || lane.subflow.receive_next() > 1 {
+            lane.bare_acks |= acknowledges_data;
+        } else if lane.has_bare_data() {
             // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
-            if lane.subflow.receive_next() > 1 {
-                self.on_mapping_missing(slot);
-            } else {
-                self.on_options_lost(slot);
-            }
+            self.on_mapping_missing(slot);
+            self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
+        } else if acknowledges_data || self.ends_unheard(slot) {
+            self.on_options_lost(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
         }
+    }
+
+    /// Has the peer ended the connection's only subflow before any data sequence signal came? A host
+    /// of Multipath TCP ends the stream first, by a DATA_FIN. RFC 8684 §3.3.3.
+    fn ends_unheard(&self, slot: u8) -> bool {
+        self.is_alone(slot) && self.lanes[usize::from(slot)].subflow.peer_finished()
     }
 
     /// Payload waits on the subflow in `slot`, or did. On the only subflow it does not if some came
     /// without options, perhaps before what it follows: the peer, which is not told of it, might
     /// send the same data again.
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
-        let (alone, late, patience) = (self.is_alone(slot), self.is_late(), self.patience());
+        let (alone, late) = (self.is_alone(slot), self.is_late(slot));
+        let patience = self.patience(slot);
         let lane = &mut self.lanes[usize::from(slot)];
-        // Pieces of a segment that was split may come without its options.
-        let reach = lane.mappings.reach();
-        let bare = lane.bare_end > reach && lane.subflow.receive_next() > reach;
+        let bare = lane.has_bare_data();
         if lane.mappings.has_failed() {
             // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP: nothing but
             // data without options has come for a while.
@@ -129,8 +138,8 @@ impl Connection {
 
     /// Payload may have waited long enough for its mapping.
     pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
-        let patience = self.patience();
         for slot in 0..self.lanes.len() as u8 {
+            let patience = self.patience(slot);
             let lane = &mut self.lanes[usize::from(slot)];
             if lane.reaped || !lane.mappings.lacks_mapping() {
                 continue;
@@ -141,6 +150,22 @@ impl Connection {
             } else {
                 self.timers.unmapped = self.timers.unmapped.min(due);
             }
+        }
+    }
+
+    /// The peer answers, and has acknowledged all data but not the DATA_FIN, however often that went
+    /// out: the path drops options in one direction or both. RFC 8684 §3.7.
+    pub(super) fn give_up_on_data_fin(&mut self) {
+        let answers =
+            |lane: &super::Lane| lane.bare_acks || lane.heard_at > self.timers.overdue_since;
+        if self.send.fin_outstanding()
+            && self.send.una() == self.send.end()
+            && self.timers.retransmission_backoff >= UNHEARD_DATA_FINS
+            && let Some(slot) = self.bare_fin_was_on
+            && self.is_alone(slot)
+            && answers(&self.lanes[usize::from(slot)])
+        {
+            self.on_options_lost(slot);
         }
     }
 
@@ -173,7 +198,7 @@ impl Connection {
             lane.unmapped_since = Instant::FAR_FUTURE;
             return;
         }
-        if self.is_late() {
+        if self.is_late(slot) {
             return self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         }
         let fail = self.first_unread();
@@ -187,13 +212,15 @@ impl Connection {
 
     /// Is it too late to go back to TCP of one's own accord? RFC 8684 §3.7: a peer whose data was
     /// DATA_ACKed need not notice that mappings vanish. It may send the same data again, which
-    /// would pass for more of the stream.
-    fn is_late(&self) -> bool {
-        self.recv.next_data() > 1 && !self.config.late_fallback
+    /// would pass for more of the stream. The data of MP_CAPABLE does not count: a path on which no
+    /// data sequence signal has come yet did not let them through from the start.
+    fn is_late(&self, slot: u8) -> bool {
+        let mapped = self.recv.next_data() > 1 && self.lanes[usize::from(slot)].heard;
+        mapped && !self.config.late_fallback
     }
 
-    fn patience(&self) -> Duration {
-        if self.is_late() { LATE_PATIENCE } else { PATIENCE }
+    fn patience(&self, slot: u8) -> Duration {
+        if self.is_late(slot) { LATE_PATIENCE } else { PATIENCE }
     }
 
     /// MP_FAIL from the first octet on that the peer has not been DATA_ACKed.

@@ -108,6 +108,15 @@ struct Lane {
     retry: Option<Retry>,
 }
 
+impl Lane {
+    /// Has payload arrived, without any Multipath TCP option, that no mapping covers? Pieces of a
+    /// segment that was split may come without its options.
+    fn has_bare_data(&self) -> bool {
+        let reach = self.mappings.reach();
+        self.bare_end > reach && self.subflow.receive_next() > reach
+    }
+}
+
 pub(crate) struct Connection {
     config: Arc<ConnectionConfig>,
     role: Role,

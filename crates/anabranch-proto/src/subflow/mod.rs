@@ -503,6 +503,11 @@ impl Subflow {
         self.totals.octets_received > 0 || (self.totals.octets_sent > 0 && self.una > 1)
     }
 
+    /// Has data gone out on it?
+    pub(crate) fn has_sent_data(&self) -> bool {
+        self.totals.octets_sent > 0
+    }
+
     /// Has the peer's FIN arrived, with everything before it?
     pub(crate) fn peer_finished(&self) -> bool {
         self.receiver.finished()

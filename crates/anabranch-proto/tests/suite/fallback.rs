@@ -6,7 +6,7 @@ use std::rc::Rc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Event, Fallback, SubflowStats};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpPrio, ResetReason, WideOrNarrow};
-use anabranch_wire::{Segment, SeqNumber};
+use anabranch_wire::{Flags, Payload, Segment, SeqNumber};
 use proptest::prelude::*;
 
 use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
@@ -70,7 +70,8 @@ fn exchange(pair: &mut Pair, case: &str) {
         pair.upload(100_000, 60_000);
         pair.download(100_000, 60_000);
     }
-    assert_eq!(pair.received, [300_000; 2], "{case}");
+    let [up, down] = pair.written;
+    assert_eq!(pair.received, [down, up], "{case}");
     pair.close_both();
     pair.run_ms(5_000);
     for events in [&pair.client_events, &pair.server_events] {
@@ -194,8 +195,7 @@ fn options_that_vanish_later_on_the_only_subflow_lead_to_tcp() {
 #[test]
 fn payload_without_mapping_after_a_data_ack_has_the_only_subflow_reset() {
     // RFC 8684 §3.7: the peer need not have noticed, and might send the same octets again.
-    // Nor if what was DATA_ACKed came with the keys alone.
-    for (checksum, spared) in [(false, 40), (true, 40), (false, 6), (true, 6)] {
+    for (checksum, spared) in [(false, 40), (true, 40), (false, 10), (true, 10)] {
         let pair = Pair::new(1, careful(checksum), careful(checksum));
         let mut pair = stripping(pair, 0, Way::Both, spared, |_| true);
         pair.upload(100_000, 5_000);
@@ -207,6 +207,103 @@ fn payload_without_mapping_after_a_data_ack_has_the_only_subflow_reset() {
         assert_eq!(pair.received[1], read);
         let failed = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Failed(_)));
         assert!(failed(&pair.server_events) && failed(&pair.client_events));
+    }
+}
+
+#[test]
+fn payload_without_mapping_behind_the_data_of_mp_capable_leads_to_tcp() {
+    // RFC 8684 §3.7: options got through with the handshake, and the first data is part of it. The
+    // client hears a DATA_ACK of that or does not; no DSS ever reaches the server.
+    for late_fallback in [false, true] {
+        for (way, spared) in [(Way::Up, 1), (Way::Both, 2)] {
+            let config = ConnectionConfig { late_fallback, ..careful(false) };
+            let mut pair = Pair::new(1, config.clone(), config);
+            pair.write(0, 500);
+            let mut pair = stripping(pair, 0, way, spared, |_| true);
+            let case = format!("{way:?} after {spared} segments, late fallback {late_fallback}");
+            exchange(&mut pair, &case);
+            assert_eq!(fell_back(&pair), [true; 2], "{case}");
+            assert_eq!(pair.segments(is_rst), 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
+    // RFC 8684 §3.3.2: a segment goes without DATA_ACK where that has not moved. Here the server has
+    // sent no data that it could acknowledge.
+    for late_fallback in [false, true] {
+        let config = ConnectionConfig { late_fallback, ..careful(false) };
+        let mut pair = Pair::new(1, config.clone(), config);
+        pair.write(0, 500);
+        pair.run_ms(100);
+        let id = pair.accepted.expect("accepted");
+        for window in [100, 200] {
+            let mut bare = pair.last(|s| to_server(s) && !is_syn(s));
+            strip(&mut bare);
+            bare.header.seq = bare.header.seq + bare.payload.len() as u32;
+            bare.header.window = window;
+            bare.payload = Payload::EMPTY;
+            pair.server.handle_segment(pair.now, bare);
+            pair.drain();
+        }
+        exchange(&mut pair, "after two bare segments");
+        assert_eq!((fell_back(&pair), pair.segments(is_rst)), ([false; 2], 0));
+        let stats = pair.server.connection_stats(pair.now, id);
+        assert!(stats.is_none_or(|stats| stats.is_mptcp));
+    }
+}
+
+#[test]
+fn data_acknowledged_without_a_data_ack_leads_to_tcp_also_after_the_data_of_mp_capable() {
+    // RFC 8684 §3.7: the server has heard no DATA_ACK when its first data is acknowledged.
+    for late_fallback in [false, true] {
+        let config = ConnectionConfig { late_fallback, ..careful(false) };
+        let mut pair = Pair::new(1, config.clone(), config);
+        pair.write(0, 500);
+        let mut pair = stripping(pair, 0, Way::Up, 0, |s| s.payload.is_empty() && !is_syn(s));
+        pair.run_ms(50);
+        pair.download(1_000, 5_000);
+        exchange(&mut pair, "acknowledgements lose their options");
+        assert_eq!((fell_back(&pair), pair.segments(is_rst)), ([true; 2], 0));
+    }
+}
+
+#[test]
+fn a_bare_fin_on_a_fresh_join_is_no_data_without_a_mapping() {
+    // RFC 8684 §3.3.3: a FIN concerns its subflow. The client's end closes the join in an orderly way.
+    let mut pair = Pair::new(2, careful(false), careful(false));
+    pair.run_ms(200);
+    let mut fin = pair.last(|s| to_server(s) && is_on(s, 1));
+    strip(&mut fin);
+    fin.header.flags = Flags::FIN | Flags::ACK;
+    pair.server.handle_segment(pair.now, fin);
+    pair.drain();
+    assert_eq!(pair.segments(is_rst), 0);
+    let answer = pair.last(|s| !to_server(s) && is_on(s, 1));
+    let expected = pair.last(|s| to_server(s) && is_on(s, 1)).header.seq + 1;
+    assert_eq!(answer.header.ack, expected, "the FIN is acknowledged");
+}
+
+#[test]
+fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
+    // RFC 8684 §3.7. All data came with MP_CAPABLE; DSS is lost on the way to the server, whose own
+    // acknowledgements say nothing of that, or both ways.
+    for (way, spared) in [(Way::Up, 1), (Way::Both, 2), (Way::Both, 3)] {
+        let mut pair = Pair::new(1, careful(false), careful(false));
+        pair.write(0, 500);
+        let mut pair = stripping(pair, 0, way, spared, |_| true);
+        pair.run_ms(100);
+        pair.client.close(pair.connection);
+        pair.run_ms(10_000);
+        pair.close_both();
+        pair.run_ms(5_000);
+        let case = format!("{way:?} after {spared} segments");
+        assert_eq!(pair.received, [0, 500], "{case}");
+        assert_eq!((fell_back(&pair), pair.segments(is_rst)), ([true; 2], 0), "{case}");
+        for events in [&pair.client_events, &pair.server_events] {
+            assert!(events.contains(&Event::Closed), "{case}: {events:?}");
+        }
     }
 }
 
