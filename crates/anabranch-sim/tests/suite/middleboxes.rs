@@ -27,10 +27,13 @@ enum Ends {
     Undecided,
     /// TCP over one path, and the stream is what the box made of it.
     Altered,
+    /// Multipath TCP that is far from done when time is up: the host resets subflow after subflow, and
+    /// opens the next after a pause that doubles.
+    Slow,
     /// An error.
     Error,
 }
-use Ends::{All, Altered, Either, Error, First, Some as Several, Tcp, Undecided};
+use Ends::{All, Altered, Either, Error, First, Slow, Some as Several, Tcp, Undecided};
 
 use crate::common::{column, run, run_with};
 
@@ -45,6 +48,24 @@ enum Place {
 const PLACES: [Place; 4] =
     [Place::OnlyPath, Place::FirstOfTwo, Place::SecondOfTwo, Place::BothPaths];
 
+/// Which values of `late_fallback` a row is run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    Either,
+    Allowed,
+    Forbidden,
+}
+
+impl Late {
+    fn values(self) -> &'static [bool] {
+        match self {
+            Late::Either => &[true, false],
+            Late::Allowed => &[true],
+            Late::Forbidden => &[false],
+        }
+    }
+}
+
 /// A box and what is expected of it.
 struct Row {
     /// Its kind.
@@ -55,6 +76,7 @@ struct Row {
     keys: &'static str,
     /// Keys of the connection.
     connection: &'static str,
+    late: Late,
     /// Seconds within which all is over.
     limit: u64,
     /// For each place, when the server sends.
@@ -67,7 +89,13 @@ struct Row {
 
 const fn row(kind: &'static str, what: &'static str, keys: &'static str, ends: [Ends; 4]) -> Row {
     let (download, upload) = (ends, ends);
-    Row { kind, what, keys, connection: "", limit: 60, download, upload, tcp: Tcp }
+    let (connection, late, limit) = ("", Late::Either, 60);
+    Row { kind, what, keys, connection, late, limit, download, upload, tcp: Tcp }
+}
+
+/// The same with one value of `late_fallback`.
+const fn late(row: Row, late: Late) -> Row {
+    Row { late, ..row }
 }
 
 /// A TCP connection when the box is on the first path, Multipath TCP without the second path when
@@ -83,6 +111,13 @@ const LONG: u64 = 3_000;
 
 const STRIP: &str = "strip_options";
 const DSS_LATER: &str = "options = [\"dss\"]\nafter_packets = 200";
+const DSS_AFTER_60: &str = "options = [\"dss\"]\nafter_packets = 60";
+const DSS_SOON: &str = "DSS after 60 packets, while the second path joins";
+const EVERYTHING: &str = "everything after 200 packets";
+const COALESCE: &str = "delay = \"5ms\"";
+/// Half of the merged octets lose their mapping.
+const MERGED: [Ends; 4] = [Slow, Several, Several, Slow];
+const FIRST_PIECE: &str = "options_on = \"first\"";
 const REWRITE: &str = "rewrite_payload";
 
 const ROWS: &[Row] = &[
@@ -144,28 +179,19 @@ const ROWS: &[Row] = &[
         // The server may be back at TCP when the client has just joined, and the client cannot
         // know: an error is all that is left.
         upload: [Tcp, Undecided, All, Undecided],
-        ..row(
-            STRIP,
-            "DSS after 60 packets, while the second path joins",
-            "options = [\"dss\"]\nafter_packets = 60",
-            [Tcp, Either, All, Either],
-        )
-    },
-    row(STRIP, "DSS after 200 packets", DSS_LATER, [Tcp, All, All, All]),
-    row(STRIP, "everything after 200 packets", "after_packets = 200", [Tcp, All, All, All]),
-    Row {
-        connection: "late_fallback = false",
-        ..row(STRIP, "DSS after 200 packets, not `late_fallback`", DSS_LATER, HARMLESS)
+        late: Late::Allowed,
+        ..row(STRIP, DSS_SOON, DSS_AFTER_60, [Tcp, Either, All, Either])
     },
     Row {
-        connection: "late_fallback = false",
-        ..row(
-            STRIP,
-            "everything after 200 packets, not `late_fallback`",
-            "after_packets = 200",
-            HARMLESS,
-        )
+        upload: [Slow, Undecided, All, Undecided],
+        late: Late::Forbidden,
+        limit: 100,
+        ..row(STRIP, DSS_SOON, DSS_AFTER_60, [Slow, Either, All, Either])
     },
+    late(row(STRIP, "DSS after 200 packets", DSS_LATER, [Tcp, All, All, All]), Late::Allowed),
+    late(row(STRIP, "DSS after 200 packets", DSS_LATER, HARMLESS), Late::Forbidden),
+    late(row(STRIP, EVERYTHING, "after_packets = 200", [Tcp, All, All, All]), Late::Allowed),
+    late(row(STRIP, EVERYTHING, "after_packets = 200", HARMLESS), Late::Forbidden),
     row("nat", "from the start", "", HARMLESS),
     Row {
         tcp: Error,
@@ -194,25 +220,22 @@ const ROWS: &[Row] = &[
         connection: CHECKSUM,
         ..row("split_segments", "options on all pieces, with checksums", "", HARMLESS)
     },
+    row("split_segments", "options on the first piece", FIRST_PIECE, HARMLESS),
     Row {
-        // The first data comes with the keys instead of DSS, and the rest of it with nothing.
-        upload: [Tcp, Tcp, All, Tcp],
-        ..row("split_segments", "options on the first piece", "options_on = \"first\"", HARMLESS)
+        connection: CHECKSUM,
+        ..row("split_segments", "options on the first piece, with checksums", FIRST_PIECE, HARMLESS)
+    },
+    late(row("coalesce", "neighbours", COALESCE, [Tcp, Tcp, Several, Tcp]), Late::Allowed),
+    late(row("coalesce", "neighbours", COALESCE, MERGED), Late::Forbidden),
+    Row {
+        connection: CHECKSUM,
+        late: Late::Allowed,
+        ..row("coalesce", "neighbours, with checksums", COALESCE, [Tcp, Tcp, Several, Tcp])
     },
     Row {
         connection: CHECKSUM,
-        upload: [Tcp, Tcp, All, Tcp],
-        ..row(
-            "split_segments",
-            "options on the first piece, with checksums",
-            "options_on = \"first\"",
-            HARMLESS,
-        )
-    },
-    row("coalesce", "neighbours", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp]),
-    Row {
-        connection: CHECKSUM,
-        ..row("coalesce", "neighbours, with checksums", "delay = \"5ms\"", [Tcp, Tcp, Several, Tcp])
+        late: Late::Forbidden,
+        ..row("coalesce", "neighbours, with checksums", COALESCE, MERGED)
     },
     Row {
         connection: CHECKSUM,
@@ -262,7 +285,9 @@ const ROWS: &[Row] = &[
     },
 ];
 
-fn scenario(row: &Row, place: Place, direction: &str, family: &str, protocol: &str) -> String {
+fn scenario(row: &Row, place: Place, direction: &str, family: &str, late: Option<bool>) -> String {
+    let protocol = if late.is_some() { "mptcp" } else { "tcp" };
+    let late = late.map_or(String::new(), |late| format!("late_fallback = {late}\n"));
     let Row { kind, keys, connection, limit, .. } = row;
     // Addresses are announced where the second path has others than the first.
     let other = match (keys.contains("add_addr"), family) {
@@ -286,7 +311,7 @@ fn scenario(row: &Row, place: Place, direction: &str, family: &str, protocol: &s
     };
     format!(
         "name = \"box\"\nduration = \"{limit}s\"\nsample_interval = \"200ms\"\n{first}{second}\
-         [[connection]]\n{connection}\ndirection = \"{direction}\"\nprotocol = \"{protocol}\"\n\
+         [[connection]]\n{connection}\n{late}direction = \"{direction}\"\nprotocol = \"{protocol}\"\n\
          send_buffer = \"{BUFFER}B\"\nreceive_buffer = \"{BUFFER}B\"\n\
          workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n"
     )
@@ -318,7 +343,7 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
     let protocol = match expected {
         All => mptcp && (alone || first.min(second) > 10_000),
         First => mptcp && second < 10_000,
-        Several => mptcp,
+        Several | Slow => mptcp,
         Tcp | Altered => !mptcp,
         Either | Undecided | Error => true,
     };
@@ -328,10 +353,12 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
         keys if keys.contains("remove") => OCTETS - 4,
         _ => OCTETS,
     };
+    let done = expected != Error && expected != Slow;
     let checks = [
         ("the protocol or the paths are others", protocol),
-        ("it does not end as it should", ends == (expected != Error, expected == Error)),
-        ("octets are missing, or too many", expected == Error || delivered == octets),
+        ("it does not end as it should", ends == (done, expected == Error)),
+        ("octets are missing, or too many", !done || delivered == octets),
+        ("nothing moves", expected != Slow || (1..octets).contains(&delivered)),
         ("octets are others", (corrupt > 0) == (expected == Altered)),
         ("too much is held", held.iter().all(|octets| *octets <= BUFFER)),
     ];
@@ -350,13 +377,18 @@ fn multipath_tcp_survives_every_box_or_goes_back_to_tcp() {
     for row in ROWS {
         for (direction, expected) in [("download", row.download), ("upload", row.upload)] {
             for (place, expected) in PLACES.into_iter().zip(expected) {
-                for seed in 0..SEEDS {
+                let cases =
+                    row.late.values().iter().flat_map(|late| (0..SEEDS).map(|s| (*late, s)));
+                for (late, seed) in cases {
                     let family = if seed % 2 == 0 { "ipv4" } else { "ipv6" };
-                    let outcome = run(&scenario(row, place, direction, family, "mptcp"), seed);
+                    let outcome = run(&scenario(row, place, direction, family, Some(late)), seed);
                     let fault = fault(row, expected, place, &outcome);
                     faults.extend(fault.map(|fault| {
                         let Row { kind, what, .. } = row;
-                        format!("{kind}, {what}, {place:?}, {direction}, seed {seed}: {expected:?} expected; {fault}")
+                        format!(
+                            "{kind}, {what}, {place:?}, {direction}, late_fallback {late}, seed \
+                             {seed}: {expected:?} expected; {fault}"
+                        )
                     }));
                 }
             }
@@ -371,7 +403,7 @@ fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
     for row in ROWS {
         for direction in ["download", "upload"] {
             for seed in 0..SEEDS {
-                let toml = scenario(row, Place::OnlyPath, direction, "ipv4", "tcp");
+                let toml = scenario(row, Place::OnlyPath, direction, "ipv4", None);
                 let outcome = run(&toml, seed);
                 // Whether a box that goes leaves something undone depends on what passes just then.
                 let survived = column(&outcome, "connections", "completed")[0] == 1;
@@ -389,8 +421,9 @@ fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
 #[test]
 fn what_boxes_make_of_segments_could_be_sent_and_runs_can_be_repeated() {
     for row in ROWS {
+        let late = Some(row.late.values()[0]);
         let toml =
-            scenario(row, Place::BothPaths, "download", "ipv6", "mptcp").replace("3000s", "60s");
+            scenario(row, Place::BothPaths, "download", "ipv6", late).replace("3000s", "60s");
         let outcome = run(&toml, 1);
         assert_eq!(run(&toml, 1), outcome, "{} {}", row.kind, row.what);
         let octets = run_with(&toml, 1, Options { round_trip: true, ..Options::default() });
@@ -429,7 +462,7 @@ fn without_checksums_nobody_notices_that_octets_are_others() {
     let keys = "change = \"replace\"\nat = \"100kB\"";
     let unprotected = row(REWRITE, "four octets replaced", keys, [Several; 4]);
     for place in [Place::OnlyPath, Place::FirstOfTwo] {
-        let outcome = run(&scenario(&unprotected, place, "download", "ipv4", "mptcp"), 1);
+        let outcome = run(&scenario(&unprotected, place, "download", "ipv4", Some(false)), 1);
         assert_eq!(column(&outcome, "connections", "is_mptcp"), [1]);
         assert_eq!(column(&outcome, "connections", "completed"), [1]);
         assert!(column(&outcome, "connections", "corrupt_octets")[0] > 0);
@@ -446,7 +479,13 @@ fn page_table() -> String {
         Either => "MPTCP or TCP",
         Undecided => "MPTCP, TCP or error",
         Altered => "TCP, changed stream",
+        Slow => "MPTCP, slow",
         Error => "error",
+    };
+    let late = |row: &Row| match row.late {
+        Late::Either => "",
+        Late::Allowed => ", `late_fallback`",
+        Late::Forbidden => ", not `late_fallback`",
     };
     let cell = |(down, up): (Ends, Ends)| match (text(down), text(up)) {
         (down, up) if down == up => down.to_owned(),
@@ -454,7 +493,8 @@ fn page_table() -> String {
     };
     let lines = ROWS.iter().map(|row| {
         let cells: Vec<_> = row.download.into_iter().zip(row.upload).map(cell).collect();
-        format!("| `{}` | {} | {} | {} |\n", row.kind, row.what, cells.join(" | "), text(row.tcp))
+        let (kind, what, late) = (row.kind, row.what, late(row));
+        format!("| `{kind}` | {what}{late} | {} | {} |\n", cells.join(" | "), text(row.tcp))
     });
     lines.collect()
 }
