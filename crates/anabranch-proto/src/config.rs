@@ -88,8 +88,9 @@ pub struct TcpConfig {
     pub quick_ack_octets: u64,
     /// Reduce the window after an idle period. RFC 5681 §4.1.
     pub idle_restart: bool,
-    /// May the window grow in slow start while less than half of it is used, as Linux allows? If
-    /// not, it grows only when full (RFC 7661's spirit).
+    /// May the window grow on the acknowledgements of a window of data that filled it once, and in
+    /// slow start to twice the data that was outstanding, as in Linux? If not, it grows only where it
+    /// was full when the acknowledgement came (RFC 7661's spirit).
     pub loose_cwnd_limited: bool,
     /// Is the window, rather than what is outstanding, the basis of a reduction, as Linux has it?
     /// RFC 5681 §3.1 takes the latter; RFC 9438 §4.6 allows both. They differ for a sender that the
@@ -194,6 +195,13 @@ impl Profile {
             Profile::Linux => 1,
             Profile::Rfc => 0,
         }
+    }
+
+    /// May the application read what had arrived in order before the connection ended with an error? In
+    /// Linux it may (`tcp_reset` and `tcp_write_err` leave the receive queue alone). RFC 9293
+    /// §3.10.7.4 has all queues flushed.
+    pub(crate) fn keeps_unread_data(self) -> bool {
+        matches!(self, Profile::Linux)
     }
 
     /// The profile's rule for acknowledgements.

@@ -190,14 +190,14 @@ impl Counters {
         self.syn_retransmitted += syns;
         self.timeouts += u64::from(totals.expiries);
         if with_sack {
-            self.sack_recoveries += totals.recoveries;
+            self.sack_recoveries += u64::from(totals.recoveries);
         } else {
-            self.reno_recoveries += totals.recoveries;
+            self.reno_recoveries += u64::from(totals.recoveries);
         }
-        self.tail_loss_probes += totals.probes;
+        self.tail_loss_probes += u64::from(totals.probes);
         self.keep_alive_probes += u64::from(totals.keep_alive_probes);
         self.challenge_acks += u64::from(totals.challenge_acks);
-        self.undone += totals.undone;
+        self.undone += u64::from(totals.undone);
         self.ce_received += totals.ce_received;
         self.ece_received += totals.ece_received;
         self.ecn_reductions += totals.ecn_reductions;

@@ -513,6 +513,11 @@ impl Endpoint {
         {
             // It opened a connection, or may be what follows a third ACK that was lost.
             return;
+        } else if !flags.contains(Flags::ACK)
+            && self.listeners.contains_key(&segment.destination.port)
+        {
+            // RFC 9293 §3.10.7.2: in LISTEN, what has neither RST, ACK nor SYN is dropped.
+            return;
         }
         self.refuse(segment, None);
     }

@@ -37,6 +37,7 @@ impl Connection {
             }
         }
         self.fail(ConnectionError::Aborted);
+        self.recv.discard();
     }
 
     /// The peer ends the connection, in the form with ACK or with RST, if it knows this host's key.
@@ -290,13 +291,20 @@ impl Connection {
 
     fn end(&mut self, error: Option<ConnectionError>) {
         if self.status != Status::Ended {
+            // RFC 9293 §3.10.7.4: nobody need hear of an attempt that never became a connection.
+            let told = self.role == Role::Initiator || self.status == Status::Open;
             self.status = Status::Ended;
             self.error = error;
+            if error.is_some() && !self.config.tcp.profile.keeps_unread_data() {
+                self.recv.discard();
+            }
             for lane in self.lanes.iter_mut().filter(|lane| !lane.subflow.is_doomed()) {
                 lane.subflow.reset(None);
             }
             self.timers = super::transmit::DataTimers::default();
-            self.events.push_back(error.map_or(Event::Closed, Event::Failed));
+            if told {
+                self.events.push_back(error.map_or(Event::Closed, Event::Failed));
+            }
         }
     }
 }

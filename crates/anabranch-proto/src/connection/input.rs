@@ -41,10 +41,11 @@ impl Connection {
         let was_opening = lane.subflow.state() == State::SynSent;
         let was_confirmed = lane.subflow.confirmed;
         let bare = segment.options.dss.is_none() && segment.options.control.is_none();
-        if bare && !segment.payload.is_empty() {
+        if bare && !was_opening && !segment.payload.is_empty() {
             lane.bare_end = lane.bare_end.max(lane.subflow.end_of(segment));
         }
-        let arrived = Arrived { window, views: &self.views };
+        let shared_window = self.mode == Mode::Mptcp;
+        let arrived = Arrived { window, shared_window, views: &self.views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && lane.subflow.state() == State::Closed {
@@ -68,7 +69,7 @@ impl Connection {
             }
             match self.mode {
                 Mode::Mptcp => self.take_signals(now, slot, segment),
-                _ => self.take_plain(now, slot, segment, handled.ack),
+                _ => self.take_plain(now, slot, segment),
             }
             // What condemned the subflow condemns what came with it.
             if !self.lanes[usize::from(slot)].subflow.is_doomed() {
@@ -286,11 +287,10 @@ impl Connection {
 
     /// Plain TCP: the subflow's octets are the stream's. RFC 8684 §3.7: after a fallback, too, only
     /// its ACKs count.
-    fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment, ack: u64) {
+    fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let shift = self.fallback.sent_shift;
-        if let Some(acknowledged) = ack.max(1).checked_add_signed(shift) {
-            self.widen(acknowledged, slot, segment);
-        }
+        let edge = self.lanes[usize::from(slot)].subflow.window_edge();
+        self.peer_edge = edge.checked_add_signed(shift).unwrap_or(self.peer_edge);
         // The FIN has a number at subflow level only.
         let una = self.lanes[usize::from(slot)].subflow.una().checked_add_signed(shift);
         if self.send.acknowledge(una.map_or(0, |una| una.min(self.send.end()))) {

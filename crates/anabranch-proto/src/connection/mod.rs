@@ -173,6 +173,8 @@ pub(crate) struct Connection {
     short_segment_end: u64,
     /// The application's last write found no room.
     send_blocked: bool,
+    /// The wait for a window worth using is over. RFC 9293 §3.8.6.2.1.
+    small_window_due: bool,
     /// Remedies have been asked since anything changed.
     remedies_asked: bool,
     /// How often a subflow had room and nothing that it was allowed to send.
@@ -274,6 +276,7 @@ impl Connection {
             fin_told: false,
             short_segment_end: 0,
             send_blocked: false,
+            small_window_due: false,
             remedies_asked: false,
             blocked: 0,
             last_copies: SubflowSet::EMPTY,
@@ -373,7 +376,8 @@ impl Connection {
 
     /// Is there nothing left to do, so that the endpoint may forget the connection?
     pub(crate) fn is_gone(&self) -> bool {
-        self.status == Status::Ended && self.lanes.iter().all(|lane| lane.reaped)
+        let ended = self.status == Status::Ended && self.lanes.iter().all(|lane| lane.reaped);
+        ended && !self.recv.has_data()
     }
 
     /// Give back memory that is not in use.

@@ -218,6 +218,12 @@ impl RecvQueue {
         Some(payload)
     }
 
+    /// Nobody will read what is there.
+    pub(crate) fn discard(&mut self) {
+        self.ready.clear();
+        self.out_of_order.clear();
+    }
+
     /// Is there something to read?
     pub(crate) fn has_data(&self) -> bool {
         !self.ready.is_empty()

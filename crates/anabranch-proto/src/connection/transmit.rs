@@ -87,6 +87,10 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const HALF_OF_NUMBERS: u64 = 1 << 31;
 /// RFC 9293 §3.4.2: the maximum segment lifetime.
 const SEGMENT_LIFETIME: Duration = Duration::from_secs(120);
+/// How long a small window waits to grow before it is used: the timeout, within these bounds. RFC 9293
+/// §3.8.6.2.1: 0.1 to 1 seconds.
+const SMALL_WINDOW_PAUSES: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(1));
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -532,13 +536,20 @@ impl Connection {
             return Some(segment);
         }
         if self.send.una() == self.send.nxt() {
-            if room > 0 {
-                // Nothing is under way that could open the window further: use what there is.
+            if self.is_worth_using(room) {
                 return Some(self.send_new(now, level, choice, room));
             }
-            self.arm_persist(now);
+            self.arm_persist(now, room);
         }
         None
+    }
+
+    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. What there is of
+    /// it is used at once if it is half of the largest, and otherwise after a while.
+    fn is_worth_using(&mut self, room: u64) -> bool {
+        let largest = self.lanes.iter().map(|lane| lane.subflow.largest_window()).max();
+        let due = std::mem::take(&mut self.small_window_due);
+        room > 0 && (due || 2 * room >= largest.unwrap_or(0))
     }
 
     /// Everything was sent that makes a segment. If that is because the send buffer is full, the
@@ -635,10 +646,14 @@ impl Connection {
         self.timers.give_up = self.timers.give_up.min(now + SEND_TIMEOUT);
     }
 
-    fn arm_persist(&mut self, now: Instant) {
-        if self.timers.persist == Instant::FAR_FUTURE {
-            let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min();
-            let pause = rto.unwrap_or(LONGEST_PAUSE) * (1 << self.timers.persist_backoff.min(16));
+    /// The peer's window has `room`, which is nothing or not worth using.
+    fn arm_persist(&mut self, now: Instant, room: u64) {
+        let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
+        if room > 0 {
+            let pause = rto.max(SMALL_WINDOW_PAUSES.0).min(SMALL_WINDOW_PAUSES.1);
+            self.timers.persist = self.timers.persist.min(now + pause);
+        } else if self.timers.persist == Instant::FAR_FUTURE {
+            let pause = rto * (1 << self.timers.persist_backoff.min(16));
             self.timers.persist = now + pause.min(LONGEST_PAUSE);
         }
     }
@@ -648,6 +663,7 @@ impl Connection {
         self.timers.retransmission_backoff = 0;
         self.timers.persist_backoff = 0;
         self.timers.persist = Instant::FAR_FUTURE;
+        self.small_window_due = false;
         self.timers.give_up = Instant::FAR_FUTURE;
         if self.send.una() == self.send.nxt() {
             self.timers.repeating = 0;
@@ -673,14 +689,11 @@ impl Connection {
         }
         if self.timers.persist <= now {
             self.timers.persist = Instant::FAR_FUTURE;
-            self.probe_peer(self.timers.persist_backoff);
-            self.timers.persist_backoff += 1;
-            self.timers.unanswered += 1;
-            if self.timers.unanswered > self.config.tcp.retries {
-                // RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
+            if self.window_room() > 0 {
+                self.small_window_due = true;
+            } else if !self.probe_window(now) {
                 return self.give_up(crate::error::ConnectionError::TimedOut);
             }
-            self.arm_persist(now);
         }
         if self.timers.unmapped <= now {
             self.timers.unmapped = Instant::FAR_FUTURE;
@@ -700,6 +713,16 @@ impl Connection {
             self.timers.orphan = Instant::FAR_FUTURE;
             self.give_up(crate::error::ConnectionError::NoSubflow);
         }
+    }
+
+    /// Ask the peer for its window. False if it has not answered for long: RFC 9293 §3.8.6.1 has probes
+    /// go on as long as they are answered.
+    fn probe_window(&mut self, now: Instant) -> bool {
+        self.probe_peer(self.timers.persist_backoff);
+        self.timers.persist_backoff += 1;
+        self.timers.unanswered += 1;
+        self.arm_persist(now, 0);
+        self.timers.unanswered <= self.config.tcp.retries
     }
 
     fn on_data_retransmission(&mut self, now: Instant) {

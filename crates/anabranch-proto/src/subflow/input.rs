@@ -5,6 +5,7 @@ use anabranch_wire::{CE, Duration, Flags, Instant, SackBlock, Segment, TcpOption
 use super::receiver::Receiver;
 use super::recovery::{ProbeAnswer, Resent};
 use super::scoreboard::Delivered;
+use super::send_window::Announced;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
 use crate::congestion::{AckSample, CongestionEvent};
 use crate::view::{Phase, SubflowView};
@@ -14,6 +15,8 @@ use crate::view::{Phase, SubflowView};
 pub(crate) struct Arrived<'a> {
     /// Octets beyond RCV.NXT that this subflow accepts.
     pub(crate) window: u64,
+    /// The window that it announces is the connection's, shared by all subflows. RFC 8684 §3.3.5.
+    pub(crate) shared_window: bool,
     /// All subflows of the connection, for coupled congestion control.
     pub(crate) views: &'a [SubflowView],
 }
@@ -47,7 +50,7 @@ impl Subflow {
         self.keep_alive_probes = 0;
         let handled = match self.state {
             State::Closed => Handled::default(),
-            State::SynSent => self.handle_in_syn_sent(now, segment, arrived.views),
+            State::SynSent => self.handle_in_syn_sent(now, segment, arrived),
             _ => self.handle_synchronised(now, segment, arrived),
         };
         self.arm_keep_alive(now);
@@ -63,7 +66,7 @@ impl Subflow {
         &mut self,
         now: Instant,
         segment: &Segment,
-        views: &[SubflowView],
+        arrived: &Arrived<'_>,
     ) -> Handled {
         let flags = segment.header.flags;
         if flags.contains(Flags::ACK) && !self.acknowledges_syn(segment) {
@@ -83,11 +86,15 @@ impl Subflow {
             // Simultaneous open: both have sent a SYN.
             self.state = State::SynReceived;
             self.syn_due = true;
+            self.text_of_syn = text_of_syn(segment);
             return Handled::default();
         }
-        self.judge_handshake(now, &segment.options, views);
-        self.send_edge = 1 + u64::from(segment.header.window);
+        self.judge_handshake(now, &segment.options, arrived.views);
+        let window = u64::from(segment.header.window);
+        self.send_window.take(Announced { seq: 0, ack: 1, window, shared: false });
         self.establish(now);
+        self.text_of_syn = text_of_syn(segment);
+        self.receive_text_of_syn(now, arrived.window);
         self.receiver.demand_ack();
         Handled { acceptable: true, established: true, ack: 1 }
     }
@@ -175,27 +182,39 @@ impl Subflow {
             // The reset that the RFC has sent to others is not: it would answer forged sources.
             return Handled::default();
         }
-        let oldest = self.una as i64 - self.largest_window.max(u64::from(u16::MAX)) as i64;
+        let oldest = self.una as i64 - self.send_window.largest().max(u64::from(u16::MAX)) as i64;
         if ack > self.nxt as i64 || ack < oldest {
             // RFC 5961 §5.2
             self.challenge(now);
             return Handled::default();
         }
         let ack = ack.max(0) as u64;
-        let window = u64::from(segment.header.window) << self.peer_window_scale();
-        self.largest_window = self.largest_window.max(window);
-        self.send_edge = self.send_edge.max(ack + window);
+        self.answered = true;
+        let same_window = self.take_window(distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
         if std::mem::take(&mut self.doubted) {
             self.timers.stop(Timer::Doubt);
         }
         self.repeat_priority(now, segment);
         self.update_recent_timestamp(now, distance, &segment.options);
-        self.process_ack(now, ack, segment, arrived.views);
+        self.process_ack(now, ack, same_window, segment, arrived.views);
         // Seventh, the text; eighth, FIN.
+        self.receive_text_of_syn(now, arrived.window);
+        let distance = self.receiver.distance(segment.header.seq);
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
         Handled { acceptable: true, established, ack }
+    }
+
+    /// True unless it is TCP's window, and another than before.
+    fn take_window(&mut self, distance: i64, ack: u64, segment: &Segment, shared: bool) -> bool {
+        let edge = self.send_window.edge();
+        if ack >= self.una {
+            let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
+            let window = u64::from(segment.header.window) << self.peer_window_scale();
+            self.send_window.take(Announced { seq, ack, window, shared });
+        }
+        shared || self.send_window.edge() == edge
     }
 
     fn complete_handshake(
@@ -236,7 +255,9 @@ impl Subflow {
     /// RFC 5961 §3.2: RST counts at exactly RCV.NXT; elsewhere in the window it is challenged.
     fn handle_reset(&mut self, now: Instant, distance: i64, window: u64) {
         if distance == 0 {
-            self.close(SubflowEnd::Reset);
+            // RFC 9293 §3.10.7.4: in SYN-RECEIVED an active open was refused.
+            let refused = self.active && self.state == State::SynReceived;
+            self.close(if refused { SubflowEnd::Refused } else { SubflowEnd::Reset });
         } else if distance > 0 && (distance as u64) < window {
             self.challenge(now);
         }
@@ -304,18 +325,34 @@ impl Subflow {
         }
     }
 
-    fn process_ack(&mut self, now: Instant, ack: u64, segment: &Segment, views: &[SubflowView]) {
-        let flight_before = self.board.bytes_in_flight();
+    fn process_ack(
+        &mut self,
+        now: Instant,
+        ack: u64,
+        same_window: bool,
+        segment: &Segment,
+        views: &[SubflowView],
+    ) {
+        let flight_before = self.bytes_in_flight();
         let advanced = ack > self.una;
         let acked = ack.saturating_sub(self.una);
         let duplicate_reported = self.take_duplicate_report(ack, segment.options.sack.as_slice());
         let tally = self.take_acknowledged(now, ack, segment);
+        let mss = u64::from(self.mss());
+        let mut delivered = tally.delivered;
         if advanced {
             self.timeouts_in_a_row = 0;
             self.rtt.reset_backoff();
-            self.recovery.on_advance(ack, &mut self.board, self.peer.sack);
-        } else if !self.peer.sack && ack == self.una && self.is_duplicate_ack(segment) {
-            self.recovery.on_duplicate_ack(&mut self.board);
+            delivered = delivered.saturating_sub(self.recovery.on_advance(ack, acked, mss));
+            if !self.peer.sack {
+                self.recovery.on_partial_ack(ack, &mut self.board);
+            }
+        } else if !self.peer.sack
+            && same_window
+            && ack == self.una
+            && self.is_duplicate_ack(segment)
+        {
+            delivered = self.recovery.on_duplicate_ack(ack, &mut self.board, mss);
         }
         let echo_counts = advanced && !duplicate_reported;
         self.take_round_trip(now, &tally, echo_counts, segment);
@@ -343,12 +380,13 @@ impl Subflow {
             self.reduce(now, views);
         }
         self.respond_to_losses(now, views);
-        let recovered = self.recovery.leave_if_done(self.una);
+        // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
+        let fast = self.recovery.phase() == Phase::Recovery;
+        let recovered = self.recovery.leave_if_done(self.una) && fast;
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
-        let mss = u64::from(self.mss());
         if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion_control.ssthresh();
-            self.recovery.on_progress(tally.delivered, self.board.bytes_in_flight(), ssthresh, mss);
+            self.recovery.on_progress(delivered, self.bytes_in_flight(), ssthresh, mss);
         } else if echoed {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
@@ -371,7 +409,8 @@ impl Subflow {
         if self.recovery.phase() != Phase::Open || !self.ecn.is_news(self.una) {
             return;
         }
-        if self.congestion_control.cwnd() <= u64::from(self.mss()) {
+        if self.congestion_control.cwnd() < 2 * u64::from(self.mss()) {
+            // A window of one segment.
             self.ecn.hold();
         }
         let flight_size = self.flight_size(acked);
@@ -432,7 +471,8 @@ impl Subflow {
         (offset(block.start), offset(block.end))
     }
 
-    /// RFC 5681 §2: no payload, nothing new, and something outstanding. RFC 8684 §3 and §4: what
+    /// RFC 5681 §2: no payload, nothing new, and something outstanding; the caller has looked at the
+    /// window, which must be the same. RFC 8684 §3 and §4: what
     /// is sent for the sake of its options is none.
     fn is_duplicate_ack(&self, segment: &Segment) -> bool {
         segment.payload.is_empty()
@@ -507,7 +547,7 @@ impl Subflow {
         self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
         let mss = u64::from(self.mss());
-        self.recovery.on_progress(0, self.board.bytes_in_flight(), ssthresh, mss);
+        self.recovery.on_progress(0, self.bytes_in_flight(), ssthresh, mss);
         self.totals.recoveries += 1;
         self.timers.stop(Timer::TailLossProbe);
     }
@@ -542,15 +582,16 @@ impl Subflow {
         let cwnd = self.congestion_control.cwnd();
         let mss = u64::from(self.mss());
         let slow_start = cwnd < self.congestion_control.ssthresh();
-        let full = flight_before + mss > cwnd;
-        let cwnd_limited =
-            full || (slow_start && self.config.tcp.loose_cwnd_limited && 2 * flight_before > cwnd);
+        let cwnd_limited = match self.config.tcp.loose_cwnd_limited {
+            true => self.cwnd_usage.limits(cwnd, slow_start),
+            false => flight_before + mss > cwnd,
+        };
         let sample = AckSample {
             now,
             acked,
             rtt: tally.clean.map(|(_, newest)| now.saturating_since(newest)),
             srtt: self.rtt.srtt().unwrap_or(self.rtt.rto()),
-            bytes_in_flight: self.board.bytes_in_flight(),
+            bytes_in_flight: self.bytes_in_flight(),
             snd_una: self.una,
             snd_nxt: self.nxt,
             cwnd_limited,
@@ -572,6 +613,14 @@ impl Subflow {
                 self.timers.set(Timer::UserTimeout, now + timeout);
             }
             self.arm_tail_loss_probe(now);
+        }
+    }
+
+    /// RFC 9293 §3.10.7.3: what came with the SYN is taken when the subflow is established.
+    fn receive_text_of_syn(&mut self, now: Instant, window: u64) {
+        if let Some(mut segment) = self.text_of_syn.take() {
+            self.receive(now, 0, &mut segment, window);
+            self.advance_close(now);
         }
     }
 
@@ -655,6 +704,13 @@ impl Subflow {
     fn snd_una(&self) -> anabranch_wire::SeqNumber {
         self.iss + self.una as u32
     }
+}
+
+/// A SYN with text or a FIN, to be taken later. Not one of Multipath TCP: there is no mapping for its
+/// text, which the peer will send again.
+fn text_of_syn(syn: &Segment) -> Option<Box<Segment>> {
+    let text = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
+    (text && syn.options.control.is_none()).then(|| Box::new(syn.clone()))
 }
 
 /// What one acknowledgement delivered.

@@ -4,12 +4,14 @@
 //! 32-bit numbers on the wire. The data level decides what to send and reads what arrives; a
 //! subflow never looks into it.
 
+mod cwnd_usage;
 mod ecn;
 mod input;
 mod output;
 mod receiver;
 mod recovery;
 mod scoreboard;
+mod send_window;
 mod signals;
 #[cfg(test)]
 mod tests;
@@ -30,10 +32,12 @@ use crate::counters::Counters;
 use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability, paced_window};
+use cwnd_usage::CwndUsage;
 use ecn::Ecn;
 use receiver::Receiver;
 use recovery::Recovery;
 use scoreboard::Scoreboard;
+use send_window::SendWindow;
 use timer::TimerTable;
 
 /// What the data level attaches to a segment, kept with it through retransmissions.
@@ -150,9 +154,9 @@ pub(crate) struct Totals {
     pub(crate) segments_received: u64,
     pub(crate) acks_sent: u64,
     pub(crate) timeouts: u32,
-    pub(crate) recoveries: u64,
-    pub(crate) undone: u64,
-    pub(crate) probes: u64,
+    pub(crate) recoveries: u32,
+    pub(crate) undone: u32,
+    pub(crate) probes: u32,
     pub(crate) idle_restarts: u32,
     pub(crate) challenge_acks: u32,
     pub(crate) keep_alive_probes: u32,
@@ -168,6 +172,8 @@ pub(crate) struct Totals {
 pub(crate) struct Subflow {
     pub(crate) id: SubflowId,
     pub(crate) purpose: Purpose,
+    /// This host sent the first SYN.
+    active: bool,
     pub(crate) local: Endpoint,
     pub(crate) remote: Endpoint,
     pub(crate) local_address_id: u8,
@@ -197,6 +203,7 @@ pub(crate) struct Subflow {
     recovery: Recovery,
     rtt: RttEstimator,
     congestion_control: Box<dyn CongestionControl>,
+    cwnd_usage: CwndUsage,
     timers: TimerTable,
     ecn: Ecn,
     clock: Clock,
@@ -206,6 +213,8 @@ pub(crate) struct Subflow {
     syn_transmissions: u32,
     /// When the last of them was, if that is known.
     syn_sent: Option<Instant>,
+    /// The peer's SYN, if text or a FIN came with it that has not been taken.
+    text_of_syn: Option<Box<Segment>>,
     /// A SYN, SYN/ACK is to be sent now.
     syn_due: bool,
     /// Retransmission timeouts since the last progress.
@@ -235,10 +244,9 @@ pub(crate) struct Subflow {
     last_data_sent: Instant,
     /// As of the last acknowledgement; see [`paced_window`].
     paced_window: u64,
-    /// Largest window that the peer has announced, in octets. RFC 5961 §5: MAX.SND.WND.
-    largest_window: u64,
-    /// The largest sum of an acknowledgement and the window beside it, as an offset.
-    send_edge: u64,
+    send_window: SendWindow,
+    /// An acceptable segment has come since the retransmission timer last expired.
+    answered: bool,
     /// When challenge ACKs were last counted, and how many since. RFC 5961 §7.
     challenges: (Instant, u32),
 }
@@ -301,6 +309,7 @@ impl Subflow {
         Subflow {
             id: open.id,
             purpose: open.purpose,
+            active: state == State::SynSent,
             local: open.local,
             remote: open.remote,
             local_address_id: open.local_address_id,
@@ -323,6 +332,7 @@ impl Subflow {
             recovery: Recovery::new(),
             rtt: RttEstimator::new(config.tcp.profile.rto_rule()),
             congestion_control: (config.congestion_control)(&start),
+            cwnd_usage: CwndUsage::default(),
             timers: TimerTable::new(),
             ecn: Ecn::default(),
             clock: Clock {
@@ -335,6 +345,7 @@ impl Subflow {
             option_octets: 0,
             syn_transmissions: 0,
             syn_sent: None,
+            text_of_syn: None,
             syn_due: true,
             timeouts_in_a_row: 0,
             keep_alive_probes: 0,
@@ -351,8 +362,8 @@ impl Subflow {
             last_sent: Instant::ZERO,
             last_data_sent: Instant::ZERO,
             paced_window: 0,
-            largest_window: 0,
-            send_edge: 0,
+            send_window: SendWindow::default(),
+            answered: false,
             challenges: (Instant::ZERO, 0),
             config,
         }
@@ -377,7 +388,7 @@ impl Subflow {
             mss: self.mss(),
             cwnd,
             ssthresh: self.congestion_control.ssthresh(),
-            bytes_in_flight: self.board.bytes_in_flight(),
+            bytes_in_flight: self.bytes_in_flight(),
             room: self.room_for_new_data(),
             paced_window: self.paced_window,
             srtt: self.rtt.srtt(),
@@ -394,14 +405,13 @@ impl Subflow {
     pub(crate) fn update_after_sending(&self, view: &mut SubflowView) {
         view.cwnd = self.congestion_control.cwnd();
         view.ssthresh = self.congestion_control.ssthresh();
-        view.bytes_in_flight = self.board.bytes_in_flight();
+        view.bytes_in_flight = self.bytes_in_flight();
         view.room = self.room_for_new_data();
     }
 
     fn update_pacing(&mut self) {
         let window = &self.congestion_control;
-        self.paced_window =
-            paced_window(window.cwnd(), window.ssthresh(), self.board.bytes_in_flight());
+        self.paced_window = paced_window(window.cwnd(), window.ssthresh(), self.bytes_in_flight());
     }
 
     fn usability(&self) -> Usability {
@@ -425,12 +435,14 @@ impl Subflow {
     fn room_for_new_data(&self) -> u64 {
         // RFC 8684 §3.3.5: the subflow's own window counts too, which a middlebox may have made
         // smaller. With nothing under way a segment is sent regardless: it asks for a new one.
-        let by_window = if self.board.is_empty() {
-            u64::from(self.mss()).max(self.send_edge.saturating_sub(self.nxt))
-        } else {
-            self.send_edge.saturating_sub(self.nxt)
-        };
-        self.room().min(by_window)
+        let left = self.send_window.edge().saturating_sub(self.nxt);
+        let least = if self.board.is_empty() { u64::from(self.mss()) } else { 0 };
+        self.room().min(left.max(least))
+    }
+
+    /// Octets that are on their way, as far as is known.
+    fn bytes_in_flight(&self) -> u64 {
+        self.board.bytes_in_flight().saturating_sub(self.recovery.arrived_unreported())
     }
 
     /// Octets that congestion control lets the subflow send now.
@@ -439,19 +451,24 @@ impl Subflow {
             _ if self.ecn.is_holding() => 0,
             Phase::Recovery => self.recovery.quota(),
             Phase::Open | Phase::Loss => {
-                self.congestion_control.cwnd().saturating_sub(self.board.bytes_in_flight())
+                self.congestion_control.cwnd().saturating_sub(self.bytes_in_flight())
             }
         }
     }
 
     /// Is there room for an octet more in the peer's window?
     pub(crate) fn has_window(&self) -> bool {
-        self.nxt < self.send_edge
+        self.nxt < self.send_window.edge()
+    }
+
+    /// Where the peer's window ends, as an offset.
+    pub(crate) fn window_edge(&self) -> u64 {
+        self.send_window.edge()
     }
 
     /// The largest window that the peer has offered, in octets.
     pub(crate) fn largest_window(&self) -> u64 {
-        self.largest_window
+        self.send_window.largest()
     }
 
     /// Payload octets of a full data segment.
@@ -714,7 +731,10 @@ impl Subflow {
             }
             _ => {
                 self.totals.expiries += 1;
-                self.timeouts_in_a_row += 1;
+                let answered = std::mem::take(&mut self.answered);
+                if !(answered && self.is_refused()) {
+                    self.timeouts_in_a_row += 1;
+                }
                 if self.timeouts_in_a_row > self.config.tcp.retries {
                     self.give_up();
                     return false;
@@ -723,6 +743,12 @@ impl Subflow {
                 true
             }
         }
+    }
+
+    /// Has the peer taken back the room for the oldest segment outstanding? RFC 9293 §3.8.6: what it
+    /// then leaves unacknowledged is no reason to end the connection, and retransmissions are probes.
+    fn is_refused(&self) -> bool {
+        self.board.front_end().is_some_and(|end| self.send_window.refuses(end))
     }
 
     /// RFC 8684 §3.2: the third ACK of a join is sent again until the peer acknowledges it.

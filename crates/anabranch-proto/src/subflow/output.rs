@@ -144,6 +144,8 @@ impl Subflow {
         self.receiver.on_data_sent(now);
         self.totals.segments_sent += 1;
         self.totals.octets_sent += len;
+        let full = self.bytes_in_flight() + u64::from(self.mss()) > self.congestion_control.cwnd();
+        self.cwnd_usage.on_sent(self.una, self.nxt, full);
         self.on_sent(now, len);
         segment
     }
@@ -151,7 +153,7 @@ impl Subflow {
     /// RFC 3168 §6.1.2: new data may be marked instead of dropped, and the first after a reduction
     /// says so. RFC 3168 §6.1.6: what goes beyond the window, up to `end`, is a probe, and may not.
     fn make_markable(&mut self, segment: &mut Segment, end: u64) {
-        if end <= self.send_edge {
+        if end <= self.send_window.edge() {
             segment.ecn = ECT_0;
             if self.ecn.take_reduced() {
                 segment.header.flags |= Flags::CWR;
@@ -163,7 +165,7 @@ impl Subflow {
     /// RFC 8985 §7.3.
     pub(crate) fn send_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         self.tail_probe_due = false;
-        let last = self.board.last()?;
+        let last = self.board.last().filter(|number| self.has_room_for(*number))?;
         self.recovery.on_probe_sent(self.nxt, true);
         self.totals.probes += 1;
         let segment = self.send_again(now, level, last);
@@ -193,11 +195,21 @@ impl Subflow {
 
     fn may_send_again(&self, number: u64) -> bool {
         let len = self.board.get(number).map_or(0, super::scoreboard::Sent::len);
+        if !self.has_room_for(number) {
+            return false;
+        }
         match self.recovery.phase() {
             Phase::Recovery => self.recovery.quota() > 0,
             // RFC 5681 §3.1: whatever the window, one segment may always be out.
-            Phase::Open | Phase::Loss => self.board.bytes_in_flight() == 0 || self.room() >= len,
+            Phase::Open | Phase::Loss => self.bytes_in_flight() == 0 || self.room() >= len,
         }
+    }
+
+    /// RFC 9293 §3.8.6: what lies beyond a window that has shrunk is not sent again, but for the oldest
+    /// segment, which probes the window.
+    fn has_room_for(&self, number: u64) -> bool {
+        let start = self.board.get(number).map_or(0, |sent| sent.start);
+        start <= self.una || start < self.send_window.edge()
     }
 
     /// RFC 8684 §3.3.6. RFC 3168 §6.1.5: never with ECT or CWR.

@@ -23,6 +23,8 @@ pub(crate) struct Recovery {
     undo: Option<Undo>,
     /// Duplicate acknowledgements in a row, for peers without SACK.
     duplicate_acks: u32,
+    /// Octets that have arrived beyond the hole, by these acknowledgements.
+    arrived_unreported: u64,
     /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
     probe: Option<Probe>,
     /// SND.UNA at the last two losses, or reductions by marks, the older first.
@@ -106,6 +108,7 @@ impl Recovery {
             prr: ProportionalRate::default(),
             undo: None,
             duplicate_acks: 0,
+            arrived_unreported: 0,
             probe: None,
             losses: [0; 2],
         }
@@ -203,23 +206,49 @@ impl Recovery {
         window.min(rtt.srtt().unwrap_or(window))
     }
 
-    /// An acknowledgement without SACK that acknowledges nothing new: the third in a row marks
-    /// the oldest segment lost. RFC 5681 §3.2.
-    pub(crate) fn on_duplicate_ack(&mut self, board: &mut Scoreboard) {
+    /// Octets that have arrived beyond the hole at a peer without SACK: a segment for each duplicate
+    /// acknowledgement. RFC 6937 §3.
+    pub(crate) fn arrived_unreported(&self) -> u64 {
+        self.arrived_unreported
+    }
+
+    /// An acknowledgement without SACK that acknowledges nothing new. RFC 5681 §3.2: each tells that a
+    /// segment has left the network, so that another may go out (step 1, RFC 3042; step 4), and the
+    /// third in a row that the oldest is lost (step 2). Returns the octets that have arrived.
+    pub(crate) fn on_duplicate_ack(&mut self, una: u64, board: &mut Scoreboard, mss: u64) -> u64 {
+        // RFC 6582 §3.2 step 1, §4: those for data of before the last loss may be due to segments that
+        // were sent again needlessly.
+        if self.phase == Phase::Loss || (self.phase == Phase::Open && una <= self.point) {
+            return 0;
+        }
         self.duplicate_acks += 1;
-        if u64::from(self.duplicate_acks) == DUP_THRESHOLD
+        if self.phase == Phase::Open
+            && u64::from(self.duplicate_acks) == DUP_THRESHOLD
             && let Some(front) = board.front_in_flight()
         {
             board.mark_lost(front);
         }
+        let arrived = mss.min(board.bytes_in_flight().saturating_sub(self.arrived_unreported));
+        self.arrived_unreported += arrived;
+        arrived
     }
 
-    /// An acknowledgement for new data.
-    pub(crate) fn on_advance(&mut self, una: u64, board: &mut Scoreboard, sack: bool) {
+    /// `acked` octets up to `una` were newly acknowledged. Returns how many of them had arrived by
+    /// duplicate acknowledgements. RFC 6937 §3.
+    pub(crate) fn on_advance(&mut self, una: u64, acked: u64, mss: u64) -> u64 {
         self.duplicate_acks = 0;
-        // RFC 6582 §3.2 step 3: a partial acknowledgement shows the next hole.
-        if !sack
-            && self.phase == Phase::Recovery
+        if self.phase != Phase::Recovery || una >= self.point {
+            return std::mem::take(&mut self.arrived_unreported).min(acked);
+        }
+        // The segment that filled the hole had not arrived before.
+        let counted = self.arrived_unreported.min(acked.saturating_sub(mss));
+        self.arrived_unreported -= counted;
+        counted
+    }
+
+    /// RFC 6582 §3.2 step 3: a partial acknowledgement shows the next hole to a sender without SACK.
+    pub(crate) fn on_partial_ack(&mut self, una: u64, board: &mut Scoreboard) {
+        if self.phase == Phase::Recovery
             && una < self.point
             && let Some(front) = board.front_in_flight()
         {
@@ -244,6 +273,7 @@ impl Recovery {
         self.point = nxt;
         self.probe = None;
         self.duplicate_acks = 0;
+        self.arrived_unreported = 0;
     }
 
     /// The acknowledgement of what was resent before is no answer to an original, whenever this
@@ -288,6 +318,7 @@ impl Recovery {
         if spurious {
             self.undo = None;
             self.phase = Phase::Open;
+            self.point = 0;
         } else if self.phase == Phase::Open && una > self.point {
             self.undo = None;
         }
@@ -512,7 +543,7 @@ mod tests {
         // RFC 6582 §3.2 step 3
         for (una, lost) in [(3000, Some(0)), (3001, None)] {
             let mut board = board(5);
-            recovering(1, 3001).on_advance(una, &mut board, false);
+            recovering(1, 3001).on_partial_ack(una, &mut board);
             assert_eq!(board.next_lost(), lost, "{una}");
         }
     }

@@ -96,6 +96,11 @@ impl Scoreboard {
         self.in_flight
     }
 
+    /// Offset after the oldest record.
+    pub(crate) fn front_end(&self) -> Option<u64> {
+        self.records.front().map(Sent::end)
+    }
+
     /// Octets acknowledged selectively only.
     pub(crate) fn bytes_sacked(&self) -> u64 {
         self.sacked

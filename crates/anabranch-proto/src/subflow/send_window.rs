@@ -1,0 +1,86 @@
+//! What the peer lets this host send on a subflow.
+
+/// Edges are subflow offsets: of the first octet that may not be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SendWindow {
+    /// The edge that counts.
+    edge: u64,
+    /// The edge that the peer announced last.
+    announced: u64,
+    /// Sequence offset and acknowledgement of the segment that announced it. RFC 9293 §3.3.1: SND.WL1
+    /// and SND.WL2.
+    from: (u64, u64),
+    /// Largest window announced, in octets.
+    largest: u64,
+}
+
+/// A window as a segment announces it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announced {
+    /// Offset of the segment's sequence number.
+    pub(super) seq: u64,
+    /// Offset that it acknowledges, which is not below SND.UNA.
+    pub(super) ack: u64,
+    /// Octets from there on.
+    pub(super) window: u64,
+    /// The window belongs to the connection: all of its subflows announce it.
+    pub(super) shared: bool,
+}
+
+impl SendWindow {
+    /// Take an announcement. TCP's window is what the newest segment says, and may shrink (RFC 9293
+    /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
+    /// each other (RFC 8684 §3.3.5).
+    pub(super) fn take(&mut self, new: Announced) {
+        let edge = new.ack + new.window;
+        self.largest = self.largest.max(new.window);
+        if self.from <= (new.seq, new.ack) {
+            self.from = (new.seq, new.ack);
+            self.announced = edge;
+        }
+        self.edge = if new.shared { self.edge.max(edge) } else { self.announced };
+    }
+
+    /// First offset that may not be sent.
+    pub(super) fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// Largest window announced so far, in octets. RFC 5961 §5: MAX.SND.WND.
+    pub(super) fn largest(&self) -> u64 {
+        self.largest
+    }
+
+    /// Did the peer last say that it has no room for `end`, up to which something is outstanding?
+    pub(super) fn refuses(&self, end: u64) -> bool {
+        self.announced < end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edges(shared: bool, announced: &[(u64, u64, u64)]) -> Vec<u64> {
+        let mut send = SendWindow::default();
+        let take = |&(seq, ack, window): &_| {
+            send.take(Announced { seq, ack, window, shared });
+            send.edge()
+        };
+        announced.iter().map(take).collect()
+    }
+
+    #[test]
+    fn the_newest_segment_decides_and_an_older_one_says_nothing() {
+        // RFC 9293 §3.10.7.4: SND.WL1 < SEG.SEQ, or SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK.
+        let announced = [(1, 1, 5000), (1, 1001, 1000), (1, 1, 9000), (1, 1001, 0), (2, 1001, 10)];
+        assert_eq!(edges(false, &announced), [5001, 2001, 2001, 1001, 1011]);
+    }
+
+    #[test]
+    fn a_shared_window_only_grows() {
+        // RFC 8684 §3.3.5
+        let announced = [(1, 1, 5000), (1, 1001, 1000), (1, 1, 9000), (1, 1001, 0)];
+        assert_eq!(edges(true, &announced), [5001, 5001, 9001, 9001]);
+    }
+}
