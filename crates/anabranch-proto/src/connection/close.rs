@@ -207,7 +207,9 @@ impl Connection {
         if let Some(detector) = &mut self.detector {
             detector.forget(id);
         }
-        self.events.push_back(Event::SubflowClosed(id));
+        if self.is_known() {
+            self.events.push_back(Event::SubflowClosed(id));
+        }
         let retry = self.retry(slot);
         let id = Some(id);
         let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
@@ -289,10 +291,15 @@ impl Connection {
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
+    /// Does the application know of it? RFC 9293 §3.10.7.4: a listener's need not hear of an attempt that
+    /// never became a connection.
+    fn is_known(&self) -> bool {
+        self.role == Role::Initiator || self.status != Status::Opening
+    }
+
     fn end(&mut self, error: Option<ConnectionError>) {
         if self.status != Status::Ended {
-            // RFC 9293 §3.10.7.4: nobody need hear of an attempt that never became a connection.
-            let told = self.role == Role::Initiator || self.status == Status::Open;
+            let known = self.is_known();
             self.status = Status::Ended;
             self.error = error;
             if error.is_some() && !self.config.tcp.profile.keeps_unread_data() {
@@ -302,7 +309,7 @@ impl Connection {
                 lane.subflow.reset(None);
             }
             self.timers = super::transmit::DataTimers::default();
-            if told {
+            if known {
                 self.events.push_back(error.map_or(Event::Closed, Event::Failed));
             }
         }

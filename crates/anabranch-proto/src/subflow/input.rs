@@ -208,11 +208,16 @@ impl Subflow {
 
     /// True unless it is TCP's window, and another than before.
     fn take_window(&mut self, distance: i64, ack: u64, segment: &Segment, shared: bool) -> bool {
-        let edge = self.send_window.edge();
+        let (edge, refused) = (self.send_window.edge(), self.is_refused());
         if ack >= self.una {
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
             let window = u64::from(segment.header.window) << self.peer_window_scale();
             self.send_window.take(Announced { seq, ack, window, shared });
+        }
+        if refused && !self.is_refused() && self.recovery.phase() == Phase::Loss {
+            // What probed the window meanwhile was refused, and need not wait for its timer.
+            self.board.mark_all_lost();
+            self.rtt.reset_backoff();
         }
         shared || self.send_window.edge() == edge
     }

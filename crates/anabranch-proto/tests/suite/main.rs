@@ -25,4 +25,5 @@ mod path_regressions;
 mod recovery;
 mod regressions;
 mod requirements;
+mod segment_arrives;
 mod sharing;

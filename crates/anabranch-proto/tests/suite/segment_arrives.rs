@@ -1,0 +1,408 @@
+//! A host against a TCP peer that a test writes out, segment by segment. RFC 9293 §3.8, §3.10.7.
+
+use std::net::IpAddr;
+
+use anabranch_proto::config::{ConnectionConfig, Profile, Protocol};
+use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
+use anabranch_wire::{
+    Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
+    TcpOptions,
+};
+
+use crate::pair::ms;
+
+const HOST: [u8; 4] = [10, 9, 0, 1];
+const PEER: [u8; 4] = [10, 0, 0, 1];
+const PORT: u16 = 80;
+const PEER_ISS: SeqNumber = SeqNumber(5000);
+const MSS: u32 = 1000;
+const ACK: Flags = Flags::ACK;
+
+/// A host, and what its peer knows.
+struct Scene {
+    now: Instant,
+    host: Endpoint,
+    id: Option<ConnectionId>,
+    /// The host's port, and its initial sequence number once it has sent a SYN.
+    port: u16,
+    iss: SeqNumber,
+    /// SEG.SEQ of the peer's next segment, as an offset from its SYN.
+    next: u32,
+    events: Vec<Event>,
+}
+
+/// What of a segment a test looks at: flags, sequence number, acknowledgement, payload octets.
+type Seen = (Flags, u32, u32, usize);
+
+fn config(profile: Profile) -> ConnectionConfig {
+    let mut config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    config.tcp = profile.tcp();
+    config.tcp.mtu = MSS as u16 + 40;
+    config.tcp.timestamps = false;
+    config
+}
+
+impl Scene {
+    fn listening(config: ConnectionConfig) -> Self {
+        let mut host = Endpoint::new(vec![IpAddr::from(HOST)], [3; 32]);
+        host.listen(PORT, config);
+        Scene::of(host, None, PORT)
+    }
+
+    fn of(host: Endpoint, id: Option<ConnectionId>, port: u16) -> Self {
+        let (now, iss) = (Instant::ZERO + ms(1_000), SeqNumber(0));
+        Scene { now, host, id, port, iss, next: 0, events: Vec::new() }
+    }
+
+    /// The host has sent a SYN.
+    fn opening(config: ConnectionConfig) -> Self {
+        let mut host = Endpoint::new(vec![IpAddr::from(HOST)], [3; 32]);
+        let to = Address::new(PEER.into(), PORT);
+        let id = host.connect(Instant::ZERO, HOST.into(), to, config).expect("right");
+        let mut scene = Scene::of(host, Some(id), 0);
+        let syn = scene.host.poll_transmit(scene.now).expect("a SYN");
+        (scene.port, scene.iss) = (syn.source.port, syn.header.seq);
+        scene
+    }
+
+    /// Open; the peer's SYN has no option but its segment size, and offers `window`.
+    fn open(config: ConnectionConfig, window: u16) -> Self {
+        let mut scene = Scene::listening(config);
+        scene.peer(Flags::SYN, 0, 0, window);
+        let answer = scene.says();
+        assert_eq!(answer, [(Flags::SYN | ACK, 0, 1, 0)]);
+        scene.peer(ACK, 1, 0, window);
+        scene.says();
+        assert!(scene.events.contains(&Event::Accepted));
+        scene
+    }
+
+    /// From the peer: `octets` of the pattern, at its next sequence number.
+    fn peer(&mut self, flags: Flags, ack: u32, octets: u32, window: u16) {
+        self.peer_at(self.next, flags, ack, octets, window);
+        let numbers =
+            u32::from(flags.intersects(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
+        self.next += octets + numbers;
+    }
+
+    fn peer_at(&mut self, seq: u32, flags: Flags, ack: u32, octets: u32, window: u16) {
+        let (seq, ack) = (PEER_ISS + seq, if ack > 0 { self.iss + ack } else { SeqNumber(0) });
+        // Data begins after the SYN.
+        let start = u64::from(self.next + u32::from(flags.contains(Flags::SYN))).saturating_sub(1);
+        let mss = flags.contains(Flags::SYN).then_some(MSS as u16);
+        self.host.handle_segment(
+            self.now,
+            Segment {
+                source: Address::new(PEER.into(), PORT),
+                destination: Address::new(HOST.into(), self.port),
+                header: TcpHeader { seq, ack, flags, window, urgent: 0 },
+                options: TcpOptions { mss, ..TcpOptions::default() },
+                payload: Payload::from(Piece::pattern(start, octets)),
+                ecn: 0,
+                checksum_ok: true,
+            },
+        );
+        self.take_events();
+    }
+
+    fn take_events(&mut self) {
+        while let Some((id, event)) = self.host.poll_event() {
+            self.id.get_or_insert(id);
+            self.events.push(event);
+        }
+    }
+
+    /// What the host sends now.
+    fn says(&mut self) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        while let Some(segment) = self.host.poll_transmit(self.now) {
+            let TcpHeader { seq, ack, flags, .. } = segment.header;
+            if flags.contains(Flags::SYN) {
+                self.iss = seq;
+            }
+            let ack = if flags.contains(ACK) { ack.distance_from(PEER_ISS) as u32 } else { 0 };
+            let flags = Flags(flags.0 & !Flags::PSH.0);
+            seen.push((flags, seq.distance_from(self.iss) as u32, ack, segment.payload.len()));
+        }
+        self.take_events();
+        seen
+    }
+
+    /// Everything that the host sends in this time.
+    fn says_within(&mut self, time: Duration) -> Vec<Seen> {
+        let end = self.now + time;
+        let mut seen = self.says();
+        while let Some(at) = self.host.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.host.handle_timeout(self.now);
+            seen.extend(self.says());
+        }
+        self.now = end;
+        seen
+    }
+
+    fn write(&mut self, octets: u32) {
+        let id = self.id.expect("there is a connection");
+        assert_eq!(self.host.send(id, Piece::pattern(0, octets)), Ok(octets as usize));
+    }
+
+    /// Octets that the application can read.
+    fn reads(&mut self) -> usize {
+        let id = self.id.expect("there is a connection");
+        std::iter::from_fn(|| self.host.recv(id)).map(|payload| payload.len()).sum()
+    }
+}
+
+fn full(n: u32) -> Seen {
+    (ACK, 1 + n * MSS, 1, MSS as usize)
+}
+
+#[test]
+fn nothing_new_goes_beyond_a_window_that_has_shrunk() {
+    // RFC 9293 §3.8.6: four segments out of ten are acknowledged, and the window shuts behind them.
+    for profile in [Profile::Linux, Profile::Rfc] {
+        let mut scene = Scene::open(config(profile), 30_000);
+        scene.write(30_000);
+        assert_eq!(scene.says(), (0..10).map(full).collect::<Vec<_>>());
+        scene.now += ms(50);
+        scene.peer(ACK, 4_001, 0, 0);
+        assert_eq!(scene.says(), [], "{profile:?}");
+        // It opens again: there is room in the congestion window as well.
+        scene.now += ms(50);
+        scene.peer(ACK, 4_001, 0, 30_000);
+        let new = scene.says();
+        assert!(new.len() >= 4 && new[0] == full(10), "{profile:?}: {new:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up() {
+    // RFC 9293 §3.8.6: "should not time out the connection if data beyond the right window edge is not
+    // acknowledged". Each retransmission of the oldest segment is answered, for two hours.
+    for profile in [Profile::Linux, Profile::Rfc] {
+        let mut scene = Scene::open(config(profile), 30_000);
+        scene.write(30_000);
+        assert_eq!(scene.says().len(), 10);
+        scene.now += ms(50);
+        scene.peer(ACK, 1, 0, 0);
+        let end = scene.now + Duration::from_secs(7_200);
+        let mut probes = 0;
+        while scene.now < end {
+            let seen = scene.says_within(ms(500));
+            assert!(seen.iter().all(|segment| *segment == full(0)), "{profile:?}: {seen:?}");
+            probes += seen.len();
+            if !seen.is_empty() {
+                scene.peer(ACK, 1, 0, 0);
+            }
+        }
+        assert!((60..200).contains(&probes), "{profile:?}: {probes}, at most two minutes apart");
+        scene.peer(ACK, 1, 0, 30_000);
+        assert_eq!(scene.says_within(ms(1))[0], full(0), "{profile:?}");
+        assert!(!scene.events.iter().any(|event| matches!(event, Event::Failed(_))));
+    }
+}
+
+#[test]
+fn a_peer_that_falls_silent_behind_a_shut_window_is_given_up() {
+    // RFC 9293 §3.8.3: without answers it is gone.
+    let mut scene = Scene::open(config(Profile::Linux), 30_000);
+    scene.write(30_000);
+    scene.says();
+    scene.peer(ACK, 1, 0, 0);
+    scene.says_within(Duration::from_secs(7_200));
+    assert!(scene.events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+#[test]
+fn duplicate_acknowledgements_of_a_peer_without_sack_let_new_data_out() {
+    // RFC 5681 §3.2: one segment for each of the first two (step 1), the oldest again for the third
+    // (step 3), and new ones while more come (step 4): here at the rate of RFC 6937, with a threshold of
+    // five segments.
+    for profile in [Profile::Linux, Profile::Rfc] {
+        let mut scene = Scene::open(config(profile), 60_000);
+        scene.write(60_000);
+        assert_eq!(scene.says().len(), 10);
+        scene.now += ms(50);
+        for new in [10, 11] {
+            scene.peer(ACK, 1, 0, 60_000);
+            assert_eq!(scene.says(), [full(new)], "{profile:?}");
+        }
+        scene.peer(ACK, 1, 0, 60_000);
+        assert_eq!(scene.says(), [full(0)], "{profile:?}");
+        let mut new = Vec::new();
+        for _ in 0..8 {
+            scene.peer(ACK, 1, 0, 60_000);
+            new.extend(scene.says());
+        }
+        assert!((3..=5).contains(&new.len()) && new[0] == full(12), "{profile:?}: {new:?}");
+    }
+}
+
+#[test]
+fn another_window_makes_an_acknowledgement_no_duplicate() {
+    // RFC 5681 §2 (e)
+    let mut scene = Scene::open(config(Profile::Linux), 60_000);
+    scene.write(60_000);
+    assert_eq!(scene.says().len(), 10);
+    scene.now += ms(50);
+    for window in [59_000, 58_000, 57_000, 56_000] {
+        scene.peer(ACK, 1, 0, window);
+        assert_eq!(scene.says(), []);
+    }
+}
+
+#[test]
+fn after_a_timeout_answers_to_what_was_sent_needlessly_start_no_recovery() {
+    // RFC 6582 §3.2, §4: all ten had arrived, and only their acknowledgements were lost.
+    let mut scene = Scene::open(config(Profile::Rfc), 60_000);
+    scene.write(10_000);
+    assert_eq!(scene.says().len(), 10);
+    assert_eq!(scene.says_within(ms(1_100)), [full(0)], "the timer");
+    scene.peer(ACK, 10_001, 0, 60_000);
+    scene.write(10_000);
+    assert!(!scene.says().is_empty());
+    for _ in 0..5 {
+        scene.peer(ACK, 10_001, 0, 60_000);
+        assert!(scene.says().iter().all(|(_, seq, ..)| *seq >= 11_001), "nothing again");
+    }
+}
+
+#[test]
+fn the_acknowledgement_that_ends_recovery_after_a_timeout_lets_the_window_grow() {
+    // RFC 5681 §3.1: slow start from one segment, with every acknowledgement of new data.
+    for profile in [Profile::Linux, Profile::Rfc] {
+        let mut scene = Scene::open(config(profile), 60_000);
+        scene.write(1_000);
+        assert_eq!(scene.says(), [full(0)]);
+        scene.says_within(ms(1_100));
+        scene.peer(ACK, 1_001, 0, 60_000);
+        scene.write(10_000);
+        assert_eq!(scene.says(), [full(1), full(2)], "{profile:?}");
+    }
+}
+
+#[test]
+fn a_burst_that_filled_the_window_doubles_it_in_linux_and_not_by_the_letter() {
+    // Linux: as long as the window was full once in this round. Else: while it is full.
+    for (profile, sent) in [(Profile::Linux, 20), (Profile::Rfc, 11)] {
+        let mut scene = Scene::open(config(profile), 60_000);
+        scene.write(10_000);
+        assert_eq!(scene.says().len(), 10);
+        scene.now += ms(50);
+        for n in 1..=10 {
+            scene.peer(ACK, 1 + n * MSS, 0, 60_000);
+            assert_eq!(scene.says(), []);
+        }
+        scene.write(40_000);
+        assert_eq!(scene.says().len(), sent, "{profile:?}");
+    }
+}
+
+#[test]
+fn an_idle_sender_waits_for_half_of_the_largest_window_or_a_second_at_most() {
+    // RFC 9293 §3.8.6.2.1, with room for 30 octets, then 2000 of 4000.
+    for profile in [Profile::Linux, Profile::Rfc] {
+        let mut scene = Scene::open(config(profile), 4_000);
+        scene.peer(ACK, 1, 0, 30);
+        scene.write(16_000);
+        assert_eq!(scene.says_within(ms(99)), [], "{profile:?}");
+        let sent = scene.says_within(ms(901));
+        assert!(!sent.is_empty() && sent.iter().all(|s| *s == (ACK, 1, 1, 30)), "{profile:?}");
+        scene.peer(ACK, 31, 0, 30);
+        assert_eq!(scene.says(), [], "{profile:?}");
+        scene.peer(ACK, 31, 0, 2_000);
+        assert_eq!(scene.says()[0], (ACK, 31, 1, 1_000), "{profile:?}");
+    }
+    let mut scene = Scene::open(config(Profile::Linux), 800);
+    scene.write(16_000);
+    assert_eq!(scene.says(), [(ACK, 1, 1, 800)], "all of a window that was never larger");
+}
+
+#[test]
+fn a_listener_drops_what_has_neither_syn_nor_ack_nor_rst() {
+    // RFC 9293 §3.10.7.2; §3.10.7.1 has a closed port answer with RST.
+    for flags in [Flags::FIN, Flags::default(), Flags::URG, Flags::FIN | Flags::PSH] {
+        for (port, answers) in [(PORT, 0), (PORT + 1, 1)] {
+            let mut scene = Scene::listening(config(Profile::Linux));
+            scene.port = port;
+            scene.peer(flags, 0, 0, 1_000);
+            assert_eq!(scene.says().len(), answers, "{flags:?} to port {port}");
+        }
+    }
+    let mut scene = Scene::listening(config(Profile::Linux));
+    scene.peer_at(0, Flags::FIN | ACK, 7, 0, 1_000);
+    assert_eq!(scene.says().len(), 1, "an acknowledgement is reset");
+}
+
+#[test]
+fn a_reset_in_the_handshake_refuses_an_active_open_and_leaves_a_listener_listening() {
+    // RFC 9293 §3.10.7.4, SYN-RECEIVED.
+    let mut scene = Scene::opening(config(Profile::Linux));
+    scene.peer(Flags::SYN, 0, 0, 1_000);
+    assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
+    scene.peer(Flags::RST, 0, 0, 0);
+    assert!(scene.events.contains(&Event::Failed(ConnectionError::Refused)));
+
+    let mut scene = Scene::listening(config(Profile::Linux));
+    scene.peer(Flags::SYN, 0, 0, 1_000);
+    assert_eq!(scene.says().len(), 1);
+    scene.peer(Flags::RST, 0, 0, 0);
+    assert_eq!((scene.says(), scene.events.clone()), (vec![], vec![]), "nobody hears of it");
+    assert_eq!(scene.host.connections().count(), 0);
+    scene.next = 0;
+    scene.peer(Flags::SYN, 0, 0, 1_000);
+    assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
+}
+
+#[test]
+fn text_and_fin_of_a_syn_ack_are_taken() {
+    // RFC 9293 §3.10.7.3
+    for (flags, ack) in [(Flags::SYN | ACK, 501), (Flags::SYN | Flags::FIN | ACK, 502)] {
+        let mut scene = Scene::opening(config(Profile::Linux));
+        scene.peer(flags, 1, 500, 1_000);
+        assert_eq!(scene.says(), [(ACK, 1, ack, 0)]);
+        assert!(scene.events.contains(&Event::Connected));
+        assert_eq!(scene.reads(), 500);
+        assert_eq!(scene.host.is_at_end(scene.id.expect("open")), ack == 502);
+    }
+}
+
+#[test]
+fn text_of_a_simultaneous_syn_waits_until_the_connection_is_open() {
+    // RFC 9293 §3.10.7.3: it is queued for processing after the ESTABLISHED state has been reached.
+    let mut scene = Scene::opening(config(Profile::Linux));
+    scene.peer(Flags::SYN, 0, 500, 1_000);
+    assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
+    assert_eq!(scene.reads(), 0);
+    scene.peer_at(1, ACK, 1, 0, 1_000);
+    assert_eq!(scene.says(), [(ACK, 1, 501, 0)]);
+    assert_eq!(scene.reads(), 500);
+}
+
+#[test]
+fn data_that_arrived_before_a_reset_can_still_be_read_as_in_linux_and_not_by_the_letter() {
+    // RFC 9293 §3.10.7.4 has all queues flushed.
+    for (profile, left) in [(Profile::Linux, 500), (Profile::Rfc, 0)] {
+        let mut scene = Scene::open(config(profile), 1_000);
+        scene.peer(ACK, 1, 500, 1_000);
+        scene.says();
+        scene.peer(Flags::RST, 0, 0, 0);
+        scene.says();
+        assert!(scene.events.contains(&Event::Failed(ConnectionError::Reset)), "{profile:?}");
+        assert_eq!(scene.reads(), left, "{profile:?}");
+        scene.says();
+        assert_eq!(scene.host.connections().count(), 0, "{profile:?}");
+    }
+}
+
+#[test]
+fn unread_data_of_a_connection_that_ended_goes_with_an_abort() {
+    let mut scene = Scene::open(config(Profile::Linux), 1_000);
+    scene.peer(ACK, 1, 500, 1_000);
+    scene.peer(Flags::RST, 0, 0, 0);
+    scene.says();
+    assert_eq!(scene.host.connections().count(), 1);
+    scene.host.abort(scene.id.expect("open"));
+    scene.says();
+    assert_eq!(scene.host.connections().count(), 0);
+}
