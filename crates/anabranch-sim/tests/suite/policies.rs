@@ -494,9 +494,9 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
 fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_linux() {
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
-    // Asked for, and the median delay of a run between hosts of Linux 6.18, in ms. Runs differ: six later ones
-    // had 337 to 369, 461 to 511 and 653 to 743 (docs/calibration.md).
-    for (asked, seen) in [("100kB", 363.0), ("200kB", 491.0), ("400kB", 647.0)] {
+    // Asked for, and the median of six runs between hosts of Linux 6.18, of each its median delay in ms.
+    // They had 337 to 369, 461 to 511 and 653 to 743 (docs/calibration.md).
+    for (asked, seen) in [("100kB", 352.0), ("200kB", 475.0), ("400kB", 689.0)] {
         let connection = format!(
             "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
              linux_buffer_accounting = true\nscheduler = \"linux\"\n\
@@ -507,7 +507,7 @@ fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_
         let mut delays = delays(&outcome, 5.0, 17.0);
         delays.sort_by(f64::total_cmp);
         let median = delays[delays.len() / 2];
-        assert!((median / seen - 1.0).abs() < 0.05, "{asked}: {median} ms, not {seen}");
+        assert!((median / seen - 1.0).abs() < 0.10, "{asked}: {median} ms, not {seen}");
     }
 }
 
