@@ -299,6 +299,10 @@ class Connection:
     ones, which a server has where the paths are of both families (RFC 8684 §3.1, the C flag)."""
     late_fallback: bool | None = None
     ecn: bool | None = None
+    sack: bool | None = None
+    """Do the hosts use selective acknowledgements (RFC 2018)?"""
+    timestamps: bool | None = None
+    """Do the hosts use TCP timestamps (RFC 7323)?"""
     hystart: bool | None = None
 
 

@@ -308,6 +308,8 @@ fn resolve_connection(
         allow_join_initial_addr_port: table.allow_join_initial_addr_port,
         late_fallback: table.late_fallback,
         ecn: table.ecn,
+        sack: table.sack,
+        timestamps: table.timestamps,
         hystart,
         workload: table.workload.resolve(&format!("{key}.workload"))?,
         paths: indices,

@@ -229,7 +229,7 @@ proptest! {
         workload in workloads(),
         buffers in (sizes(), sizes()),
         switches: (bool, bool, bool, bool),
-        others: (bool, bool, bool),
+        others: (bool, bool, bool, bool, bool),
         (start, keep_alive) in (durations(), prop::option::of(lengths())),
     ) {
         let mut scenario = read(FULL);
@@ -242,6 +242,8 @@ proptest! {
             connection.late_fallback,
             connection.linux_buffer_accounting,
             connection.allow_join_initial_addr_port,
+            connection.sack,
+            connection.timestamps,
         ) = others;
         connection.workload = workload;
         connection.start = start;
