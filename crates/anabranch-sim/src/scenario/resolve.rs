@@ -406,7 +406,7 @@ fn require_unique<'a>(noun: &str, names: impl Iterator<Item = &'a String>) -> Re
     Ok(())
 }
 
-fn require_some(key: &str, time: Duration) -> Result<(), Problem> {
+pub(super) fn require_some(key: &str, time: Duration) -> Result<(), Problem> {
     if time.is_zero() {
         return Err(Problem::new(key, "\"0s\": must be longer than zero"));
     }

@@ -97,6 +97,10 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             && (mptcp || !drawn.rewrites && (drawn.keep_alive[index] || delivered < *size))
         {
             Some(format!("stuck after {delivered} octets of {size}"))
+        } else if failed && !drawn.may_fail[index] {
+            Some(format!(
+                "an error after {delivered} octets of {size}, and nothing that explains it"
+            ))
         } else {
             None
         };
