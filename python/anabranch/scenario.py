@@ -99,8 +99,10 @@ class Middlebox:
     ``"strip_options"`` (with `options`, `segments`, `after_packets`, `applies_to`), ``"nat"``
     (`idle_timeout`, `rebind_at`), ``"rewrite_isn"``, ``"split_segments"`` (`size`, `options_on`),
     ``"coalesce"`` (`size`, `delay`), ``"rewrite_payload"`` (`change`, `octets`, `at`,
-    `applies_to`), ``"proactive_ack"`` (`window`), ``"normalise"``, ``"hole_refusal"`` or
-    ``"blackhole_options"`` (`syns`); docs/middleboxes.md describes them.
+    `applies_to`), ``"proactive_ack"`` (`window`), ``"normalise"``, ``"hole_refusal"``,
+    ``"blackhole_options"`` (`syns`), ``"shrink_window"`` (`every`, `for_`, `to`, `refuse`,
+    `applies_to`) or ``"bare_segments"`` (`probability`, `applies_to`); docs/middleboxes.md
+    describes them.
     """
 
     kind: str
@@ -125,6 +127,16 @@ class Middlebox:
     window: str | None = None
     syns: str | None = None
     """``"mptcp"``, ``"mp_join"`` or ``"all"``."""
+    every: str | None = None
+    """Mean time between two periods with a small window."""
+    for_: str | None = dataclasses.field(default=None, metadata={"key": "for"})
+    """Mean length of such a period."""
+    to: str | None = None
+    """The most that a host offers meanwhile."""
+    refuse: bool | None = None
+    """The host also refuses data beyond its small window."""
+    probability: str | None = None
+    """Probability that a segment gets a bare companion."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,7 +92,7 @@ impl BareSegments {
         let wanted = match self.draws.bits(2 * n + 1) % 4 {
             0 => Companion::AckBefore,
             1 => Companion::WindowUpdate,
-            2 if flags.contains(Flags::FIN) && segment.payload.is_empty() => Companion::FinBefore,
+            2 if may_lack_options(segment) => Companion::FinBefore,
             _ => Companion::AckAfter,
         };
         let bare = |flags, seq, ack| bare(segment, flags, seq, ack);
@@ -109,6 +109,14 @@ impl BareSegments {
             Companion::WindowUpdate => (bare(Flags::ACK, after, ack), false),
         })
     }
+}
+
+/// Is the segment a FIN that a host could have sent without its options? RFC 8684 §3.7: not one that
+/// announces a fallback by an infinite mapping, which has length 0.
+fn may_lack_options(segment: &Segment) -> bool {
+    let fin = segment.header.flags.contains(Flags::FIN) && segment.payload.is_empty();
+    let mapping = segment.options.dss.and_then(|dss| dss.mapping);
+    fin && mapping.is_none_or(|mapping| mapping.len > 0)
 }
 
 /// Does the segment's window with the acknowledgement of the one before offer more than that did,
@@ -261,6 +269,11 @@ mod tests {
             .collect();
         assert!(flags.contains(&(true, true)) && flags.contains(&(false, false)));
         assert!(!flags.contains(&(true, false)));
+        // A host that goes back to TCP says so: RFC 8684 §3.7.
+        let mut infinite = talk.data(Towards::Server, 0, 0).options.dss;
+        core::mem::swap(&mut fin.options.dss, &mut infinite);
+        let mut all = (0..50).flat_map(|_| companions(&mut bench, Towards::Server, &fin));
+        assert!(all.all(|(bare, _)| !bare.header.flags.contains(Flags::FIN)));
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Dice {
         from + self.below(to - from + 1)
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    fn pick(&mut self, from: &[&'static str]) -> &'static str {
         from[self.below(from.len() as u64) as usize]
     }
 
@@ -110,8 +110,6 @@ struct Boxes {
     harm: bool,
     /// One of them keeps a window shut for longer than a subflow has to wait.
     shut: bool,
-    /// One of them adds segments without options of Multipath TCP.
-    bare: bool,
 }
 
 fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6: bool) {
@@ -240,7 +238,7 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
             let _ = writeln!(toml, "kind = \"{kind}\"");
         }
         9 | 10 => shrink_window(dice, toml, boxes),
-        11 | 12 => bare_segments(dice, toml, boxes),
+        11 | 12 => bare_segments(dice, toml),
         _ => {
             let syns = dice.pick(&["mptcp", "all"]);
             let until = dice.between(100, 5_000);
@@ -271,8 +269,7 @@ fn shrink_window(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
     one_side(dice, toml);
 }
 
-fn bare_segments(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
-    boxes.bare = true;
+fn bare_segments(dice: &mut Dice, toml: &mut String) {
     let probability = dice.pick(&["1", "10", "50", "100"]);
     let _ = writeln!(toml, "kind = \"bare_segments\"\nprobability = \"{probability}%\"");
     one_side(dice, toml);
@@ -301,10 +298,11 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
         index * dice.between(0, 3_000),
         dice.pick(&["linux", "linux", "rfc"]),
     );
+    let mut path_manager = "";
     if tcp {
         toml.push_str("protocol = \"tcp\"\n");
     } else {
-        multipath(dice, toml, mixed);
+        path_manager = multipath(dice, toml, mixed);
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {late_fallback}");
     }
     let no_joins = !tcp && dice.one_in(12);
@@ -326,13 +324,14 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     // RFC 8684 §3.3.4: Multipath TCP's window does not shrink, so that a subflow whose data is refused
     // for long is one that lost its path. RFC 9293 §3.8.6.1: a TCP connection waits.
     let waits = tcp || !boxes.shut;
-    // RFC 8684 §3.7: octets that only a bare segment acknowledges are a path without options.
-    let falls_back = tcp || late_fallback || !boxes.bare;
-    drawn.may_fail.push(boxes.harm || !waits || !falls_back);
+    // A policy that leaves a silent path has nowhere to go where joins are denied.
+    let stays = !(no_joins && path_manager == "single_path");
+    drawn.may_fail.push(boxes.harm || !waits || !stays);
     drawn.sizes.push(size);
 }
 
-fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
+/// The policies of a connection; the name of its path manager.
+fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
     let scheduler =
         dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf", "linux"]);
     let congestion_control = dice.pick(&["lia", "olia", "balia", "wvegas", "new_reno", "cubic"]);
@@ -355,4 +354,5 @@ fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
          path_manager = \"{path_manager}\"\nremedies = {{ {remedies} }}\nnagle = {}\n",
         dice.one_in(2),
     );
+    path_manager
 }
