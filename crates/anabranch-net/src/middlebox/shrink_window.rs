@@ -404,7 +404,7 @@ mod tests {
                     asked += 1 - out.len();
                     assert_eq!(bench.middlebox.poll_timeout(), None);
                 }
-                _ => bench.now = bench.now + Duration::from_millis(10),
+                _ => bench.now += Duration::from_millis(10),
             }
         }
         assert!(told > 2 && asked > 2, "{told} {asked}");
