@@ -74,7 +74,7 @@ fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, Stri
     }
 }
 
-/// The stream arrives exactly, or the connection ends with an error.
+/// The stream arrives exactly, or the connection ends with an error for which the scenario has a cause.
 fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally = Tally { segments: outcome.segments, ..Tally::default() };
     for (index, size) in drawn.sizes.iter().enumerate() {
