@@ -81,6 +81,35 @@ pub enum Operation {
         /// Is it up?
         up: bool,
     },
+    /// What both hosts use of TCP's options, as the first of all operations; nothing later on.
+    Use {
+        /// Selective acknowledgements?
+        sack: bool,
+        /// Timestamps?
+        timestamps: bool,
+    },
+    /// An acknowledgement arrives that says what a segment says, without options of Multipath TCP.
+    Bare {
+        /// Of which segment.
+        segment: u8,
+        /// Bit 0: the segment arrives first. Bit 1: the FIN is said too. Bit 2: of half the window, so
+        /// that the segment is a window update.
+        form: u8,
+    },
+    /// A segment arrives with a window that is no larger than this.
+    Shrink {
+        /// Which.
+        segment: u8,
+        /// The window, as in the header.
+        window: u16,
+    },
+    /// The next segments that a host sends have windows of zero.
+    Shut {
+        /// The server's?
+        server: bool,
+        /// How many.
+        segments: u8,
+    },
 }
 
 /// Two hosts and the segments between them.
@@ -93,8 +122,10 @@ struct Hosts {
     under_way: VecDeque<(usize, Segment)>,
     written: [u64; 2],
     received: [u64; 2],
-    /// Has the client's data been tampered with? Then only the server's has to arrive as it was.
-    tampered: bool,
+    /// Has what goes to this host been tampered with? Then its data need not arrive as it was.
+    tampered: [bool; 2],
+    /// Segments of this host that are still to have windows of zero.
+    shut: [u8; 2],
 }
 
 impl Hosts {
@@ -113,7 +144,8 @@ impl Hosts {
             under_way: VecDeque::new(),
             written: [0; 2],
             received: [0; 2],
-            tampered: false,
+            tampered: [false; 2],
+            shut: [0; 2],
         };
         hosts.drain();
         hosts
@@ -125,12 +157,15 @@ impl Hosts {
             let mut sent = 0;
             loop {
                 let mut idle = true;
-                while let Some(segment) = self.hosts[side].poll_transmit(self.now) {
+                while let Some(mut segment) = self.hosts[side].poll_transmit(self.now) {
                     sent += 1;
                     assert!(sent < STORM, "a storm of segments");
                     idle = false;
                     let mut octets = Vec::new();
                     segment.emit(&mut octets).expect("what a host sends can be written");
+                    if let Some(left) = self.shut[side].checked_sub(1) {
+                        (self.shut[side], segment.header.window) = (left, 0);
+                    }
                     self.under_way.push_back((1 - side, segment));
                 }
                 while let Some((id, _)) = self.hosts[side].poll_event() {
@@ -157,10 +192,10 @@ impl Hosts {
         }
         while let Some(payload) = self.hosts[side].recv(id) {
             let right = payload.matches_pattern(self.received[side]);
-            assert!(right || (side == 1 && self.tampered), "corrupt data");
+            assert!(right || self.tampered[side], "corrupt data");
             self.received[side] += payload.len() as u64;
         }
-        if !self.tampered {
+        if self.tampered == [false; 2] {
             assert!(self.received[side] <= self.written[1 - side], "more than was written");
         }
     }
@@ -180,8 +215,38 @@ impl Hosts {
         let theirs: Vec<usize> =
             (0..self.under_way.len()).filter(|index| self.under_way[*index].0 == 1).collect();
         let index = theirs[usize::from(number).checked_rem(theirs.len())?];
-        self.tampered = true;
+        self.tampered[1] = true;
         self.under_way.remove(index).map(|(_, segment)| segment)
+    }
+
+    /// A bare companion of a segment arrives, as any host could send it.
+    fn accompany(&mut self, number: u8, form: u8) {
+        let Some(index) = usize::from(number).checked_rem(self.under_way.len()) else { return };
+        let (to, original) = self.under_way[index].clone();
+        let flags = original.header.flags;
+        if !flags.contains(Flags::ACK) || flags.intersects(Flags::SYN | Flags::RST) {
+            return;
+        }
+        let mut bare = Segment { payload: Payload::EMPTY, ..original.clone() };
+        let TcpOptions { timestamps, sack, .. } = original.options;
+        bare.options = TcpOptions { timestamps, sack, ..TcpOptions::default() };
+        bare.header.flags = Flags::ACK;
+        if form & 4 != 0 {
+            bare.header.window /= 2;
+        }
+        // Keys, a MAC and an infinite mapping are said in time. RFC 8684 §§3.1, 3.2, 3.7.
+        let mapping = original.options.dss.and_then(|dss| dss.mapping);
+        let in_time = original.options.control.is_some() || mapping.is_some_and(|m| m.len == 0);
+        let fin = flags.contains(Flags::FIN);
+        if form & 1 != 0 || in_time {
+            let counted = original.payload.len() as u32 + u32::from(fin);
+            bare.header.seq = original.header.seq + counted;
+            self.under_way.remove(index);
+            self.arrive(to, original);
+        } else if form & 2 != 0 && fin && original.payload.is_empty() {
+            bare.header.flags = Flags::ACK | Flags::FIN;
+        }
+        self.arrive(to, bare);
     }
 
     fn wait(&mut self, milliseconds: u64) {
@@ -264,6 +329,15 @@ impl Hosts {
                 let address = if second { [10, 0, 1, 1] } else { [10, 0, 0, 1] };
                 self.hosts[0].handle_address_change(self.now, address.into(), up);
             }
+            Operation::Use { .. } => {}
+            Operation::Bare { segment, form } => self.accompany(segment, form),
+            Operation::Shrink { segment, window } => {
+                if let Some((to, mut segment)) = self.take(segment) {
+                    segment.header.window = segment.header.window.min(window);
+                    self.arrive(to, segment);
+                }
+            }
+            Operation::Shut { server, segments } => self.shut[usize::from(server)] = segments,
         }
         self.drain();
     }
@@ -290,27 +364,49 @@ fn config(dss_checksum: bool) -> ConnectionConfig {
 /// Two hosts, of which the client's segments may be anybody's. What the server writes arrives at
 /// the client as it was written, and nothing panics or goes on for ever.
 pub fn peers(operations: &[Operation]) {
-    let mut hosts = Hosts::new(&config(operations.len() % 2 == 1));
+    let mut config = config(operations.len() % 2 == 1);
+    if let Some(Operation::Use { sack, timestamps }) = operations.first() {
+        (config.tcp.sack, config.tcp.timestamps) = (*sack, *timestamps);
+    }
+    let mut hosts = Hosts::new(&config);
     for operation in operations.iter().take(2_000) {
         hosts.carry_out(operation);
     }
     hosts.wait(200_000);
 }
 
-/// One host with an open connection, to which arbitrary segments come: five octets are a header
-/// relative to what the host expects, then come options and a length of payload.
+/// One host with a connection, to which arbitrary segments come: five octets are a header relative to
+/// what the host expects, then come options and a length of payload. How many octets there are chooses
+/// the hosts.
 pub fn endpoint(octets: &[u8]) {
-    let mut hosts = Hosts::new(&config(octets.len() % 2 == 1));
-    for _ in 0..8 {
-        hosts.carry_out(&Operation::Deliver(9));
+    let len = octets.len();
+    let mut config = config(len % 2 == 1);
+    // One time in eight each: without SACK, without timestamps, without both.
+    config.tcp.sack = !matches!(len / 2 % 8, 5 | 7);
+    config.tcp.timestamps = !matches!(len / 2 % 8, 6 | 7);
+    // One time in five the client is the host, one time in four its first data is still under way, with
+    // MP_CAPABLE.
+    let host = usize::from(len % 5 != 4);
+    let mut hosts = Hosts::new(&config);
+    if len / 16 % 4 == 3 {
+        hosts.write(0, 3_000);
+        hosts.carry_out(&Operation::Deliver(1));
+        if host == 0 {
+            // The server's first segment after its SYN/ACK is the model.
+            hosts.carry_out(&Operation::Overtake(0));
+        }
+    } else {
+        for _ in 0..8 {
+            hosts.carry_out(&Operation::Deliver(9));
+        }
+        hosts.write(1, 20_000);
+        hosts.write(0, 3_000);
     }
-    hosts.write(1, 20_000);
-    hosts.write(0, 3_000);
     hosts.drain();
-    let Some((_, model)) = hosts.under_way.iter().rev().find(|(to, _)| *to == 1).cloned() else {
+    let Some((_, model)) = hosts.under_way.iter().rev().find(|(to, _)| *to == host).cloned() else {
         return;
     };
-    hosts.tampered = true;
+    hosts.tampered[host] = true;
     let mut rest = octets;
     for _ in 0..500 {
         let Some((head, tail)) = rest.split_first_chunk::<6>() else { break };
@@ -328,7 +424,7 @@ pub fn endpoint(octets: &[u8]) {
             segment.options = options;
         }
         segment.payload = Payload::from(Piece::pattern(0, u32::from(len) * 6));
-        hosts.arrive(1, segment);
+        hosts.arrive(host, segment);
         if wait & 1 == 1 {
             hosts.wait(1 << (wait % 18));
         }

@@ -99,8 +99,10 @@ class Middlebox:
     ``"strip_options"`` (with `options`, `segments`, `after_packets`, `applies_to`), ``"nat"``
     (`idle_timeout`, `rebind_at`), ``"rewrite_isn"``, ``"split_segments"`` (`size`, `options_on`),
     ``"coalesce"`` (`size`, `delay`), ``"rewrite_payload"`` (`change`, `octets`, `at`,
-    `applies_to`), ``"proactive_ack"`` (`window`), ``"normalise"``, ``"hole_refusal"`` or
-    ``"blackhole_options"`` (`syns`); docs/middleboxes.md describes them.
+    `applies_to`), ``"proactive_ack"`` (`window`), ``"normalise"``, ``"hole_refusal"``,
+    ``"blackhole_options"`` (`syns`), ``"shrink_window"`` (`every`, `for_`, `to`, `refuse`,
+    `applies_to`) or ``"bare_segments"`` (`probability`, `applies_to`); docs/middleboxes.md
+    describes them.
     """
 
     kind: str
@@ -125,6 +127,16 @@ class Middlebox:
     window: str | None = None
     syns: str | None = None
     """``"mptcp"``, ``"mp_join"`` or ``"all"``."""
+    every: str | None = None
+    """Mean time between two periods with a small window."""
+    for_: str | None = dataclasses.field(default=None, metadata={"key": "for"})
+    """Mean length of such a period."""
+    to: str | None = None
+    """The most that a host offers meanwhile."""
+    refuse: bool | None = None
+    """The host also refuses data beyond its small window."""
+    probability: str | None = None
+    """Probability that a segment gets a bare companion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +311,10 @@ class Connection:
     ones, which a server has where the paths are of both families (RFC 8684 §3.1, the C flag)."""
     late_fallback: bool | None = None
     ecn: bool | None = None
+    sack: bool | None = None
+    """Do the hosts use selective acknowledgements (RFC 2018)?"""
+    timestamps: bool | None = None
+    """Do the hosts use TCP timestamps (RFC 7323)?"""
     hystart: bool | None = None
 
 

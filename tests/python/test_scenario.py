@@ -148,6 +148,7 @@ def full() -> Scenario:
             Middlebox(kind="rewrite_payload", change="insert", octets=3, at="1MB"),
             Middlebox(kind="proactive_ack", window="10kB"),
             Middlebox(kind="blackhole_options", syns="mp_join"),
+            Middlebox(kind="shrink_window", every="2s", for_="1s", to="3kB", refuse=True),
         ),
         changes=(
             Change(at="10s", state="down"),
@@ -170,17 +171,20 @@ def full() -> Scenario:
         nagle=False,
         dss_checksum=True,
         ecn=True,
+        sack=False,
+        timestamps=False,
         hystart=True,
         workload=Blocks(block_size="16KiB", count=100),
     )
     tcp = Connection(name="bulk", paths=("3g",), protocol="tcp", workload=Bulk(size="16MiB"))
+    bare = Middlebox(kind="bare_segments", probability="2%")
     return Scenario(
         name='full "of" everything',
         description="all keys\nare written",
         duration="100s",
         warm_up="5s",
         sample_interval="50ms",
-        paths=(path, THREE_G),
+        paths=(path, dataclasses.replace(THREE_G, middleboxes=(bare,))),
         connections=(connection, tcp),
     )
 

@@ -92,6 +92,8 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     set_sysctl("ipv4/conf/default/rp_filter", "0")?;
     set_sysctl("ipv4/tcp_no_metrics_save", "1")?;
     set_sysctl("ipv4/tcp_ecn", if settings.ecn { "1" } else { "0" })?;
+    set_sysctl("ipv4/tcp_sack", if settings.sack { "1" } else { "0" })?;
+    set_sysctl("ipv4/tcp_timestamps", if settings.timestamps { "1" } else { "0" })?;
     // One SYN that is lost must not make the next connections plain TCP.
     let _ = set_sysctl("mptcp/blackhole_timeout", "0");
     let join_anywhere = if settings.allow_join_initial_addr_port { "1" } else { "0" };

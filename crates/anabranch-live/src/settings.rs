@@ -15,6 +15,10 @@ pub(crate) struct Settings {
     pub(crate) checksums: bool,
     /// Do the connections use explicit congestion notification?
     pub(crate) ecn: bool,
+    /// Do the connections use selective acknowledgements?
+    pub(crate) sack: bool,
+    /// Do the connections use timestamps?
+    pub(crate) timestamps: bool,
     /// May peers open subflows to the address and port of the first?
     pub(crate) allow_join_initial_addr_port: bool,
     /// What Multipath TCP connections of the client open subflows from.
@@ -50,6 +54,8 @@ impl Settings {
             receive_buffer: largest(|connection| connection.receive_buffer),
             checksums: false,
             ecn: scenario.connections.iter().any(|connection| connection.ecn),
+            sack: scenario.connections.iter().any(|connection| connection.sack),
+            timestamps: scenario.connections.iter().any(|connection| connection.timestamps),
             allow_join_initial_addr_port: true,
             subflows: Vec::new(),
             coalesced: scenario
@@ -68,10 +74,18 @@ impl Settings {
     /// What the kernel cannot do in anything like the scenario's way.
     pub(crate) fn check(&mut self, scenario: &Scenario) -> Result<(), String> {
         let mut first: Option<&Connection> = None;
-        if scenario.connections.iter().any(|connection| connection.ecn != self.ecn) {
-            return Err("Linux has one ECN setting for all connections of a host; write the same \
-                        ecn at each"
-                .to_owned());
+        let differs = [
+            ("ecn", scenario.connections.iter().any(|each| each.ecn != self.ecn)),
+            ("sack", scenario.connections.iter().any(|each| each.sack != self.sack)),
+            ("timestamps", {
+                scenario.connections.iter().any(|each| each.timestamps != self.timestamps)
+            }),
+        ];
+        if let Some((key, _)) = differs.into_iter().find(|(_, differs)| *differs) {
+            return Err(format!(
+                "Linux has one setting of {key} for all connections of a host; write the same {key} \
+                 at each"
+            ));
         }
         for connection in &scenario.connections {
             self.take_congestion_control(connection);

@@ -335,6 +335,8 @@ fn config(
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     tcp.nagle = connection.nagle;
     tcp.ecn = connection.ecn;
+    tcp.sack = connection.sack;
+    tcp.timestamps = connection.timestamps;
     tcp.keep_alive = connection.keep_alive;
     if connection.linux_buffer_accounting {
         tcp.quick_ack_octets = receive_buffer.saturating_sub(first_window) / 2;

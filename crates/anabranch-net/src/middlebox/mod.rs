@@ -4,6 +4,7 @@
 //! what belongs to others passes as it is, as does UDP but for translated addresses. State is
 //! bounded: a box remembers [`MAX_FLOWS`] flows, and forgets the one that was silent longest.
 
+mod bare_segments;
 mod blackhole_options;
 mod chain;
 mod coalesce;
@@ -15,6 +16,7 @@ mod proactive_ack;
 mod relay;
 mod rewrite_isn;
 mod rewrite_payload;
+mod shrink_window;
 mod split_segments;
 mod strip_options;
 #[cfg(test)]
@@ -26,6 +28,7 @@ use std::net::IpAddr;
 
 use anabranch_wire::{Endpoint, Instant, Packet, SackBlock, SackBlocks, SeqNumber, TcpOptions};
 
+pub use bare_segments::BareSegmentsConfig;
 pub use blackhole_options::BlackholedSyns;
 pub use chain::{Chain, Placed};
 pub use coalesce::CoalesceConfig;
@@ -33,6 +36,7 @@ pub use flows::MAX_FLOWS;
 pub use nat::NatConfig;
 pub use proactive_ack::ProactiveAckConfig;
 pub use rewrite_payload::{PayloadChange, RewritePayloadConfig};
+pub use shrink_window::ShrinkWindowConfig;
 pub use split_segments::{OptionCopies, SplitSegmentsConfig};
 pub use strip_options::{OptionName, SegmentClass, StripOptionsConfig};
 
@@ -103,6 +107,10 @@ pub enum MiddleboxConfig {
     HoleRefusal,
     /// Drop SYNs.
     BlackholeOptions(BlackholedSyns),
+    /// Move the right edge of windows back for a while.
+    ShrinkWindow(ShrinkWindowConfig),
+    /// Add segments without options of Multipath TCP.
+    BareSegments(BareSegmentsConfig),
 }
 
 /// What a box is given besides its configuration.
@@ -137,6 +145,12 @@ impl MiddleboxConfig {
             MiddleboxConfig::HoleRefusal => filter(hole_refusal::HoleRefusal::default()),
             MiddleboxConfig::BlackholeOptions(syns) => {
                 filter(blackhole_options::BlackholeOptions::new(*syns))
+            }
+            MiddleboxConfig::ShrinkWindow(config) => {
+                Box::new(shrink_window::ShrinkWindow::new(config, site.seed))
+            }
+            MiddleboxConfig::BareSegments(config) => {
+                Box::new(bare_segments::BareSegments::new(config, site.seed))
             }
         }
     }

@@ -4,11 +4,11 @@ use core::marker::PhantomData;
 use std::borrow::Cow;
 
 use anabranch_net::middlebox::{
-    BlackholedSyns, CoalesceConfig, Directions, MiddleboxConfig, NatConfig, OptionCopies,
-    OptionName, PayloadChange, ProactiveAckConfig, RewritePayloadConfig, SegmentClass,
-    SplitSegmentsConfig, StripOptionsConfig, Towards,
+    BareSegmentsConfig, BlackholedSyns, CoalesceConfig, Directions, MiddleboxConfig, NatConfig,
+    OptionCopies, OptionName, PayloadChange, ProactiveAckConfig, RewritePayloadConfig,
+    SegmentClass, ShrinkWindowConfig, SplitSegmentsConfig, StripOptionsConfig, Towards,
 };
-use anabranch_net::units::{Octets, format_duration};
+use anabranch_net::units::{Octets, Probability, format_duration};
 use anabranch_wire::Duration;
 use anabranch_wire::mptcp::Subtype;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Middlebox;
 use super::error::{Problem, unknown_name};
 use super::names::{AppliesTo, MiddleboxKind};
-use super::resolve::require_octets;
+use super::resolve::{require_octets, require_some};
 use super::written::Written;
 
 /// A box on a path, at the end of its link that is nearer to the server. The boxes of a path stand
@@ -50,7 +50,8 @@ pub(super) struct MiddleboxTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     after_packets: Option<u32>,
-    /// `strip_options` and `rewrite_payload` only: which direction is changed; by default both.
+    /// `strip_options`, `rewrite_payload`, `shrink_window` and `bare_segments` only: which direction is
+    /// changed; by default both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "AppliesTo")]
     applies_to: Option<AppliesTo>,
@@ -97,6 +98,27 @@ pub(super) struct MiddleboxTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Named<BlackholedSyns>")]
     syns: Option<Named<BlackholedSyns>>,
+    /// `shrink_window` only: mean time for which a host's window is left alone; by default 500ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    every: Option<Written<Duration>>,
+    /// `shrink_window` only: mean time for which it is small; by default 200ms.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Duration>")]
+    lasts: Option<Written<Duration>>,
+    /// `shrink_window` only: most octets that the host offers meanwhile; by default 0B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Octets>")]
+    to: Option<Written<Octets>>,
+    /// `shrink_window` only: does the host refuse data beyond what it offers meanwhile? By default it
+    /// takes what comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    refuse: Option<bool>,
+    /// `bare_segments` only: probability that a segment gets a bare companion; by default 10%.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Written<Probability>")]
+    probability: Option<Written<Probability>>,
 }
 
 /// Most boxes on a path: each that translates addresses has one of its own.
@@ -166,6 +188,14 @@ impl MiddleboxTable {
             MiddleboxKind::BlackholeOptions => {
                 MiddleboxConfig::BlackholeOptions(self.syns.map_or_else(Default::default, |s| s.0))
             }
+            MiddleboxKind::ShrinkWindow => MiddleboxConfig::ShrinkWindow(self.shrink_window(key)?),
+            MiddleboxKind::BareSegments => {
+                let default = BareSegmentsConfig::default();
+                MiddleboxConfig::BareSegments(BareSegmentsConfig {
+                    probability: self.probability.map_or(default.probability, |chance| chance.0),
+                    directions: directions(self.applies_to.unwrap_or_default()),
+                })
+            }
         })
     }
 
@@ -197,6 +227,21 @@ impl MiddleboxTable {
         })
     }
 
+    fn shrink_window(self, key: &str) -> Result<ShrinkWindowConfig, Problem> {
+        let default = ShrinkWindowConfig::default();
+        let every = self.every.map_or(default.every, |time| time.0);
+        let lasts = self.lasts.map_or(default.lasts, |time| time.0);
+        require_some(&format!("{key}.every"), every)?;
+        require_some(&format!("{key}.for"), lasts)?;
+        Ok(ShrinkWindowConfig {
+            every,
+            lasts,
+            to: self.to.map_or(default.to, |to| to.0.as_u64()),
+            refuse: self.refuse.unwrap_or(default.refuse),
+            directions: directions(self.applies_to.unwrap_or_default()),
+        })
+    }
+
     /// Payload of a segment.
     fn size(&self, key: &str, default: u32) -> Result<u32, Problem> {
         let Some(Written(size)) = self.size else { return Ok(default) };
@@ -210,14 +255,18 @@ impl MiddleboxTable {
     /// Keys of other kinds.
     fn refuse_foreign_keys(&self, key: &str) -> Result<(), Problem> {
         use MiddleboxKind::{
-            BlackholeOptions, Coalesce, Nat, ProactiveAck, RewritePayload, SplitSegments,
-            StripOptions,
+            BareSegments, BlackholeOptions, Coalesce, Nat, ProactiveAck, RewritePayload,
+            ShrinkWindow, SplitSegments, StripOptions,
         };
-        let owners: [(&str, bool, &[MiddleboxKind]); 14] = [
+        let owners: [(&str, bool, &[MiddleboxKind]); 19] = [
             ("options", self.options.is_some(), &[StripOptions]),
             ("segments", self.segments.is_some(), &[StripOptions]),
             ("after_packets", self.after_packets.is_some(), &[StripOptions]),
-            ("applies_to", self.applies_to.is_some(), &[StripOptions, RewritePayload]),
+            (
+                "applies_to",
+                self.applies_to.is_some(),
+                &[StripOptions, RewritePayload, ShrinkWindow, BareSegments],
+            ),
             ("idle_timeout", self.idle_timeout.is_some(), &[Nat]),
             ("rebind_at", self.rebind_at.is_some(), &[Nat]),
             ("size", self.size.is_some(), &[SplitSegments, Coalesce]),
@@ -228,6 +277,11 @@ impl MiddleboxTable {
             ("at", self.at.is_some(), &[RewritePayload]),
             ("window", self.window.is_some(), &[ProactiveAck]),
             ("syns", self.syns.is_some(), &[BlackholeOptions]),
+            ("every", self.every.is_some(), &[ShrinkWindow]),
+            ("for", self.lasts.is_some(), &[ShrinkWindow]),
+            ("to", self.to.is_some(), &[ShrinkWindow]),
+            ("refuse", self.refuse.is_some(), &[ShrinkWindow]),
+            ("probability", self.probability.is_some(), &[BareSegments]),
         ];
         let foreign = owners.iter().find(|(_, given, of)| *given && !of.contains(&self.kind));
         let Some((name, _, of)) = foreign else { return Ok(()) };
@@ -283,6 +337,19 @@ impl MiddleboxTable {
             MiddleboxConfig::BlackholeOptions(syns) => {
                 table.syns = Some(Named(*syns));
                 MiddleboxKind::BlackholeOptions
+            }
+            MiddleboxConfig::ShrinkWindow(shrink) => {
+                table.every = Some(Written(shrink.every));
+                table.lasts = Some(Written(shrink.lasts));
+                table.to = Some(Written(Octets::new(shrink.to)));
+                table.refuse = Some(shrink.refuse);
+                table.applies_to = Some(applies_to(shrink.directions));
+                MiddleboxKind::ShrinkWindow
+            }
+            MiddleboxConfig::BareSegments(bare) => {
+                table.probability = Some(Written(bare.probability));
+                table.applies_to = Some(applies_to(bare.directions));
+                MiddleboxKind::BareSegments
             }
         };
         table
@@ -468,6 +535,8 @@ mod tests {
             ("normalise", MiddleboxConfig::Normalise),
             ("hole_refusal", MiddleboxConfig::HoleRefusal),
             ("blackhole_options", MiddleboxConfig::BlackholeOptions(BlackholedSyns::Mptcp)),
+            ("shrink_window", MiddleboxConfig::ShrinkWindow(ShrinkWindowConfig::default())),
+            ("bare_segments", MiddleboxConfig::BareSegments(BareSegmentsConfig::default())),
         ];
         for (kind, config) in kinds {
             let expected = Middlebox { config, from: Duration::ZERO, until: None };
@@ -495,7 +564,9 @@ mod tests {
              [[path.middlebox]]\nkind = \"split_segments\"\nsize = \"100B\"\noptions_on = \"first\"\n\
              [[path.middlebox]]\nkind = \"coalesce\"\nsize = \"60kB\"\ndelay = \"3ms\"\n\
              [[path.middlebox]]\nkind = \"proactive_ack\"\nwindow = \"10kB\"\n\
-             [[path.middlebox]]\nkind = \"blackhole_options\"\nsyns = \"mp_join\"",
+             [[path.middlebox]]\nkind = \"blackhole_options\"\nsyns = \"mp_join\"\n\
+             [[path.middlebox]]\nkind = \"bare_segments\"\nprobability = \"2%\"\n\
+             applies_to = \"forward\"",
         );
         let (from, until) = (Duration::from_secs(1), Some(Duration::from_secs(2)));
         assert_eq!((found[0].from, found[0].until), (from, until));
@@ -527,9 +598,29 @@ mod tests {
             }),
             MiddleboxConfig::ProactiveAck(ProactiveAckConfig { window: 10_000 }),
             MiddleboxConfig::BlackholeOptions(BlackholedSyns::MpJoin),
+            MiddleboxConfig::BareSegments(BareSegmentsConfig {
+                probability: "2%".parse().unwrap(),
+                directions: Directions::Only(Towards::Client),
+            }),
         ];
         let configs: Vec<_> = found.into_iter().map(|found| found.config).collect();
         assert_eq!(configs, expected);
+    }
+
+    #[test]
+    fn all_keys_of_shrunk_windows_are_read() {
+        let found = boxes(
+            "kind = \"shrink_window\"\nevery = \"2s\"\nfor = \"1s\"\nto = \"3kB\"\n\
+             refuse = true\napplies_to = \"reverse\"",
+        );
+        let config = MiddleboxConfig::ShrinkWindow(ShrinkWindowConfig {
+            every: Duration::from_secs(2),
+            lasts: Duration::from_secs(1),
+            to: 3_000,
+            refuse: true,
+            directions: Directions::Only(Towards::Server),
+        });
+        assert_eq!(found, [Middlebox { config, from: Duration::ZERO, until: None }]);
     }
 
     #[test]
@@ -538,7 +629,8 @@ mod tests {
             error("kind = \"strip_option\""),
             "[0].kind: unknown kind \"strip_option\"; did you mean \"strip_options\"? (valid: \
              strip_options, nat, rewrite_isn, split_segments, coalesce, rewrite_payload, \
-             proactive_ack, normalise, hole_refusal, blackhole_options)"
+             proactive_ack, normalise, hole_refusal, blackhole_options, shrink_window, \
+             bare_segments)"
         );
         assert_eq!(
             error("kind = \"strip_options\"\noptions = [\"dss\", \"mp_jion\"]"),
@@ -569,6 +661,10 @@ mod tests {
         assert_eq!(
             error("kind = \"proactive_ack\"\nwindow = \"0B\""),
             "[0].window: \"0B\": must be at least one octet"
+        );
+        assert_eq!(
+            error("kind = \"shrink_window\"\nfor = \"0s\""),
+            "[0].for: \"0s\": must be longer than zero"
         );
         assert_eq!(
             error("kind = \"nat\"\nfrom = \"2s\"\nuntil = \"2s\""),

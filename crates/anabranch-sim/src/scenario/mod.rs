@@ -189,6 +189,10 @@ pub struct Connection {
     pub late_fallback: bool,
     /// Do the hosts use explicit congestion notification (RFC 3168)?
     pub ecn: bool,
+    /// Do the hosts use selective acknowledgements (RFC 2018)?
+    pub sack: bool,
+    /// Do the hosts use timestamps (RFC 7323 §3)?
+    pub timestamps: bool,
     /// Does slow start end when the RTT rises (HyStart++, RFC 9406)?
     pub hystart: bool,
     /// What is sent.

@@ -123,6 +123,10 @@ pub(super) enum MiddleboxKind {
     HoleRefusal,
     /// Drops SYNs.
     BlackholeOptions,
+    /// Moves the right edge of windows back for a while.
+    ShrinkWindow,
+    /// Adds segments without options of Multipath TCP.
+    BareSegments,
 }
 
 impl MiddleboxKind {
@@ -139,6 +143,8 @@ impl MiddleboxKind {
             MiddleboxKind::Normalise => "normalise",
             MiddleboxKind::HoleRefusal => "hole_refusal",
             MiddleboxKind::BlackholeOptions => "blackhole_options",
+            MiddleboxKind::ShrinkWindow => "shrink_window",
+            MiddleboxKind::BareSegments => "bare_segments",
         }
     }
 }

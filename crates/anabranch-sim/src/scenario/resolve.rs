@@ -308,6 +308,8 @@ fn resolve_connection(
         allow_join_initial_addr_port: table.allow_join_initial_addr_port,
         late_fallback: table.late_fallback,
         ecn: table.ecn,
+        sack: table.sack,
+        timestamps: table.timestamps,
         hystart,
         workload: table.workload.resolve(&format!("{key}.workload"))?,
         paths: indices,
@@ -404,7 +406,7 @@ fn require_unique<'a>(noun: &str, names: impl Iterator<Item = &'a String>) -> Re
     Ok(())
 }
 
-fn require_some(key: &str, time: Duration) -> Result<(), Problem> {
+pub(super) fn require_some(key: &str, time: Duration) -> Result<(), Problem> {
     if time.is_zero() {
         return Err(Problem::new(key, "\"0s\": must be longer than zero"));
     }

@@ -79,14 +79,14 @@ fn changes() -> impl Strategy<Value = PathChange> {
 
 fn middleboxes() -> impl Strategy<Value = Middlebox> {
     use anabranch_net::middlebox::{
-        BlackholedSyns, CoalesceConfig, Directions, NatConfig, OptionCopies, OptionName,
-        PayloadChange, ProactiveAckConfig, RewritePayloadConfig, SegmentClass, SplitSegmentsConfig,
-        StripOptionsConfig, Towards,
+        BareSegmentsConfig, BlackholedSyns, CoalesceConfig, Directions, NatConfig, OptionCopies,
+        OptionName, PayloadChange, ProactiveAckConfig, RewritePayloadConfig, SegmentClass,
+        ShrinkWindowConfig, SplitSegmentsConfig, StripOptionsConfig, Towards,
     };
     use anabranch_wire::mptcp::Subtype;
     let sides = [Directions::Both, Directions::Only(Towards::Client)];
     let amounts = (1u32..1_000, durations(), prop::option::of(durations()));
-    (0..11, amounts, prop::sample::select(sides.to_vec()), any::<bool>(), durations()).prop_map(
+    (0..13, amounts, prop::sample::select(sides.to_vec()), any::<bool>(), durations()).prop_map(
         |(kind, (count, time, maybe), directions, flag, from)| {
             let subtype = Subtype::from_value((count % 9) as u8).unwrap();
             let config = match kind {
@@ -112,6 +112,17 @@ fn middleboxes() -> impl Strategy<Value = Middlebox> {
                 7 => MiddleboxConfig::Normalise,
                 8 => MiddleboxConfig::HoleRefusal,
                 9 => MiddleboxConfig::RewriteIsn,
+                10 => MiddleboxConfig::ShrinkWindow(ShrinkWindowConfig {
+                    every: Duration::from_millis(count.into()),
+                    lasts: time + Duration::from_nanos(1),
+                    to: count.into(),
+                    refuse: flag,
+                    directions,
+                }),
+                11 => MiddleboxConfig::BareSegments(BareSegmentsConfig {
+                    probability: Probability::from_parts_per_billion(count),
+                    directions,
+                }),
                 _ => MiddleboxConfig::BlackholeOptions(match flag {
                     true => BlackholedSyns::All,
                     false => BlackholedSyns::MpJoin,
@@ -229,7 +240,7 @@ proptest! {
         workload in workloads(),
         buffers in (sizes(), sizes()),
         switches: (bool, bool, bool, bool),
-        others: (bool, bool, bool),
+        others: (bool, bool, bool, bool, bool),
         (start, keep_alive) in (durations(), prop::option::of(lengths())),
     ) {
         let mut scenario = read(FULL);
@@ -242,6 +253,8 @@ proptest! {
             connection.late_fallback,
             connection.linux_buffer_accounting,
             connection.allow_join_initial_addr_port,
+            connection.sack,
+            connection.timestamps,
         ) = others;
         connection.workload = workload;
         connection.start = start;

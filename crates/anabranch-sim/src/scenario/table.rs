@@ -305,6 +305,12 @@ pub(super) struct ConnectionTable {
     /// mark packets instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) ecn: bool,
+    /// Do the hosts use selective acknowledgements (SACK, RFC 2018)?
+    #[serde(default = "default_true", skip_serializing_if = "is_true")]
+    pub(super) sack: bool,
+    /// Do the hosts use TCP timestamps (RFC 7323)?
+    #[serde(default = "default_true", skip_serializing_if = "is_true")]
+    pub(super) timestamps: bool,
     /// Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]

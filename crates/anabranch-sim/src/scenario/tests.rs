@@ -84,6 +84,8 @@ dss_checksum = true
 allow_join_initial_addr_port = false
 late_fallback = false
 ecn = true
+sack = false
+timestamps = false
 hystart = true
 [connection.workload]
 kind = "blocks"
@@ -161,6 +163,8 @@ fn what_is_left_out_has_the_documented_defaults() {
         allow_join_initial_addr_port: true,
         late_fallback: true,
         ecn: false,
+        sack: true,
+        timestamps: true,
         hystart: false,
         workload: Workload::Bulk { size: None },
     };
@@ -225,6 +229,8 @@ fn every_key_arrives_where_it_belongs() {
         allow_join_initial_addr_port: false,
         late_fallback: false,
         ecn: true,
+        sack: false,
+        timestamps: false,
         hystart: true,
         workload: Workload::Blocks { block_size: Octets::new(16_384), count: Some(100) },
     };

@@ -134,6 +134,8 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         allow_join_initial_addr_port: connection.allow_join_initial_addr_port,
         late_fallback: connection.late_fallback,
         ecn: connection.ecn,
+        sack: connection.sack,
+        timestamps: connection.timestamps,
         hystart: Some(connection.hystart),
         workload: connection.workload.into(),
     }

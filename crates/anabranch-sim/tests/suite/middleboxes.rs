@@ -104,6 +104,9 @@ const STRIPPED: [Ends; 4] = [Tcp, Tcp, First, Tcp];
 /// The joined subflow fails, if it has to pass the box.
 const NO_JOIN: [Ends; 4] = [All, All, First, First];
 const HARMLESS: [Ends; 4] = [All; 4];
+/// RFC 8684 §3.7: where the first data is acknowledged before any DATA_ACK is heard, the only subflow
+/// goes back to TCP.
+const UNHEARD: [Ends; 4] = [Either, Either, All, Either];
 const REWRITTEN: [Ends; 4] = [Altered, All, All, Altered];
 const CHECKSUM: &str = "dss_checksum = true";
 /// What only a host can notice that waits for an acknowledgement, after 15 timeouts.
@@ -282,6 +285,21 @@ const ROWS: &[Row] = &[
         limit: 300,
         tcp: Error,
         ..row("blackhole_options", "all SYNs", "syns = \"all\"", [Error, Error, First, Error])
+    },
+    row("shrink_window", "shut for a while, again and again", "until = \"20s\"", HARMLESS),
+    row(
+        "shrink_window",
+        "shut for a while, and data refused",
+        "refuse = true\nuntil = \"20s\"",
+        HARMLESS,
+    ),
+    row("shrink_window", "small for a while", "to = \"3kB\"\nuntil = \"20s\"", HARMLESS),
+    Row { upload: UNHEARD, ..row("bare_segments", "beside a tenth of the segments", "", HARMLESS) },
+    row("bare_segments", "beside all segments", "probability = \"100%\"", UNHEARD),
+    Row {
+        connection: "sack = false\ntimestamps = false",
+        upload: UNHEARD,
+        ..row("bare_segments", "beside a tenth, hosts without SACK and timestamps", "", HARMLESS)
     },
 ];
 

@@ -26,6 +26,18 @@ pub(super) fn clean() -> Vec<Trial> {
         ("upload with checksums", scenario(&two, &checksums(UP), BULK), checked),
         ("download with ECN", scenario(&[&marking], &format!("{DOWN}ecn = true\n"), BULK), marked),
         ("upload with ECN", scenario(&[&marking], &format!("{UP}ecn = true\n"), BULK), marked),
+        ("download without SACK", scenario(&two, &format!("{DOWN}sack = false\n"), BULK), GOOD),
+        ("upload without SACK", scenario(&two, &format!("{UP}sack = false\n"), BULK), GOOD),
+        (
+            "download without timestamps",
+            scenario(&two, &format!("{DOWN}timestamps = false\n"), BULK),
+            GOOD,
+        ),
+        (
+            "upload without SACK and timestamps",
+            scenario(&two, &format!("{UP}sack = false\ntimestamps = false\n"), BULK),
+            GOOD,
+        ),
         ("download over IPv6", scenario(&ipv6, DOWN, BULK), GOOD),
         ("upload over IPv6", scenario(&ipv6, UP, BULK), GOOD),
         ("one octet", scenario(&[FAST], DOWN, "kind = \"bulk\"\nsize = \"1B\"\n"), GOOD),

@@ -74,7 +74,7 @@ fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, Stri
     }
 }
 
-/// The stream arrives exactly, or the connection ends with an error.
+/// The stream arrives exactly, or the connection ends with an error for which the scenario has a cause.
 fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally = Tally { segments: outcome.segments, ..Tally::default() };
     for (index, size) in drawn.sizes.iter().enumerate() {
@@ -97,6 +97,10 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             && (mptcp || !drawn.rewrites && (drawn.keep_alive[index] || delivered < *size))
         {
             Some(format!("stuck after {delivered} octets of {size}"))
+        } else if failed && !drawn.may_fail[index] {
+            Some(format!(
+                "an error after {delivered} octets of {size}, and nothing that explains it"
+            ))
         } else {
             None
         };

@@ -1,7 +1,8 @@
 //! A scenario from a seed: topology, policies, middleboxes, faults and workload.
 //!
-//! Everything that disturbs is over by [`CALM_AT`]; what a middlebox does to each segment may go
-//! on. So a connection that can get through at all has got through by the end.
+//! Everything that disturbs is over by [`CALM_AT`], or by [`OPEN_AT`] where a window stays shut; what a
+//! middlebox does to each segment may go on. So a connection that can get through at all has got through
+//! by the end.
 
 use std::fmt::Write;
 
@@ -9,6 +10,9 @@ use anabranch_net::rng::{Draws, stream_seed};
 
 /// Virtual seconds after which no path changes any more.
 pub(crate) const CALM_AT: u64 = 20;
+/// Virtual seconds after which no window stays shut: longer than 15 timeouts in a row, which take 924 s
+/// where the first is 200 ms.
+pub(crate) const OPEN_AT: u64 = 1300;
 /// Virtual seconds of a run: enough for what only shows by 15 timeouts in a row, twice.
 pub(crate) const DURATION: u64 = 3000;
 
@@ -37,7 +41,7 @@ impl Dice {
         from + self.below(to - from + 1)
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    fn pick(&mut self, from: &[&'static str]) -> &'static str {
         from[self.below(from.len() as u64) as usize]
     }
 
@@ -57,6 +61,8 @@ pub(crate) struct Drawn {
     pub(crate) keep_alive: Vec<bool>,
     /// Do they ask for checksums?
     pub(crate) checksums: Vec<bool>,
+    /// May they end with an error?
+    pub(crate) may_fail: Vec<bool>,
     /// Octets that each connection is to transfer.
     pub(crate) sizes: Vec<u64>,
 }
@@ -75,8 +81,9 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
         path(&mut dice, &mut toml, &mut boxes, index, ipv6);
     }
     let rewrites = boxes.rewrite;
-    let (keep_alive, checksums, sizes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut drawn = Drawn { toml, rewrites, keep_alive, checksums, sizes };
+    let (keep_alive, checksums) = (Vec::new(), Vec::new());
+    let (may_fail, sizes) = (Vec::new(), Vec::new());
+    let mut drawn = Drawn { toml, rewrites, keep_alive, checksums, may_fail, sizes };
     for index in 0..dice.between(1, 2) {
         connection(&mut dice, &mut drawn, &boxes, index, mixed);
     }
@@ -98,6 +105,11 @@ struct Boxes {
     rewrite: bool,
     /// One of them forgets connections, so that a host may vanish for its peer.
     forget: bool,
+    /// Something may end a connection with an error: a box that takes away options, changes data or
+    /// acknowledges it, or an interface that goes down.
+    harm: bool,
+    /// One of them keeps a window shut for longer than a subflow has to wait.
+    shut: bool,
 }
 
 fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6: bool) {
@@ -135,11 +147,11 @@ fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6:
     for _ in 0..[0, 0, 0, 0, 1, 1, 1, 2][dice.below(8) as usize] {
         middlebox(dice, toml, boxes);
     }
-    changes(dice, toml);
+    changes(dice, toml, boxes);
 }
 
 /// Outages and other changes, all over by [`CALM_AT`].
-fn changes(dice: &mut Dice, toml: &mut String) {
+fn changes(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
     let calm = CALM_AT * 1000;
     let mut at = dice.between(10, 3_000);
     for _ in 0..dice.between(0, 3) {
@@ -153,6 +165,7 @@ fn changes(dice: &mut Dice, toml: &mut String) {
             2 => ("loss = \"40%\"", "loss = \"0%\"", ""),
             _ => ("state = \"down\"", "state = \"up\"", ""),
         };
+        boxes.harm |= !more.is_empty();
         let one_way = more.is_empty() && dice.one_in(4);
         let applies = if one_way { "applies_to = \"reverse\"\n" } else { "" };
         let _ = write!(
@@ -167,8 +180,9 @@ fn changes(dice: &mut Dice, toml: &mut String) {
 fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
     toml.push_str("[[path.middlebox]]\n");
     let calm = CALM_AT * 1000;
-    match dice.below(10) {
+    match dice.below(14) {
         0 | 1 => {
+            boxes.harm = true;
             let options = dice.pick(&["mptcp", "mptcp", "dss", "mp_join", "unknown"]);
             let segments = dice.pick(&["syn", "syn_ack", "third_ack", "data", "ack", "all"]);
             let all = segments == "all";
@@ -179,10 +193,7 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
             if dice.one_in(2) {
                 let _ = writeln!(toml, "after_packets = {}", dice.between(1, 60));
             }
-            if dice.one_in(3) {
-                let side = dice.pick(&["forward", "reverse"]);
-                let _ = writeln!(toml, "applies_to = \"{side}\"");
-            }
+            one_side(dice, toml);
             if dice.one_in(3) {
                 let _ = writeln!(toml, "until = \"{}ms\"", dice.between(100, calm));
             }
@@ -190,20 +201,24 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
         2 => {
             toml.push_str("kind = \"nat\"\n");
             if dice.one_in(2) {
-                boxes.forget = true;
+                (boxes.forget, boxes.harm) = (true, true);
                 let _ = writeln!(toml, "rebind_at = \"{}ms\"", dice.between(100, calm));
             }
         }
         3 => toml.push_str("kind = \"rewrite_isn\"\n"),
         4 => {
             let on = dice.pick(&["all", "first"]);
+            boxes.harm |= on == "first";
             let size = dice.between(100, 1200);
             let _ = writeln!(
                 toml,
                 "kind = \"split_segments\"\nsize = \"{size}B\"\noptions_on = \"{on}\""
             );
         }
-        5 => toml.push_str("kind = \"coalesce\"\n"),
+        5 => {
+            boxes.harm = true;
+            toml.push_str("kind = \"coalesce\"\n");
+        }
         6 => {
             let change = dice.pick(&["replace", "insert", "remove"]);
             let (octets, at) = (dice.between(1, 40), dice.spread(1.0, 500_000.0));
@@ -212,13 +227,18 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
                 "kind = \"rewrite_payload\"\nchange = \"{change}\"\noctets = {octets}\n\
                  at = \"{at}B\"\n"
             );
-            boxes.rewrite = true;
+            (boxes.rewrite, boxes.harm) = (true, true);
         }
-        7 => toml.push_str("kind = \"proactive_ack\"\n"),
+        7 => {
+            boxes.harm = true;
+            toml.push_str("kind = \"proactive_ack\"\n");
+        }
         8 => {
             let kind = dice.pick(&["normalise", "hole_refusal"]);
             let _ = writeln!(toml, "kind = \"{kind}\"");
         }
+        9 | 10 => shrink_window(dice, toml, boxes),
+        11 | 12 => bare_segments(dice, toml),
         _ => {
             let syns = dice.pick(&["mptcp", "all"]);
             let until = dice.between(100, 5_000);
@@ -230,12 +250,46 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
     }
 }
 
+fn shrink_window(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
+    let to = dice.pick(&["0", "0", "1", "600", "3000", "20000"]);
+    let shut = dice.one_in(8);
+    boxes.shut |= shut;
+    let (every, lasts) = (dice.spread(10.0, 3_000.0), dice.spread(2.0, 3_000.0));
+    let (lasts, until) = match shut {
+        // Half of it is the least that is drawn.
+        true => (2_000 * OPEN_AT, 1_000 * OPEN_AT),
+        false => (lasts, dice.between(100, 1_000 * CALM_AT)),
+    };
+    let _ = write!(
+        toml,
+        "kind = \"shrink_window\"\nto = \"{to}B\"\nevery = \"{every}ms\"\nfor = \"{lasts}ms\"\n\
+         until = \"{until}ms\"\nrefuse = {}\n",
+        dice.one_in(2)
+    );
+    one_side(dice, toml);
+}
+
+fn bare_segments(dice: &mut Dice, toml: &mut String) {
+    let probability = dice.pick(&["1", "10", "50", "100"]);
+    let _ = writeln!(toml, "kind = \"bare_segments\"\nprobability = \"{probability}%\"");
+    one_side(dice, toml);
+}
+
+/// One time in three a box acts upon one direction.
+fn one_side(dice: &mut Dice, toml: &mut String) {
+    if dice.one_in(3) {
+        let side = dice.pick(&["forward", "reverse"]);
+        let _ = writeln!(toml, "applies_to = \"{side}\"");
+    }
+}
+
 fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mixed: bool) {
     let size = dice.spread(100.0, 1_500_000.0);
     let checksum = dice.one_in(2);
     let tcp = dice.one_in(12);
     let direction = dice.pick(&["upload", "download"]);
     let (send, receive) = (dice.spread(8_000.0, 2e6), dice.spread(8_000.0, 2e6));
+    let late_fallback = dice.one_in(2);
     let toml = &mut drawn.toml;
     let _ = write!(
         toml,
@@ -244,11 +298,12 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
         index * dice.between(0, 3_000),
         dice.pick(&["linux", "linux", "rfc"]),
     );
+    let mut path_manager = "";
     if tcp {
         toml.push_str("protocol = \"tcp\"\n");
     } else {
-        multipath(dice, toml, mixed);
-        let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {}", dice.one_in(2));
+        path_manager = multipath(dice, toml, mixed);
+        let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {late_fallback}");
     }
     let no_joins = !tcp && dice.one_in(12);
     if no_joins {
@@ -261,13 +316,22 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
         toml.push_str("keep_alive = \"60s\"\n");
     }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
+    // Hosts without SACK, without timestamps, and without both.
+    let _ = writeln!(toml, "sack = {}\ntimestamps = {}", !dice.one_in(4), !dice.one_in(4));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.keep_alive.push(keep_alive);
     drawn.checksums.push(checksum && !tcp);
+    // RFC 8684 §3.3.4: Multipath TCP's window does not shrink, so that a subflow whose data is refused
+    // for long is one that lost its path. RFC 9293 §3.8.6.1: a TCP connection waits.
+    let waits = tcp || !boxes.shut;
+    // A policy that leaves a silent path has nowhere to go where joins are denied.
+    let stays = !(no_joins && path_manager == "single_path");
+    drawn.may_fail.push(boxes.harm || !waits || !stays);
     drawn.sizes.push(size);
 }
 
-fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
+/// The policies of a connection; the name of its path manager.
+fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
     let scheduler =
         dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf", "linux"]);
     let congestion_control = dice.pick(&["lia", "olia", "balia", "wvegas", "new_reno", "cubic"]);
@@ -290,4 +354,5 @@ fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) {
          path_manager = \"{path_manager}\"\nremedies = {{ {remedies} }}\nnagle = {}\n",
         dice.one_in(2),
     );
+    path_manager
 }

@@ -17,7 +17,8 @@ const USAGE: &str = "usage: anabranch-soak [--from SEED] [--seeds COUNT] [--minu
 
 Runs a random scenario for each seed, from SEED (by default 1) on: COUNT of them, or for MINUTES, or
 until it is interrupted. The exit status is 1 if the stream of a connection did not arrive exactly,
-or did not end, or something panicked; each such seed is printed with the command that runs it again.
+or did not end, or ended with an error for which the scenario has no cause, or something panicked;
+each such seed is printed with the command that runs it again.
 --show prints the scenario of a seed, for `anabranch run`.";
 
 /// Time between two lines of progress.

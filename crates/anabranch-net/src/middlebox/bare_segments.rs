@@ -1,0 +1,293 @@
+//! Segments without options of Multipath TCP among those that have them. RFC 8684 §3.3.2: a host may
+//! leave out a DATA_ACK that has not moved.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpOptions};
+
+use super::flows::{Flows, Known};
+use super::{Directions, Middlebox, Towards};
+use crate::rng::{Draws, stream_seed};
+use crate::units::Probability;
+
+/// How often bare segments are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BareSegmentsConfig {
+    /// Probability that a segment gets a bare companion.
+    pub probability: Probability,
+    /// The segments that may get one, by their direction.
+    pub directions: Directions,
+}
+
+impl Default for BareSegmentsConfig {
+    fn default() -> Self {
+        // Ours: several in each window, at every stage of a connection.
+        let probability = Probability::from_parts_per_billion(100_000_000);
+        BareSegmentsConfig { probability, directions: Directions::Both }
+    }
+}
+
+/// Lets everything pass, and adds segments without payload and without options of Multipath TCP in
+/// the name of the sender.
+#[derive(Debug)]
+pub(super) struct BareSegments {
+    config: BareSegmentsConfig,
+    flows: Flows<[Option<Said>; 2]>,
+    draws: Draws,
+    drawn: u64,
+    out: VecDeque<(Towards, Packet)>,
+}
+
+/// The last acknowledgement of a host after its SYN.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    ack: SeqNumber,
+    window: u16,
+}
+
+/// What a companion is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Companion {
+    /// The same acknowledgement again, after the segment.
+    AckAfter,
+    /// The segment's acknowledgement, before it.
+    AckBefore,
+    /// The segment's FIN, before it.
+    FinBefore,
+    /// The segment's window with the acknowledgement of the one before, before it.
+    WindowUpdate,
+}
+
+impl BareSegments {
+    pub(super) fn new(config: &BareSegmentsConfig, seed: u64) -> Self {
+        BareSegments {
+            config: *config,
+            flows: Flows::default(),
+            draws: Draws::new(stream_seed(seed, "bare")),
+            drawn: 0,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// The companion of a segment, if it gets one, and whether it goes before the segment.
+    fn companion(&mut self, towards: Towards, segment: &Segment) -> Option<(Segment, bool)> {
+        let flow = self.flows.of(towards, segment).filter(|_| segment.checksum_ok)?;
+        let flags = segment.header.flags;
+        let counted = u32::from(flags.contains(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
+        let numbering = flow.towards(towards)?;
+        let before = numbering.seq(numbering.highest());
+        numbering.note(segment.header.seq + (segment.payload.len() as u32 + counted));
+        let after = numbering.seq(numbering.highest());
+        if !flags.contains(Flags::ACK) || flags.intersects(Flags::SYN | Flags::RST) {
+            return None;
+        }
+        let Said { ack, window } = Said { ack: segment.header.ack, window: segment.header.window };
+        let previous = flow.state[towards as usize].replace(Said { ack, window });
+        let n = self.drawn;
+        self.drawn += 1;
+        let chosen = self.draws.uniform(2 * n) < self.config.probability.as_f64();
+        if !chosen || !self.config.directions.include(towards) {
+            return None;
+        }
+        let wanted = match self.draws.bits(2 * n + 1) % 4 {
+            0 => Companion::AckBefore,
+            1 => Companion::WindowUpdate,
+            2 if may_lack_options(segment) => Companion::FinBefore,
+            _ => Companion::AckAfter,
+        };
+        let bare = |flags, seq, ack| bare(segment, flags, seq, ack);
+        // RFC 8684 §§3.1, 3.2: the first segment after the SYN carries keys or a MAC. Nothing comes
+        // before it.
+        let Some(previous) = previous else { return Some((bare(Flags::ACK, after, ack), false)) };
+        Some(match wanted {
+            Companion::AckAfter => (bare(Flags::ACK, after, ack), false),
+            Companion::AckBefore => (bare(Flags::ACK, before, ack), true),
+            Companion::FinBefore => (bare(Flags::ACK | Flags::FIN, segment.header.seq, ack), true),
+            Companion::WindowUpdate if is_update(flow, towards, previous, segment) => {
+                (bare(Flags::ACK, before, previous.ack), true)
+            }
+            Companion::WindowUpdate => (bare(Flags::ACK, after, ack), false),
+        })
+    }
+}
+
+/// Is the segment a FIN that a host could have sent without its options? RFC 8684 §3.7: not one that
+/// announces a fallback by an infinite mapping, which has length 0.
+fn may_lack_options(segment: &Segment) -> bool {
+    let fin = segment.header.flags.contains(Flags::FIN) && segment.payload.is_empty();
+    let mapping = segment.options.dss.and_then(|dss| dss.mapping);
+    fin && mapping.is_none_or(|mapping| mapping.len > 0)
+}
+
+/// Does the segment's window with the acknowledgement of the one before offer more than that did,
+/// and no more than the host does now?
+fn is_update(
+    flow: &mut Known<[Option<Said>; 2]>,
+    towards: Towards,
+    previous: Said,
+    segment: &Segment,
+) -> bool {
+    let Some(numbering) = flow.towards(towards.opposite()) else { return false };
+    let in_order = numbering.offset(previous.ack) <= numbering.offset(segment.header.ack);
+    in_order && segment.header.window > previous.window
+}
+
+/// A segment like `model`, with nothing in it but this.
+fn bare(model: &Segment, flags: Flags, seq: SeqNumber, ack: SeqNumber) -> Segment {
+    let mut segment = Segment { payload: Payload::EMPTY, ecn: 0, ..model.clone() };
+    let echo = Flags(model.header.flags.0 & Flags::ECE.0);
+    segment.header.flags = flags | echo;
+    (segment.header.seq, segment.header.ack, segment.header.urgent) = (seq, ack, 0);
+    let TcpOptions { timestamps, sack, .. } = model.options;
+    segment.options = TcpOptions { timestamps, ..TcpOptions::default() };
+    if ack == model.header.ack {
+        segment.options.sack = sack;
+    }
+    segment
+}
+
+impl Middlebox for BareSegments {
+    fn handle_packet(&mut self, _now: Instant, towards: Towards, packet: Packet) {
+        let companion = match &packet {
+            Packet::Tcp(segment) => self.companion(towards, segment),
+            Packet::Udp(_) => None,
+        };
+        let packet = (towards, packet);
+        match companion {
+            None => self.out.push_back(packet),
+            Some((bare, true)) => self.out.extend([(towards, bare.into()), packet]),
+            Some((bare, false)) => self.out.extend([packet, (towards, bare.into())]),
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+        self.out.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk};
+    use super::*;
+    use anabranch_wire::mptcp::Dss;
+
+    fn always(directions: Directions) -> MiddleboxConfig {
+        let probability = Probability::ONE;
+        MiddleboxConfig::BareSegments(BareSegmentsConfig { probability, directions })
+    }
+
+    /// The companions of `segment`, and whether each came before it.
+    fn companions(bench: &mut Bench, towards: Towards, segment: &Segment) -> Vec<(Segment, bool)> {
+        let out = bench.put(towards, segment.clone());
+        assert!(out.iter().all(|(way, _)| *way == towards));
+        let at = out.iter().position(|(_, each)| each == segment).expect("everything passes");
+        let others = out.iter().enumerate().filter(|(index, _)| *index != at);
+        others.map(|(index, (_, each))| (each.clone(), index < at)).collect()
+    }
+
+    #[test]
+    fn nothing_accompanies_a_syn_or_a_reset_and_nothing_comes_before_a_third_ack() {
+        let talk = Talk::v4();
+        for seed in 0..20 {
+            let middlebox = always(Directions::Both).build(super::super::testing::site(seed));
+            let mut bench = Bench { middlebox, now: Instant::ZERO };
+            bench.cross(Towards::Server, talk.syn());
+            bench.cross(Towards::Client, talk.syn_ack());
+            // The keys come with the first data, as RFC 8684 §3.1 has it.
+            let first = talk.data(Towards::Server, 0, 100);
+            let found = companions(&mut bench, Towards::Server, &first);
+            let mut expected = talk.ack(Towards::Server, 0);
+            expected.header.seq = first.header.seq + 100;
+            assert_eq!(found, [(expected, false)]);
+            let mut reset = talk.ack(Towards::Client, 100);
+            reset.header.flags = Flags::RST | Flags::ACK;
+            bench.cross(Towards::Client, reset);
+        }
+    }
+
+    #[test]
+    fn a_companion_has_the_numbers_of_the_segment_and_no_option_of_multipath_tcp() {
+        let talk = Talk::v6();
+        let mut bench = Bench::opened(&always(Directions::Both), &talk);
+        companions(&mut bench, Towards::Server, &talk.data(Towards::Server, 0, 100));
+        let mut sides = [0; 2];
+        for n in 1..100 {
+            let data = talk.data(Towards::Server, 100 * n, 100);
+            let [(bare, before)] = &companions(&mut bench, Towards::Server, &data)[..] else {
+                panic!("one companion")
+            };
+            assert!(bare.payload.is_empty() && bare.options == TcpOptions::default());
+            let seq = data.header.seq + if *before { 0 } else { 100 };
+            assert_eq!((bare.header.seq, bare.header.ack), (seq, data.header.ack));
+            assert_eq!(bare.header.window, data.header.window);
+            assert_eq!(bare.header.flags, Flags::ACK);
+            sides[usize::from(*before)] += 1;
+        }
+        assert!(sides.iter().all(|count| *count > 10), "{sides:?}");
+    }
+
+    #[test]
+    fn a_window_update_offers_no_more_than_its_host() {
+        let talk = Talk::v4();
+        let mut bench = Bench::opened(&always(Directions::Both), &talk);
+        let mut ack = talk.ack(Towards::Client, 0);
+        companions(&mut bench, Towards::Client, &ack);
+        let mut updates = 0;
+        for n in 1..100u16 {
+            let last = ack.header;
+            ack = talk.ack(Towards::Client, 100 * u32::from(n));
+            ack.header.window = if n.is_multiple_of(2) { 1_000 } else { 2_000 + n };
+            let found = companions(&mut bench, Towards::Client, &ack).remove(0).0.header;
+            assert_eq!(found.window, ack.header.window);
+            if found.ack == last.ack {
+                assert!(found.window > last.window);
+                updates += 1;
+            } else {
+                assert_eq!(found.ack, ack.header.ack);
+            }
+        }
+        assert!((5..50).contains(&updates), "{updates}: a quarter of every other one");
+    }
+
+    #[test]
+    fn a_fin_without_payload_may_come_bare_before_itself() {
+        let talk = Talk::v4();
+        let mut bench = Bench::opened(&always(Directions::Both), &talk);
+        companions(&mut bench, Towards::Server, &talk.data(Towards::Server, 0, 100));
+        let mut fin = talk.fin(Towards::Server, 100);
+        fin.options.dss = Some(Dss { data_fin: true, ..Dss::default() });
+        let flags: Vec<_> = (0..50)
+            .flat_map(|_| companions(&mut bench, Towards::Server, &fin))
+            .map(|(bare, before)| (bare.header.flags.contains(Flags::FIN), before))
+            .collect();
+        assert!(flags.contains(&(true, true)) && flags.contains(&(false, false)));
+        assert!(!flags.contains(&(true, false)));
+        // A host that goes back to TCP says so: RFC 8684 §3.7.
+        let mut infinite = talk.data(Towards::Server, 0, 0).options.dss;
+        core::mem::swap(&mut fin.options.dss, &mut infinite);
+        let mut all = (0..50).flat_map(|_| companions(&mut bench, Towards::Server, &fin));
+        assert!(all.all(|(bare, _)| !bare.header.flags.contains(Flags::FIN)));
+    }
+
+    #[test]
+    fn only_its_direction_and_only_now_and_then() {
+        let talk = Talk::v4();
+        let only = Directions::Only(Towards::Server);
+        let mut bench = Bench::opened(&always(only), &talk);
+        bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+        let config = MiddleboxConfig::BareSegments(BareSegmentsConfig::default());
+        let mut bench = Bench::opened(&config, &talk);
+        let segment = talk.ack(Towards::Server, 0);
+        let added: usize =
+            (0..1_000).map(|_| companions(&mut bench, Towards::Server, &segment).len()).sum();
+        // 1000 × 10 %, with a standard deviation of √90.
+        assert!((60..140).contains(&added), "{added}");
+    }
+}

@@ -1,0 +1,422 @@
+//! Windows whose right edge moves back. RFC 9293 §3.8.6: a host should not shrink its window, and its
+//! peer has to put up with it.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::mptcp::{Dss, WideOrNarrow};
+use anabranch_wire::{
+    Duration, Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions,
+    Timestamps,
+};
+
+use super::flows::{Flow, Flows, Known};
+use super::{Directions, Middlebox, Towards};
+use crate::rng::{Draws, stream_seed};
+
+/// When windows shrink, and to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShrinkWindowConfig {
+    /// Mean time for which a host's window is left alone; each is between a half and three halves of
+    /// it, and 1 ms at least.
+    pub every: Duration,
+    /// Mean time for which it is small then, with the same spread.
+    pub lasts: Duration,
+    /// Most octets that the host offers meanwhile.
+    pub to: u64,
+    /// Does the host refuse data beyond what it offers meanwhile?
+    pub refuse: bool,
+    /// The windows that shrink, by the direction in which they are announced.
+    pub directions: Directions,
+}
+
+impl Default for ShrinkWindowConfig {
+    fn default() -> Self {
+        // Ours: some round trips of each.
+        ShrinkWindowConfig {
+            every: Duration::from_millis(500),
+            lasts: Duration::from_millis(200),
+            to: 0,
+            refuse: false,
+            directions: Directions::Both,
+        }
+    }
+}
+
+/// Shortest time that is drawn.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Rewrites the windows of each flow from time to time.
+#[derive(Debug)]
+pub(super) struct ShrinkWindow {
+    config: ShrinkWindowConfig,
+    flows: Flows<[Host; 2]>,
+    draws: Draws,
+    out: VecDeque<(Towards, Packet)>,
+}
+
+/// A host of a flow, by the direction of what it sends.
+#[derive(Debug, Default)]
+struct Host {
+    /// The window scale of its SYN. RFC 7323 §2.2.
+    scale: Option<u8>,
+    /// The last that it said of itself.
+    said: Option<Said>,
+    /// Its window is small from the first to the second, once they are drawn.
+    small: Option<(Instant, Instant)>,
+    /// How many times were drawn.
+    drawn: u64,
+    /// When to say that the window is open again, if a small one was announced.
+    reopens: Option<Instant>,
+}
+
+/// What an acknowledgement said.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    ack: SeqNumber,
+    window: u16,
+    data_ack: Option<WideOrNarrow>,
+    timestamps: Option<Timestamps>,
+}
+
+impl Host {
+    /// Is the window small now? `draw` gives the n-th draw.
+    fn is_small(
+        &mut self,
+        now: Instant,
+        config: &ShrinkWindowConfig,
+        draw: impl Fn(u64) -> f64,
+    ) -> bool {
+        let mut length = |mean: Duration| {
+            let nanos = mean.as_nanos() as f64 * (0.5 + draw(self.drawn));
+            self.drawn += 1;
+            Duration::from_nanos(nanos as u64).max(SHORTEST)
+        };
+        let (mut from, mut until) = self.small.unwrap_or((now, now));
+        while until <= now {
+            from = until + length(config.every);
+            until = from + length(config.lasts);
+        }
+        self.small = Some((from, until));
+        from <= now
+    }
+}
+
+/// The n-th draw of a host.
+fn draw(draws: Draws, number: u64, towards: Towards) -> impl Fn(u64) -> f64 {
+    let stream = 2 * number + towards as u64;
+    move |n| draws.uniform(stream << 24 | n)
+}
+
+/// Shift of the window field of what goes that way. RFC 7323 §2.2: none unless both SYNs had one.
+fn shift(flow: &Known<[Host; 2]>, towards: Towards) -> u8 {
+    let [own, other] = [towards, towards.opposite()].map(|side| flow.state[side as usize].scale);
+    own.filter(|_| other.is_some()).unwrap_or(0).min(14)
+}
+
+impl ShrinkWindow {
+    pub(super) fn new(config: &ShrinkWindowConfig, seed: u64) -> Self {
+        ShrinkWindow {
+            config: *config,
+            flows: Flows::default(),
+            draws: Draws::new(stream_seed(seed, "shrink")),
+            out: VecDeque::new(),
+        }
+    }
+
+    /// The segment as it goes on; `None` if its receiver refuses it.
+    fn pass(&mut self, now: Instant, towards: Towards, mut segment: Segment) -> Option<Segment> {
+        let ShrinkWindow { config, flows, draws, .. } = self;
+        let known = flows.of(towards, &segment).filter(|_| segment.checksum_ok);
+        let Some(flow) = known else { return Some(segment) };
+        let flags = segment.header.flags;
+        let counted = u32::from(flags.contains(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
+        let end = segment.header.seq + (segment.payload.len() as u32 + counted);
+        flow.towards(towards)?.note(end);
+        if flags.contains(Flags::SYN) {
+            flow.state[towards as usize].scale = segment.options.window_scale;
+            return Some(segment);
+        }
+        if flags.contains(Flags::RST) {
+            flow.state = Default::default();
+            return Some(segment);
+        }
+        let draws = |side| draw(*draws, flow.number, side);
+        let back = towards.opposite();
+        let refuses = config.refuse
+            && config.directions.include(back)
+            && flow.state[back as usize].is_small(now, config, draws(back));
+        let shrinks = config.directions.include(towards)
+            && flow.state[towards as usize].is_small(now, config, draws(towards));
+        if flags.contains(Flags::ACK) {
+            announce(flow, towards, &mut segment, config, shrinks);
+        }
+        if refuses && !segment.payload.is_empty() {
+            return self.fit(towards, segment);
+        }
+        Some(segment)
+    }
+
+    /// As much of a segment as its receiver has room for; it answers if that is nothing.
+    fn fit(&mut self, towards: Towards, mut segment: Segment) -> Option<Segment> {
+        let back = towards.opposite();
+        let place = Flow::of(towards, &segment);
+        let flow = self.flows.of(towards, &segment)?;
+        let Some(said) = flow.state[back as usize].said else { return Some(segment) };
+        let offered = self.config.to >> shift(flow, back) << shift(flow, back);
+        let edge = flow.towards(towards)?.offset(said.ack)? + offered;
+        let Some(start) = flow.towards(towards)?.offset(segment.header.seq) else {
+            return Some(segment);
+        };
+        let room = edge.saturating_sub(start) as usize;
+        if room >= segment.payload.len() {
+            return Some(segment);
+        }
+        if room > 0 {
+            segment.payload = segment.payload.slice(0, room);
+            let last_only = Flags::FIN | Flags::PSH;
+            segment.header.flags = Flags(segment.header.flags.0 & !last_only.0);
+            return Some(segment);
+        }
+        // RFC 9293 §3.10.7.4: a segment outside of the window is answered with an acknowledgement.
+        let window = said.window.min((self.config.to >> shift(flow, back)).min(0xffff) as u16);
+        let answer = repeat(place, back, flow, window)?;
+        let host = &mut flow.state[back as usize];
+        host.reopens = host.small.map(|(_, until)| until);
+        self.out.push_back((back, answer.into()));
+        None
+    }
+}
+
+/// Take down what a host says, and rewrite its window if it `shrinks`.
+fn announce(
+    flow: &mut Known<[Host; 2]>,
+    towards: Towards,
+    segment: &mut Segment,
+    config: &ShrinkWindowConfig,
+    shrinks: bool,
+) {
+    let most = (config.to >> shift(flow, towards)).min(u64::from(u16::MAX)) as u16;
+    let numbering = flow.towards(towards.opposite()).map(|numbering| *numbering);
+    let host = &mut flow.state[towards as usize];
+    let offset = |ack| numbering.and_then(|numbering| numbering.offset(ack));
+    let (ack, window) = (segment.header.ack, segment.header.window);
+    if host.said.is_none_or(|said| offset(said.ack) <= offset(ack)) {
+        let timestamps = segment.options.timestamps;
+        let heard = host.said.and_then(|said| said.data_ack);
+        let data_ack = segment.options.dss.and_then(|dss| dss.data_ack).or(heard);
+        host.said = Some(Said { ack, window, data_ack, timestamps });
+    }
+    if shrinks && window > most {
+        segment.header.window = most;
+        host.reopens = host.small.map(|(_, until)| until);
+    } else if !shrinks {
+        host.reopens = None;
+    }
+}
+
+/// The last acknowledgement of the host whose segments go `towards` that side, with this window.
+fn repeat(
+    place: Flow,
+    towards: Towards,
+    flow: &mut Known<[Host; 2]>,
+    window: u16,
+) -> Option<Segment> {
+    let said = flow.state[towards as usize].said?;
+    let seq = flow.towards(towards).map(|numbering| numbering.seq(numbering.highest()))?;
+    let (source, destination) = match towards {
+        Towards::Client => (place.server, place.client),
+        Towards::Server => (place.client, place.server),
+    };
+    let dss = said.data_ack.map(|data_ack| Dss { data_ack: Some(data_ack), ..Dss::default() });
+    Some(Segment {
+        source,
+        destination,
+        header: TcpHeader { seq, ack: said.ack, flags: Flags::ACK, window, urgent: 0 },
+        options: TcpOptions { timestamps: said.timestamps, dss, ..TcpOptions::default() },
+        payload: Payload::EMPTY,
+        ecn: 0,
+        checksum_ok: true,
+    })
+}
+
+impl Middlebox for ShrinkWindow {
+    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+        match packet {
+            Packet::Tcp(segment) => {
+                let passed = self.pass(now, towards, segment);
+                self.out.extend(passed.map(|segment| (towards, segment.into())));
+            }
+            other @ Packet::Udp(_) => self.out.push_back((towards, other)),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let ShrinkWindow { flows, draws, out, .. } = self;
+        for (place, flow) in flows.iter_mut() {
+            for towards in [Towards::Client, Towards::Server] {
+                let host = &mut flow.state[towards as usize];
+                if host.reopens.take_if(|at| *at <= now).is_none() {
+                    continue;
+                }
+                // A window update may be lost, and then the peer has to ask. RFC 9293 §3.8.6.1.
+                let number = flow.number;
+                let told = draw(*draws, number, towards)(1 << 23 | host.drawn) < 0.5;
+                if let Some(said) = host.said.filter(|_| told) {
+                    let update = repeat(*place, towards, flow, said.window);
+                    out.extend(update.map(|segment| (towards, segment.into())));
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+        self.out.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.flows.states().flatten().filter_map(|host| host.reopens).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MiddleboxConfig;
+    use super::super::testing::{Bench, Talk, at};
+    use super::*;
+
+    const CLIENT: Directions = Directions::Only(Towards::Client);
+
+    fn config(to: u64, refuse: bool) -> ShrinkWindowConfig {
+        let [every, lasts] = [100, 50].map(Duration::from_millis);
+        ShrinkWindowConfig { every, lasts, to, refuse, directions: CLIENT }
+    }
+
+    /// A box after SYNs with these window scales.
+    fn opened(config: ShrinkWindowConfig, talk: &Talk, scales: [Option<u8>; 2]) -> Bench {
+        let mut bench = Bench::new(&MiddleboxConfig::ShrinkWindow(config));
+        let (mut syn, mut answer) = (talk.syn(), talk.syn_ack());
+        (syn.options.window_scale, answer.options.window_scale) = (scales[0], scales[1]);
+        bench.cross(Towards::Server, syn);
+        bench.cross(Towards::Client, answer);
+        bench
+    }
+
+    /// The windows that the server announces, one each millisecond.
+    fn announced(bench: &mut Bench, talk: &Talk) -> Vec<u16> {
+        (0..2_000)
+            .map(|ms| {
+                bench.now = at(ms);
+                bench.cross(Towards::Client, talk.ack(Towards::Client, 0)).header.window
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_window_is_small_for_a_while_and_opens_again() {
+        let talk = Talk::v4();
+        let windows = announced(&mut opened(config(0, false), &talk, [None; 2]), &talk);
+        assert!(windows[..50].iter().all(|window| *window == 1_000), "no sooner than every / 2");
+        assert!(windows.iter().all(|window| matches!(window, 0 | 1_000)));
+        let lengths: Vec<_> =
+            windows.chunk_by(|a, b| a == b).map(|each| (each[0], each.len())).collect();
+        let whole = &lengths[..lengths.len() - 1];
+        for (window, length) in whole {
+            let range = if *window == 0 { 24..=76 } else { 49..=151 };
+            assert!(range.contains(length), "{lengths:?}");
+        }
+        // 2000 ms of 150 ms each, two pieces of each.
+        assert!((20..34).contains(&lengths.len()), "{lengths:?}");
+        assert!(lengths[1].1 != lengths[3].1 || lengths[3].1 != lengths[5].1, "drawn");
+        let again = announced(&mut opened(config(0, false), &talk, [None; 2]), &talk);
+        assert_eq!(windows, again);
+    }
+
+    #[test]
+    fn octets_are_counted_with_the_scale_of_the_syns() {
+        let talk = Talk::v6();
+        let small = |scales| {
+            let mut bench = opened(config(7_000, false), &talk, scales);
+            announced(&mut bench, &talk).into_iter().min()
+        };
+        // 7000 B with a shift of 5: 218 units of 32 B.
+        assert_eq!(small([Some(2), Some(5)]), Some(218));
+        // RFC 7323 §2.2: one side alone does not scale; 1000 is below 7000 then.
+        assert_eq!(small([None, Some(5)]), Some(1_000));
+        assert_eq!(small([Some(2), None]), Some(1_000));
+    }
+
+    #[test]
+    fn the_other_direction_and_syns_are_left_alone() {
+        let talk = Talk::v4();
+        let mut bench = opened(config(0, true), &talk, [Some(0), Some(0)]);
+        for ms in 0..1_000 {
+            bench.now = at(ms);
+            let window = bench.cross(Towards::Server, talk.ack(Towards::Server, 0)).header.window;
+            assert_eq!(window, 1_000);
+        }
+        assert_eq!(bench.cross(Towards::Client, talk.syn_ack()).header.window, 1_000);
+    }
+
+    /// The box at a time when the server's window is small.
+    fn while_small(config: ShrinkWindowConfig, talk: &Talk) -> Bench {
+        let mut bench = opened(config, talk, [None; 2]);
+        let windows = announced(&mut opened(config, talk, [None; 2]), talk);
+        bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+        bench.now = at(windows.iter().position(|window| *window < 1_000).unwrap() as u64);
+        bench
+    }
+
+    #[test]
+    fn data_beyond_a_small_window_is_cut_or_refused_with_an_answer() {
+        let talk = Talk::v4();
+        let mut bench = while_small(config(300, true), &talk);
+        let cut = bench.cross(Towards::Server, talk.data(Towards::Server, 200, 500));
+        assert_eq!((cut.payload.len(), cut.header.flags), (100, Flags::ACK));
+        let out = bench.put(Towards::Server, talk.data(Towards::Server, 300, 500));
+        let mut expected = talk.ack(Towards::Client, 0);
+        expected.header.window = 300;
+        assert_eq!(out, [(Towards::Client, expected)]);
+        // The acknowledgement moves, and the small window with it.
+        bench.cross(Towards::Client, talk.ack(Towards::Client, 300));
+        let whole = talk.data(Towards::Server, 300, 300);
+        assert_eq!(bench.cross(Towards::Server, whole.clone()), whole);
+        // Without `refuse` all data passes.
+        let mut bench = while_small(config(300, false), &talk);
+        let whole = talk.data(Towards::Server, 300, 500);
+        assert_eq!(bench.cross(Towards::Server, whole.clone()), whole);
+    }
+
+    #[test]
+    fn half_of_the_time_the_host_says_that_its_window_is_open_again() {
+        let talk = Talk::v4();
+        let mut bench = while_small(config(0, false), &talk);
+        let (mut told, mut asked) = (0, 0);
+        for _ in 0..100 {
+            let mut ack = talk.ack(Towards::Client, 0);
+            let data_ack = Some(WideOrNarrow::Narrow(7));
+            ack.options.dss = Some(Dss { data_ack, ..Dss::default() });
+            bench.put(Towards::Client, ack.clone());
+            match bench.middlebox.poll_timeout() {
+                Some(next) if next > bench.now => {
+                    let out = bench.wait_until(next.as_millis() + 1);
+                    assert!(out.is_empty() || out == [(Towards::Client, ack)], "{out:?}");
+                    told += out.len();
+                    asked += 1 - out.len();
+                    assert_eq!(bench.middlebox.poll_timeout(), None);
+                }
+                _ => bench.now += Duration::from_millis(10),
+            }
+        }
+        assert!(told > 2 && asked > 2, "{told} {asked}");
+    }
+
+    #[test]
+    fn a_silence_of_hours_costs_little() {
+        let talk = Talk::v4();
+        let mut bench = opened(config(0, false), &talk, [None; 2]);
+        for hour in 0..5 {
+            bench.now = at(hour * 3_600_000);
+            bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+        }
+    }
+}
