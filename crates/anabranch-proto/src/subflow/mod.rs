@@ -717,7 +717,8 @@ impl Subflow {
         match self.state {
             State::SynSent | State::SynReceived => {
                 self.totals.expiries += 1;
-                if self.syn_transmissions > self.config.tcp.syn_retries {
+                // Answers to SYNs that are repeated do not count.
+                if self.totals.expiries > self.config.tcp.syn_retries {
                     self.give_up();
                 } else {
                     self.rtt.back_off();

@@ -355,6 +355,23 @@ fn a_reset_in_the_handshake_refuses_an_active_open_and_leaves_a_listener_listeni
 }
 
 #[test]
+fn a_listener_that_answers_repeated_syns_is_no_less_patient() {
+    // RFC 9293 §3.8.3: 127 s with six retransmissions of its own. The peer, which hears no answer,
+    // repeats its SYN at the same pace.
+    let mut scene = Scene::listening(config(Profile::Linux));
+    let mut numbers = Vec::new();
+    for pause in [1, 2, 4, 8, 16, 32] {
+        scene.next = 0;
+        scene.peer(Flags::SYN, 0, 0, 1_000);
+        scene.says_within(Duration::from_secs(pause));
+        numbers.push(scene.iss);
+    }
+    assert!(numbers.iter().all(|iss| *iss == numbers[0]), "one connection for a minute");
+    scene.peer(ACK, 1, 0, 1_000);
+    assert!(scene.events.contains(&Event::Accepted), "{:?}", scene.events);
+}
+
+#[test]
 fn text_and_fin_of_a_syn_ack_are_taken() {
     // RFC 9293 §3.10.7.3
     for (flags, ack) in [(Flags::SYN | ACK, 501), (Flags::SYN | Flags::FIN | ACK, 502)] {
