@@ -199,8 +199,8 @@ impl Subflow {
         self.update_recent_timestamp(now, distance, &segment.options);
         self.process_ack(now, ack, same_window, segment, arrived.views);
         // Seventh, the text; eighth, FIN.
-        self.receive_text_of_syn(now, arrived.window);
-        let distance = self.receiver.distance(segment.header.seq);
+        let queued = established && self.receive_text_of_syn(now, arrived.window);
+        let distance = if queued { self.receiver.distance(segment.header.seq) } else { distance };
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
         Handled { acceptable: true, established, ack }
@@ -208,13 +208,14 @@ impl Subflow {
 
     /// True unless it is TCP's window, and another than before.
     fn take_window(&mut self, distance: i64, ack: u64, segment: &Segment, shared: bool) -> bool {
-        let (edge, refused) = (self.send_window.edge(), self.is_refused());
+        let edge = self.send_window.edge();
+        let refused = self.recovery.phase() == Phase::Loss && self.is_refused();
         if ack >= self.una {
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
             let window = u64::from(segment.header.window) << self.peer_window_scale();
             self.send_window.take(Announced { seq, ack, window, shared });
         }
-        if refused && !self.is_refused() && self.recovery.phase() == Phase::Loss {
+        if refused && !self.is_refused() {
             // What probed the window meanwhile was refused, and need not wait for its timer.
             self.board.mark_all_lost();
             self.rtt.reset_backoff();
@@ -622,11 +623,11 @@ impl Subflow {
     }
 
     /// RFC 9293 §3.10.7.3: what came with the SYN is taken when the subflow is established.
-    fn receive_text_of_syn(&mut self, now: Instant, window: u64) {
-        if let Some(mut segment) = self.text_of_syn.take() {
-            self.receive(now, 0, &mut segment, window);
-            self.advance_close(now);
-        }
+    fn receive_text_of_syn(&mut self, now: Instant, window: u64) -> bool {
+        let Some(mut segment) = self.text_of_syn.take() else { return false };
+        self.receive(now, 0, &mut segment, window);
+        self.advance_close(now);
+        true
     }
 
     fn receive(&mut self, now: Instant, distance: i64, segment: &mut Segment, window: u64) {

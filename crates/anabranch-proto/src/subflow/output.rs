@@ -144,8 +144,12 @@ impl Subflow {
         self.receiver.on_data_sent(now);
         self.totals.segments_sent += 1;
         self.totals.octets_sent += len;
-        let full = self.bytes_in_flight() + u64::from(self.mss()) > self.congestion_control.cwnd();
-        self.cwnd_usage.on_sent(self.una, self.nxt, full);
+        if self.config.tcp.loose_cwnd_limited {
+            let cwnd = views.get(usize::from(self.id.slot)).map(|view| view.cwnd);
+            let cwnd = cwnd.unwrap_or_else(|| self.congestion_control.cwnd());
+            let full = self.bytes_in_flight() + u64::from(self.mss()) > cwnd;
+            self.cwnd_usage.on_sent(self.una, self.nxt, full);
+        }
         self.on_sent(now, len);
         segment
     }
