@@ -8,6 +8,7 @@ use anabranch_wire::mptcp::{
 use anabranch_wire::{CE, DataSeq, ECT_0, Flags, Segment, SeqNumber, TcpOptions};
 
 use crate::flows::{Flow, Flows, Keys};
+use crate::keys;
 use crate::script::PathName;
 
 /// The segment as a script would write it, without time.
@@ -50,6 +51,7 @@ struct Side {
     others: SeqNumber,
     own_base: Option<DataSeq>,
     others_base: Option<DataSeq>,
+    keys: Keys,
 }
 
 impl Side {
@@ -61,7 +63,7 @@ impl Side {
         let (host_base, peer_base) = (keys.host_base(), keys.peer_base());
         let (own_base, others_base) =
             if outgoing { (host_base, peer_base) } else { (peer_base, host_base) };
-        Side { outgoing, own, others, own_base, others_base }
+        Side { outgoing, own, others, own_base, others_base, keys }
     }
 }
 
@@ -104,7 +106,7 @@ fn options(options: &TcpOptions, side: &Side, flow: Option<&Flow>, flows: &Flows
     all.extend(options.window_scale.map(|shift| format!("wscale {shift}")));
     all.extend(options.dss.as_ref().map(|dss| self::dss(dss, side)));
     if let Some(control) = &options.control {
-        self::control(control, side, flows, &mut all);
+        self::control(control, side, flow, flows, &mut all);
     }
     let blocks = options.sack.as_slice().iter().map(|block| {
         let [start, end] = [block.start, block.end].map(|edge| edge.0.wrapping_sub(side.others.0));
@@ -154,10 +156,16 @@ fn dss(dss: &Dss, side: &Side) -> String {
     dss_text(dss, side.own_base, side.others_base)
 }
 
-fn control(control: &Control, side: &Side, flows: &Flows, all: &mut Vec<String>) {
-    all.extend(control.capable.as_ref().map(|capable| self::capable(capable, flows)));
-    all.extend(control.join.as_ref().map(|join| self::join(join)));
-    all.extend(control.add_addr.as_ref().map(|add| add_address(add, flows)));
+fn control(
+    control: &Control,
+    side: &Side,
+    flow: Option<&Flow>,
+    flows: &Flows,
+    all: &mut Vec<String>,
+) {
+    all.extend(control.capable.as_ref().map(|capable| self::capable(capable, side, flows)));
+    all.extend(control.join.as_ref().map(|join| self::join(join, side, flow)));
+    all.extend(control.add_addr.as_ref().map(|add| add_address(add, side, flows)));
     if let Some(remove) = &control.remove_addr {
         let ids: Vec<_> = remove.address_ids().iter().map(u8::to_string).collect();
         all.push(format!("remove_address address_id=[{}]", ids.join(", ")));
@@ -189,17 +197,22 @@ pub(crate) fn flag_names(octet: u8) -> String {
     format!("flags[{}]", names.join("|"))
 }
 
-fn capable(capable: &MpCapable, flows: &Flows) -> String {
+fn capable(capable: &MpCapable, side: &Side, flows: &Flows) -> String {
+    // The peer's key is one that the script defines.
+    let own = |key| match flows.name_of(key) {
+        name if side.outgoing || name.starts_with("0x") => name,
+        name => format!("{name}={key:#x}"),
+    };
     let flags = flag_names(capable_octet(capable.flags));
     let keys = match capable.keys {
         CapableKeys::None => "nokey".to_owned(),
-        CapableKeys::Sender(key) => format!("key[{}]", flows.name_of(key)),
+        CapableKeys::Sender(key) => format!("key[{}]", own(key)),
         CapableKeys::Both { sender, receiver } => {
-            format!("key[{}, {}]", flows.name_of(sender), flows.name_of(receiver))
+            format!("key[{}, {}]", own(sender), flows.name_of(receiver))
         }
         CapableKeys::WithData { sender, receiver, data_len, checksum } => format!(
             "key[{}, {}] mpcdatalen {data_len} {}",
-            flows.name_of(sender),
+            own(sender),
             flows.name_of(receiver),
             if checksum.is_some() { "cksum" } else { "nocs" }
         ),
@@ -207,32 +220,57 @@ fn capable(capable: &MpCapable, flows: &Flows) -> String {
     format!("mpcapable v{} {flags} {keys}", capable.version)
 }
 
-fn join(join: &MpJoin) -> String {
+/// Proofs are shown as `auto` if they are right, and as `bad` if not: nobody compares their digits.
+fn verdict(is_right: bool) -> &'static str {
+    if is_right { "auto" } else { "bad" }
+}
+
+fn join(join: &MpJoin, side: &Side, flow: Option<&Flow>) -> String {
+    let nonces = flow.and_then(|flow| flow.host_nonce.zip(flow.peer_nonce));
+    let hmac = nonces.zip(side.keys.of_host().ok()).map(|(nonces, keys)| {
+        if side.outgoing {
+            keys::join_hmac(keys, nonces)
+        } else {
+            keys::join_hmac((keys.1, keys.0), (nonces.1, nonces.0))
+        }
+    });
     match join {
-        MpJoin::Syn { backup, address_id, token, nonce } => format!(
-            "mp_join_syn backup={} address_id={address_id} token={token:#x} nonce={nonce:#x}",
-            u8::from(*backup)
-        ),
-        MpJoin::SynAck { backup, address_id, truncated_hmac, nonce } => format!(
-            "mp_join_syn_ack backup={} address_id={address_id} \
-             sender_hmac={truncated_hmac:#x} nonce={nonce:#x}",
-            u8::from(*backup)
-        ),
-        MpJoin::Ack { hmac } => {
-            let octets: String = hmac.iter().map(|octet| format!("{octet:02x}")).collect();
-            format!("mp_join_ack sender_hmac=0x{octets}")
+        MpJoin::Syn { backup, address_id, token, nonce } => {
+            let key = if side.outgoing { side.keys.peer } else { side.keys.host };
+            let token = if key.map(keys::token) == Some(*token) {
+                "auto".to_owned()
+            } else {
+                format!("{token:#x}")
+            };
+            let backup = if *backup { "backup=1 " } else { "" };
+            format!("mp_join_syn {backup}address_id={address_id} token={token} nonce={nonce:#x}")
+        }
+        MpJoin::SynAck { backup, address_id, truncated_hmac, nonce } => {
+            let right = hmac.is_some_and(|hmac| hmac[..8] == truncated_hmac.to_be_bytes());
+            let backup = if *backup { "backup=1 " } else { "" };
+            let hmac = verdict(right);
+            format!(
+                "mp_join_syn_ack {backup}address_id={address_id} sender_hmac={hmac} nonce={nonce:#x}"
+            )
+        }
+        MpJoin::Ack { hmac: came } => {
+            let right = hmac.is_some_and(|hmac| hmac[..20] == *came);
+            format!("mp_join_ack sender_hmac={}", verdict(right))
         }
     }
 }
 
-fn add_address(add: &AddAddr, flows: &Flows) -> String {
+fn add_address(add: &AddAddr, side: &Side, flows: &Flows) -> String {
     let layout = flows.layout;
     let name = layout.host_number(add.address).map(|number| format!("host{number}"));
     let name = name.or_else(|| layout.peer_number(add.address).map(|n| format!("peer{n}")));
     let name = name.unwrap_or_else(|| add.address.to_string());
     let port = add.port.map(|port| format!(" port={port}")).unwrap_or_default();
+    let keys = if side.outgoing { side.keys.of_host() } else { side.keys.of_peer() };
+    let right = keys
+        .map(|keys| keys::address_hmac(keys, add.address_id, add.address, add.port.unwrap_or(0)));
     let proof = match add.truncated_hmac {
-        Some(hmac) => format!("hmac={hmac:#x}"),
+        Some(hmac) => format!("hmac={}", verdict(right == Ok(hmac))),
         None => "addr_echo".to_owned(),
     };
     format!("add_address address_id={} addr[{name}]{port} {proof}", add.address_id)

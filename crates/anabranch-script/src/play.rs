@@ -141,7 +141,7 @@ impl<'a> Player<'a> {
                 self.note(Logged::Segment(Box::new(segment.clone()), false));
                 self.stack.inject(segment).map_err(|trouble| stuck(event, trouble))?;
                 self.collect();
-                Ok(())
+                self.try_pending()
             }
             Action::Call(call) => self.call(event, call, start),
             Action::Assert { fact, expected } => self.assert(event, *fact, *expected),

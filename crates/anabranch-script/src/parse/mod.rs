@@ -19,6 +19,9 @@ pub(crate) fn script(text: &str, file: &str) -> Parsed<Script> {
         events.push(event(&mut cursor)?);
         cursor.skip()?;
     }
+    if events.is_empty() {
+        return Err(cursor.error("the script has no events; write one: +0 < S 0:0(0) win 65535"));
+    }
     Ok(Script { file: file.to_owned(), shows: first_comment(text), settings, events })
 }
 
