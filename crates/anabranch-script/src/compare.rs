@@ -30,10 +30,15 @@ pub(crate) fn compare(
     judge.header();
     judge.options();
     judge.payload();
+    let ahead = judge.ahead();
     let Comparison { differences, captured, clock_offset, .. } = judge;
     if differences.is_empty() {
         flows.variables.extend(captured);
         let flow = &mut flows.all[flow];
+        // A mapping holds for later segments that have none.
+        if !segment.payload.is_empty() {
+            flow.ahead_out = ahead;
+        }
         flow.clock_offset = flow.clock_offset.or(clock_offset);
     }
     differences
