@@ -16,6 +16,10 @@ const KNOWN_FAILURES: &[(&str, &str)] = &[
         "tcp/fin_to_listening_port.pkt",
         "a FIN without ACK, and a segment without flags, get a RST from a listening port",
     ),
+    (
+        "tcp/simultaneous_open.pkt",
+        "the SYN/ACK of the peer is answered with another SYN/ACK, and the connection does not open",
+    ),
     ("tcp/window_shrinks.pkt", "the right edge of the send window never moves left"),
 ];
 
@@ -27,6 +31,7 @@ const FOURTH_ACK: &[&str] = &[
     "closing/fastclose_on_abort.pkt",
     "dss/hole_across_subflows.pkt",
     "dss/mapping_before_data.pkt",
+    "fallback/mp_fail_by_peer.pkt",
     "fallback/no_option_in_third_ack.pkt",
     "fallback/other_version.pkt",
     "fallback/wrong_checksum.pkt",
@@ -42,15 +47,20 @@ const FOURTH_ACK: &[&str] = &[
     "tcp/close_by_host.pkt",
     "tcp/close_by_peer.pkt",
     "tcp/congestion_marks.pkt",
+    "tcp/corrupt_segment.pkt",
     "tcp/fast_retransmit.pkt",
     "tcp/initial_window.pkt",
     "tcp/keep_alive.pkt",
     "tcp/over_ipv6.pkt",
     "tcp/passive_open.pkt",
     "tcp/receive_window.pkt",
+    "tcp/reset_on_abort.pkt",
     "tcp/retransmission_timeout.pkt",
     "tcp/selective_acknowledgements.pkt",
     "tcp/sequence_wrap.pkt",
+    "tcp/two_connections.pkt",
+    "tcp/unknown_option.pkt",
+    "tcp/user_timeout.pkt",
     "tcp/zero_window.pkt",
 ];
 
