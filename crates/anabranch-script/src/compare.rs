@@ -161,7 +161,7 @@ impl Comparison<'_> {
             self.option(option, &mut left);
         }
         if !self.spec.options.open {
-            let unexpected = names(&left);
+            let unexpected = notation::option_names(&left);
             if !unexpected.is_empty() {
                 self.differences.push(format!("unexpected options: {}", unexpected.join(", ")));
             }
@@ -479,28 +479,4 @@ impl Comparison<'_> {
             self.missing(option);
         }
     }
-}
-
-/// The options of a segment, by their names in scripts.
-fn names(options: &TcpOptions) -> Vec<&'static str> {
-    let empty = Control::default();
-    let control = options.control.as_deref().unwrap_or(&empty);
-    let all = [
-        (options.mss.is_some(), "mss"),
-        (options.sack_permitted, "sackOK"),
-        (options.timestamps.is_some(), "TS"),
-        (options.window_scale.is_some(), "wscale"),
-        (!options.sack.is_empty(), "sack"),
-        (options.dss.is_some(), "dss"),
-        (control.capable.is_some(), "mpcapable"),
-        (control.join.is_some(), "mp_join"),
-        (control.add_addr.is_some(), "add_address"),
-        (control.remove_addr.is_some(), "remove_address"),
-        (control.prio.is_some(), "mp_prio"),
-        (control.fail.is_some(), "mp_fail"),
-        (control.fastclose.is_some(), "mp_fastclose"),
-        (control.reset.is_some(), "mp_reset"),
-        (options.unknown.is_some(), "raw"),
-    ];
-    all.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
 }

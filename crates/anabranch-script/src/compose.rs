@@ -113,7 +113,8 @@ impl Composer<'_> {
     }
 
     fn mapping(&mut self, spec: &MappingSpec, base: DataSeq, fin: bool) -> Result<Mapping, String> {
-        let (subflow_seq, len) = (plain(&spec.subflow_seq)? as u32, plain(&spec.len)? as u16);
+        let subflow_seq = limited("ssn", &spec.subflow_seq, u32::MAX.into())? as u32;
+        let len = limited("dll", &spec.len, u16::MAX.into())? as u16;
         let relative = plain(&spec.data_seq.value)?;
         if subflow_seq > 0 {
             self.flows.all[self.flow].ahead_in = (relative as u32).wrapping_sub(subflow_seq);
@@ -228,7 +229,8 @@ impl Composer<'_> {
 
     /// The identifier of the peer's address: its number.
     fn address_id(&self, value: &Value) -> Result<u8, String> {
-        Ok(or_else(value, u64::from(self.flows.all[self.flow].name.peer))? as u8)
+        let id = Value::Number(or_else(value, u64::from(self.flows.all[self.flow].name.peer))?);
+        Ok(limited("address_id", &id, u8::MAX.into())? as u8)
     }
 
     /// As the peer sends it.
@@ -328,6 +330,16 @@ fn or_else(value: &Value, right: u64) -> Result<u64, String> {
         Value::Auto => Ok(right),
         Value::Bad => Ok(right ^ 1),
         other => plain(other),
+    }
+}
+
+/// A number that the field has room for.
+fn limited(name: &str, value: &Value, most: u64) -> Result<u64, String> {
+    let number = plain(value)?;
+    if number <= most {
+        Ok(number)
+    } else {
+        Err(format!("{name} is {number}; at most {most} fits"))
     }
 }
 

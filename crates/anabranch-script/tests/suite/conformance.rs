@@ -125,6 +125,19 @@ fn every_script_says_what_it_shows_and_cites_a_clause() {
 }
 
 #[test]
+fn a_script_with_any_character_missing_is_refused_or_played() {
+    for path in scripts() {
+        let text = fs::read_to_string(&path).expect("a script is text");
+        for (at, missing) in text.char_indices().filter(|(at, _)| at % 5 == 0) {
+            let text = text[..at].to_owned() + &text[at + missing.len_utf8()..];
+            if let Ok(script) = Script::parse(&text, "x.pkt") {
+                play(&script, &mut EngineStack::new(&script.settings));
+            }
+        }
+    }
+}
+
+#[test]
 fn what_a_script_prints_is_a_script_that_passes() {
     // The log of a run has absolute times and nothing that depends on the run but timestamps.
     for name in ["join/passive.pkt", "tcp/passive_open.pkt", "handshake/checksums.pkt"] {
