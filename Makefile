@@ -86,6 +86,10 @@ test-rust: ## tests of the Rust crates
 interop: ## the engine against this kernel's Multipath TCP, both roles (part of test-rust)
 	cargo test --quiet -p anabranch-live --test interop
 
+.PHONY: conformance
+conformance: $(VENV)/.installed ## play the packet scripts against engine and kernel, rewrite their table
+	$(BIN)/python docs/conformance.py
+
 check-python: $(VENV)/.installed-dev ## formatting, lints and types of the Python code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

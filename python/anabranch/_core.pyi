@@ -14,6 +14,7 @@ __all__ = [
     "Reinjection",
     "ScenarioError",
     "ScheduleContext",
+    "ScriptError",
     "Send",
     "Start",
     "SubflowId",
@@ -22,6 +23,7 @@ __all__ = [
     "__version__",
     "analyse",
     "analyse_rules",
+    "conform",
     "json_schema",
     "live_enter",
     "live_is_inside",
@@ -38,6 +40,9 @@ __version__: str
 
 class ScenarioError(ValueError):
     """What is wrong with a scenario: one line with file, key, value and what would be right."""
+
+class ScriptError(ValueError):
+    """What is wrong with a packet script: one line with file, line, column and what is right."""
 
 def validate(toml: str, file: str, folder: str | os.PathLike[str] | None = None) -> str: ...
 def with_own(
@@ -60,6 +65,9 @@ def run(
 def analyse(
     files: Sequence[str | os.PathLike[str]],
     progress: Callable[[int, int], object] | None = None,
+) -> dict[str, Any]: ...
+def conform(
+    text: str, file: str, platform: str | None = None, live: bool = False
 ) -> dict[str, Any]: ...
 def analyse_rules() -> list[tuple[str, str, str]]: ...
 def live_enter(command: Sequence[str]) -> int: ...

@@ -48,6 +48,13 @@ class Stack(StrEnum):
     KERNEL = "kernel"
 
 
+class Platform(StrEnum):
+    """Where the engine's TCP parameters come from."""
+
+    LINUX = "linux"
+    RFC = "rfc"
+
+
 _INTERRUPTED = 130
 
 _ON: Any = typer.Option(
@@ -482,6 +489,44 @@ def analyze(
             "; ".join(f"{name}: {what}" for name, what in damages["file", "damage"].rows())
         )
     if strict and count:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: anabranch conform conformance/ --live")
+def conform(
+    scripts: Annotated[
+        list[Path], typer.Argument(metavar="FILE.pkt|DIR...", help="Scripts, or folders of them.")
+    ],
+    live: Annotated[
+        bool, typer.Option("--live", help="Test this host's kernel instead of the engine.")
+    ] = False,
+    platform: Annotated[
+        Platform | None,
+        typer.Option(help="TCP parameters of the engine, whatever the scripts say."),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print all segments and calls, as a script.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Play packet scripts and judge every segment that the stack sends.
+
+    The engine runs in virtual time, the kernel behind a TUN device in a network namespace. Exits
+    with 1 if a script fails. docs/conformance.md describes the language.
+    """
+    from anabranch import conformance
+
+    files = conformance.find(scripts)
+    if live:
+        _enter_lab()
+    name = None if platform is None else platform.value
+    results = []
+    for file in files:
+        results.append(conformance.run(file, live=live, platform=name))
+        if not as_json:
+            typer.echo(conformance.text(results[-1], verbose=verbose))
+    typer.echo(conformance.to_json(results) if as_json else conformance.summary(results))
+    if any(result.verdict == "failed" for result in results):
         raise typer.Exit(1)
 
 

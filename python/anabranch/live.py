@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError, TooLateError
 from anabranch.run import Run, counters, frame
+
+T = TypeVar("T")
 
 STACKS = ("engine", "kernel")
 
@@ -106,10 +108,11 @@ def _measured_run(*arguments: Any) -> tuple[dict[str, Any], float]:
     return _core.live_run(*arguments), time.thread_time() - before
 
 
-def _live_run(*arguments: Any) -> tuple[dict[str, Any], float]:
+def at_priority(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function in the thread for live runs if there is one, else here."""
     if not _laboratory:
-        return _measured_run(*arguments)
-    return _laboratory[0].submit(_measured_run, *arguments).result()
+        return function(*arguments)
+    return _laboratory[0].submit(function, *arguments).result()
 
 
 def run_toml(
@@ -125,7 +128,7 @@ def run_toml(
     normalised = _core.validate(toml, file)
     started = time.perf_counter()
     try:
-        result, cpu_s = _live_run(normalised, file, seed, *stacks, pcap)
+        result, cpu_s = at_priority(_measured_run, normalised, file, seed, *stacks, pcap)
     except OSError as error:
         raise InputError(f"--pcap {_reason(error)}; name a file that can be written") from error
     except RuntimeError as error:

@@ -257,6 +257,16 @@ pub(crate) fn listen(fd: RawFd) -> io::Result<()> {
     Ok(())
 }
 
+/// The next connection of a listener, as a socket that never blocks.
+pub(crate) fn accept(fd: RawFd) -> io::Result<OwnedFd> {
+    let (none, flags) = (std::ptr::null_mut(), libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+    // SAFETY: no address is asked for; the descriptor is new.
+    unsafe {
+        let accepted = libc::accept4(fd, none, std::ptr::null_mut(), flags);
+        Ok(OwnedFd::from_raw_fd(check(accepted)?))
+    }
+}
+
 /// Begin to connect; the socket becomes writable when that is done.
 pub(crate) fn connect(fd: RawFd, address: SocketAddr) -> io::Result<()> {
     let begun = with_address(address, |address, len| {

@@ -1,6 +1,7 @@
 //! The Python module `anabranch._core`: a scenario in, columns out.
 
 mod analyse;
+mod conform;
 mod listing;
 mod live;
 mod policy;
@@ -174,6 +175,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     analyse::register(module)?;
+    conform::register(module)?;
     live::register(module)?;
     policy::register(module)
 }

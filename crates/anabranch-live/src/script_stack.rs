@@ -1,0 +1,361 @@
+//! This host's kernel as the stack that a packet script is played against: sockets in a network
+//! namespace of their own, whose packets pass a TUN device.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use anabranch_script::{
+    Congestion, EndpointUse, Facts, Handle, Layout, Progress, Settings, SocketOption, Stack,
+    Trouble,
+};
+use anabranch_wire::{Instant, Payload, Segment, pattern};
+use bytes::BytesMut;
+
+use crate::clock::Clock;
+use crate::namespace::{Namespace, ip, set_sysctl};
+use crate::sys::{self, LONGEST_FRAME, Tun};
+
+/// The kernel behind a TUN device.
+pub struct KernelStack {
+    namespace: Namespace,
+    tun: Tun,
+    clock: Clock,
+    settings: Settings,
+    sockets: Vec<Option<Socket>>,
+    sent: VecDeque<(Instant, Segment)>,
+    frame: BytesMut,
+    leaving: Vec<u8>,
+}
+
+struct Socket {
+    stream: TcpStream,
+    connecting: bool,
+}
+
+/// The longest sleep: what blocked calls wait for need not send a segment.
+const TICK: Duration = Duration::from_millis(1);
+
+impl KernelStack {
+    /// A host as the header of a script describes it. Call it where namespaces may be made
+    /// ([`enter`](crate::enter)).
+    ///
+    /// # Errors
+    /// If the system refuses the namespace, the device, or a setting.
+    pub fn new(settings: &Settings) -> io::Result<Self> {
+        sys::set_timer_slack();
+        let namespace = Namespace::new()?;
+        let tun = namespace.within(|| set_up(settings))?;
+        Ok(KernelStack {
+            namespace,
+            tun,
+            clock: Clock::start(),
+            settings: settings.clone(),
+            sockets: Vec::new(),
+            sent: VecDeque::new(),
+            frame: BytesMut::with_capacity(LONGEST_FRAME),
+            leaving: Vec::new(),
+        })
+    }
+
+    fn push(&mut self, stream: TcpStream) -> Handle {
+        self.sockets.push(Some(Socket { stream, connecting: false }));
+        Handle(self.sockets.len() - 1)
+    }
+
+    fn get(&mut self, socket: Handle) -> &mut Socket {
+        self.sockets[socket.0].as_mut().expect("the player does not use closed sockets")
+    }
+
+    fn fd(&mut self, socket: Handle) -> RawFd {
+        self.get(socket).stream.as_raw_fd()
+    }
+
+    /// Take what the kernel has sent.
+    fn collect(&mut self) -> io::Result<()> {
+        loop {
+            self.frame.clear();
+            self.frame.reserve(LONGEST_FRAME);
+            if !self.tun.receive(&mut self.frame)? {
+                return Ok(());
+            }
+            // Router solicitations and the like are not the script's affair.
+            if let Ok(segment) = Segment::parse(&self.frame) {
+                self.sent.push_back((self.clock.now(), segment));
+            }
+        }
+    }
+}
+
+/// Inside the namespace.
+fn set_up(settings: &Settings) -> io::Result<Tun> {
+    let tun = Tun::open(DEVICE, false)?;
+    let on = |wanted| if wanted { "1" } else { "0" };
+    set_sysctl("ipv4/conf/all/rp_filter", "0")?;
+    set_sysctl("ipv4/tcp_no_metrics_save", "1")?;
+    set_sysctl("ipv4/tcp_sack", on(settings.sack))?;
+    set_sysctl("ipv4/tcp_timestamps", on(settings.timestamps))?;
+    set_sysctl("ipv4/tcp_ecn", on(settings.ecn))?;
+    set_sysctl("ipv4/tcp_rmem", "4096 131072 6291456")?;
+    set_sysctl("mptcp/checksum_enabled", on(settings.checksum))?;
+    set_sysctl("mptcp/allow_join_initial_addr_port", on(settings.allow_join))?;
+    // A lost SYN must not make the next connections plain TCP.
+    let _ = set_sysctl("mptcp/blackhole_timeout", "0");
+    if !settings.ipv6 {
+        set_sysctl(&format!("ipv6/conf/{DEVICE}/disable_ipv6"), "1")?;
+    }
+    ip(&commands(settings))?;
+    Ok(tun)
+}
+
+const DEVICE: &str = "tun0";
+
+fn commands(settings: &Settings) -> Vec<String> {
+    let layout = Layout { ipv6: settings.ipv6 };
+    let (family, bits) = if settings.ipv6 { ("-6 ", "128 nodad") } else { ("", "32") };
+    let mut all = vec![
+        "link set lo up".to_owned(),
+        format!("link set {DEVICE} mtu {} up", settings.mtu),
+        "mptcp limits set subflow 8 add_addr_accepted 8".to_owned(),
+    ];
+    all.extend(layout.hosts().map(|host| format!("{family}addr add {host}/{bits} dev {DEVICE}")));
+    for number in 0..layout.hosts().count() as u8 {
+        all.push(format!(
+            "{family}route add {} dev {DEVICE} src {} initcwnd {}",
+            layout.peer(number),
+            layout.host(0),
+            settings.initial_window
+        ));
+    }
+    all.extend(settings.endpoints.iter().map(|(host, used)| endpoint(layout, *host, *used)));
+    all
+}
+
+fn endpoint(layout: Layout, host: u8, used: EndpointUse) -> String {
+    let used = match used {
+        EndpointUse::Subflow => "subflow",
+        EndpointUse::Backup => "subflow backup",
+        EndpointUse::Signal => "signal",
+    };
+    format!("mptcp endpoint add {} dev {DEVICE} id {host} {used}", layout.host(host))
+}
+
+/// The name of an error in errno.h.
+fn name(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => "EAGAIN",
+        Some(libc::EINPROGRESS) => "EINPROGRESS",
+        Some(libc::ECONNREFUSED) => "ECONNREFUSED",
+        Some(libc::ECONNRESET) => "ECONNRESET",
+        Some(libc::ETIMEDOUT) => "ETIMEDOUT",
+        Some(libc::EPIPE) => "EPIPE",
+        Some(libc::ENOTCONN) => "ENOTCONN",
+        Some(libc::EISCONN) => "EISCONN",
+        Some(libc::EALREADY) => "EALREADY",
+        Some(libc::ECONNABORTED) => "ECONNABORTED",
+        Some(libc::EINVAL) => "EINVAL",
+        Some(libc::EADDRINUSE) => "EADDRINUSE",
+        Some(libc::ENETUNREACH) => "ENETUNREACH",
+        Some(libc::EHOSTUNREACH) => "EHOSTUNREACH",
+        Some(libc::ENETRESET) => "ENETRESET",
+        Some(libc::EOPNOTSUPP) => "EOPNOTSUPP",
+        _ => "EBADF",
+    }
+}
+
+fn progress<T>(result: io::Result<T>) -> Progress<T> {
+    match result {
+        Ok(value) => Progress::Done(value),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Progress::Blocked,
+        Err(error) => Progress::Failed(name(&error)),
+    }
+}
+
+fn trouble(error: io::Error) -> Trouble {
+    Trouble(error.to_string())
+}
+
+fn stream(fd: OwnedFd) -> TcpStream {
+    TcpStream::from(fd)
+}
+
+impl Stack for KernelStack {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn wait(&mut self, until: Instant) -> Result<(), Trouble> {
+        self.collect().map_err(trouble)?;
+        let left = until.saturating_since(self.clock.now());
+        if self.sent.is_empty() && !left.is_zero() {
+            let timeout = TICK.min(Duration::from_nanos(left.as_nanos()));
+            let mut fds = [sys::poll_fd(self.tun.as_raw_fd(), libc::POLLIN)];
+            sys::poll(&mut fds, timeout).map_err(trouble)?;
+            self.collect().map_err(trouble)?;
+        }
+        Ok(())
+    }
+
+    fn next_segment(&mut self) -> Option<(Instant, Segment)> {
+        if self.sent.is_empty() {
+            // An error shows at the next wait.
+            let _ = self.collect();
+        }
+        self.sent.pop_front()
+    }
+
+    fn inject(&mut self, segment: Segment) -> Result<(), Trouble> {
+        self.leaving.clear();
+        segment.emit(&mut self.leaving).map_err(|error| Trouble(error.to_string()))?;
+        self.tun.send(&self.leaving).map_err(trouble)?;
+        self.collect().map_err(trouble)
+    }
+
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    fn layout(&self) -> Layout {
+        Layout { ipv6: self.settings.ipv6 }
+    }
+
+    fn socket(&mut self, mptcp: bool) -> Progress<Handle> {
+        let protocol = if mptcp { sys::MPTCP } else { libc::IPPROTO_TCP };
+        let settings = &self.settings;
+        let opened = self.namespace.within(|| {
+            let socket = sys::stream_socket(!settings.ipv6, protocol)?;
+            let fd = socket.as_raw_fd();
+            sys::set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+            let congestion = match settings.congestion {
+                Congestion::Reno => "reno",
+                Congestion::Cubic => "cubic",
+            };
+            sys::set_congestion_control(fd, congestion)?;
+            if let Some(seconds) = settings.keep_alive {
+                let seconds = seconds as i32;
+                sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+                sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds)?;
+                sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds)?;
+            }
+            Ok(socket)
+        });
+        match opened {
+            Ok(fd) => Progress::Done(self.push(stream(fd))),
+            Err(error) => Progress::Failed(name(&error)),
+        }
+    }
+
+    fn set_option(&mut self, socket: Handle, option: SocketOption) -> Progress<()> {
+        let fd = self.fd(socket);
+        let set = |level, name, value: u32| sys::set_option(fd, level, name, value as i32);
+        progress(match option {
+            SocketOption::ReceiveBuffer(octets) => set(libc::SOL_SOCKET, libc::SO_RCVBUF, octets),
+            SocketOption::SendBuffer(octets) => set(libc::SOL_SOCKET, libc::SO_SNDBUF, octets),
+            SocketOption::NoDelay(on) => set(libc::IPPROTO_TCP, libc::TCP_NODELAY, on.into()),
+            SocketOption::UserTimeout(millis) => {
+                set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis)
+            }
+            SocketOption::Abort(true) => sys::reset_when_closed(fd),
+            SocketOption::Abort(false) => Ok(()),
+        })
+    }
+
+    fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> Progress<()> {
+        let layout = self.layout();
+        let any: IpAddr =
+            if layout.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let address = host.map_or(any, |host| layout.host(host));
+        progress(sys::bind(self.fd(socket), SocketAddr::new(address, port)))
+    }
+
+    fn listen(&mut self, socket: Handle) -> Progress<()> {
+        progress(sys::listen(self.fd(socket)))
+    }
+
+    fn accept(&mut self, socket: Handle) -> Progress<Handle> {
+        match progress(sys::accept(self.fd(socket))) {
+            Progress::Done(fd) => Progress::Done(self.push(stream(fd))),
+            Progress::Blocked => Progress::Blocked,
+            Progress::Failed(error) => Progress::Failed(error),
+        }
+    }
+
+    fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> Progress<()> {
+        let to = SocketAddr::new(self.layout().peer(peer), port);
+        let socket = self.get(socket);
+        let fd = socket.stream.as_raw_fd();
+        if !socket.connecting {
+            socket.connecting = true;
+            return match sys::connect(fd, to) {
+                Ok(()) => Progress::Blocked,
+                Err(error) => Progress::Failed(name(&error)),
+            };
+        }
+        let mut fds = [sys::poll_fd(fd, libc::POLLOUT)];
+        if sys::poll(&mut fds, Duration::ZERO).is_err() || fds[0].revents == 0 {
+            return Progress::Blocked;
+        }
+        progress(socket.stream.take_error().and_then(|error| error.map_or(Ok(()), Err)))
+    }
+
+    fn write(&mut self, socket: Handle, from: u64, len: u32) -> Progress<u32> {
+        let octets =
+            pattern::slice(pattern::phase_of(from), (len as usize).min(pattern::MAX_SLICE));
+        progress(self.get(socket).stream.write(octets).map(|octets| octets as u32))
+    }
+
+    fn read(&mut self, socket: Handle, len: u32) -> Progress<Payload> {
+        let mut octets = vec![0; len as usize];
+        let read = self.get(socket).stream.read(&mut octets);
+        progress(read.map(|len| {
+            octets.truncate(len);
+            octets.into()
+        }))
+    }
+
+    fn take_error(&mut self, socket: Handle) -> Option<&'static str> {
+        self.get(socket).stream.take_error().ok().flatten().map(|error| name(&error))
+    }
+
+    fn shutdown(&mut self, socket: Handle) -> Progress<()> {
+        progress(self.get(socket).stream.shutdown(Shutdown::Write))
+    }
+
+    fn close(&mut self, socket: Handle) -> Progress<()> {
+        self.sockets[socket.0] = None;
+        Progress::Done(())
+    }
+
+    fn set_address(&mut self, host: u8, up: bool) -> Result<(), Trouble> {
+        let used = self.settings.endpoints.iter().find(|(number, _)| *number == host);
+        let Some((_, used)) = used.copied() else {
+            return Err(Trouble(format!(
+                "host{host} is no endpoint; add --endpoint=host{host},..."
+            )));
+        };
+        let layout = self.layout();
+        let command = if up {
+            endpoint(layout, host, used)
+        } else {
+            format!("mptcp endpoint delete id {host}")
+        };
+        self.namespace.within(|| ip(&[command])).map_err(trouble)
+    }
+
+    fn facts(&mut self, socket: Handle) -> Option<Facts> {
+        let fd = self.fd(socket);
+        if let Ok((info, subflows)) = sys::mptcp_info(fd)
+            && info.flags & FELL_BACK == 0
+        {
+            let cwnd = subflows.first().map_or(0, |subflow| subflow.tcp.snd_cwnd.into());
+            return Some(Facts { is_mptcp: true, subflows: subflows.len() as u64, cwnd });
+        }
+        let cwnd = sys::tcp_info(fd).map_or(0, |info| info.snd_cwnd.into());
+        Some(Facts { is_mptcp: false, subflows: 1, cwnd })
+    }
+}
+
+/// `MPTCP_INFO_FLAG_FALLBACK`.
+const FELL_BACK: u32 = 1;

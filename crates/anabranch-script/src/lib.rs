@@ -1,0 +1,45 @@
+//! Packet scripts in a subset of packetdrill's language, played against a TCP stack.
+//!
+//! A script lists system calls, segments that a peer sends to the stack under test (`<`), and
+//! segments that the stack must send (`>`), each with its time. [`Script::parse`] reads one,
+//! [`play`] plays it against a [`Stack`]: the [`EngineStack`] runs in virtual time, and
+//! `anabranch-live` adds this host's kernel. docs/conformance.md describes the language.
+//!
+//! ```
+//! use anabranch_script::{EngineStack, Script, play};
+//!
+//! let script = Script::parse(
+//!     "+0 < S 0:0(0) win 65535 <mss 1460>\n\
+//!      +0 > R. 0:0(0) ack 1\n",
+//!     "closed.pkt",
+//! )?;
+//! let played = play(&script, &mut EngineStack::new(&script.settings));
+//! assert!(played.failure.is_none());
+//! # Ok::<(), anabranch_script::ScriptError>(())
+//! ```
+
+mod compare;
+mod compose;
+mod cursor;
+mod engine;
+mod flows;
+mod keys;
+mod layout;
+mod notation;
+mod options;
+mod parse;
+mod play;
+mod report;
+mod script;
+mod settings;
+mod sockets;
+mod stack;
+
+pub use cursor::ScriptError;
+pub use engine::EngineStack;
+pub use layout::{Layout, PEER_PORT, PORT};
+pub use play::{Played, play};
+pub use report::Failure;
+pub use script::Script;
+pub use settings::{Congestion, EndpointUse, Settings};
+pub use stack::{Facts, Handle, Progress, SocketOption, Stack, Trouble};

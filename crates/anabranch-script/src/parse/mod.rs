@@ -1,0 +1,172 @@
+//! From text to a [`Script`]: header, then events.
+
+mod call;
+mod header;
+mod options;
+mod segment;
+
+use anabranch_wire::Duration;
+
+use crate::cursor::{Cursor, Parsed};
+use crate::script::{Action, Event, Fact, FactValue, Moment, Script, Time};
+
+pub(crate) fn script(text: &str, file: &str) -> Parsed<Script> {
+    let mut cursor = Cursor::new(text, file);
+    let settings = header::settings(&mut cursor)?;
+    let mut events = Vec::new();
+    cursor.skip()?;
+    while !cursor.is_at_end() {
+        events.push(event(&mut cursor)?);
+        cursor.skip()?;
+    }
+    if events.is_empty() {
+        return Err(cursor.error("the script has no events; write one: +0 < S 0:0(0) win 65535"));
+    }
+    Ok(Script { file: file.to_owned(), shows: first_comment(text), settings, events })
+}
+
+/// The comment that a script begins with, on one line.
+fn first_comment(text: &str) -> String {
+    let lines = text.trim_start().lines().map(str::trim);
+    let comment = lines
+        .map_while(|line| line.strip_prefix("//").or_else(|| line.strip_prefix('#')))
+        .map(str::trim);
+    comment.collect::<Vec<_>>().join(" ")
+}
+
+fn event(cursor: &mut Cursor<'_>) -> Parsed<Event> {
+    let (line, start) = (cursor.line(), cursor.offset());
+    let time = time(cursor)?;
+    let time_text = cursor.since(start);
+    cursor.skip()?;
+    let (start, at) = (cursor.offset(), cursor.clone());
+    let action = action(cursor)?;
+    match (&action, time) {
+        (Action::Call(_), _) | (_, Time::Exactly(_)) => {}
+        (Action::Outbound(_), Time::Any | Time::Within(..)) => {}
+        (Action::Outbound(_), Time::Blocking(..)) => {
+            return Err(at.error("a segment has no duration; write a range as +0.1~+0.3"));
+        }
+        _ => return Err(at.error("only outgoing segments and calls may have such a time")),
+    }
+    if matches!((&action, time), (Action::Call(_), Time::Any | Time::Within(..))) {
+        return Err(at.error("a call begins at one time; write +0...+0.2 for a call that blocks"));
+    }
+    Ok(Event { line, time, text: cursor.since(start), time_text, action })
+}
+
+/// `*`, `0.1`, `+0.1`, `+0.1~+0.3` or `+0...+0.2`.
+fn time(cursor: &mut Cursor<'_>) -> Parsed<Time> {
+    if cursor.take_exactly("*") {
+        return Ok(Time::Any);
+    }
+    let from = moment(cursor)?;
+    if cursor.take_exactly("...") {
+        let end = end_of(from, moment(cursor)?);
+        return Ok(Time::Blocking(from, end));
+    }
+    if cursor.take_exactly("~") {
+        let end = end_of(from, moment(cursor)?);
+        return Ok(Time::Within(from, end));
+    }
+    Ok(Time::Exactly(from))
+}
+
+/// The second time of a pair is relative if the first is.
+fn end_of(from: Moment, to: Moment) -> Moment {
+    Moment { relative: from.relative || to.relative, offset: to.offset }
+}
+
+fn moment(cursor: &mut Cursor<'_>) -> Parsed<Moment> {
+    let at = cursor.clone();
+    let relative = cursor.take_exactly("+");
+    let whole = cursor.take_while(|c| c.is_ascii_digit());
+    let mut ahead = cursor.clone();
+    let mut digits = "";
+    // "0...0.2" is not "0." and "..0.2".
+    if ahead.take_exactly(".") && ahead.peek().is_some_and(|c| c.is_ascii_digit()) {
+        digits = ahead.take_while(|c| c.is_ascii_digit());
+        *cursor = ahead;
+    }
+    if whole.is_empty() && digits.is_empty() {
+        let found = at.found();
+        return Err(at.error(format!("found {found}; an event begins with a time: +0.1, 0.1 or *")));
+    }
+    if digits.len() > 9 || whole.len() > 6 {
+        return Err(at.error("time out of range; at most 999999 s, to the nanosecond"));
+    }
+    let seconds: u64 = whole.parse().unwrap_or(0);
+    let nanos: u64 = format!("{digits:0<9}").parse().expect("nine digits");
+    let offset = Duration::from_nanos(seconds * 1_000_000_000 + nanos);
+    Ok(Moment { relative, offset })
+}
+
+fn action(cursor: &mut Cursor<'_>) -> Parsed<Action> {
+    if cursor.take_exactly("<") {
+        return Ok(Action::Inbound(segment::segment(cursor, true)?));
+    }
+    if cursor.take_exactly(">") {
+        return Ok(Action::Outbound(segment::segment(cursor, false)?));
+    }
+    if cursor.take_exactly("%{") || cursor.peek() == Some('`') {
+        return Err(cursor.error("no Python and no shell here; see assert and --endpoint"));
+    }
+    match cursor.peek_word()? {
+        "assert" => assertion(cursor),
+        "address" => address(cursor),
+        "" => Err(cursor.error(format!(
+            "found {}; after the time comes < or > and a segment, a call, assert or address",
+            cursor.found()
+        ))),
+        _ => Ok(Action::Call(call::call(cursor)?)),
+    }
+}
+
+/// `assert connection == mptcp`, `assert subflows == 2`, `assert cwnd == 10`.
+fn assertion(cursor: &mut Cursor<'_>) -> Parsed<Action> {
+    cursor.word()?;
+    cursor.skip()?;
+    let at = cursor.clone();
+    let fact = match cursor.word()? {
+        "connection" => Fact::Connection,
+        "subflows" => Fact::Subflows,
+        "cwnd" => Fact::Cwnd,
+        name => {
+            let names = ["connection", "subflows", "cwnd"];
+            return Err(at.error(crate::cursor::unknown("fact", name, &names)));
+        }
+    };
+    cursor.expect("==", "an assertion")?;
+    let expected = if fact == Fact::Connection {
+        cursor.skip()?;
+        let at = cursor.clone();
+        match cursor.word()? {
+            "tcp" => FactValue::Tcp,
+            "mptcp" => FactValue::Mptcp,
+            name => {
+                return Err(at.error(crate::cursor::unknown("protocol", name, &["tcp", "mptcp"])));
+            }
+        }
+    } else {
+        FactValue::Number(cursor.number("the value", u64::MAX)?)
+    };
+    Ok(Action::Assert { fact, expected })
+}
+
+/// `address host1 down`, `address host1 up`.
+fn address(cursor: &mut Cursor<'_>) -> Parsed<Action> {
+    cursor.word()?;
+    cursor.skip()?;
+    let at = cursor.clone();
+    let host = match segment::numbered(cursor.word()?, "host") {
+        Some(host) => host,
+        None => return Err(at.error("address needs one of the host's: host0 to host3")),
+    };
+    cursor.skip()?;
+    let at = cursor.clone();
+    match cursor.word()? {
+        "up" => Ok(Action::Address { host, up: true }),
+        "down" => Ok(Action::Address { host, up: false }),
+        name => Err(at.error(crate::cursor::unknown("state", name, &["up", "down"]))),
+    }
+}

@@ -1,0 +1,154 @@
+//! `[ect0] host0-peer1 P. 1:101(100) ack 1 win 257 <nop>`.
+
+use anabranch_wire::{CE, ECT_0, Flags};
+
+use super::options;
+use crate::cursor::{Cursor, Parsed};
+use crate::layout::ADDRESSES;
+use crate::options::OptionList;
+use crate::script::{PathName, SegmentSpec};
+
+pub(super) fn segment(cursor: &mut Cursor<'_>, inbound: bool) -> Parsed<SegmentSpec> {
+    let (mut ecn, mut corrupt) = (None, false);
+    while cursor.take("[")? {
+        mark(cursor, inbound, &mut ecn, &mut corrupt)?;
+        cursor.expect("]", "a mark")?;
+    }
+    let path = path(cursor)?;
+    let flags = flags(cursor)?;
+    let (seq, len) = sequence(cursor)?;
+    let ack = field(cursor, "ack")?;
+    let window = if keyword(cursor, "win")? { Some(short(cursor, "the window")?) } else { None };
+    let urgent = if keyword(cursor, "urg")? { Some(short(cursor, "the pointer")?) } else { None };
+    cursor.skip()?;
+    let at = cursor.clone();
+    let options = if cursor.take("<")? { options::list(cursor)? } else { OptionList::default() };
+    if inbound && options.open {
+        return Err(at.error("\"...\" stands for options that came; write those that are sent"));
+    }
+    if ack.is_some() != flags.contains(Flags::ACK) {
+        return Err(at.error("the flag \".\" and \"ack N\" go together"));
+    }
+    Ok(SegmentSpec { path, ecn, corrupt, flags, seq, len, ack, window, urgent, options })
+}
+
+/// `[ect0]`, `[ce]`, `[noecn]`, `[badsum]`.
+fn mark(
+    cursor: &mut Cursor<'_>,
+    inbound: bool,
+    ecn: &mut Option<u8>,
+    corrupt: &mut bool,
+) -> Parsed<()> {
+    cursor.skip()?;
+    let at = cursor.clone();
+    match cursor.word()? {
+        "ect0" => *ecn = Some(ECT_0),
+        "ect1" => *ecn = Some(1),
+        "ce" => *ecn = Some(CE),
+        "noecn" => *ecn = Some(0),
+        "badsum" if inbound => *corrupt = true,
+        name => {
+            let names = ["ect0", "ect1", "ce", "noecn", "badsum"];
+            return Err(at.error(crate::cursor::unknown("mark", name, &names)));
+        }
+    }
+    Ok(())
+}
+
+/// `host0-peer1`, with ports `host0:9000-peer1:9001`, the second between them `host0-peer1/2`.
+fn path(cursor: &mut Cursor<'_>) -> Parsed<PathName> {
+    cursor.skip()?;
+    if !cursor.rest().starts_with("host") {
+        return Ok(PathName::FIRST);
+    }
+    let at = cursor.clone();
+    let wrong = || at.error("a path is host0-peer1 (host0 to host3, peer0 to peer3)");
+    let host = numbered(cursor.word()?, "host").ok_or_else(wrong)?;
+    let host_port = port(cursor)?;
+    if !cursor.take_exactly("-") {
+        return Err(wrong());
+    }
+    let peer = numbered(cursor.word()?, "peer").ok_or_else(wrong)?;
+    let peer_port = port(cursor)?;
+    let number = if cursor.take_exactly("/") { cursor.number("a subflow", 9)? as u8 } else { 1 };
+    Ok(PathName { host, host_port, peer, peer_port, number })
+}
+
+fn port(cursor: &mut Cursor<'_>) -> Parsed<Option<u16>> {
+    if cursor.take_exactly(":") { Ok(Some(short(cursor, "a port")?)) } else { Ok(None) }
+}
+
+/// The number in `host2`, for the name `host`.
+pub(super) fn numbered(word: &str, name: &str) -> Option<u8> {
+    let number = word.strip_prefix(name)?.parse().ok()?;
+    (number < ADDRESSES).then_some(number)
+}
+
+fn flags(cursor: &mut Cursor<'_>) -> Parsed<Flags> {
+    cursor.skip()?;
+    let at = cursor.clone();
+    let letters = cursor.take_while(|c| "SFRP.EWU-".contains(c));
+    if letters.is_empty() {
+        let found = at.found();
+        return Err(
+            at.error(format!("found {found}; flags are letters of SFRP.EWU, or - for none"))
+        );
+    }
+    let flag = |letter| match letter {
+        'S' => Flags::SYN,
+        'F' => Flags::FIN,
+        'R' => Flags::RST,
+        'P' => Flags::PSH,
+        '.' => Flags::ACK,
+        'E' => Flags::ECE,
+        'W' => Flags::CWR,
+        'U' => Flags::URG,
+        _ => Flags::default(),
+    };
+    Ok(letters.chars().map(flag).fold(Flags::default(), |all, flag| all | flag))
+}
+
+/// `1:101(100)`: sequence number, the one after the payload, octets of payload.
+fn sequence(cursor: &mut Cursor<'_>) -> Parsed<(u32, u32)> {
+    cursor.skip()?;
+    let at = cursor.clone();
+    let seq = relative(cursor, "the sequence number")?;
+    cursor.expect(":", "a sequence range")?;
+    let end = relative(cursor, "the end of the payload")?;
+    cursor.expect("(", "a sequence range")?;
+    let len = cursor.number("the length", 65_535)? as u32;
+    cursor.expect(")", "a sequence range")?;
+    if seq.wrapping_add(len) != end {
+        let right = seq.wrapping_add(len);
+        return Err(at.error(format!("{seq}:{end}({len}) does not add up; {seq}:{right}({len})?")));
+    }
+    Ok((seq, len))
+}
+
+/// A sequence number, which wraps; below 0 are those before the initial one.
+pub(super) fn relative(cursor: &mut Cursor<'_>, what: &str) -> Parsed<u32> {
+    let negative = cursor.take("-")?;
+    let number = cursor.number(what, u64::from(u32::MAX))? as u32;
+    Ok(if negative { number.wrapping_neg() } else { number })
+}
+
+fn field(cursor: &mut Cursor<'_>, name: &str) -> Parsed<Option<u32>> {
+    if keyword(cursor, name)? {
+        relative(cursor, "the acknowledgement").map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// Take a word if it is the next.
+pub(super) fn keyword(cursor: &mut Cursor<'_>, name: &str) -> Parsed<bool> {
+    let found = cursor.peek_word()? == name;
+    if found {
+        cursor.word()?;
+    }
+    Ok(found)
+}
+
+fn short(cursor: &mut Cursor<'_>, what: &str) -> Parsed<u16> {
+    Ok(cursor.number(what, 65_535)? as u16)
+}

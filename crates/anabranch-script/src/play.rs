@@ -1,0 +1,420 @@
+//! Plays a script against a stack.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Duration, Instant, Segment};
+
+use crate::compare::compare;
+use crate::compose::compose;
+use crate::flows::Flows;
+use crate::notation;
+use crate::report::Failure;
+use crate::script::{
+    Action, Call, CallResult, Event, Fact, FactValue, Moment, Script, SegmentSpec, Time,
+};
+use crate::sockets::{Returned, Sockets};
+use crate::stack::{Stack, Trouble};
+
+/// What playing a script has shown.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Why the script failed; `None` if the stack did all that it asks for.
+    pub failure: Option<Failure>,
+    /// Every segment and call with its time, in the notation of scripts.
+    pub log: Vec<String>,
+}
+
+/// How exactly a stack in virtual time is to keep the times of a script.
+const EXACT: Duration = Duration::from_millis(1);
+/// After the last event, for segments that nobody expects.
+const AFTERMATH: Duration = Duration::from_secs(1);
+/// How long `*` waits: in virtual time, and in real time.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+const LIVE_PATIENCE: Duration = Duration::from_secs(10);
+/// Entries of the log that a failure shows.
+const SHOWN_BEFORE: usize = 6;
+
+/// Play `script` against `stack`.
+pub fn play(script: &Script, stack: &mut dyn Stack) -> Played {
+    let mut player = Player::new(script, stack);
+    let failure = player.run().err().map(|stop| player.failure(*stop));
+    Played { failure, log: player.log.iter().map(|entry| player.text_of(entry)).collect() }
+}
+
+struct Player<'a> {
+    script: &'a Script,
+    stack: &'a mut dyn Stack,
+    flows: Flows,
+    sockets: Sockets,
+    /// The time of the event before.
+    base: Instant,
+    /// Segments that the stack has sent and no event has matched.
+    waiting: VecDeque<(Instant, Segment)>,
+    pending: Option<Pending<'a>>,
+    log: Vec<Entry>,
+    tolerance: Duration,
+}
+
+/// A call that blocks.
+struct Pending<'a> {
+    event: &'a Event,
+    call: &'a Call,
+    earliest: Instant,
+    latest: Instant,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    at: Instant,
+    what: Logged,
+}
+
+#[derive(Clone, Debug)]
+enum Logged {
+    Segment(Box<Segment>, bool),
+    Text(String),
+}
+
+/// Why the script stops here.
+struct Stop {
+    line: u32,
+    what: String,
+    expected: Option<String>,
+    came: Option<String>,
+    differences: Vec<String>,
+}
+
+impl Stop {
+    fn new(event: &Event, what: impl Into<String>) -> Box<Self> {
+        let expected = Some(format!("{:<10} {}", event.time_text, event.text));
+        let (line, what) = (event.line, what.into());
+        Box::new(Stop { line, what, expected, came: None, differences: Vec::new() })
+    }
+}
+
+type Step<T> = Result<T, Box<Stop>>;
+
+impl<'a> Player<'a> {
+    fn new(script: &'a Script, stack: &'a mut dyn Stack) -> Self {
+        let flows = Flows::new(stack.layout(), script.settings.peer_isn);
+        let tolerance = if stack.is_exact() { EXACT } else { script.settings.tolerance };
+        Player {
+            script,
+            flows,
+            sockets: Sockets::default(),
+            base: stack.now(),
+            waiting: VecDeque::new(),
+            pending: None,
+            log: Vec::new(),
+            tolerance,
+            stack,
+        }
+    }
+
+    fn run(&mut self) -> Step<()> {
+        let script = self.script;
+        for event in &script.events {
+            self.play(event)?;
+        }
+        let Some(last) = script.events.last() else { return Ok(()) };
+        self.finish_call(last)?;
+        let end = self.stack.now() + AFTERMATH;
+        while self.stack.now() < end {
+            self.wait(last, end)?;
+        }
+        self.expect_silence(last)
+    }
+
+    fn play(&mut self, event: &'a Event) -> Step<()> {
+        match &event.action {
+            Action::Outbound(spec) => return self.outbound(event, spec),
+            Action::Call(_) => self.finish_call(event)?,
+            _ => {}
+        }
+        let start = self.start(event);
+        self.advance(event, start)?;
+        self.base = start;
+        match &event.action {
+            Action::Inbound(spec) => {
+                let segment =
+                    compose(spec, &mut self.flows).map_err(|why| Stop::new(event, why))?;
+                self.note(Logged::Segment(Box::new(segment.clone()), false));
+                self.stack.inject(segment).map_err(|trouble| stuck(event, trouble))?;
+                self.collect();
+                self.try_pending()
+            }
+            Action::Call(call) => self.call(event, call, start),
+            Action::Assert { fact, expected } => self.assert(event, *fact, *expected),
+            Action::Address { host, up } => {
+                self.note(Logged::Text(event.text.clone()));
+                let done = self.stack.set_address(*host, *up);
+                done.map_err(|trouble| stuck(event, trouble))?;
+                self.collect();
+                Ok(())
+            }
+            Action::Outbound(_) => Ok(()),
+        }
+    }
+
+    fn resolve(&self, moment: Moment) -> Instant {
+        let from = if moment.relative { self.base } else { Instant::ZERO };
+        from + moment.offset
+    }
+
+    /// When an event that is no outgoing segment happens.
+    fn start(&self, event: &Event) -> Instant {
+        match event.time {
+            Time::Any => self.base,
+            Time::Exactly(at) | Time::Within(at, _) | Time::Blocking(at, _) => self.resolve(at),
+        }
+    }
+
+    /// Between which times an outgoing segment may leave.
+    fn bounds(&self, time: Time) -> (Instant, Instant) {
+        let slack = |end: Instant| {
+            // Timers of Linux are late by up to an eighth of their time (kernel/time/timer.c).
+            let wheel = end.saturating_since(self.base) / 8;
+            if self.stack.is_exact() { self.tolerance } else { self.tolerance + wheel }
+        };
+        let (from, to) = match time {
+            Time::Any => {
+                let patience = if self.stack.is_exact() { PATIENCE } else { LIVE_PATIENCE };
+                return (Instant::ZERO, self.stack.now() + patience);
+            }
+            Time::Exactly(at) => (self.resolve(at), self.resolve(at)),
+            Time::Within(from, to) | Time::Blocking(from, to) => {
+                (self.resolve(from), self.resolve(to))
+            }
+        };
+        (from - self.tolerance, to + slack(to))
+    }
+
+    /// Let time pass until `until`.
+    fn advance(&mut self, event: &Event, until: Instant) -> Step<()> {
+        while self.stack.now() < until {
+            self.wait(event, until)?;
+        }
+        self.collect();
+        Ok(())
+    }
+
+    fn wait(&mut self, event: &Event, until: Instant) -> Step<()> {
+        self.stack.wait(until).map_err(|trouble| stuck(event, trouble))?;
+        self.collect();
+        self.try_pending()
+    }
+
+    /// Take what the stack has sent.
+    fn collect(&mut self) {
+        while let Some((at, segment)) = self.stack.next_segment() {
+            self.flows.observe(&segment);
+            self.log.push(Entry { at, what: Logged::Segment(Box::new(segment.clone()), true) });
+            self.waiting.push_back((at, segment));
+        }
+    }
+
+    fn outbound(&mut self, event: &'a Event, spec: &SegmentSpec) -> Step<()> {
+        let (earliest, latest) = self.bounds(event.time);
+        self.collect();
+        let found = loop {
+            if let Some(found) = self.first_on(spec) {
+                break found;
+            }
+            if self.stack.now() >= latest {
+                return Err(self.nothing_came(event));
+            }
+            self.wait(event, latest)?;
+        };
+        let (index, flow) = found;
+        let (at, segment) = self.waiting.remove(index).expect("it was found there");
+        let slack = 1 + (self.tolerance.as_millis() as u32);
+        let mut differences = compare(spec, &segment, flow, &mut self.flows, slack);
+        if at < earliest || at > latest {
+            let due = self.words_for(event.time);
+            differences.push(format!("time: expected {due}, came at {:.6}", at.as_secs_f64()));
+        }
+        if differences.is_empty() {
+            // A late stack does not shift what follows, unless the script leaves the time open.
+            self.base = match event.time {
+                Time::Exactly(due) if self.stack.is_exact() => self.resolve(due),
+                _ => at,
+            };
+            return Ok(());
+        }
+        let mut stop = Stop::new(event, "the stack sent another segment");
+        stop.came = Some(self.text_at(at, &notation::segment(&segment, true, &self.flows)));
+        stop.differences = differences;
+        Err(stop)
+    }
+
+    /// The first segment on the path that an event names, and its flow.
+    fn first_on(&self, spec: &SegmentSpec) -> Option<(usize, usize)> {
+        let flow = self.flows.named(spec.path)?;
+        let Flows { all, .. } = &self.flows;
+        let ends = (all[flow].host, all[flow].peer);
+        let here =
+            |(_, segment): &(Instant, Segment)| (segment.source, segment.destination) == ends;
+        Some((self.waiting.iter().position(here)?, flow))
+    }
+
+    fn words_for(&self, time: Time) -> String {
+        let seconds = |moment| self.resolve(moment).as_secs_f64();
+        match time {
+            Time::Any => "any".to_owned(),
+            Time::Exactly(at) => format!("{:.6}", seconds(at)),
+            Time::Within(from, to) | Time::Blocking(from, to) => {
+                format!("{:.6} to {:.6}", seconds(from), seconds(to))
+            }
+        }
+    }
+
+    fn nothing_came(&self, event: &Event) -> Box<Stop> {
+        let due = self.words_for(event.time);
+        let mut stop = Stop::new(event, format!("the stack did not send this segment by {due}"));
+        if let Some((at, segment)) = self.waiting.front() {
+            stop.what = "the stack sent a segment on another path instead".to_owned();
+            stop.came = Some(self.text_at(*at, &notation::segment(segment, true, &self.flows)));
+        }
+        stop
+    }
+
+    fn expect_silence(&self, last: &Event) -> Step<()> {
+        let Some((at, segment)) = self.waiting.front() else { return Ok(()) };
+        let mut stop = Stop::new(last, "the stack sent a segment that no line expects");
+        stop.expected = None;
+        stop.came = Some(self.text_at(*at, &notation::segment(segment, true, &self.flows)));
+        Err(stop)
+    }
+
+    fn call(&mut self, event: &'a Event, call: &'a Call, start: Instant) -> Step<()> {
+        self.note(Logged::Text(event.text.clone()));
+        let (earliest, latest) = match event.time {
+            Time::Blocking(begin, end) => {
+                // The end counts from where the beginning counts.
+                let end = if begin.relative {
+                    start - begin.offset + end.offset
+                } else {
+                    self.resolve(end)
+                };
+                (end - self.tolerance, end + self.tolerance)
+            }
+            _ => (Instant::ZERO, self.stack.now() + self.tolerance),
+        };
+        self.pending = Some(Pending { event, call, earliest, latest });
+        self.try_pending()?;
+        if !matches!(event.time, Time::Blocking(..)) {
+            self.finish_call(event)?;
+        }
+        self.collect();
+        Ok(())
+    }
+
+    /// See whether the call that blocks can return.
+    fn try_pending(&mut self) -> Step<()> {
+        let Some(Pending { event, call, earliest, latest }) = self.pending.take() else {
+            return Ok(());
+        };
+        let now = self.stack.now();
+        let returned = self.sockets.advance(self.stack, &call.what, &call.result);
+        self.collect();
+        let Some(returned) = returned else {
+            if now > latest {
+                return Err(Stop::new(event, "the call still blocks"));
+            }
+            self.pending = Some(Pending { event, call, earliest, latest });
+            return Ok(());
+        };
+        let mut stop = Stop::new(event, "the call returned something else");
+        stop.came = Some(self.text_at(now, &words(&returned)));
+        if now < earliest {
+            stop.what = "the call returned too early".to_owned();
+            return Err(stop);
+        }
+        if is_expected(&returned, &call.result) { Ok(()) } else { Err(stop) }
+    }
+
+    /// A call waits for the one before.
+    fn finish_call(&mut self, event: &Event) -> Step<()> {
+        while let Some(pending) = &self.pending {
+            let until = pending.latest + Duration::from_nanos(1);
+            self.wait(event, until)?;
+        }
+        Ok(())
+    }
+
+    fn assert(&mut self, event: &Event, fact: Fact, expected: FactValue) -> Step<()> {
+        let newest = self.sockets.newest();
+        let facts = newest.and_then(|socket| self.stack.facts(socket));
+        let Some(facts) = facts else {
+            return Err(Stop::new(event, "there is no connection to ask about"));
+        };
+        let came = match fact {
+            Fact::Connection if facts.is_mptcp => FactValue::Mptcp,
+            Fact::Connection => FactValue::Tcp,
+            Fact::Subflows => FactValue::Number(facts.subflows),
+            Fact::Cwnd => FactValue::Number(facts.cwnd),
+        };
+        if came == expected {
+            return Ok(());
+        }
+        let mut stop = Stop::new(event, "the assertion does not hold");
+        let value = match came {
+            FactValue::Tcp => "tcp".to_owned(),
+            FactValue::Mptcp => "mptcp".to_owned(),
+            FactValue::Number(number) => number.to_string(),
+        };
+        stop.came = Some(self.text_at(self.stack.now(), &value));
+        Err(stop)
+    }
+
+    fn note(&mut self, what: Logged) {
+        self.log.push(Entry { at: self.stack.now(), what });
+    }
+
+    fn text_of(&self, entry: &Entry) -> String {
+        match &entry.what {
+            Logged::Segment(segment, outgoing) => {
+                self.text_at(entry.at, &notation::segment(segment, *outgoing, &self.flows))
+            }
+            Logged::Text(text) => self.text_at(entry.at, text),
+        }
+    }
+
+    fn text_at(&self, at: Instant, text: &str) -> String {
+        format!("{:<10.6} {text}", at.as_secs_f64())
+    }
+
+    fn failure(&self, stop: Stop) -> Failure {
+        let Stop { line, what, expected, came, differences } = stop;
+        let mut before: Vec<_> = self.log.iter().map(|entry| self.text_of(entry)).collect();
+        if let Some(came) = &came
+            && before.last() == Some(came)
+        {
+            before.pop();
+        }
+        let before = before.split_off(before.len().saturating_sub(SHOWN_BEFORE));
+        Failure { file: self.script.file.clone(), line, what, expected, came, differences, before }
+    }
+}
+
+fn stuck(event: &Event, Trouble(why): Trouble) -> Box<Stop> {
+    Stop::new(event, format!("the script cannot go on: {why}"))
+}
+
+fn is_expected(returned: &Returned, expected: &CallResult) -> bool {
+    match (returned, expected) {
+        (Returned::Value(_) | Returned::Error(_), CallResult::Any) => true,
+        (Returned::Value(came), CallResult::Value(expected)) => came == expected,
+        (Returned::Error(came), CallResult::Error(expected)) => came == expected,
+        _ => false,
+    }
+}
+
+fn words(returned: &Returned) -> String {
+    match returned {
+        Returned::Value(value) => format!("= {value}"),
+        Returned::Error(error) => format!("= -1 {error}"),
+        Returned::Corrupt => "octets that the peer did not send".to_owned(),
+        Returned::Impossible(why) => why.clone(),
+    }
+}

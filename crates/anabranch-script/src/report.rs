@@ -1,0 +1,80 @@
+//! What a failed script prints.
+
+use std::fmt;
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+/// Why a script failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Name of the script's file.
+    pub file: String,
+    /// The line that was not fulfilled.
+    pub line: u32,
+    /// In a few words.
+    pub what: String,
+    /// The line, with its time.
+    pub expected: Option<String>,
+    /// What happened instead, with its time.
+    pub came: Option<String>,
+    /// In which fields the two differ.
+    pub differences: Vec<String>,
+    /// The last segments and calls before, with their times.
+    pub before: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}:{}: {}", self.file, self.line, self.what)?;
+        let mut part = |title: &str, lines: &[String]| {
+            for (number, line) in lines.iter().enumerate() {
+                let title = if number == 0 { title } else { "" };
+                wrap(f, title, line)?;
+            }
+            Ok(())
+        };
+        part("expected", self.expected.as_slice())?;
+        part("came", self.came.as_slice())?;
+        part("differs", &self.differences)?;
+        part("before", &self.before)
+    }
+}
+
+/// Columns before the text.
+const INDENT: usize = 12;
+
+/// One entry, broken between words; lines after the first are indented further.
+fn wrap(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
+    let mut line = format!("  {title:<width$}", width = INDENT - 2);
+    let mut at_start = true;
+    for word in pieces(text) {
+        if !at_start && line.trim_end().len() + 1 + word.trim_end().len() > WIDTH {
+            writeln!(f, "{}", line.trim_end())?;
+            line = " ".repeat(INDENT + 11);
+            line += word.trim_start();
+        } else {
+            line += word;
+        }
+        at_start = false;
+    }
+    writeln!(f, "{}", line.trim_end())
+}
+
+/// Words with the blanks before them.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut all = Vec::new();
+    let mut start = 0;
+    let mut in_word = false;
+    for (at, c) in text.char_indices() {
+        if c == ' ' && in_word {
+            all.push(&text[start..at]);
+            start = at;
+            in_word = false;
+        } else if c != ' ' {
+            in_word = true;
+        }
+    }
+    all.push(&text[start..]);
+    all
+}

@@ -1,0 +1,87 @@
+//! What the header of a script sets.
+
+use anabranch_proto::config::Profile;
+use anabranch_wire::Duration;
+
+/// The header of a script, with defaults for what it does not set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How early or late a segment of the kernel may be.
+    pub tolerance: Duration,
+    /// IPv6 rather than IPv4.
+    pub ipv6: bool,
+    /// The engine's set of TCP parameters.
+    pub platform: Profile,
+    /// Largest IP packet in octets.
+    pub mtu: u16,
+    /// Fall back to TCP also after data was acknowledged at data level.
+    pub late_fallback: bool,
+    /// Require DSS checksums.
+    pub checksum: bool,
+    /// Idle time after which keep-alive probes are sent, in seconds.
+    pub keep_alive: Option<u32>,
+    /// Offer selective acknowledgements.
+    pub sack: bool,
+    /// Offer timestamps.
+    pub timestamps: bool,
+    /// Offer ECN.
+    pub ecn: bool,
+    /// Initial window in segments.
+    pub initial_window: u32,
+    /// Congestion control.
+    pub congestion: Congestion,
+    /// Let the peer join to the first address and port.
+    pub allow_join: bool,
+    /// Further addresses of the host, and what they are for.
+    pub endpoints: Vec<(u8, EndpointUse)>,
+    /// The initial sequence number of the peer's first subflow.
+    pub peer_isn: u32,
+    /// Why the script cannot be run against the kernel.
+    pub skip_live: Option<String>,
+    /// Why the kernel is known to fail the script.
+    pub differs_live: Option<String>,
+}
+
+/// A congestion control that both the engine and Linux have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// NewReno. RFC 5681, RFC 6582.
+    Reno,
+    /// CUBIC. RFC 9438.
+    Cubic,
+}
+
+/// What a further address of the host is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointUse {
+    /// Open a subflow from it.
+    Subflow,
+    /// Open a backup subflow from it.
+    Backup,
+    /// Announce it by ADD_ADDR.
+    Signal,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            tolerance: Duration::from_millis(20),
+            ipv6: false,
+            platform: Profile::Linux,
+            mtu: 1500,
+            late_fallback: false,
+            checksum: false,
+            keep_alive: None,
+            sack: true,
+            timestamps: true,
+            ecn: false,
+            initial_window: 10,
+            congestion: Congestion::Reno,
+            allow_join: true,
+            endpoints: Vec::new(),
+            peer_isn: 1_000_000,
+            skip_live: None,
+            differs_live: None,
+        }
+    }
+}
