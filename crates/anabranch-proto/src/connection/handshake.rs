@@ -138,8 +138,9 @@ impl Connection {
 
     /// The handshake's last step arrived, which makes the connection open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        self.counters.passive_opens += 1;
         let lane = &mut self.lanes[usize::from(slot)];
+        let passive = self.role == Role::Listener || lane.subflow.purpose == Purpose::Join;
+        self.counters.passive_opens += u64::from(passive);
         lane.subflow.handshake_options = None;
         if lane.subflow.purpose == Purpose::Join {
             return self.on_join_ack(now, slot, segment);
@@ -156,7 +157,12 @@ impl Connection {
                 }
             }
         }
-        self.open(now, slot, Event::Accepted);
+        let event = match self.role {
+            Role::Listener => Event::Accepted,
+            // A simultaneous open.
+            Role::Initiator => Event::Connected,
+        };
+        self.open(now, slot, event);
     }
 
     /// The initiator's key and flags, if the segment repeats both keys, this host's is right, and
@@ -249,7 +255,7 @@ impl Connection {
         let expected = keys::truncated_64(&expected);
         if !keys::equal_in_constant_time(&expected.to_be_bytes(), &truncated_hmac.to_be_bytes()) {
             self.counters.join_syn_ack_hmac_failure += 1;
-            lane.subflow.reset(Some(because(ResetReason::PROHIBITED)));
+            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
         // From the third ACK on the peer may have data on both.
@@ -274,7 +280,7 @@ impl Connection {
         let expected = keys::join_hmac(remote_key, self.keys.local, theirs, own);
         if !keys::equal_in_constant_time(&keys::truncated_160(&expected), &hmac) {
             self.counters.join_ack_hmac_failure += 1;
-            lane.subflow.reset(Some(because(ResetReason::PROHIBITED)));
+            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
         self.settle_options(slot);

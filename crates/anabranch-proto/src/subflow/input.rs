@@ -144,9 +144,15 @@ impl Subflow {
         segment: &mut Segment,
         arrived: &Arrived<'_>,
     ) -> Handled {
-        let flags = segment.header.flags;
-        let distance = self.receiver.distance(segment.header.seq);
-        if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
+        let mut flags = segment.header.flags;
+        let mut distance = self.receiver.distance(segment.header.seq);
+        if self.opens_simultaneously(segment, distance) {
+            // RFC 9293 §3.5, figure 8: both have sent a SYN, and this one acknowledges ours. It lies
+            // before the window and is answered, by §3.10.7.4.
+            flags = Flags(flags.0 & !Flags::SYN.0);
+            distance = 0;
+            self.receiver.demand_ack();
+        } else if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
             // The SYN again: so the SYN/ACK was lost, or crossed it.
             self.ecn.take_syn(flags);
             if !self.is_old_duplicate(now, &segment.options) {
@@ -206,6 +212,14 @@ impl Subflow {
         Handled { acceptable: true, established, ack }
     }
 
+    /// Is it the SYN/ACK of a peer that has opened the connection at the same time?
+    fn opens_simultaneously(&self, segment: &Segment, distance: i64) -> bool {
+        self.state == State::SynReceived
+            && self.active
+            && segment.header.flags.contains(Flags::SYN | Flags::ACK)
+            && distance == -1
+    }
+
     /// True unless it is TCP's window, and another than before.
     fn take_window(&mut self, distance: i64, ack: u64, segment: &Segment, shared: bool) -> bool {
         let edge = self.send_window.edge();
@@ -234,8 +248,10 @@ impl Subflow {
             self.confirmed = true;
             self.judge_handshake(now, options, views);
             self.establish(now);
-            // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK.
-            self.receiver.demand_ack();
+            if self.purpose == Purpose::Join {
+                // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK.
+                self.receiver.demand_ack();
+            }
         } else if self.purpose == Purpose::Join && !self.confirmed {
             self.confirmed = true;
             self.timeouts_in_a_row = 0;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Piece, Segment};
+use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment};
 
 pub const PORT: u16 = 80;
 
@@ -150,6 +150,20 @@ impl Pair {
             self.drain();
         }
         self.now = end;
+    }
+
+    /// Run for so long, in which the hosts open all subflows: the client asks whether the server is
+    /// there (RFC 9293 §3.8.4), whose answer is the first data sequence signal.
+    pub fn settle(&mut self, for_ms: u64) {
+        let end = self.now + ms(for_ms);
+        while !self.server_events.contains(&Event::Accepted) {
+            self.run_ms(1);
+        }
+        let mut probe = self.last(|segment| to_server(segment) && !is_syn(segment));
+        probe.header.seq = probe.header.seq + u32::MAX;
+        probe.payload = Payload::EMPTY;
+        self.server.handle_segment(self.now, probe);
+        self.run_ms(end.saturating_since(self.now).as_millis());
     }
 
     /// Write `octets` of the pattern at the client, as the buffer has room, while running.

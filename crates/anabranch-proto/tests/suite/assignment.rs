@@ -88,7 +88,7 @@ fn client(pair: &Pair) -> ConnectionStats {
 fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
-    pair.run_ms(500);
+    pair.settle(500);
     pair.write(0, 400_000);
     let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.octets_sent).sum();
     let stats = client(&pair);
@@ -143,7 +143,7 @@ fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
 fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config);
-    pair.run_ms(500);
+    pair.settle(500);
     pair.write(0, 100_000);
     let mut reset = pair.last(|s| is_on(s, 1) && !to_server(s));
     reset.header.flags = Flags::RST;
@@ -175,7 +175,7 @@ fn the_shared_window_bounds_what_is_assigned() {
     let written = |receive_buffer| {
         let config = ConnectionConfig { receive_buffer, ..in_turn(200_000) };
         let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
-        pair.run_ms(500);
+        pair.settle(500);
         pair.write(0, 300_000);
         pair
     };
@@ -197,7 +197,7 @@ fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
     // RFC 9293 §3.7.4, as Linux has it
     let config = in_turn(200_000);
     let mut pair = Pair::new(2, config.clone(), config);
-    pair.run_ms(500);
+    pair.settle(500);
     let room = client(&pair).window_room;
     for (written, mapped) in [(100_000, 100_000), (100_100, 100_000)] {
         pair.write(0, written);
@@ -244,7 +244,7 @@ fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
         }
         Fate::Deliver
     });
-    pair.run_ms(500);
+    pair.settle(500);
     // The first data, with the keys, is not assigned.
     pair.upload(1_000, 100);
     let room = client(&pair).window_room;
@@ -300,7 +300,7 @@ fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_
             ..in_turn(run)
         };
         let mut pair = Pair::new(2, in_turn(run), server).with_slow_path(1, ms(500));
-        pair.run_ms(3_000);
+        pair.settle(3_000);
         pair
     };
     let first = pair(1, false);

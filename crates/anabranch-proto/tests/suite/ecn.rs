@@ -265,7 +265,7 @@ fn every_subflow_has_its_own() {
         Fate::Deliver
     };
     let mut pair = Pair::new(2, config(true), config(true)).with_filter(filter);
-    pair.run_ms(200);
+    pair.settle(200);
     pair.upload(1_000_000, 20_000);
     assert_eq!(pair.received[1], 1_000_000);
     let of = |n| pair.segments(|s| is_data(s) && is_on(s, n) && s.ecn == ECT_0);

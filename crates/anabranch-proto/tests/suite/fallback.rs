@@ -273,7 +273,7 @@ fn data_acknowledged_without_a_data_ack_leads_to_tcp_also_after_the_data_of_mp_c
 fn a_bare_fin_on_a_fresh_join_is_no_data_without_a_mapping() {
     // RFC 8684 §3.3.3: a FIN concerns its subflow. The client's end closes the join in an orderly way.
     let mut pair = Pair::new(2, careful(false), careful(false));
-    pair.run_ms(200);
+    pair.settle(200);
     let mut fin = pair.last(|s| to_server(s) && is_on(s, 1));
     strip(&mut fin);
     fin.header.flags = Flags::FIN | Flags::ACK;
@@ -538,7 +538,7 @@ fn after_a_fallback_no_subflow_is_added_and_segments_have_room_for_more_payload(
 #[test]
 fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
     // RFC 8684 §3.7: what counts is an acknowledgement of data. The fourth segment is the listener's
-    // answer to the third ACK.
+    // answer to a probe.
     let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(|n, segment| {
         if n == 3 {
             assert!(!to_server(segment) && segment.payload.is_empty());
@@ -546,7 +546,7 @@ fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
         }
         Fate::Deliver
     });
-    pair.run_ms(100);
+    pair.settle(100);
     pair.upload(100_000, 2_000);
     assert_eq!(pair.received[1], 100_000);
     assert_eq!(fell_back(&pair), [false; 2]);

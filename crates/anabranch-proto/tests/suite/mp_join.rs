@@ -57,7 +57,7 @@ fn no_data_is_sent_on_a_join_before_the_fourth_ack() {
 fn a_third_ack_that_is_acknowledged_in_time_is_not_repeated() {
     // RFC 8684 §3.2
     let mut pair = default_pair(2);
-    pair.run_ms(2_000);
+    pair.settle(2_000);
     assert_eq!(pair.segments(|s| matches!(join(s), Some(MpJoin::Ack { .. }))), 1);
 }
 

@@ -559,7 +559,7 @@ fn probes_of_several_subflows_at_once_end_where_the_data_under_way_ends() {
     let mut client = config(ProbingOnce::default);
     client.tcp.initial_window_segments = 2;
     let mut pair = Pair::new(3, client, ConnectionConfig::default()).with_slow_path(0, ms(500));
-    pair.run_ms(2_600);
+    pair.settle(2_600);
     pair.write(0, 10_000);
     pair.run_ms(600);
     let lengths = |n| pair.log.iter().filter(move |s| carries_data(s, n)).map(|s| s.payload.len());

@@ -178,7 +178,7 @@ fn addresses_that_are_down_from_the_start_are_used_only_when_they_come_up() {
     for n in [1, 2] {
         pair.client.handle_address_change(pair.now, client_address(n), false);
     }
-    pair.run_ms(1_000);
+    pair.settle(1_000);
     for n in [1, 2] {
         assert_eq!(pair.segments(|s| uses(s, 1) || uses(s, 2)) > 0, n > 1);
         pair.client.handle_address_change(pair.now, client_address(n), true);

@@ -385,6 +385,19 @@ fn text_and_fin_of_a_syn_ack_are_taken() {
 }
 
 #[test]
+fn two_hosts_that_open_at_the_same_time_get_one_connection() {
+    // RFC 9293 §3.5, figure 8.
+    let mut scene = Scene::opening(config(Profile::Linux));
+    scene.peer(Flags::SYN, 0, 0, 1_000);
+    assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
+    scene.peer_at(0, Flags::SYN | ACK, 1, 0, 1_000);
+    assert_eq!(scene.says(), [(ACK, 1, 1, 0)]);
+    assert!(scene.events.contains(&Event::Connected));
+    scene.peer(ACK, 1, 500, 1_000);
+    assert_eq!(scene.reads(), 500);
+}
+
+#[test]
 fn text_of_a_simultaneous_syn_waits_until_the_connection_is_open() {
     // RFC 9293 §3.10.7.3: it is queued for processing after the ESTABLISHED state has been reached.
     let mut scene = Scene::opening(config(Profile::Linux));

@@ -108,7 +108,7 @@ fn every_octet_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_t
         ..ConnectionConfig::default()
     };
     let mut pair = both(config, 2);
-    pair.run_ms(200);
+    pair.settle(200);
     pair.client.send(pair.connection, Piece::pattern(0, 5_000)).expect("it is open");
     pair.client.close(pair.connection);
     pair.drain();
@@ -326,7 +326,7 @@ fn a_shut_window_is_probed_on_the_quickest_path_first() {
     // RFC 9293 §3.8.6.1, RFC 8684 §3.3.5
     let mut pair = both(buffers(20_000), 2).with_slow_path(0, ms(50));
     until_shut(&mut pair);
-    pair.run_ms(100);
+    pair.settle(400);
     let before = pair.log.len();
     pair.run_ms(3_000);
     let probe = pair.log[before..].iter().find(|s| to_server(s)).expect("a probe");
@@ -395,7 +395,7 @@ fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
         ..ConnectionConfig::default()
     };
     let mut pair = both(config, 2).with_slow_path(1, ms(200));
-    pair.run_ms(1_000);
+    pair.settle(1_000);
     pair.write(0, 20_000);
     let mut reset = pair.last(|s| is_on(s, 1) && !to_server(s));
     reset.header.flags = Flags::RST;
@@ -411,7 +411,7 @@ fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
 fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
     // RFC 8684 §3.3.6
     let mut pair = both(ConnectionConfig::default(), 2);
-    pair.run_ms(1_000);
+    pair.settle(1_000);
     pair.client.close(pair.connection);
     let is_data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
     let sent = pair.client.poll_transmit(pair.now).expect("a DATA_FIN");
@@ -429,7 +429,7 @@ fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
 fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
     // RFC 8684 §3.4.2
     let mut pair = both(ConnectionConfig::default(), 3);
-    pair.run_ms(500);
+    pair.settle(500);
     pair.client.handle_address_change(pair.now, client_address(2), false);
     let mut doubted = [false; 3];
     for _ in 0..100 {
