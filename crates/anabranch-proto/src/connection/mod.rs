@@ -470,7 +470,7 @@ impl Connection {
     /// The same after the subflow has sent data.
     fn refresh_after_sending(&mut self, slot: u8) {
         let view = &mut self.views[usize::from(slot)];
-        self.lanes[usize::from(slot)].subflow.update_after_sending(view);
+        self.lanes[usize::from(slot)].subflow.after_sending(view);
         limit_room(&mut self.remedies, view);
     }
 

@@ -312,7 +312,7 @@ impl Connection {
         if why == Again::Assigned && u64::from(len) < u64::from(self.views[usize::from(slot)].mss) {
             lane.short_end = lane.subflow.send_next();
         }
-        self.refresh(slot);
+        self.refresh_after_sending(slot);
         match why {
             Again::Copy => {
                 self.counters.copies += 1;

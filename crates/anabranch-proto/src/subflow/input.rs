@@ -115,6 +115,7 @@ impl Subflow {
             sack: options.sack_permitted && self.config.tcp.sack,
             timestamps: options.timestamps.is_some() && self.config.tcp.timestamps,
         };
+        self.mss = self.mss_without_options();
         if options.window_scale.is_none() {
             // RFC 7323 §1.3: scaling is used in both directions or in none.
             self.receive_scale = 0;
@@ -221,20 +222,26 @@ impl Subflow {
     }
 
     /// True unless it is TCP's window, and another than before.
+    #[inline(always)]
     fn take_window(&mut self, distance: i64, ack: u64, segment: &Segment, shared: bool) -> bool {
         let edge = self.send_window.edge();
-        let refused = self.recovery.phase() == Phase::Loss && self.is_refused();
         if ack >= self.una {
+            let refused = self.recovery.phase() == Phase::Loss && self.is_refused();
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
             let window = u64::from(segment.header.window) << self.peer_window_scale();
             self.send_window.take(Announced { seq, ack, window, shared });
-        }
-        if refused && !self.is_refused() {
-            // What probed the window meanwhile was refused, and need not wait for its timer.
-            self.board.mark_all_lost();
-            self.rtt.reset_backoff();
+            if refused && !self.is_refused() {
+                self.on_window_opened();
+            }
         }
         shared || self.send_window.edge() == edge
+    }
+
+    /// What probed the window while it was shut was refused, and need not wait for its timer.
+    #[cold]
+    fn on_window_opened(&mut self) {
+        self.board.mark_all_lost();
+        self.rtt.reset_backoff();
     }
 
     fn complete_handshake(
@@ -355,6 +362,9 @@ impl Subflow {
         segment: &Segment,
         views: &[SubflowView],
     ) {
+        if ack == self.una && self.expects_no_acknowledgement(segment) {
+            return self.update_pacing();
+        }
         let flight_before = self.bytes_in_flight();
         let advanced = ack > self.una;
         let acked = ack.saturating_sub(self.una);
@@ -422,6 +432,15 @@ impl Subflow {
         if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());
         }
+    }
+
+    /// Is nothing outstanding or in doubt, and nothing said about it? So it is on a host that only
+    /// receives.
+    fn expects_no_acknowledgement(&self, segment: &Segment) -> bool {
+        self.board.is_empty()
+            && self.recovery.is_settled()
+            && segment.options.sack.is_empty()
+            && !segment.header.flags.contains(Flags::ECE)
     }
 
     /// RFC 3168 §6.1.2: marks slow the sender down as a loss does, but nothing is sent again. The

@@ -207,8 +207,8 @@ pub(crate) struct Subflow {
     timers: TimerTable,
     ecn: Ecn,
     clock: Clock,
-    /// Octets that options of a data segment take.
-    option_octets: u32,
+    /// Payload octets of a full data segment.
+    mss: u32,
     /// SYNs or SYN/ACKs sent.
     syn_transmissions: u32,
     /// When the last of them was, if that is known.
@@ -342,7 +342,7 @@ impl Subflow {
                 last_echo: None,
                 receive_rtt: None,
             },
-            option_octets: 0,
+            mss: 536,
             syn_transmissions: 0,
             syn_sent: None,
             text_of_syn: None,
@@ -401,12 +401,14 @@ impl Subflow {
         }
     }
 
-    /// Bring `view` up to date after the subflow has sent: nothing else has changed.
-    pub(crate) fn update_after_sending(&self, view: &mut SubflowView) {
+    /// The subflow has sent new data: bring `view` up to date, in which nothing else has changed.
+    pub(crate) fn after_sending(&mut self, view: &mut SubflowView) {
         view.cwnd = self.congestion_control.cwnd();
         view.ssthresh = self.congestion_control.ssthresh();
         view.bytes_in_flight = self.bytes_in_flight();
         view.room = self.room_for_new_data();
+        let full = view.bytes_in_flight + u64::from(view.mss) > view.cwnd;
+        self.cwnd_usage.on_sent(self.una, self.nxt, full);
     }
 
     fn update_pacing(&mut self) {
@@ -473,8 +475,12 @@ impl Subflow {
 
     /// Payload octets of a full data segment.
     pub(crate) fn mss(&self) -> u32 {
-        let by_mtu = u32::from(self.config.tcp.mtu) - self.header_octets();
-        by_mtu.min(u32::from(self.peer.mss)) - self.option_octets
+        self.mss
+    }
+
+    /// The same without any option.
+    fn mss_without_options(&self) -> u32 {
+        (u32::from(self.config.tcp.mtu) - self.header_octets()).min(u32::from(self.peer.mss))
     }
 
     fn header_octets(&self) -> u32 {
@@ -675,8 +681,9 @@ impl Subflow {
 
     /// It is settled what data segments carry in their options.
     pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
-        self.option_octets = output::data_option_octets(self.peer.timestamps, carries);
-        let mss = self.mss();
+        let options = output::data_option_octets(self.peer.timestamps, carries);
+        let mss = self.mss_without_options() - options;
+        self.mss = mss;
         self.notify(&CongestionEvent::MssChanged { mss }, views);
     }
 

@@ -144,12 +144,6 @@ impl Subflow {
         self.receiver.on_data_sent(now);
         self.totals.segments_sent += 1;
         self.totals.octets_sent += len;
-        if self.config.tcp.loose_cwnd_limited {
-            let cwnd = views.get(usize::from(self.id.slot)).map(|view| view.cwnd);
-            let cwnd = cwnd.unwrap_or_else(|| self.congestion_control.cwnd());
-            let full = self.bytes_in_flight() + u64::from(self.mss()) > cwnd;
-            self.cwnd_usage.on_sent(self.una, self.nxt, full);
-        }
         self.on_sent(now, len);
         segment
     }
@@ -188,10 +182,10 @@ impl Subflow {
 
     /// Payload octets of a full data segment that carries this in its options.
     pub(crate) fn segment_octets(&self, carries: Carries) -> u64 {
-        let plain = u64::from(self.mss() + self.option_octets);
         match carries {
             Carries::Keys { .. } => {
-                plain - u64::from(data_option_octets(self.peer.timestamps, carries))
+                let options = data_option_octets(self.peer.timestamps, carries);
+                u64::from(self.mss_without_options() - options)
             }
             Carries::Nothing | Carries::Mapping { .. } => u64::from(self.mss()),
         }

@@ -129,6 +129,11 @@ impl Recovery {
         self.phase
     }
 
+    /// Does no loss, reduction or probe wait for what acknowledgements will say?
+    pub(crate) fn is_settled(&self) -> bool {
+        self.phase == Phase::Open && self.undo.is_none() && self.probe.is_none()
+    }
+
     /// Octets that may be sent in fast recovery. RFC 6937 §3.
     pub(crate) fn quota(&self) -> u64 {
         self.prr.quota

@@ -7,9 +7,9 @@ pub(super) struct SendWindow {
     edge: u64,
     /// The edge that the peer announced last.
     announced: u64,
-    /// Sequence offset and acknowledgement of the segment that announced it. RFC 9293 §3.3.1: SND.WL1
-    /// and SND.WL2.
-    from: (u64, u64),
+    /// Sequence offset of the segment that announced it. RFC 9293 §3.3.1: SND.WL1. There is no need of
+    /// SND.WL2, which is never above SND.UNA.
+    from: u64,
     /// Largest window announced, in octets.
     largest: u64,
 }
@@ -31,11 +31,12 @@ impl SendWindow {
     /// Take an announcement. TCP's window is what the newest segment says, and may shrink (RFC 9293
     /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
     /// each other (RFC 8684 §3.3.5).
+    #[inline]
     pub(super) fn take(&mut self, new: Announced) {
         let edge = new.ack + new.window;
         self.largest = self.largest.max(new.window);
-        if self.from <= (new.seq, new.ack) {
-            self.from = (new.seq, new.ack);
+        if self.from <= new.seq {
+            self.from = new.seq;
             self.announced = edge;
         }
         self.edge = if new.shared { self.edge.max(edge) } else { self.announced };
@@ -72,9 +73,10 @@ mod tests {
 
     #[test]
     fn the_newest_segment_decides_and_an_older_one_says_nothing() {
-        // RFC 9293 §3.10.7.4: SND.WL1 < SEG.SEQ, or SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK.
-        let announced = [(1, 1, 5000), (1, 1001, 1000), (1, 1, 9000), (1, 1001, 0), (2, 1001, 10)];
-        assert_eq!(edges(false, &announced), [5001, 2001, 2001, 1001, 1011]);
+        // RFC 9293 §3.10.7.4
+        let announced =
+            [(1, 1, 5000), (2, 1001, 1000), (1, 1001, 9000), (2, 1001, 0), (3, 1001, 9)];
+        assert_eq!(edges(false, &announced), [5001, 2001, 2001, 1001, 1010]);
     }
 
     #[test]

@@ -167,7 +167,10 @@ impl Scene {
 
     fn write_octets(&mut self, octets: u32, cargo: Option<Cargo>) -> Segment {
         let payload = Payload::from(Piece::pattern(0, octets));
-        self.subflow.send_data(self.now, &self.level, payload, cargo, false, &[])
+        let segment = self.subflow.send_data(self.now, &self.level, payload, cargo, false, &[]);
+        let mut view = self.subflow.view();
+        self.subflow.after_sending(&mut view);
+        segment
     }
 
     /// What it sends without being given new data, but for acknowledgements.
