@@ -87,6 +87,7 @@ __all__ = [
     "SubflowView",
     "SynLost",
     "Timeout",
+    "Underused",
     "Undo",
     "Wait",
 ]
@@ -170,13 +171,21 @@ class Idle:
 
 
 @dataclass(frozen=True)
+class Underused:
+    """The window was not used for a retransmission timeout. RFC 2861 §3.2."""
+
+    used: int
+    """Octets outstanding at the most."""
+
+
+@dataclass(frozen=True)
 class MssChanged:
     """The segment size changed."""
 
     mss: int
 
 
-CongestionEvent = SynLost | Recovery | Marked | Timeout | Undo | Idle | MssChanged
+CongestionEvent = SynLost | Recovery | Marked | Timeout | Undo | Idle | Underused | MssChanged
 """Something that moves the window other than an acknowledgement."""
 
 ExternalReduction = Literal["halve_both", "halve_keep_slow_start"]

@@ -88,10 +88,12 @@ pub struct TcpConfig {
     pub quick_ack_octets: u64,
     /// Reduce the window after an idle period. RFC 5681 §4.1.
     pub idle_restart: bool,
-    /// May the window grow on the acknowledgements of a window of data that filled it once, and in
-    /// slow start to twice the data that was outstanding, as in Linux? If not, it grows only where it
-    /// was full when the acknowledgement came (RFC 7661's spirit).
-    pub loose_cwnd_limited: bool,
+    /// Judge as Linux does whether the congestion window is in use (`tcp_cwnd_validate`): it may grow on
+    /// all acknowledgements of a window of data that filled it once, and in slow start to twice the
+    /// data that was outstanding; when it was not in use for a retransmission timeout, it shrinks half
+    /// of the way to what was in use (RFC 2861). If not, it grows only where it was full when the
+    /// acknowledgement came (RFC 7661's spirit).
+    pub linux_window_validation: bool,
     /// Is the window, rather than what is outstanding, the basis of a reduction, as Linux has it?
     /// RFC 5681 §3.1 takes the latter; RFC 9438 §4.6 allows both. They differ for a sender that the
     /// application or the receiver limits.
@@ -234,7 +236,7 @@ impl Profile {
             time_wait: Duration::from_secs(60),
             quick_ack_octets: 0,
             idle_restart: true,
-            loose_cwnd_limited: matches!(self, Profile::Linux),
+            linux_window_validation: matches!(self, Profile::Linux),
             reduce_from_cwnd: matches!(self, Profile::Linux),
         }
     }

@@ -229,7 +229,9 @@ impl CongestionControl for Cubic {
                 self.w_max = self.w_max.max(self.segments());
                 self.epoch = None;
             }
-            CongestionEvent::SynLost | CongestionEvent::MssChanged { .. } => {
+            CongestionEvent::SynLost
+            | CongestionEvent::Underused { .. }
+            | CongestionEvent::MssChanged { .. } => {
                 self.window.on_common_event(event);
             }
         }

@@ -139,6 +139,12 @@ pub enum CongestionEvent {
         /// Retransmission timeout.
         rto: Duration,
     },
+    /// The application, or the receiver, has used no more than `used` octets of the window for a
+    /// retransmission timeout. RFC 2861 §3.2.
+    Underused {
+        /// Octets outstanding at the most.
+        used: u64,
+    },
     /// The segment size changed.
     MssChanged {
         /// New sender maximum segment size in octets.

@@ -161,6 +161,13 @@ impl Window {
                 self.remember_window();
                 self.cwnd = (self.cwnd >> periods.min(63)).max(restart);
             }
+            CongestionEvent::Underused { used } => {
+                let used = used.max(self.initial);
+                if used < self.cwnd {
+                    self.remember_window();
+                    self.cwnd = self.segments((self.cwnd + used) / 2);
+                }
+            }
             CongestionEvent::MssChanged { mss } => {
                 self.initial = self.initial / u64::from(self.mss) * u64::from(mss);
                 self.cwnd = (self.cwnd / u64::from(self.mss)).max(1) * u64::from(mss);

@@ -468,9 +468,9 @@ impl Connection {
     }
 
     /// The same after the subflow has sent data.
-    fn refresh_after_sending(&mut self, slot: u8) {
+    fn refresh_after_sending(&mut self, now: Instant, slot: u8) {
         let view = &mut self.views[usize::from(slot)];
-        self.lanes[usize::from(slot)].subflow.after_sending(view);
+        self.lanes[usize::from(slot)].subflow.after_sending(now, view);
         limit_room(&mut self.remedies, view);
     }
 

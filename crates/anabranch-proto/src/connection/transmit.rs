@@ -203,6 +203,7 @@ impl Connection {
             keys: self.keys_to_repeat(),
             checksums: self.checksums,
             wide: self.wrap.wide,
+            writer_waits: self.mode == Mode::Tcp && self.send_blocked,
         }
     }
 
@@ -312,7 +313,7 @@ impl Connection {
         if why == Again::Assigned && u64::from(len) < u64::from(self.views[usize::from(slot)].mss) {
             lane.short_end = lane.subflow.send_next();
         }
-        self.refresh_after_sending(slot);
+        self.refresh_after_sending(now, slot);
         match why {
             Again::Copy => {
                 self.counters.copies += 1;
@@ -517,7 +518,7 @@ impl Connection {
         }
         self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
-        self.refresh_after_sending(slot);
+        self.refresh_after_sending(now, slot);
         self.start_retransmission(now);
         segment
     }

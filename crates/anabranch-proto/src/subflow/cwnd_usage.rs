@@ -1,29 +1,75 @@
-//! How much of the congestion window is in use, as Linux follows it (`tcp_cwnd_validate`).
+//! How much of the congestion window is in use, as Linux follows it (`tcp_cwnd_validate` and
+//! `tcp_is_cwnd_limited`, Linux 6.18; RFC 2861).
 
-/// The most that was outstanding in the last window of data. Linux 6.18, `net/ipv4/tcp_output.c`.
-#[derive(Clone, Copy, Debug, Default)]
+use std::ops::Range;
+
+use anabranch_wire::{Duration, Instant};
+
+/// The most that was outstanding in the last window of data, and since the window last limited the
+/// sender.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct CwndUsage {
     /// The record holds until everything below this offset is acknowledged.
     until: u64,
-    /// Octets outstanding at the most, while the congestion window was not full.
+    /// When the congestion window last limited the sender, or was last reduced for not doing so.
+    limited_at: Instant,
+    /// Octets outstanding at the most in this window of data, while the congestion window was not full.
     most: u32,
-    /// It was full.
+    /// Octets outstanding at the most since `limited_at`.
+    used: u32,
+    /// The congestion window was full in this window of data.
     full: bool,
 }
 
+/// The congestion window when data has gone out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cwnd {
+    pub(super) octets: u64,
+    /// It has no room for another segment.
+    pub(super) full: bool,
+    pub(super) slow_start: bool,
+}
+
+impl Default for CwndUsage {
+    fn default() -> Self {
+        CwndUsage { until: 0, limited_at: Instant::ZERO, most: 0, used: 0, full: false }
+    }
+}
+
 impl CwndUsage {
-    /// New data went out: `una..nxt` is outstanding, and the congestion window is `full` or not.
-    pub(super) fn on_sent(&mut self, una: u64, nxt: u64, full: bool) {
-        let most = u32::try_from(nxt - una).unwrap_or(u32::MAX);
-        if una >= self.until || full || (!self.full && most > self.most) {
-            *self = CwndUsage { until: nxt, most, full };
+    /// New data went out, and `outstanding` is what lies between SND.UNA and SND.NXT.
+    pub(super) fn on_sent(&mut self, now: Instant, outstanding: Range<u64>, cwnd: Cwnd) {
+        let octets = u32::try_from(outstanding.end - outstanding.start).unwrap_or(u32::MAX);
+        let anew = outstanding.start >= self.until || cwnd.full;
+        if anew || (!self.full && octets > self.most) {
+            (self.full, self.most, self.until) = (cwnd.full, octets, outstanding.end);
+        }
+        if self.limits(cwnd.octets, cwnd.slow_start) {
+            self.restart(now);
+        } else {
+            self.used = self.used.max(octets);
         }
     }
 
     /// Does a congestion window of `cwnd` octets limit the sender? In slow start it may grow to twice
-    /// what was outstanding (`tcp_is_cwnd_limited`).
+    /// what was outstanding.
     pub(super) fn limits(&self, cwnd: u64, slow_start: bool) -> bool {
         self.full || (slow_start && cwnd < 2 * u64::from(self.most))
+    }
+
+    /// The window is known to be right now.
+    pub(super) fn restart(&mut self, now: Instant) {
+        (self.limited_at, self.used) = (now, 0);
+    }
+
+    /// The octets in use, if the window has not limited the sender for `rto`. RFC 2861 §3.2.
+    pub(super) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u64> {
+        if self.used == 0 || now.saturating_since(self.limited_at) < rto {
+            return None;
+        }
+        let used = u64::from(self.used);
+        self.restart(now);
+        Some(used)
     }
 }
 
@@ -31,23 +77,44 @@ impl CwndUsage {
 mod tests {
     use super::*;
 
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn cwnd(octets: u64, full: bool, slow_start: bool) -> Cwnd {
+        Cwnd { octets, full, slow_start }
+    }
+
     #[test]
     fn a_burst_that_filled_the_window_lets_it_grow_until_all_of_it_is_acknowledged() {
-        let mut usage = CwndUsage::default();
+        let (mut usage, now) = (CwndUsage::default(), Instant::ZERO);
         for sent in 1..=10 {
-            usage.on_sent(1, 1 + sent * 1000, sent == 10);
+            usage.on_sent(now, 1..1 + sent * 1000, cwnd(10_000, sent == 10, true));
         }
         assert!(usage.limits(10_000, true) && usage.limits(19_000, true));
         // The next window of data is one segment.
-        usage.on_sent(10_001, 11_001, false);
+        usage.on_sent(now, 10_001..11_001, cwnd(20_000, false, true));
         assert!(!usage.limits(20_000, true));
     }
 
     #[test]
     fn in_slow_start_half_of_the_window_is_enough_and_later_it_is_not() {
         let mut usage = CwndUsage::default();
-        usage.on_sent(1, 6_001, false);
+        usage.on_sent(Instant::ZERO, 1..6_001, cwnd(10_000, false, true));
         assert!(usage.limits(11_000, true) && !usage.limits(12_000, true));
         assert!(!usage.limits(11_000, false));
+    }
+
+    #[test]
+    fn a_window_that_is_not_in_use_for_a_timeout_is_told_once_each_timeout() {
+        let (mut usage, start) = (CwndUsage::default(), Instant::ZERO);
+        usage.on_sent(start, 1..10_001, cwnd(10_000, true, false));
+        for n in 1..=4 {
+            let from = 1 + 10_000 * n;
+            usage.on_sent(start + ms(50 * n), from..from + 1000 * n, cwnd(10_000, false, false));
+        }
+        assert_eq!(usage.take_unused(start + ms(199), ms(200)), None);
+        assert_eq!(usage.take_unused(start + ms(200), ms(200)), Some(4_000));
+        assert_eq!(usage.take_unused(start + ms(900), ms(200)), None, "nothing was sent since");
     }
 }

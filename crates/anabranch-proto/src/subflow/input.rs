@@ -623,7 +623,7 @@ impl Subflow {
         let cwnd = self.congestion_control.cwnd();
         let mss = u64::from(self.mss());
         let slow_start = cwnd < self.congestion_control.ssthresh();
-        let cwnd_limited = match self.config.tcp.loose_cwnd_limited {
+        let cwnd_limited = match self.config.tcp.linux_window_validation {
             true => self.cwnd_usage.limits(cwnd, slow_start),
             false => flight_before + mss > cwnd,
         };

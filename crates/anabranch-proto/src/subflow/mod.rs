@@ -32,7 +32,7 @@ use crate::counters::Counters;
 use crate::flood::Numbers;
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability, paced_window};
-use cwnd_usage::CwndUsage;
+use cwnd_usage::{Cwnd, CwndUsage};
 use ecn::Ecn;
 use receiver::Receiver;
 use recovery::Recovery;
@@ -240,7 +240,6 @@ pub(crate) struct Subflow {
     peer_is_done: bool,
     fin_sent: bool,
     reset_due: Option<Option<Box<Control>>>,
-    last_sent: Instant,
     last_data_sent: Instant,
     /// As of the last acknowledgement; see [`paced_window`].
     paced_window: u64,
@@ -359,7 +358,6 @@ impl Subflow {
             peer_is_done: false,
             fin_sent: false,
             reset_due: None,
-            last_sent: Instant::ZERO,
             last_data_sent: Instant::ZERO,
             paced_window: 0,
             send_window: SendWindow::default(),
@@ -402,13 +400,14 @@ impl Subflow {
     }
 
     /// The subflow has sent new data: bring `view` up to date, in which nothing else has changed.
-    pub(crate) fn after_sending(&mut self, view: &mut SubflowView) {
+    pub(crate) fn after_sending(&mut self, now: Instant, view: &mut SubflowView) {
         view.cwnd = self.congestion_control.cwnd();
         view.ssthresh = self.congestion_control.ssthresh();
         view.bytes_in_flight = self.bytes_in_flight();
         view.room = self.room_for_new_data();
         let full = view.bytes_in_flight + u64::from(view.mss) > view.cwnd;
-        self.cwnd_usage.on_sent(self.una, self.nxt, full);
+        let cwnd = Cwnd { octets: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
+        self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
     }
 
     fn update_pacing(&mut self) {

@@ -28,6 +28,8 @@ pub(crate) struct DataLevel {
     pub(crate) checksums: bool,
     /// Data sequence numbers have 8 octets. RFC 8684 §3.3.1.
     pub(crate) wide: bool,
+    /// It is plain TCP, and the application waits for room in the send buffer.
+    pub(crate) writer_waits: bool,
 }
 
 impl DataLevel {
@@ -91,7 +93,7 @@ impl Subflow {
             self.attach_signals(now, &mut segment.options);
         }
         self.add_sacks(&mut segment.options, 0);
-        self.sent(now);
+        self.sent();
         Some(segment)
     }
 
@@ -127,7 +129,7 @@ impl Subflow {
         push: bool,
         views: &[SubflowView],
     ) -> Segment {
-        self.restart_after_idle(now, views);
+        self.validate_window(now, level.writer_waits, views);
         let (start, len) = (self.nxt, payload.len() as u64);
         if let Some(cargo) = cargo.as_mut().filter(|_| level.checksums) {
             let (subflow_seq, mapped) = (SeqNumber(start as u32), cargo.mapped(&payload));
@@ -239,7 +241,7 @@ impl Subflow {
             self.timers.set(Timer::UserTimeout, now + timeout);
         }
         self.arm_tail_loss_probe(now);
-        self.sent(now);
+        self.sent();
     }
 
     /// RFC 8985 §7.2.
@@ -258,22 +260,31 @@ impl Subflow {
         self.timers.set(Timer::TailLossProbe, timeout.min(now + wait));
     }
 
-    /// RFC 5681 §4.1.
-    fn restart_after_idle(&mut self, now: Instant, views: &[SubflowView]) {
+    /// RFC 5681 §4.1, RFC 2861: a congestion window that was not used is no longer known to be right.
+    fn validate_window(&mut self, now: Instant, writer_waits: bool, views: &[SubflowView]) {
+        if !self.config.tcp.idle_restart {
+            return;
+        }
         let (idle, rto) = (now.saturating_since(self.last_data_sent), self.rtt.rto());
-        if self.config.tcp.idle_restart && self.board.is_empty() && idle > rto {
+        if self.board.is_empty() && idle > rto {
             let cwnd = self.congestion_control.cwnd();
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
             self.totals.idle_restarts += u32::from(self.congestion_control.cwnd() < cwnd);
+            self.cwnd_usage.restart(now);
+        } else if self.config.tcp.linux_window_validation
+            && self.recovery.phase() == Phase::Open
+            && !writer_waits
+            && let Some(used) = self.cwnd_usage.take_unused(now, rto)
+        {
+            self.notify(&CongestionEvent::Underused { used }, views);
         }
     }
 
     /// A segment with the present acknowledgement goes out.
-    fn sent(&mut self, now: Instant) {
+    fn sent(&mut self) {
         self.receiver.ack_sent();
         self.timers.stop(Timer::DelayedAck);
         self.clock.last_ack_sent = self.receiver.nxt();
-        self.last_sent = now;
     }
 
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
@@ -305,7 +316,7 @@ impl Subflow {
             options.control = self.handshake_options.clone();
         }
         self.timers.set(Timer::Retransmission, now + self.rtt.rto());
-        self.sent(now);
+        self.sent();
         segment
     }
 
@@ -333,7 +344,7 @@ impl Subflow {
     /// RFC 9293 §3.8.4: an old sequence number makes the peer acknowledge.
     fn send_probe(&mut self, now: Instant, level: &DataLevel) -> Segment {
         let segment = self.build(now, level, self.nxt - 1, Flags::ACK, level.bare_data_fin);
-        self.sent(now);
+        self.sent();
         segment
     }
 

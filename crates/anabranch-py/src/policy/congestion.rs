@@ -148,7 +148,10 @@ impl CongestionControl for PyCongestionControl {
                 self.mss = mss;
                 None
             }
-            CongestionEvent::SynLost | CongestionEvent::Undo | CongestionEvent::Idle { .. } => None,
+            CongestionEvent::SynLost
+            | CongestionEvent::Undo
+            | CongestionEvent::Idle { .. }
+            | CongestionEvent::Underused { .. } => None,
         };
         let object = Python::attach(|py| self.own.object.clone_ref(py));
         self.tell(now, |py| {
@@ -187,6 +190,7 @@ fn event_object<'py>(py: Python<'py>, event: &CongestionEvent) -> PyResult<Bound
         CongestionEvent::Idle { idle, rto } => {
             module.call_method1("Idle", (idle.as_nanos(), rto.as_nanos()))
         }
+        CongestionEvent::Underused { used } => module.call_method1("Underused", (used,)),
         CongestionEvent::MssChanged { mss } => module.call_method1("MssChanged", (mss,)),
     }
 }

@@ -208,8 +208,9 @@ mod bufferbloat {
              congestion_control = \"new_reno\"\n{remedy}"
         );
         let outcome = run(&scenario("60s", &paths, &connection, "kind = \"bulk\""), 1);
-        let thresholds = on_3g(&outcome, "ssthresh", 2.0);
-        assert!(thresholds.iter().all(|octets| *octets < 25.0 * 1448.0), "in slow start");
+        // Later it follows the window, three quarters of it, while a remedy limits what is sent.
+        let threshold = on_3g(&outcome, "ssthresh", 2.0)[0];
+        assert!(threshold < 25.0 * 1448.0, "in slow start");
         outcome
     }
 

@@ -98,7 +98,7 @@ fn the_window_grows_only_while_it_is_in_use() {
         [(false, 9, false), (false, 10, true), (true, 5, false), (true, 6, true)]
     {
         let options = TcpOptions { timestamps: None, ..all_options() };
-        let mut scene = Scene::open_to(options, |tcp| tcp.loose_cwnd_limited = loose);
+        let mut scene = Scene::open_to(options, |tcp| tcp.linux_window_validation = loose);
         scene.write_and_wait(segments);
         scene.takes(scene.ack(scene.subflow.send_next(), &[]));
         assert_eq!(scene.cwnd() > 10_000, grows, "{loose} {segments}");
@@ -122,7 +122,7 @@ fn beyond_the_threshold_half_of_the_window_is_not_enough_for_it_to_grow() {
     // RFC 7661 §4.1: five segments, the threshold. Two windows are worth more than a segment.
     for (segments, cwnd) in [(3, 5000), (5, 6000)] {
         let options = TcpOptions { timestamps: None, ..all_options() };
-        let mut scene = Scene::open_to(options, |tcp| tcp.loose_cwnd_limited = true);
+        let mut scene = Scene::open_to(options, |tcp| tcp.linux_window_validation = true);
         scene.write_and_wait(10);
         scene.takes(scene.ack(1, &[(1001, 10_001)]));
         scene.sends();

@@ -26,6 +26,7 @@ const PLAIN: DataLevel = DataLevel {
     keys: None,
     checksums: false,
     wide: false,
+    writer_waits: false,
 };
 const DSS: DataLevel = DataLevel { data_ack: Some(WideOrNarrow::Narrow(7)), ..PLAIN };
 
@@ -169,7 +170,7 @@ impl Scene {
         let payload = Payload::from(Piece::pattern(0, octets));
         let segment = self.subflow.send_data(self.now, &self.level, payload, cargo, false, &[]);
         let mut view = self.subflow.view();
-        self.subflow.after_sending(&mut view);
+        self.subflow.after_sending(self.now, &mut view);
         segment
     }
 

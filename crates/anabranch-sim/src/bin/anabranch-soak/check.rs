@@ -95,6 +95,8 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         } else if is_stuck(completed || failed, delivered, outcome, index)
             // A TCP host whose peer has vanished waits for its FIN without end, unless it asks.
             && (mptcp || !drawn.rewrites && (drawn.keep_alive[index] || delivered < *size))
+            // So does one whose third ACK never arrived, if it has nothing to send.
+            && (drawn.keep_alive[index] || sender_is_open(outcome, index))
         {
             Some(format!("stuck after {delivered} octets of {size}"))
         } else if failed && !drawn.may_fail[index] {
@@ -117,6 +119,11 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
 /// Has the connection neither ended nor delivered anything in the second half of the run?
 fn is_stuck(ended: bool, delivered: u64, outcome: &Outcome, index: usize) -> bool {
     !ended && delivered == delivered_half_way(outcome, index)
+}
+
+/// Did the host that is to send ever have an open connection?
+fn sender_is_open(outcome: &Outcome, index: usize) -> bool {
+    column(outcome, "subflows", "connection").contains(&(index as u64))
 }
 
 /// Octets that the connection had delivered in the middle of the run.
