@@ -89,22 +89,28 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         // A FIN has a number, and is no data.
         let acknowledges_data = ack > 1 && lane.subflow.has_sent_data();
-        if lane.heard || self.status != Status::Open {
-            lane.bare_acks |= acknowledges_data;
-        } else if lane.has_bare_data() {
+        let unheard = !lane.heard && self.status == Status::Open;
+        if unheard && lane.has_bare_data() {
             // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
             self.on_mapping_missing(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
-        } else if acknowledges_data || self.ends_unheard(slot) {
+        } else if unheard && acknowledges_data {
             self.on_options_lost(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
+        } else {
+            lane.bare_acks |= acknowledges_data;
+            if self.is_at_bare_end(slot) {
+                self.on_options_lost(slot);
+            }
         }
     }
 
-    /// Has the peer ended the connection's only subflow before any data sequence signal came? A host
-    /// of Multipath TCP ends the stream first, by a DATA_FIN. RFC 8684 §3.3.3.
-    fn ends_unheard(&self, slot: u8) -> bool {
-        self.is_alone(slot) && self.lanes[usize::from(slot)].subflow.peer_finished()
+    /// Has the peer ended the connection's only subflow, and not the stream? A host of Multipath TCP
+    /// ends the stream first, by a DATA_FIN (RFC 8684 §3.3.3): it did not get through, or the peer is
+    /// back at TCP.
+    fn is_at_bare_end(&self, slot: u8) -> bool {
+        let ended = self.lanes[usize::from(slot)].subflow.peer_finished();
+        ended && !self.recv.is_complete() && self.status == Status::Open && self.is_alone(slot)
     }
 
     /// Payload waits on the subflow in `slot`, or did. On the only subflow it does not if some came

@@ -9,7 +9,7 @@ use anabranch_wire::mptcp::{Control, Dss, Mapping, MpPrio, ResetReason, WideOrNa
 use anabranch_wire::{Flags, Payload, Segment, SeqNumber};
 use proptest::prelude::*;
 
-use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, to_server};
+use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, switch, to_server};
 
 /// In which direction options are stripped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,6 +304,30 @@ fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
         for events in [&pair.client_events, &pair.server_events] {
             assert!(events.contains(&Event::Closed), "{case}: {events:?}");
         }
+    }
+}
+
+#[test]
+fn a_bare_fin_on_the_only_subflow_ends_the_stream_of_a_peer_whose_data_fin_was_lost() {
+    // RFC 8684 §3.7: all goes well both ways, and then the path drops what the server signals. It gives
+    // its DATA_FIN up and goes back to TCP, of which the client hears by its FIN.
+    let (spoilt, spoil) = switch();
+    let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(move |_, segment| {
+        if spoilt.get() && !to_server(segment) {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    pair.upload(10_000, 1_000);
+    pair.download(10_000, 1_000);
+    pair.client.close(pair.connection);
+    pair.run_ms(500);
+    spoil.set(true);
+    pair.close_both();
+    pair.run_ms(30_000);
+    assert_eq!((pair.received, pair.segments(is_rst)), ([10_000; 2], 0));
+    for events in [&pair.client_events, &pair.server_events] {
+        assert!(events.contains(&Event::Closed), "{events:?}");
     }
 }
 

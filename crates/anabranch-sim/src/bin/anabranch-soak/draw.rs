@@ -108,8 +108,6 @@ struct Boxes {
     /// Something may end a connection with an error: a box that takes away options, changes data or
     /// acknowledges it, or an interface that goes down.
     harm: bool,
-    /// One of them keeps a window shut for longer than a subflow has to wait.
-    shut: bool,
 }
 
 fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6: bool) {
@@ -237,7 +235,7 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
             let kind = dice.pick(&["normalise", "hole_refusal"]);
             let _ = writeln!(toml, "kind = \"{kind}\"");
         }
-        9 | 10 => shrink_window(dice, toml, boxes),
+        9 | 10 => shrink_window(dice, toml),
         11 | 12 => bare_segments(dice, toml),
         _ => {
             let syns = dice.pick(&["mptcp", "all"]);
@@ -250,10 +248,9 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
     }
 }
 
-fn shrink_window(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
+fn shrink_window(dice: &mut Dice, toml: &mut String) {
     let to = dice.pick(&["0", "0", "1", "600", "3000", "20000"]);
     let shut = dice.one_in(8);
-    boxes.shut |= shut;
     let (every, lasts) = (dice.spread(10.0, 3_000.0), dice.spread(2.0, 3_000.0));
     let (lasts, until) = match shut {
         // Half of it is the least that is drawn.
@@ -321,12 +318,9 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.keep_alive.push(keep_alive);
     drawn.checksums.push(checksum && !tcp);
-    // RFC 8684 §3.3.4: Multipath TCP's window does not shrink, so that a subflow whose data is refused
-    // for long is one that lost its path. RFC 9293 §3.8.6.1: a TCP connection waits.
-    let waits = tcp || !boxes.shut;
     // A policy that leaves a silent path has nowhere to go where joins are denied.
     let stays = !(no_joins && path_manager == "single_path");
-    drawn.may_fail.push(boxes.harm || !waits || !stays);
+    drawn.may_fail.push(boxes.harm || !stays);
     drawn.sizes.push(size);
 }
 
