@@ -84,7 +84,8 @@ impl Run {
 }
 
 impl Connection {
-    /// An acceptable segment without any Multipath TCP option.
+    /// An acceptable segment without any Multipath TCP option. RFC 8684 §3.3.2: one that acknowledges no
+    /// data says nothing, as the DATA_ACK has not moved.
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
         let lane = &mut self.lanes[usize::from(slot)];
         // A FIN has a number, and is no data.

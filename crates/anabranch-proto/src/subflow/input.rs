@@ -255,8 +255,10 @@ impl Subflow {
             self.confirmed = true;
             self.judge_handshake(now, options, views);
             self.establish(now);
-            if self.purpose == Purpose::Join {
-                // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK.
+            if options.control.is_some() {
+                // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK. On the
+                // first it is ours: the sooner a data sequence signal comes through, the fewer
+                // acknowledgements of a middlebox pass for a path that drops options (§3.7).
                 self.receiver.demand_ack();
             }
         } else if self.purpose == Purpose::Join && !self.confirmed {
