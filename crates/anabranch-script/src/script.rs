@@ -97,6 +97,13 @@ pub(crate) struct SegmentSpec {
     pub(crate) options: OptionList,
 }
 
+impl SegmentSpec {
+    /// The sequence number of its first octet of text, which follows a SYN. RFC 9293 §3.4.
+    pub(crate) fn text_seq(&self) -> u32 {
+        self.seq.wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
+    }
+}
+
 /// The addresses of a subflow: `host0-peer1`; `host0-peer1/2` is the second between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathName {
