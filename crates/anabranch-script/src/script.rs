@@ -69,6 +69,7 @@ pub(crate) enum Action {
     Call(Call),
     Assert {
         fact: Fact,
+        relation: Relation,
         expected: FactValue,
     },
     /// An interface goes down or comes up.
@@ -201,6 +202,27 @@ pub(crate) enum Fact {
     Connection,
     Subflows,
     Cwnd,
+}
+
+/// How a fact relates to the value that a script expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    /// `==`
+    Equal,
+    /// `<=`, of numbers.
+    AtMost,
+    /// `>=`, of numbers.
+    AtLeast,
+}
+
+impl Relation {
+    pub(crate) fn holds(self, came: FactValue, expected: FactValue) -> bool {
+        match (self, came, expected) {
+            (Relation::AtMost, FactValue::Number(came), FactValue::Number(most)) => came <= most,
+            (Relation::AtLeast, FactValue::Number(came), FactValue::Number(least)) => came >= least,
+            _ => came == expected,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
