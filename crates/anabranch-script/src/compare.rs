@@ -136,7 +136,7 @@ impl Comparison<'_> {
         if segment.payload.is_empty() || !self.differences.is_empty() {
             return;
         }
-        let offset = self.spec.seq.wrapping_sub(1).wrapping_add(self.ahead());
+        let offset = self.spec.text_seq().wrapping_sub(1).wrapping_add(self.ahead());
         if !segment.payload.matches_pattern(u64::from(offset)) {
             self.differences.push("payload: not the octets that the application wrote".to_owned());
         }

@@ -26,7 +26,7 @@ pub(crate) fn compose(spec: &SegmentSpec, flows: &mut Flows) -> Result<Segment, 
     }
     let flow = &flows.all[flow];
     let host_isn = flow.host_isn.unwrap_or_default();
-    let offset = spec.seq.wrapping_sub(1).wrapping_add(flow.ahead_in);
+    let offset = spec.text_seq().wrapping_sub(1).wrapping_add(flow.ahead_in);
     Ok(Segment {
         source: flow.peer,
         destination: flow.host,

@@ -10,7 +10,7 @@ use crate::flows::Flows;
 use crate::notation;
 use crate::report::Failure;
 use crate::script::{
-    Action, Call, CallResult, Event, Fact, FactValue, Moment, Script, SegmentSpec, Time,
+    Action, Call, CallResult, Event, Fact, FactValue, Moment, Relation, Script, SegmentSpec, Time,
 };
 use crate::sockets::{Returned, Sockets};
 use crate::stack::{Stack, Trouble};
@@ -144,7 +144,9 @@ impl<'a> Player<'a> {
                 self.try_pending()
             }
             Action::Call(call) => self.call(event, call, start),
-            Action::Assert { fact, expected } => self.assert(event, *fact, *expected),
+            Action::Assert { fact, relation, expected } => {
+                self.assert(event, *fact, *relation, *expected)
+            }
             Action::Address { host, up } => {
                 self.note(Logged::Text(event.text.clone()));
                 let done = self.stack.set_address(*host, *up);
@@ -342,7 +344,13 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    fn assert(&mut self, event: &Event, fact: Fact, expected: FactValue) -> Step<()> {
+    fn assert(
+        &mut self,
+        event: &Event,
+        fact: Fact,
+        relation: Relation,
+        expected: FactValue,
+    ) -> Step<()> {
         let newest = self.sockets.newest();
         let facts = newest.and_then(|socket| self.stack.facts(socket));
         let Some(facts) = facts else {
@@ -354,7 +362,7 @@ impl<'a> Player<'a> {
             Fact::Subflows => FactValue::Number(facts.subflows),
             Fact::Cwnd => FactValue::Number(facts.cwnd),
         };
-        if came == expected {
+        if relation.holds(came, expected) {
             return Ok(());
         }
         let mut stop = Stop::new(event, "the assertion does not hold");

@@ -69,6 +69,7 @@ pub(crate) enum Action {
     Call(Call),
     Assert {
         fact: Fact,
+        relation: Relation,
         expected: FactValue,
     },
     /// An interface goes down or comes up.
@@ -95,6 +96,13 @@ pub(crate) struct SegmentSpec {
     pub(crate) window: Option<u16>,
     pub(crate) urgent: Option<u16>,
     pub(crate) options: OptionList,
+}
+
+impl SegmentSpec {
+    /// The sequence number of its first octet of text, which follows a SYN. RFC 9293 §3.4.
+    pub(crate) fn text_seq(&self) -> u32 {
+        self.seq.wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
+    }
 }
 
 /// The addresses of a subflow: `host0-peer1`; `host0-peer1/2` is the second between them.
@@ -194,6 +202,27 @@ pub(crate) enum Fact {
     Connection,
     Subflows,
     Cwnd,
+}
+
+/// How a fact relates to the value that a script expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    /// `==`
+    Equal,
+    /// `<=`, of numbers.
+    AtMost,
+    /// `>=`, of numbers.
+    AtLeast,
+}
+
+impl Relation {
+    pub(crate) fn holds(self, came: FactValue, expected: FactValue) -> bool {
+        match (self, came, expected) {
+            (Relation::AtMost, FactValue::Number(came), FactValue::Number(most)) => came <= most,
+            (Relation::AtLeast, FactValue::Number(came), FactValue::Number(least)) => came >= least,
+            _ => came == expected,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ mod segment;
 use anabranch_wire::Duration;
 
 use crate::cursor::{Cursor, Parsed};
-use crate::script::{Action, Event, Fact, FactValue, Moment, Script, Time};
+use crate::script::{Action, Event, Fact, FactValue, Moment, Relation, Script, Time};
 
 pub(crate) fn script(text: &str, file: &str) -> Parsed<Script> {
     let mut cursor = Cursor::new(text, file);
@@ -122,7 +122,7 @@ fn action(cursor: &mut Cursor<'_>) -> Parsed<Action> {
     }
 }
 
-/// `assert connection == mptcp`, `assert subflows == 2`, `assert cwnd == 10`.
+/// `assert connection == mptcp`, `assert subflows == 2`, `assert cwnd <= 10`.
 fn assertion(cursor: &mut Cursor<'_>) -> Parsed<Action> {
     cursor.word()?;
     cursor.skip()?;
@@ -136,7 +136,17 @@ fn assertion(cursor: &mut Cursor<'_>) -> Parsed<Action> {
             return Err(at.error(crate::cursor::unknown("fact", name, &names)));
         }
     };
-    cursor.expect("==", "an assertion")?;
+    cursor.skip()?;
+    let at_most = fact != Fact::Connection && cursor.take_exactly("<=");
+    let at_least = fact != Fact::Connection && cursor.take_exactly(">=");
+    let relation = match (at_most, at_least) {
+        (true, _) => Relation::AtMost,
+        (_, true) => Relation::AtLeast,
+        _ => {
+            cursor.expect("==", "an assertion")?;
+            Relation::Equal
+        }
+    };
     let expected = if fact == Fact::Connection {
         cursor.skip()?;
         let at = cursor.clone();
@@ -150,7 +160,7 @@ fn assertion(cursor: &mut Cursor<'_>) -> Parsed<Action> {
     } else {
         FactValue::Number(cursor.number("the value", u64::MAX)?)
     };
-    Ok(Action::Assert { fact, expected })
+    Ok(Action::Assert { fact, relation, expected })
 }
 
 /// `address host1 down`, `address host1 up`.

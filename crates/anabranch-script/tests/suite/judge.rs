@@ -29,6 +29,9 @@ fn report(text: &str) -> Option<String> {
 #[test]
 fn what_is_right_passes() {
     assert_eq!(report(RIGHT), None);
+    for fact in ["cwnd == 10", "cwnd <= 10", "cwnd >= 10", "subflows >= 1"] {
+        assert_eq!(report(&RIGHT.replace("connection == mptcp", fact)), None, "{fact}");
+    }
 }
 
 #[test]
@@ -47,6 +50,8 @@ fn every_wrong_word_fails_and_is_named() {
         (">  .   1:1(0) ack 1 ", ">  .   1:1(0) ack 9 ", "acknowledgement: expected 9, came 1"),
         ("key[ckey, skey]>\n+0    assert", "key[ckey, ckey=9]>\n+0    assert", "key: expected 9"),
         ("assert connection == mptcp", "assert connection == tcp", "the assertion does not hold"),
+        ("assert connection == mptcp", "assert cwnd <= 9", "the assertion does not hold"),
+        ("assert connection == mptcp", "assert cwnd >= 11", "the assertion does not hold"),
         ("write(3, ..., 100) = 100", "write(3, ..., 100) = 99", "the call returned something else"),
         ("mpcdatalen 100", "mpcdatalen 101", "mpcdatalen: expected 101, came 100"),
         ("101:151(50)", "101:150(49)", "length: expected 49, came 50"),

@@ -38,6 +38,7 @@ fn every_error_names_its_place_and_what_would_be_right() {
         ("+0 setsockopt(3, SOL_TCP, TCP_NODELY, [1], 4) = 0", "did you mean \"TCP_NODELAY\"?"),
         ("+0 %{ print(1) }%", "no Python and no shell here"),
         ("+0 assert state == 1", "unknown fact \"state\""),
+        ("+0 assert connection <= tcp", "found \"<\""),
         ("* < S 0:0(0)", "only outgoing segments and calls may have such a time"),
         ("+0 /* open", "comment without an end"),
     ];
