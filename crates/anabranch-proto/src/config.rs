@@ -199,6 +199,12 @@ impl Profile {
         }
     }
 
+    /// Must segments bear timestamps once these are agreed? RFC 7323 §3.2 has others dropped; Linux takes
+    /// them.
+    pub(crate) fn requires_timestamps(self) -> bool {
+        matches!(self, Profile::Rfc)
+    }
+
     /// May the application read what had arrived in order before the connection ended with an error? In
     /// Linux it may (`tcp_reset` and `tcp_write_err` leave the receive queue alone). RFC 9293
     /// §3.10.7.4 has all queues flushed.

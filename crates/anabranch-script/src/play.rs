@@ -50,6 +50,8 @@ struct Player<'a> {
     base: Instant,
     /// Segments that the stack has sent and no event has matched.
     waiting: VecDeque<(Instant, Segment)>,
+    /// Segments that the stack may send from here on, once each.
+    permitted: Vec<&'a SegmentSpec>,
     pending: Option<Pending<'a>>,
     log: Vec<Entry>,
     tolerance: Duration,
@@ -104,6 +106,7 @@ impl<'a> Player<'a> {
             sockets: Sockets::default(),
             base: stack.now(),
             waiting: VecDeque::new(),
+            permitted: Vec::new(),
             pending: None,
             log: Vec::new(),
             tolerance,
@@ -122,12 +125,17 @@ impl<'a> Player<'a> {
         while self.stack.now() < end {
             self.wait(last, end)?;
         }
+        while !self.waiting.is_empty() && self.is_permitted(0, None) {}
         self.expect_silence(last)
     }
 
     fn play(&mut self, event: &'a Event) -> Step<()> {
         match &event.action {
             Action::Outbound(spec) => return self.outbound(event, spec),
+            Action::Permitted(spec) => {
+                self.permitted.push(spec);
+                return Ok(());
+            }
             Action::Call(_) => self.finish_call(event)?,
             _ => {}
         }
@@ -154,7 +162,7 @@ impl<'a> Player<'a> {
                 self.collect();
                 Ok(())
             }
-            Action::Outbound(_) => Ok(()),
+            Action::Outbound(_) | Action::Permitted(_) => Ok(()),
         }
     }
 
@@ -220,6 +228,9 @@ impl<'a> Player<'a> {
         self.collect();
         let found = loop {
             if let Some(found) = self.first_on(spec) {
+                if self.is_permitted(found.0, Some(spec)) {
+                    continue;
+                }
                 break found;
             }
             if self.stack.now() >= latest {
@@ -247,6 +258,36 @@ impl<'a> Player<'a> {
         stop.came = Some(self.text_at(at, &notation::segment(&segment, true, &self.flows)));
         stop.differences = differences;
         Err(stop)
+    }
+
+    /// Is the waiting segment at `index` one that may come, and not the one that is expected? Then it
+    /// goes, and the permission with it.
+    fn is_permitted(&mut self, index: usize, expected: Option<&SegmentSpec>) -> bool {
+        if self.permitted.is_empty() {
+            return false;
+        }
+        let slack = 1 + (self.tolerance.as_millis() as u32);
+        let segment = self.waiting[index].1.clone();
+        let fits = |spec: &SegmentSpec, flows: &Flows| {
+            let mut flows = flows.clone();
+            let flow = flows.named(spec.path)?;
+            let here = (flows.all[flow].host, flows.all[flow].peer)
+                == (segment.source, segment.destination);
+            (here && compare(spec, &segment, flow, &mut flows, slack).is_empty()).then_some(flows)
+        };
+        if expected.is_some_and(|spec| fits(spec, &self.flows).is_some()) {
+            return false;
+        }
+        let found = self
+            .permitted
+            .iter()
+            .enumerate()
+            .find_map(|(place, spec)| fits(spec, &self.flows).map(|flows| (place, flows)));
+        let Some((place, flows)) = found else { return false };
+        self.flows = flows;
+        self.permitted.remove(place);
+        self.waiting.remove(index);
+        true
     }
 
     /// The first segment on the path that an event names, and its flow.

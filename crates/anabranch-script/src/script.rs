@@ -66,6 +66,8 @@ pub(crate) enum Action {
     Inbound(SegmentSpec),
     /// `>`: the stack must send a segment.
     Outbound(SegmentSpec),
+    /// `>?`: the stack may send a segment once, from here on.
+    Permitted(SegmentSpec),
     Call(Call),
     Assert {
         fact: Fact,

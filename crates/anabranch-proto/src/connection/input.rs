@@ -15,15 +15,10 @@ use crate::subflow::{Arrived, Purpose, State};
 const COPIES: u64 = 2;
 
 impl Connection {
-    /// Does the segment acknowledge what the subflow in `slot`, which is opening, has not sent? Then
-    /// the peer has a connection with these ports from before: RFC 9293 §3.10.7.3 has it reset.
+    /// Does the segment belong to an earlier connection between the ports of the subflow in `slot`?
     pub(crate) fn is_about_another(&self, slot: u8, segment: &Segment) -> bool {
-        let subflow = &self.lanes[usize::from(slot)].subflow;
-        let flags = segment.header.flags;
-        subflow.state() == State::SynSent
-            && flags.contains(Flags::ACK)
-            && !flags.contains(Flags::RST)
-            && !subflow.acknowledges_syn(segment)
+        let window = self.recv.accepted_window();
+        self.lanes[usize::from(slot)].subflow.is_about_another(segment, window)
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.

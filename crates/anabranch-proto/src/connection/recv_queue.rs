@@ -55,7 +55,7 @@ impl RecvQueue {
             offered: u64::MAX,
             announced: capacity,
             promised: 1 + capacity,
-            slack: 1 << window_scale,
+            slack: (1 << window_scale) - 1,
             ready: VecDeque::new(),
             out_of_order: Reassembly::default(),
             fin: None,
@@ -365,11 +365,12 @@ mod tests {
         // RFC 8684 §3.8
         let mut queue = RecvQueue::new(1_000, 0);
         assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
-        // A window field in units of 8 octets may have said 7 more: 1001 + 8 is the first that cannot be.
-        for (data_fin, taken) in [(1010, false), (1009, true)] {
+        // A window field in units of 8 octets may have said 7 more: 1001 + 7 is the first that cannot be.
+        for (data_fin, taken) in [(1009, false), (1008, true)] {
             let mut queue = RecvQueue::new(1_000, 3);
             queue.set_fin(data_fin);
-            assert_eq!(queue.take(0, 1, pattern(1, 1008)), Taken::Delivered);
+            assert_eq!(queue.take(0, 1, pattern(1, 1008)), Taken::OutsideWindow);
+            assert_eq!(queue.take(0, 1, pattern(1, 1007)), Taken::Delivered);
             assert_eq!(queue.is_complete(), taken, "{data_fin}");
         }
     }

@@ -57,7 +57,27 @@ impl Subflow {
         handled
     }
 
-    pub(crate) fn acknowledges_syn(&self, segment: &Segment) -> bool {
+    /// Does the segment acknowledge what was never sent, in a handshake? The peer has a connection with
+    /// these ports from before: RFC 9293 §3.10.7.3 and §3.10.7.4, SYN-RECEIVED, have it reset.
+    pub(crate) fn is_about_another(&self, segment: &Segment, window: u64) -> bool {
+        let flags = segment.header.flags;
+        let opening = match self.state {
+            State::SynSent => true,
+            State::SynReceived => {
+                let distance = self.receiver.distance(segment.header.seq);
+                !flags.contains(Flags::SYN)
+                    && !self.lacks_timestamp(&segment.options)
+                    && self.is_in_window(distance, segment, window)
+            }
+            _ => false,
+        };
+        opening
+            && flags.contains(Flags::ACK)
+            && !flags.contains(Flags::RST)
+            && !self.acknowledges_syn(segment)
+    }
+
+    fn acknowledges_syn(&self, segment: &Segment) -> bool {
         segment.header.ack == self.iss + 1
     }
 
@@ -168,6 +188,9 @@ impl Subflow {
             self.handle_reset(now, distance, arrived.window);
             return Handled::default();
         }
+        if self.lacks_timestamp(&segment.options) {
+            return Handled::default();
+        }
         if self.is_old_duplicate(now, &segment.options)
             || !self.is_in_window(distance, segment, arrived.window)
         {
@@ -185,8 +208,8 @@ impl Subflow {
         }
         let ack = self.una as i64 + i64::from(segment.header.ack.distance_from(self.snd_una()));
         if self.state == State::SynReceived && ack != self.nxt as i64 {
-            // RFC 9293 §3.10.7.4: only an acknowledgement of the SYN/ACK opens the connection.
-            // The reset that the RFC has sent to others is not: it would answer forged sources.
+            // RFC 9293 §3.10.7.4: only an acknowledgement of the SYN/ACK opens the connection; the
+            // endpoint has answered others.
             return Handled::default();
         }
         let oldest = self.una as i64 - self.send_window.largest().max(u64::from(u16::MAX)) as i64;
@@ -303,6 +326,13 @@ impl Subflow {
             }
             _ => false,
         }
+    }
+
+    /// RFC 7323 §3.2: a segment without the timestamps that were agreed.
+    fn lacks_timestamp(&self, options: &TcpOptions) -> bool {
+        self.peer.timestamps
+            && options.timestamps.is_none()
+            && self.config.tcp.profile.requires_timestamps()
     }
 
     /// RFC 9293 §3.10.7.4, the four cases of the acceptability test.

@@ -105,6 +105,9 @@ fn action(cursor: &mut Cursor<'_>) -> Parsed<Action> {
     if cursor.take_exactly("<") {
         return Ok(Action::Inbound(segment::segment(cursor, true)?));
     }
+    if cursor.take_exactly(">?") {
+        return Ok(Action::Permitted(segment::segment(cursor, false)?));
+    }
     if cursor.take_exactly(">") {
         return Ok(Action::Outbound(segment::segment(cursor, false)?));
     }

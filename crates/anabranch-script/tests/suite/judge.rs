@@ -35,6 +35,20 @@ fn what_is_right_passes() {
 }
 
 #[test]
+fn a_segment_that_may_come_need_not_and_comes_once() {
+    let before = "+0    read(3, ..., 100) = 10\n";
+    let expected = "+0    >  .   151:151(0) ack 11 <dss dack8=11>\n";
+    let permitted = expected.replace(">  .", ">? .");
+    // In the place of the line that expects it, beside it, and for a segment that never comes.
+    assert_eq!(report(&RIGHT.replace(expected, &permitted)), None);
+    assert_eq!(report(&RIGHT.replace(expected, &(permitted.clone() + expected))), None);
+    let other = permitted.replace("ack 11", "ack 12");
+    assert_eq!(report(&RIGHT.replace(before, &(other.clone() + before))), None);
+    let failure = report(&RIGHT.replace(expected, &other)).expect("another segment came");
+    assert!(failure.contains("a segment that no line expects"), "{failure}");
+}
+
+#[test]
 fn every_wrong_word_fails_and_is_named() {
     let cases = [
         (">  S   0:0(0) ", ">  SE  0:0(0) ", "flags: expected SE, came S"),
