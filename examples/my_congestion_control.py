@@ -17,6 +17,7 @@ from anabranch.policy import (
     SubflowView,
     SynLost,
     Timeout,
+    Underused,
     Undo,
 )
 
@@ -68,6 +69,12 @@ class NewReno(CongestionControl):
                 restart = min(self.initial_window, self.cwnd)
                 self.ssthresh = max(self.ssthresh, self.cwnd // 4 * 3)
                 self.cwnd = max(self.cwnd >> min(idle_ns // max(rto_ns, 1), 63), restart)
+            case Underused(used=used):
+                # Half of the way to what was in use, or to the initial window. RFC 2861 §3.2.
+                used = max(used, self.initial_window)
+                if used < self.cwnd:
+                    self.ssthresh = max(self.ssthresh, self.cwnd // 4 * 3)
+                    self.cwnd = self.whole_segments((self.cwnd + used) // 2)
             case MssChanged(mss=mss):
                 self.initial_window = self.initial_window // self.mss * mss
                 self.cwnd = max(self.cwnd // self.mss, 1) * mss

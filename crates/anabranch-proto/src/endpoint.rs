@@ -149,7 +149,13 @@ impl Endpoint {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
                 if connection.is_about_another(slot, &segment) {
-                    return self.refuse(&segment, None);
+                    // The acknowledgement may be that of a SYN/ACK which left no state.
+                    let stateless = now < self.cookies_until
+                        && self.listeners.contains_key(&segment.destination.port);
+                    if !stateless {
+                        self.refuse(&segment, None);
+                    }
+                    return;
                 }
                 connection.handle_segment(now, slot, &mut segment);
                 self.touched(index);

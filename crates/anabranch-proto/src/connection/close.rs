@@ -291,7 +291,7 @@ impl Connection {
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
-    /// Does the application know of it? RFC 9293 §3.10.7.4: a listener's need not hear of an attempt that
+    /// Does the application know of this connection? RFC 9293 §3.10.7.4: a listener's need not hear of an attempt that
     /// never became a connection.
     fn is_known(&self) -> bool {
         self.role == Role::Initiator || self.status != Status::Opening

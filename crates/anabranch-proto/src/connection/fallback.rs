@@ -63,8 +63,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// The same where it ends with a reset: time for a lost piece of a split segment to come again.
 const LATE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Retransmissions of a DATA_FIN without an answer that show that none gets through (ours).
-const UNHEARD_DATA_FINS: u32 = 4;
+/// This many DATA_FINs in a row that the peer ignores show that none gets through (ours).
+const UNHEARD_DATA_FINS: u8 = 4;
 
 impl Default for Run {
     fn default() -> Self {
@@ -85,7 +85,7 @@ impl Run {
 
 impl Connection {
     /// An acceptable segment without any Multipath TCP option. RFC 8684 §3.3.2: one that acknowledges no
-    /// data says nothing, as the DATA_ACK has not moved.
+    /// data is no sign of lost options, since the DATA_ACK has not moved.
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
         let lane = &mut self.lanes[usize::from(slot)];
         // A FIN has a number, and is no data.
@@ -100,17 +100,22 @@ impl Connection {
             self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
         } else {
             lane.bare_acks |= acknowledges_data;
-            if self.is_at_bare_end(slot) {
-                self.on_options_lost(slot);
-            }
         }
     }
 
-    /// Has the peer ended the connection's only subflow, and not the stream? A host of Multipath TCP
+    /// What came without options is delivered: was that all?
+    pub(super) fn check_bare_end(&mut self, slot: u8) {
+        if self.is_at_bare_end(slot) {
+            self.on_options_lost(slot);
+        }
+    }
+
+    /// Has the peer ended the connection's only subflow by a bare FIN, and not the stream? A host of Multipath TCP
     /// ends the stream first, by a DATA_FIN (RFC 8684 §3.3.3): it did not get through, or the peer is
     /// back at TCP.
     fn is_at_bare_end(&self, slot: u8) -> bool {
-        let ended = self.lanes[usize::from(slot)].subflow.peer_finished();
+        let lane = &self.lanes[usize::from(slot)];
+        let ended = lane.bare_fin && lane.subflow.peer_finished();
         ended && !self.recv.is_complete() && self.status == Status::Open && self.is_alone(slot)
     }
 
@@ -160,18 +165,18 @@ impl Connection {
         }
     }
 
-    /// The peer answers, and has acknowledged all data but not the DATA_FIN, however often that went
-    /// out: the path drops options in one direction or both. RFC 8684 §3.7.
+    /// The data-level timer expired. The peer has spoken after each of several DATA_FINs, and has
+    /// acknowledged none of them, but all data: the path drops options in one direction or both.
+    /// RFC 8684 §3.7.
     pub(super) fn give_up_on_data_fin(&mut self) {
-        let answers =
-            |lane: &super::Lane| lane.bare_acks || lane.heard_at > self.timers.overdue_since;
-        if self.send.fin_outstanding()
-            && self.send.una() == self.send.end()
-            && self.timers.retransmission_backoff >= UNHEARD_DATA_FINS
+        let waits = self.send.fin_outstanding() && self.send.una() == self.send.end();
+        let spoke = std::mem::take(&mut self.peer_spoke);
+        self.data_fins_unheard = if waits && spoke { self.data_fins_unheard + 1 } else { 0 };
+        if self.data_fins_unheard >= UNHEARD_DATA_FINS
             && let Some(slot) = self.bare_fin_was_on
             && self.is_alone(slot)
-            && answers(&self.lanes[usize::from(slot)])
         {
+            self.data_fins_unheard = 0;
             self.on_options_lost(slot);
         }
     }

@@ -58,8 +58,11 @@ impl Connection {
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
             self.timers.unanswered = 0;
+            self.peer_spoke = true;
             self.answer_join(slot, segment);
             if bare && self.mode == Mode::Mptcp {
+                let fin = segment.header.flags.contains(Flags::FIN);
+                self.lanes[usize::from(slot)].bare_fin |= fin;
                 self.take_bare(slot, handled.ack);
             }
             match self.mode {
@@ -69,6 +72,9 @@ impl Connection {
             // What condemned the subflow condemns what came with it.
             if !self.lanes[usize::from(slot)].subflow.is_doomed() {
                 self.deliver(now, slot);
+                if self.mode == Mode::Mptcp {
+                    self.check_bare_end(slot);
+                }
                 self.plan_early_acknowledgement(slot);
             }
         }
@@ -219,9 +225,7 @@ impl Connection {
     /// RFC 8684 §3.3.5: only a larger edge counts, since segments of different subflows overtake
     /// each other. True if it is one.
     fn widen(&mut self, acknowledged: u64, slot: u8, segment: &Segment) -> bool {
-        let scale = self.lanes[usize::from(slot)].subflow.peer_window_scale();
-        let scale = if segment.header.flags.contains(Flags::SYN) { 0 } else { scale };
-        let window = u64::from(segment.header.window) << scale;
+        let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
         let before = self.peer_edge;
         self.peer_edge = before.max(acknowledged + window);
         self.peer_edge > before

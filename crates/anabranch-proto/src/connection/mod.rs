@@ -98,6 +98,8 @@ struct Lane {
     bare_end: u64,
     /// The end of the last short segment of new data, as a subflow offset.
     short_end: u64,
+    /// The peer's FIN came without any Multipath TCP option.
+    bare_fin: bool,
     /// Since when payload waits for a mapping.
     unmapped_since: Instant,
     /// What was sent lately.
@@ -169,6 +171,10 @@ pub(crate) struct Connection {
     bare_fin_was_on: Option<u8>,
     /// Has a DATA_FIN gone out?
     fin_told: bool,
+    /// An acceptable segment has come since the data-level timer last expired.
+    peer_spoke: bool,
+    /// DATA_FINs in a row after which the peer spoke, and did not acknowledge them.
+    data_fins_unheard: u8,
     /// Data offset after the last short segment, for Nagle's rule.
     short_segment_end: u64,
     /// The application's last write found no room.
@@ -274,6 +280,8 @@ impl Connection {
             bare_fin_on: None,
             bare_fin_was_on: None,
             fin_told: false,
+            peer_spoke: false,
+            data_fins_unheard: 0,
             short_segment_end: 0,
             send_blocked: false,
             small_window_due: false,
@@ -412,6 +420,7 @@ impl Connection {
             heard_at: Instant::ZERO,
             bare_end: 0,
             short_end: 0,
+            bare_fin: false,
             unmapped_since: Instant::FAR_FUTURE,
             run: fallback::Run::default(),
             distrusted: false,

@@ -19,7 +19,7 @@ pub(super) struct DataTimers {
     pub(super) retransmission: Instant,
     pub(super) retransmission_backoff: u32,
     /// When that became due for the first time since the last progress.
-    pub(super) overdue_since: Instant,
+    overdue_since: Instant,
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
     repeating: u32,
     /// When the connection ends if the peer acknowledges no more data.

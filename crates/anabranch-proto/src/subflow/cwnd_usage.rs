@@ -13,13 +13,14 @@ pub(super) struct CwndUsage {
     until: u64,
     /// When the congestion window last limited the sender, or was last reduced for not doing so.
     limited_at: Instant,
-    /// Octets outstanding at the most in this window of data, while the congestion window was not full.
+    /// Octets outstanding at the most in this window of data, or [`FULL`].
     most: u32,
     /// Octets outstanding at the most since `limited_at`.
     used: u32,
-    /// The congestion window was full in this window of data.
-    full: bool,
 }
+
+/// The congestion window was full.
+const FULL: u32 = u32::MAX;
 
 /// The congestion window when data has gone out.
 #[derive(Clone, Copy, Debug)]
@@ -32,17 +33,17 @@ pub(super) struct Cwnd {
 
 impl Default for CwndUsage {
     fn default() -> Self {
-        CwndUsage { until: 0, limited_at: Instant::ZERO, most: 0, used: 0, full: false }
+        CwndUsage { until: 0, limited_at: Instant::ZERO, most: 0, used: 0 }
     }
 }
 
 impl CwndUsage {
     /// New data went out, and `outstanding` is what lies between SND.UNA and SND.NXT.
     pub(super) fn on_sent(&mut self, now: Instant, outstanding: Range<u64>, cwnd: Cwnd) {
-        let octets = u32::try_from(outstanding.end - outstanding.start).unwrap_or(u32::MAX);
+        let octets = u32::try_from(outstanding.end - outstanding.start).unwrap_or(FULL - 1);
         let anew = outstanding.start >= self.until || cwnd.full;
-        if anew || (!self.full && octets > self.most) {
-            (self.full, self.most, self.until) = (cwnd.full, octets, outstanding.end);
+        if anew || octets > self.most {
+            (self.most, self.until) = (if cwnd.full { FULL } else { octets }, outstanding.end);
         }
         if self.limits(cwnd.octets, cwnd.slow_start) {
             self.restart(now);
@@ -54,7 +55,7 @@ impl CwndUsage {
     /// Does a congestion window of `cwnd` octets limit the sender? In slow start it may grow to twice
     /// what was outstanding.
     pub(super) fn limits(&self, cwnd: u64, slow_start: bool) -> bool {
-        self.full || (slow_start && cwnd < 2 * u64::from(self.most))
+        self.most == FULL || (slow_start && cwnd < 2 * u64::from(self.most))
     }
 
     /// The window is known to be right now.

@@ -167,11 +167,12 @@ impl Subflow {
     ) -> Handled {
         let mut flags = segment.header.flags;
         let mut distance = self.receiver.distance(segment.header.seq);
+        let mut text_at = segment.header.seq;
         if self.opens_simultaneously(segment, distance) {
             // RFC 9293 §3.5, figure 8: both have sent a SYN, and this one acknowledges ours. It lies
             // before the window and is answered, by §3.10.7.4.
             flags = Flags(flags.0 & !Flags::SYN.0);
-            distance = 0;
+            (distance, text_at) = (0, segment.header.seq + 1);
             self.receiver.demand_ack();
         } else if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
             // The SYN again: so the SYN/ACK was lost, or crossed it.
@@ -220,7 +221,7 @@ impl Subflow {
         }
         let ack = ack.max(0) as u64;
         self.answered = true;
-        let same_window = self.take_window(distance, ack, segment, arrived.shared_window);
+        let same_window = self.take_window(now, distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
         if std::mem::take(&mut self.doubted) {
             self.timers.stop(Timer::Doubt);
@@ -230,7 +231,7 @@ impl Subflow {
         self.process_ack(now, ack, same_window, segment, arrived.views);
         // Seventh, the text; eighth, FIN.
         let queued = established && self.receive_text_of_syn(now, arrived.window);
-        let distance = if queued { self.receiver.distance(segment.header.seq) } else { distance };
+        let distance = if queued { self.receiver.distance(text_at) } else { distance };
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
         Handled { acceptable: true, established, ack }
@@ -241,30 +242,41 @@ impl Subflow {
         self.state == State::SynReceived
             && self.active
             && segment.header.flags.contains(Flags::SYN | Flags::ACK)
+            && !segment.header.flags.contains(Flags::RST)
             && distance == -1
     }
 
-    /// True unless it is TCP's window, and another than before.
+    /// Returns false if the segment announces another window: TCP's has changed, or the shared one of
+    /// Multipath TCP, which shrinks with each DATA_ACK, has grown.
     #[inline(always)]
-    fn take_window(&mut self, distance: i64, ack: u64, segment: &Segment, shared: bool) -> bool {
-        let edge = self.send_window.edge();
+    fn take_window(
+        &mut self,
+        now: Instant,
+        distance: i64,
+        ack: u64,
+        segment: &Segment,
+        shared: bool,
+    ) -> bool {
+        let before = self.send_window.announced();
         if ack >= self.una {
             let refused = self.recovery.phase() == Phase::Loss && self.is_refused();
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
-            let window = u64::from(segment.header.window) << self.peer_window_scale();
+            let window = self.announced_window(segment);
             self.send_window.take(Announced { seq, ack, window, shared });
             if refused && !self.is_refused() {
-                self.on_window_opened();
+                self.on_window_opened(now);
             }
         }
-        shared || self.send_window.edge() == edge
+        let after = self.send_window.announced();
+        if shared { after <= before } else { after == before }
     }
 
-    /// What probed the window while it was shut was refused, and need not wait for its timer.
+    /// The peer refused the retransmissions that probed its window: retransmit now, whatever the timer.
     #[cold]
-    fn on_window_opened(&mut self) {
+    fn on_window_opened(&mut self, now: Instant) {
         self.board.mark_all_lost();
         self.rtt.reset_backoff();
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
     }
 
     fn complete_handshake(
@@ -280,8 +292,8 @@ impl Subflow {
             self.establish(now);
             if options.control.is_some() {
                 // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK. On the
-                // first it is ours: the sooner a data sequence signal comes through, the fewer
-                // acknowledgements of a middlebox pass for a path that drops options (§3.7).
+                // first subflow the ACK is ours. It brings the first data sequence signal. Without one,
+                // a bare acknowledgement of a middlebox would mean a fallback (§3.7).
                 self.receiver.demand_ack();
             }
         } else if self.purpose == Purpose::Join && !self.confirmed {
@@ -466,8 +478,8 @@ impl Subflow {
         }
     }
 
-    /// Is nothing outstanding or in doubt, and nothing said about it? So it is on a host that only
-    /// receives.
+    /// Is nothing outstanding or in doubt, and nothing said about it? This is the common case of a host
+    /// that only receives.
     fn expects_no_acknowledgement(&self, segment: &Segment) -> bool {
         self.board.is_empty()
             && self.recovery.is_settled()

@@ -24,7 +24,7 @@ use timer::Timer;
 use std::sync::Arc;
 
 use anabranch_wire::mptcp::{Control, Mapping, MpFail, MpFastclose, MpTcprst};
-use anabranch_wire::{DataSeq, Duration, Endpoint, Instant, Payload, Segment, SeqNumber};
+use anabranch_wire::{DataSeq, Duration, Endpoint, Flags, Instant, Payload, Segment, SeqNumber};
 
 use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
@@ -540,8 +540,12 @@ impl Subflow {
         counters.add_subflow(&self.totals, self.peer.sack);
     }
 
-    pub(crate) fn peer_window_scale(&self) -> u8 {
-        self.peer.window_scale.unwrap_or(0)
+    /// The window of a segment in octets. RFC 7323 §2.2: that of a SYN is never scaled.
+    #[inline]
+    pub(crate) fn announced_window(&self, segment: &Segment) -> u64 {
+        let scaled = !segment.header.flags.contains(Flags::SYN);
+        let scale = if scaled { self.peer.window_scale.unwrap_or(0) } else { 0 };
+        u64::from(segment.header.window) << scale
     }
 
     pub(crate) fn out_of_order_octets(&self) -> u64 {
@@ -752,8 +756,8 @@ impl Subflow {
         }
     }
 
-    /// Has the peer taken back the room for the oldest segment outstanding? RFC 9293 §3.8.6: what it
-    /// then leaves unacknowledged is no reason to end the connection, and retransmissions are probes.
+    /// Has the peer taken back the room for the oldest segment outstanding? RFC 9293 §3.8.6:
+    /// retransmissions are probes then, and data that stays unacknowledged must not end the connection.
     fn is_refused(&self) -> bool {
         self.board.front_end().is_some_and(|end| self.send_window.refuses(end))
     }

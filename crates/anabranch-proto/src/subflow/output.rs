@@ -272,9 +272,9 @@ impl Subflow {
             self.totals.idle_restarts += u32::from(self.congestion_control.cwnd() < cwnd);
             self.cwnd_usage.restart(now);
         } else if self.config.tcp.linux_window_validation
+            && let Some(used) = self.cwnd_usage.take_unused(now, rto)
             && self.recovery.phase() == Phase::Open
             && !writer_waits
-            && let Some(used) = self.cwnd_usage.take_unused(now, rto)
         {
             self.notify(&CongestionEvent::Underused { used }, views);
         }

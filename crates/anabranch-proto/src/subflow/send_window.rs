@@ -11,7 +11,11 @@ pub(super) struct SendWindow {
     /// SND.WL2, which is never above SND.UNA.
     from: u64,
     /// Largest window announced, in octets.
-    largest: u64,
+    largest: u32,
+    /// The window announced last belongs to the connection.
+    shared: bool,
+    /// It was 0.
+    shut: bool,
 }
 
 /// A window as a segment announces it.
@@ -34,10 +38,11 @@ impl SendWindow {
     #[inline]
     pub(super) fn take(&mut self, new: Announced) {
         let edge = new.ack + new.window;
-        self.largest = self.largest.max(new.window);
+        self.largest = self.largest.max(u32::try_from(new.window).unwrap_or(u32::MAX));
         if self.from <= new.seq {
             self.from = new.seq;
             self.announced = edge;
+            (self.shared, self.shut) = (new.shared, new.window == 0);
         }
         self.edge = if new.shared { self.edge.max(edge) } else { self.announced };
     }
@@ -49,12 +54,18 @@ impl SendWindow {
 
     /// Largest window announced so far, in octets. RFC 5961 §5: MAX.SND.WND.
     pub(super) fn largest(&self) -> u64 {
-        self.largest
+        u64::from(self.largest)
     }
 
-    /// Did the peer last say that it has no room for `end`, up to which something is outstanding?
+    /// The edge that the peer announced last.
+    pub(super) fn announced(&self) -> u64 {
+        self.announced
+    }
+
+    /// Did the peer last say that it has no room for data up to `end`, which is outstanding? A shared
+    /// window counts from the DATA_ACK, and says so only when it is 0.
     pub(super) fn refuses(&self, end: u64) -> bool {
-        self.announced < end
+        if self.shared { self.shut } else { self.announced < end }
     }
 }
 

@@ -308,6 +308,29 @@ fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
 }
 
 #[test]
+fn a_data_fin_that_an_outage_holds_up_is_no_sign_of_lost_options() {
+    // RFC 8684 §3.7: the path is dark for ten seconds, in which DATA_FINs are lost. Then it passes all.
+    for outage in [1_000, 5_000, 10_000, 30_000] {
+        let (dark, darken) = switch();
+        let fate = move || if dark.get() { Fate::Drop } else { Fate::Deliver };
+        let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(move |_, _| fate());
+        pair.upload(10_000, 1_000);
+        pair.download(10_000, 1_000);
+        darken.set(true);
+        pair.client.close(pair.connection);
+        pair.write(1, 30_000);
+        pair.run_ms(outage);
+        darken.set(false);
+        pair.run_ms(60_000);
+        pair.close_both();
+        pair.run_ms(5_000);
+        assert_eq!((fell_back(&pair), pair.segments(is_rst)), ([false; 2], 0), "{outage} ms");
+        assert_eq!(pair.received, [30_000, 10_000], "{outage} ms");
+        assert!(pair.client_events.contains(&Event::Closed), "{outage} ms");
+    }
+}
+
+#[test]
 fn a_bare_fin_on_the_only_subflow_ends_the_stream_of_a_peer_whose_data_fin_was_lost() {
     // RFC 8684 §3.7: all goes well both ways, and then the path drops what the server signals. It gives
     // its DATA_FIN up and goes back to TCP, of which the client hears by its FIN.

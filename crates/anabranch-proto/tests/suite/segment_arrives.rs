@@ -23,6 +23,8 @@ struct Scene {
     now: Instant,
     host: Endpoint,
     id: Option<ConnectionId>,
+    /// Window scale that the peer's SYNs offer.
+    scale: Option<u8>,
     /// The host's port, and its initial sequence number once it has sent a SYN.
     port: u16,
     iss: SeqNumber,
@@ -51,7 +53,7 @@ impl Scene {
 
     fn of(host: Endpoint, id: Option<ConnectionId>, port: u16) -> Self {
         let (now, iss) = (Instant::ZERO + ms(1_000), SeqNumber(0));
-        Scene { now, host, id, port, iss, next: 0, events: Vec::new() }
+        Scene { now, host, id, scale: None, port, iss, next: 0, events: Vec::new() }
     }
 
     /// The host has sent a SYN.
@@ -90,13 +92,14 @@ impl Scene {
         // Data begins after the SYN.
         let start = u64::from(self.next + u32::from(flags.contains(Flags::SYN))).saturating_sub(1);
         let mss = flags.contains(Flags::SYN).then_some(MSS as u16);
+        let window_scale = self.scale.filter(|_| flags.contains(Flags::SYN));
         self.host.handle_segment(
             self.now,
             Segment {
                 source: Address::new(PEER.into(), PORT),
                 destination: Address::new(HOST.into(), self.port),
                 header: TcpHeader { seq, ack, flags, window, urgent: 0 },
-                options: TcpOptions { mss, ..TcpOptions::default() },
+                options: TcpOptions { mss, window_scale, ..TcpOptions::default() },
                 payload: Payload::from(Piece::pattern(start, octets)),
                 ecn: 0,
                 checksum_ok: true,
@@ -395,6 +398,47 @@ fn two_hosts_that_open_at_the_same_time_get_one_connection() {
     assert!(scene.events.contains(&Event::Connected));
     scene.peer(ACK, 1, 500, 1_000);
     assert_eq!(scene.reads(), 500);
+}
+
+#[test]
+fn the_window_of_a_syn_ack_is_not_scaled_in_a_simultaneous_open_either() {
+    // RFC 7323 §2.2: 2000 octets, not 2000 << 14.
+    let mut scene = Scene::opening(config(Profile::Linux));
+    scene.scale = Some(14);
+    scene.peer(Flags::SYN, 0, 0, 2_000);
+    scene.says();
+    scene.peer_at(0, Flags::SYN | ACK, 1, 0, 2_000);
+    scene.write(9_000);
+    let data: Vec<_> = scene.says().into_iter().filter(|(.., octets)| *octets > 0).collect();
+    assert_eq!(data, [full(0), full(1)]);
+}
+
+#[test]
+fn a_reset_in_a_simultaneous_open_needs_the_exact_number() {
+    // RFC 5961 §3.2: SYN, ACK and RST one octet below RCV.NXT.
+    let mut scene = Scene::opening(config(Profile::Linux));
+    scene.peer(Flags::SYN, 0, 0, 1_000);
+    scene.says();
+    scene.peer_at(0, Flags::SYN | Flags::RST | ACK, 1, 0, 1_000);
+    assert!(scene.events.is_empty(), "{:?}", scene.events);
+}
+
+#[test]
+fn text_of_a_crossing_syn_that_comes_again_with_more_is_taken_once_each() {
+    // RFC 9293 §3.10.7.3: 500 octets with the SYN, and the SYN/ACK repeats them with 100 more.
+    let mut scene = Scene::opening(config(Profile::Linux));
+    scene.peer(Flags::SYN, 0, 500, 1_000);
+    scene.says();
+    scene.next = 0;
+    scene.peer_at(0, Flags::SYN | ACK, 1, 600, 1_000);
+    scene.says();
+    let id = scene.id.expect("open");
+    let mut read = 0;
+    while let Some(payload) = scene.host.recv(id) {
+        assert!(payload.matches_pattern(read), "at {read}");
+        read += payload.len() as u64;
+    }
+    assert_eq!(read, 600);
 }
 
 #[test]
