@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     /// A changed mapping whose checksum happened to fit: once in 65 536, of 16 bits.
     pub(crate) collisions: u64,
+    /// The connection did not open: by chance, all seven SYNs met an outage or a loss.
+    pub(crate) unopened: u64,
 }
 
 /// Octets of the longest mapping.
@@ -33,6 +35,7 @@ impl Tally {
         self.completed_tcp += other.completed_tcp;
         self.failed += other.failed;
         self.collisions += other.collisions;
+        self.unopened += other.unopened;
     }
 }
 
@@ -85,7 +88,10 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         // Without Multipath TCP's checksums nobody can know what a box makes of the stream.
         let protected = !drawn.rewrites || drawn.checksums[index] && mptcp;
         let collision = drawn.rewrites && protected && (1..=LONGEST_MAPPING).contains(&corrupt);
+        let unopened =
+            failed && !drawn.may_fail[index] && delivered == 0 && !sender_is_open(outcome, index);
         tally.collisions += u64::from(collision);
+        tally.unopened += u64::from(unopened);
         let problem = if protected && corrupt > 0 && !collision {
             Some(format!("{corrupt} octets are corrupt"))
         } else if protected && delivered > *size {
@@ -93,13 +99,15 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         } else if protected && completed && delivered < *size {
             Some(format!("closed after {delivered} octets of {size}"))
         } else if is_stuck(completed || failed, delivered, outcome, index)
-            // A TCP host whose peer has vanished waits for its FIN without end, unless it asks.
-            && (mptcp || !drawn.rewrites && (drawn.keep_alive[index] || delivered < *size))
+            // A host whose peer has vanished waits for the end of its stream, unless it asks. Under
+            // Multipath TCP a peer vanishes only where something may end the connection.
+            && (drawn.keep_alive[index] || delivered < *size || mptcp && !drawn.may_fail[index])
+            && (mptcp || !drawn.rewrites)
             // So does one whose third ACK never arrived, if it has nothing to send.
             && (drawn.keep_alive[index] || sender_is_open(outcome, index))
         {
             Some(format!("stuck after {delivered} octets of {size}"))
-        } else if failed && !drawn.may_fail[index] {
+        } else if failed && !drawn.may_fail[index] && !unopened {
             Some(format!(
                 "an error after {delivered} octets of {size}, and nothing that explains it"
             ))

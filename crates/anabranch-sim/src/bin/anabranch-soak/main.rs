@@ -113,7 +113,11 @@ fn soak(plan: &Plan) -> ExitCode {
     if too_many {
         println!("changed data got past the checksums {} times: too often", tally.collisions);
     }
-    ExitCode::from(u8::from(wrong > 0 || too_many))
+    let unlucky = tally.unopened > 2 + seeds / 200_000;
+    if unlucky {
+        println!("{} connections did not open: too many to be chance", tally.unopened);
+    }
+    ExitCode::from(u8::from(wrong > 0 || too_many || unlucky))
 }
 
 fn report(tally: &Tally, seeds: u64, wrong: u64, elapsed: Duration) {
