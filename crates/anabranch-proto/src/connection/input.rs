@@ -16,9 +16,10 @@ const COPIES: u64 = 2;
 
 impl Connection {
     /// Does the segment belong to an earlier connection between the ports of the subflow in `slot`?
+    #[inline]
     pub(crate) fn is_about_another(&self, slot: u8, segment: &Segment) -> bool {
-        let window = self.recv.accepted_window();
-        self.lanes[usize::from(slot)].subflow.is_about_another(segment, window)
+        let subflow = &self.lanes[usize::from(slot)].subflow;
+        subflow.is_opening() && subflow.is_about_another(segment, self.recv.accepted_window())
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.

@@ -57,21 +57,17 @@ impl Subflow {
         handled
     }
 
-    /// Does the segment acknowledge what was never sent, in a handshake? The peer has a connection with
+    /// Does a segment that comes during the handshake acknowledge what was never sent? The peer has a connection with
     /// these ports from before: RFC 9293 §3.10.7.3 and §3.10.7.4, SYN-RECEIVED, have it reset.
     pub(crate) fn is_about_another(&self, segment: &Segment, window: u64) -> bool {
         let flags = segment.header.flags;
-        let opening = match self.state {
-            State::SynSent => true,
-            State::SynReceived => {
-                let distance = self.receiver.distance(segment.header.seq);
-                !flags.contains(Flags::SYN)
-                    && !self.lacks_timestamp(&segment.options)
-                    && self.is_in_window(distance, segment, window)
-            }
-            _ => false,
+        let acceptable = self.state == State::SynSent || {
+            let distance = self.receiver.distance(segment.header.seq);
+            !flags.contains(Flags::SYN)
+                && !self.lacks_timestamp(&segment.options)
+                && self.is_in_window(distance, segment, window)
         };
-        opening
+        acceptable
             && flags.contains(Flags::ACK)
             && !flags.contains(Flags::RST)
             && !self.acknowledges_syn(segment)
@@ -342,8 +338,8 @@ impl Subflow {
 
     /// RFC 7323 §3.2: a segment without the timestamps that were agreed.
     fn lacks_timestamp(&self, options: &TcpOptions) -> bool {
-        self.peer.timestamps
-            && options.timestamps.is_none()
+        options.timestamps.is_none()
+            && self.peer.timestamps
             && self.config.tcp.profile.requires_timestamps()
     }
 

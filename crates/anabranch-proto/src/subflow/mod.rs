@@ -486,6 +486,11 @@ impl Subflow {
         if self.local.address.is_ipv4() { 40 } else { 60 }
     }
 
+    /// Is the handshake under way?
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.state, State::SynSent | State::SynReceived)
+    }
+
     /// Is the handshake done and neither direction closed by a reset?
     pub(crate) fn is_established(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)

@@ -76,17 +76,19 @@ impl Subflow {
     }
 
     /// After the scheduler had its turn: a FIN, or an acknowledgement that nothing carried.
+    #[inline]
     pub(crate) fn poll_acknowledge(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        if self.state == State::Closed {
-            return None;
-        }
-        if self.fin_wanted && !self.fin_sent && self.is_established() {
+        let fin = self.fin_wanted && !self.fin_sent && self.is_established();
+        let acknowledgement = self.has_signals_to_send() || self.receiver.ack_is_due();
+        let opening = matches!(self.state, State::SynSent | State::Closed);
+        if fin {
             return Some(self.send_fin(now, level));
         }
+        (acknowledgement && !opening).then(|| self.send_acknowledgement(now, level))
+    }
+
+    fn send_acknowledgement(&mut self, now: Instant, level: &DataLevel) -> Segment {
         let signals = self.has_signals_to_send();
-        if !(signals || self.receiver.ack_is_due()) || matches!(self.state, State::SynSent) {
-            return None;
-        }
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
         if signals && segment.options.control.is_none() {
@@ -94,7 +96,7 @@ impl Subflow {
         }
         self.add_sacks(&mut segment.options, 0);
         self.sent();
-        Some(segment)
+        segment
     }
 
     /// Signals go out. If there is no room for them beside a DATA_ACK, that comes first: without one
