@@ -552,9 +552,8 @@ impl Subflow {
         (offset(block.start), offset(block.end))
     }
 
-    /// RFC 5681 §2: no payload, nothing new, and something outstanding; the caller has looked at the
-    /// window, which must be the same. RFC 8684 §3 and §4: what
-    /// is sent for the sake of its options is none.
+    /// RFC 5681 §2: no payload, nothing new, and something outstanding. The caller has compared the
+    /// windows. RFC 8684 §3 and §4: a segment that exists for its options is no duplicate ACK.
     fn is_duplicate_ack(&self, segment: &Segment) -> bool {
         segment.payload.is_empty()
             && segment.options.control.is_none()

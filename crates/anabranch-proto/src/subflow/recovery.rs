@@ -221,8 +221,8 @@ impl Recovery {
     /// segment has left the network, so that another may go out (step 1, RFC 3042; step 4), and the
     /// third in a row that the oldest is lost (step 2). Returns the octets that have arrived.
     pub(crate) fn on_duplicate_ack(&mut self, una: u64, board: &mut Scoreboard, mss: u64) -> u64 {
-        // RFC 6582 §3.2 step 1, §4: those for data of before the last loss may be due to segments that
-        // were sent again needlessly.
+        // RFC 6582 §3.2 step 1, §4: duplicate ACKs for data sent before the last loss may answer needless
+        // retransmissions.
         if self.phase == Phase::Loss || (self.phase == Phase::Open && una <= self.point) {
             return 0;
         }
