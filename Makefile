@@ -104,8 +104,17 @@ format: $(VENV)/.installed-dev ## format everything
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-.PHONY: ci
-ci: test gallery soak-smoke bench-smoke ## make test, the quick gallery, 300 random scenarios, a short benchmark
+# RESULTS=results takes the gallery's digests from there, where this build has run it.
+.PHONY: digests
+digests: $(VENV)/.installed ## digests of the gallery's, benchmark's and soak's runs, or CHECK=1 to compare
+	cargo build --quiet --release -p anabranch-sim --bins
+	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
+
+.PHONY: ci digests-smoke
+ci: test gallery digests-smoke soak-smoke bench-smoke ## all tests, the quick gallery, digests, a short benchmark
+
+digests-smoke: gallery
+	$(MAKE) digests CHECK=1 RESULTS=results
 
 .PHONY: soak-smoke
 soak-smoke:

@@ -14,6 +14,8 @@ const MOST_EVENTS: u64 = 20_000_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) segments: u64,
+    /// The sum of the runs' digests.
+    pub(crate) digest: u64,
     /// Everything arrived and both directions were closed, over Multipath TCP and over TCP.
     pub(crate) completed_mptcp: u64,
     pub(crate) completed_tcp: u64,
@@ -31,6 +33,7 @@ const LONGEST_MAPPING: u64 = 9_000;
 impl Tally {
     pub(crate) fn add(&mut self, other: Tally) {
         self.segments += other.segments;
+        self.digest = self.digest.wrapping_add(other.digest);
         self.completed_mptcp += other.completed_mptcp;
         self.completed_tcp += other.completed_tcp;
         self.failed += other.failed;
@@ -79,7 +82,8 @@ fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, Stri
 
 /// The stream arrives exactly, or the connection ends with an error for which the scenario has a cause.
 fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
-    let mut tally = Tally { segments: outcome.segments, ..Tally::default() };
+    let mut tally =
+        Tally { segments: outcome.segments, digest: outcome.digest, ..Tally::default() };
     for (index, size) in drawn.sizes.iter().enumerate() {
         let value = |name| column(outcome, "connections", name)[index];
         let (completed, failed) = (value("completed") == 1, value("failed") == 1);

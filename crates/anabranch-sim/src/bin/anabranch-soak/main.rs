@@ -18,7 +18,8 @@ const USAGE: &str = "usage: anabranch-soak [--from SEED] [--seeds COUNT] [--minu
 Runs a random scenario for each seed, from SEED (by default 1) on: COUNT of them, or for MINUTES, or
 until it is interrupted. The exit status is 1 if the stream of a connection did not arrive exactly,
 or did not end, or ended with an error for which the scenario has no cause, or something panicked;
-each such seed is printed with the command that runs it again.
+each such seed is printed with the command that runs it again. The last line is a digest of all that
+the right ones sent.
 --show prints the scenario of a seed, for `anabranch run`.";
 
 /// Time between two lines of progress.
@@ -109,6 +110,7 @@ fn soak(plan: &Plan) -> ExitCode {
     });
     let (tally, seeds, wrong, _) = *total.lock().expect("all threads have ended");
     report(&tally, seeds, wrong, begun.elapsed());
+    println!("digest {:016x}", tally.digest);
     let too_many = tally.collisions > 2 + seeds / 50_000;
     if too_many {
         println!("changed data got past the checksums {} times: too often", tally.collisions);

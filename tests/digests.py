@@ -1,0 +1,129 @@
+"""The digests of many runs: what a change that is to leave behaviour alone must not move.
+
+python tests/digests.py [--check] [--only PART ...] [--results FOLDER]
+
+Runs in virtual time the quick tier of every gallery entry and of the calibration (minutes), both
+benchmark scenarios, and 2,000 seeds of the soak, and writes their digests to tests/digests.toml, or
+compares them with that file.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from anabranch import gallery
+from anabranch.provenance import combined_digest
+from anabranch.reduction import Task
+from anabranch.results import PROVENANCE
+from anabranch.run import cost, run_toml
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "tests/digests.toml"
+SEEDS, BLOCK = 2_000, 100
+HEAD = """\
+# Digests of runs in virtual time. `make digests` writes this file, `make digests CHECK=1` compares
+# with it. A change that moves one says so in its commit, and why.
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare with the file")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
+    parser.add_argument("--results", type=Path, help="take the gallery from what this build wrote")
+    arguments = parser.parse_args()
+    known = tomllib.loads(FILE.read_text()) if FILE.exists() else {}
+    found = {part: dict(PARTS[part](arguments.results)) for part in arguments.only}
+    if not arguments.check:
+        FILE.write_text(HEAD + "".join(toml(*table) for table in (known | found).items()))
+        print(f"written: {FILE.relative_to(ROOT)}")
+        return 0
+    return compare({part: known.get(part, {}) for part in found}, found)
+
+
+def compare(known: dict[str, dict[str, str]], found: dict[str, dict[str, str]]) -> int:
+    """Name every digest that differs; 1 if any does."""
+    differ = [
+        f"{part}: {name}: was {known[part].get(name, 'none')}, is {digests.get(name, 'none')}"
+        for part, digests in found.items()
+        for name in known[part] | digests
+        if known[part].get(name) != digests.get(name)
+    ]
+    print(*differ, sep="\n", end="\n" if differ else "")
+    print(f"{sum(map(len, found.values()))} digests, {len(differ)} differ")
+    return 1 if differ else 0
+
+
+def toml(part: str, digests: dict[str, str]) -> str:
+    """One table of the file."""
+    return f"\n[{part}]\n" + "".join(f'"{name}" = "{value}"\n' for name, value in digests.items())
+
+
+def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
+    """Those of every entry that runs in virtual time, and of what the calibration runs there."""
+    tasks = {name: virtual_tasks(name) for name in [*gallery.names(), gallery.CALIBRATION]}
+    made = {name: made_runs(results / name) for name in tasks} if results else {}
+    to_run = [task for name, entry in tasks.items() if not made.get(name) for task in entry]
+    to_run.sort(key=lambda task: -cost(task.toml))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        digests = dict(zip(map(id, to_run), pool.map(digest, to_run), strict=True))
+    for name, entry in tasks.items():
+        if entry:
+            yield name, combined_digest(made.get(name) or [digests[id(task)] for task in entry])
+
+
+def virtual_tasks(name: str) -> list[Task]:
+    """What an entry runs in virtual time in its quick tier."""
+    entry = gallery.entry(name)
+    cells = [cell for cell in entry.cells(entry.quick) if cell.stacks is None]
+    return [cell.task(seed) for cell in cells for seed in range(1, entry.quick.seeds + 1)]
+
+
+def made_runs(folder: Path) -> list[str]:
+    """The digests of what was run for an entry in virtual time, if it was."""
+    file = folder / PROVENANCE
+    about = json.loads(file.read_text()) if file.exists() else {}
+    return [run["digest"] for run in about.get("runs", []) if run["digest"]]
+
+
+def digest(task: Task) -> str:
+    """That of one run."""
+    return run_toml(task.toml, task.file, task.seed, made_by=task.made_by).digest
+
+
+def of_benchmark(_results: Path | None) -> Iterator[tuple[str, str]]:
+    """Those of the benchmark scenarios."""
+    for scenario in sorted((ROOT / "bench/scenarios").glob("*.toml")):
+        figures = json.loads(output("anabranch-bench", str(scenario)))
+        yield scenario.stem, figures["digest"][:12]
+
+
+def of_soak(_results: Path | None) -> Iterator[tuple[str, str]]:
+    """Those of a hundred seeds each."""
+    for first in range(1, SEEDS, BLOCK):
+        *_, last = output(
+            "anabranch-soak", "--from", str(first), "--seeds", str(BLOCK)
+        ).splitlines()
+        yield f"{first} to {first + BLOCK - 1}", last.removeprefix("digest ")[:12]
+
+
+def output(binary: str, *arguments: str) -> str:
+    """What a program of anabranch-sim prints."""
+    command = [str(ROOT / "target/release" / binary), *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+PARTS: dict[str, Callable[[Path | None], Iterator[tuple[str, str]]]] = {
+    "gallery": of_gallery,
+    "benchmark": of_benchmark,
+    "soak": of_soak,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
