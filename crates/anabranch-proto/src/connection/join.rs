@@ -68,7 +68,7 @@ impl Connection {
         let mut subflow = self.make_subflow(nobody, accept, joining.place);
         subflow.use_numbers(numbers);
         subflow.handshake_options = Some(joining.answer);
-        let mut answer = subflow.poll_transmit(now, &self.data_level(self.mss()))?;
+        let mut answer = subflow.poll_transmit(now, &self.data_level())?;
         remember_in_timestamp(&mut answer, syn);
         self.counters.join_syn_rx += 1;
         Some(answer)
@@ -158,7 +158,7 @@ impl Connection {
         numbers: Numbers,
     ) -> Option<Segment> {
         self.accept(now, syn);
-        let level = self.data_level(self.mss());
+        let level = self.data_level();
         let subflow = &mut self.lanes[0].subflow;
         subflow.use_numbers(numbers);
         let mut answer = subflow.poll_transmit(now, &level)?;
@@ -174,7 +174,7 @@ impl Connection {
 
     /// The SYN/ACK of the subflow in `slot` went out before this host kept any state of it.
     pub(super) fn resume(&mut self, now: Instant, slot: u8, numbers: Numbers) {
-        let level = self.data_level(self.mss());
+        let level = self.data_level();
         let subflow = &mut self.lanes[usize::from(slot)].subflow;
         subflow.use_numbers(numbers);
         subflow.poll_transmit(now, &level);

@@ -507,12 +507,6 @@ impl Connection {
         }
     }
 
-    /// Size of a full segment on the subflows, for decisions about windows.
-    fn mss(&self) -> u64 {
-        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
-        usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
-    }
-
     fn usable_subflows(&self) -> SubflowSet {
         let mut set = SubflowSet::EMPTY;
         for view in self.views.iter().filter(|view| view.usability == Usability::Usable) {

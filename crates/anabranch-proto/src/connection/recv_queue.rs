@@ -241,13 +241,13 @@ impl RecvQueue {
     }
 
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that
-    /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2.
-    pub(crate) fn announce(&mut self, mss: u64) -> u64 {
+    /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it counts.
+    pub(crate) fn announce(&mut self, mss: impl FnOnce() -> u64) -> u64 {
         self.promise(self.edge(), mss)
     }
 
-    fn promise(&mut self, edge: u64, mss: u64) -> u64 {
-        if edge >= self.promised + self.worthwhile(mss) {
+    fn promise(&mut self, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
+        if edge > self.promised && edge >= self.promised + self.worthwhile(mss()) {
             self.promised = edge;
         }
         self.announced = self.promised_window();
@@ -262,17 +262,19 @@ impl RecvQueue {
     }
 
     /// The window to announce now, up to that edge.
-    pub(crate) fn announce_up_to(&mut self, edge: u64, mss: u64) -> u64 {
+    pub(crate) fn announce_up_to(&mut self, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
         self.promise(edge.min(self.edge()), mss)
     }
 
     /// Has the application read so much that the window would at least double? Then the peer may
     /// be waiting, and is told on every subflow. What the peer knows of the window is what is left of
     /// it up to the promised edge; Linux takes what it announced last.
-    pub(crate) fn update_is_due(&self, mss: u64) -> bool {
+    pub(crate) fn update_is_due(&self, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge();
         let known = if self.charges_out_of_order { self.announced } else { self.promised_window() };
-        edge >= self.promised + self.worthwhile(mss) && edge.saturating_sub(self.nxt) >= 2 * known
+        edge > self.promised
+            && edge.saturating_sub(self.nxt) >= 2 * known
+            && edge >= self.promised + self.worthwhile(mss())
     }
 }
 
@@ -305,12 +307,12 @@ mod tests {
             let mut queue = RecvQueue::new(200_000, 0).charging_out_of_order(charges);
             queue.take(0, 1001, pattern(1001, beyond));
             assert_eq!(queue.early_edge(), None, "there is nothing to read");
-            assert_eq!(queue.announce(1000), 200_000);
+            assert_eq!(queue.announce(|| 1000), 200_000);
             queue.take(1, 1, pattern(1, 1000));
             let edge = queue.early_edge()?;
-            assert_eq!(queue.announce_up_to(edge, 1000), 199_000 - u64::from(beyond), "unread");
+            assert_eq!(queue.announce_up_to(edge, || 1000), 199_000 - u64::from(beyond), "unread");
             while queue.read().is_some() {}
-            Some(queue.announce_up_to(edge, 1000))
+            Some(queue.announce_up_to(edge, || 1000))
         };
         assert_eq!(window_after(true, 150_000), Some(200_000 - (151_000 - READ)));
         assert_eq!(window_after(true, 60_000), None, "one read takes all");
@@ -322,28 +324,28 @@ mod tests {
         // RFC 8684 §3.3.4
         let mut queue = RecvQueue::new(10_000, 0);
         queue.take(0, 1, pattern(1, 1000));
-        assert_eq!(queue.announce(1000), 9_000);
+        assert_eq!(queue.announce(|| 1000), 9_000);
         queue.read();
-        assert_eq!(queue.announce(1000), 10_000);
+        assert_eq!(queue.announce(|| 1000), 10_000);
         queue.take(0, 1001, pattern(1001, 500));
         queue.read();
-        assert_eq!(queue.announce(1000), 9_500);
+        assert_eq!(queue.announce(|| 1000), 9_500);
     }
 
     #[test]
     fn a_window_that_doubles_is_worth_an_update() {
         let mut queue = RecvQueue::new(10_000, 0);
         queue.take(0, 1, pattern(1, 8_000));
-        assert!(!queue.update_is_due(1000));
+        assert!(!queue.update_is_due(|| 1000));
         queue.read();
-        assert!(queue.update_is_due(1000));
+        assert!(queue.update_is_due(|| 1000));
     }
 
     #[test]
     fn a_window_of_free_buffer_stands_still_while_data_waits_beyond_a_hole() {
         // As Linux has it: 4,000 octets beyond the hole take up buffer, and their place in the window.
         let mut queue = RecvQueue::new(10_000, 0).charging_out_of_order(true);
-        assert_eq!(queue.announce(1000), 10_000);
+        assert_eq!(queue.announce(|| 1000), 10_000);
         queue.take(0, 4_001, pattern(4_001, 4_000));
         for octets in [1_000, 3_000] {
             queue.take(1, octets - 999, pattern(octets - 999, 1_000));
@@ -351,13 +353,13 @@ mod tests {
             let start = queue.nxt();
             queue.take(1, start, pattern(start, octets as u32 - 1_000));
             queue.read();
-            assert_eq!(queue.announce(1000), 10_000 - octets, "the edge stays");
+            assert_eq!(queue.announce(|| 1000), 10_000 - octets, "the edge stays");
         }
         // The hole is filled, but 10,000 octets are no twice of the 7,000 announced last.
         queue.take(1, 3_001, pattern(3_001, 1_000));
         while queue.read().is_some() {}
-        assert!(!queue.update_is_due(1000));
-        assert_eq!(queue.announce(1000), 10_000);
+        assert!(!queue.update_is_due(|| 1000));
+        assert_eq!(queue.announce(|| 1000), 10_000);
     }
 
     #[test]
@@ -382,23 +384,23 @@ mod tests {
         for start in [1, 501] {
             queue.take(0, start, pattern(start, 500));
         }
-        assert!(queue.announce(1400) == 0 && !queue.update_is_due(1400));
+        assert!(queue.announce(|| 1400) == 0 && !queue.update_is_due(|| 1400));
         queue.read();
-        assert!(queue.update_is_due(1400));
-        assert_eq!(queue.announce(1400), 500);
+        assert!(queue.update_is_due(|| 1400));
+        assert_eq!(queue.announce(|| 1400), 500);
     }
 
     #[test]
     fn what_is_offered_of_the_buffer_grows_at_once_and_shrinks_as_data_comes() {
         let mut queue = RecvQueue::new(10_000, 0).offering_at_first(Some(8_000));
-        assert_eq!((queue.announce(1000), queue.promised_window()), (8_000, 8_000));
+        assert_eq!((queue.announce(|| 1000), queue.promised_window()), (8_000, 8_000));
         queue.offer(u64::MAX);
-        assert_eq!(queue.announce(1000), 10_000);
+        assert_eq!(queue.announce(|| 1000), 10_000);
         queue.offer(8_000);
-        assert_eq!(queue.announce(1000), 10_000, "the edge stays");
+        assert_eq!(queue.announce(|| 1000), 10_000, "the edge stays");
         queue.take(0, 1, pattern(1, 5_000));
         while queue.read().is_some() {}
-        assert_eq!(queue.announce(1000), 8_000);
+        assert_eq!(queue.announce(|| 1000), 8_000);
     }
 
     #[test]

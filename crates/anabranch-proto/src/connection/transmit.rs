@@ -105,14 +105,13 @@ pub(super) struct Wrap {
 }
 
 pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option<Segment> {
-    let mss = connection.mss();
-    if let Some(segment) = connection.acknowledge_early(now, mss) {
+    if let Some(segment) = connection.acknowledge_early(now) {
         return Some(segment);
     }
-    if connection.recv.update_is_due(mss) {
+    if connection.recv.update_is_due(|| largest_mss(&connection.views)) {
         connection.demand_acks();
     }
-    let mut level = connection.data_level(mss);
+    let mut level = connection.data_level();
     for slot in 0..connection.lanes.len() {
         if let Some(segment) = connection.lanes[slot].subflow.poll_transmit(now, &level) {
             connection.counters.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
@@ -138,6 +137,9 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     for slot in 0..connection.lanes.len() {
         level.bare_data_fin = connection.bare_fin_for(now, slot);
         let lane = &mut connection.lanes[slot];
+        if !lane.subflow.has_more_to_say() {
+            continue;
+        }
         let probe = if lane.subflow.wants_tail_probe() {
             lane.subflow.send_tail_probe(now, &level)
         } else {
@@ -154,9 +156,9 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
 
 impl Connection {
     /// What came last is acknowledged, with the window before the application has read all of it.
-    fn acknowledge_early(&mut self, now: Instant, mss: u64) -> Option<Segment> {
+    fn acknowledge_early(&mut self, now: Instant) -> Option<Segment> {
         let (slot, edge) = self.early_acknowledgement.take()?;
-        let window = self.recv.announce_up_to(edge, mss);
+        let window = self.recv.announce_up_to(edge, || largest_mss(&self.views));
         let level = self.data_level_with(window);
         let slot = usize::from(slot);
         let segment = self.lanes.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
@@ -184,8 +186,8 @@ impl Connection {
     }
 
     /// What segments say of the data level, with the window as it is now.
-    pub(super) fn data_level(&mut self, mss: u64) -> DataLevel {
-        let window = self.recv.announce(mss);
+    pub(super) fn data_level(&mut self) -> DataLevel {
+        let window = self.recv.announce(|| largest_mss(&self.views));
         self.data_level_with(window)
     }
 
@@ -771,4 +773,10 @@ impl Connection {
             self.lanes[usize::from(id.slot)].subflow.demand_probe();
         }
     }
+}
+
+/// Size of a full segment on the subflows, for decisions about windows.
+fn largest_mss(views: &[SubflowView]) -> u64 {
+    let usable = views.iter().filter(|view| view.usability == Usability::Usable);
+    usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
 }

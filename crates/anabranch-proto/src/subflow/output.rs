@@ -75,6 +75,13 @@ impl Subflow {
         None
     }
 
+    /// May there be anything to send after the scheduler had its turn?
+    #[inline]
+    pub(crate) fn has_more_to_say(&self) -> bool {
+        let unsent_fin = self.fin_wanted && !self.fin_sent;
+        self.receiver.ack_is_due() || self.tail_probe_due || unsent_fin || self.signals.is_some()
+    }
+
     /// After the scheduler had its turn: a FIN, or an acknowledgement that nothing carried.
     #[inline]
     pub(crate) fn poll_acknowledge(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
