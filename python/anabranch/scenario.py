@@ -273,7 +273,7 @@ class Connection:
     """A connection that the client opens over the first of `paths`.
 
     Buffers are counted in payload octets at data level, so ``"32KiB"`` is a window of 32768
-    octets. (Linux doubles what a program asks for and charges bookkeeping against it.)
+    octets, unless `host` counts otherwise.
 
     A scheduler or path manager is a name, a table such as ``{"kind": "ecf", "beta": 0.5}``, or a
     class of your own (see `anabranch.policy`); a congestion control a name, a table of uncoupled
@@ -288,12 +288,13 @@ class Connection:
     protocol: str | None = None
     direction: str | None = None
     start: str | None = None
+    host: str | TomlTable | None = None
+    """What the hosts do where hosts differ: ``"linux"``, ``"rfc"``, or with buffers that are what a
+    program asks Linux for ``{"kind": "linux", "buffers": "socket"}``: it doubles them, counts
+    overhead, offers with Multipath TCP half of the receive buffer until each subflow has brought
+    data, and acknowledges every segment while its window opens and 16 more."""
     send_buffer: str | None = None
     receive_buffer: str | None = None
-    linux_buffer_accounting: bool | None = None
-    """Are these what a program asks Linux for, which doubles them, counts overhead, with Multipath
-    TCP offers half of the receive buffer until each subflow has brought data, and acknowledges
-    every segment while its window opens and 16 more?"""
     congestion_control: (
         str | dict[str, str] | Callable[[policy.Start], policy.CongestionControl] | None
     ) = None
@@ -301,7 +302,6 @@ class Connection:
     path_manager: str | TomlTable | Callable[[], policy.PathManager] | None = None
     remedies: TomlTable | None = None
     shared_bottleneck_detection: SharedBottleneckDetection | None = None
-    profile: str | None = None
     nagle: bool | None = None
     keep_alive: str | None = None
     """Idle time after which a host asks whether its peer is there; by default it never asks."""

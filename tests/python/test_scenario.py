@@ -167,7 +167,7 @@ def full() -> Scenario:
         scheduler="min_rtt",
         path_manager="initial_only",
         remedies={"cwnd_cap": {"cap_factor": 2.5}},
-        profile="rfc",
+        host="rfc",
         nagle=False,
         dss_checksum=True,
         ecn=True,

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use anabranch_proto::config::Profile;
+use anabranch_proto::config::TcpConfig;
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
 use anabranch_sim::driver::{self, Application, Observed, Progress};
@@ -275,7 +275,7 @@ fn keep_alive(fd: RawFd, idle: Duration, settings: &mut Settings) -> io::Result<
     for (name, value) in [
         (libc::TCP_KEEPIDLE, seconds),
         (libc::TCP_KEEPINTVL, seconds),
-        (libc::TCP_KEEPCNT, Profile::Linux.tcp().retries as i32),
+        (libc::TCP_KEEPCNT, TcpConfig::default().retries as i32),
     ] {
         sys::set_option(fd, libc::IPPROTO_TCP, name, value)?;
     }

@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
-use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability, paced_window};
+use anabranch_proto::platform::Platform;
+use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_sim::driver;
 use anabranch_wire::{Duration, Endpoint};
@@ -130,7 +131,7 @@ fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
         ssthresh,
         bytes_in_flight: in_flight,
         room: octets(snd_cwnd).saturating_sub(in_flight),
-        paced_window: paced_window(octets(snd_cwnd), ssthresh, in_flight),
+        paced_window: Platform::default().paced_window(octets(snd_cwnd), ssthresh, in_flight),
         srtt: Some(micros(each.tcp.rtt)).filter(|rtt| !rtt.is_zero()),
         rttvar: micros(each.tcp.rttvar),
         min_rtt: micros(each.tcp.min_rtt),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anabranch_proto::config::{ConnectionConfig, Profile, Protocol};
+use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
@@ -278,7 +278,6 @@ fn engine_at_far(case: Case) -> io::Result<(KernelPeer, TunHost)> {
 fn config(case: Case) -> ConnectionConfig {
     ConnectionConfig {
         protocol: if case.mptcp { Protocol::Mptcp } else { Protocol::Tcp },
-        tcp: Profile::Linux.tcp(),
         send_buffer: BUFFER,
         receive_buffer: BUFFER,
         congestion_control: Arc::new(|start| Box::new(Cubic::new(start))),

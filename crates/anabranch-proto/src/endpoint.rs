@@ -255,8 +255,8 @@ impl Endpoint {
         Ok(accepted)
     }
 
-    /// Octets that [`Endpoint::send`] would accept now; it may accept more if the buffer is charged with
-    /// memory ([`ConnectionConfig::send_charges_memory`]).
+    /// Octets that [`Endpoint::send`] would accept now; it may accept more where buffers are charged with
+    /// memory ([`crate::platform::Buffers::Socket`]).
     pub fn send_room(&self, id: ConnectionId) -> u64 {
         self.connection(id).map_or(0, Connection::send_room)
     }

@@ -23,7 +23,7 @@ pub enum Event {
     /// Both directions are closed and everything was acknowledged. Data that was not read yet stays, and
     /// so does the connection, until it is read or [`crate::Endpoint::abort`] is called.
     Closed,
-    /// The connection ended with an error. With the profile `linux` unread data stays as after
-    /// [`Event::Closed`]; `rfc` discards it.
+    /// The connection ended with an error. Unread data stays as after [`Event::Closed`], or is
+    /// discarded: [`crate::platform::Platform::keeps_unread_data`].
     Failed(ConnectionError),
 }

@@ -19,13 +19,14 @@ mod event;
 mod flood;
 mod keys;
 pub mod path_manager;
+pub mod platform;
 pub mod policy;
 mod reassembly;
 pub mod remedy;
 mod rtt;
 pub mod scheduler;
-mod socket_buffer;
 mod subflow;
+mod timers;
 mod trace;
 pub mod view;
 

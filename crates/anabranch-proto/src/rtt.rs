@@ -2,7 +2,7 @@
 
 use anabranch_wire::Duration;
 
-use crate::config::RtoRule;
+use crate::platform::RtoRule;
 
 /// RFC 6298 §5.7
 const INITIAL_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
@@ -117,12 +117,12 @@ impl RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Profile;
+    use crate::platform::{Buffers, Platform};
 
     #[test]
     fn first_and_second_sample_follow_the_rfc() {
         // RFC 6298 §2
-        let mut rtt = RttEstimator::new(Profile::Rfc.rto_rule());
+        let mut rtt = RttEstimator::new(Platform::rfc().timeouts);
         assert_eq!(rtt.rto(), Duration::from_secs(1));
         rtt.update(Duration::from_millis(400), Duration::from_millis(400));
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(400)));
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn linux_bounds_the_variance_term_instead_of_the_sum() {
-        let mut rtt = RttEstimator::new(Profile::Linux.rto_rule());
+        let mut rtt = RttEstimator::new(Platform::linux(Buffers::Payload).timeouts);
         for _ in 0..100 {
             rtt.update(Duration::from_millis(20), Duration::from_millis(20));
         }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn back_off_doubles_until_an_answer_comes() {
-        let mut rtt = RttEstimator::new(Profile::Rfc.rto_rule());
+        let mut rtt = RttEstimator::new(Platform::rfc().timeouts);
         rtt.back_off();
         rtt.back_off();
         assert_eq!(rtt.rto(), Duration::from_secs(4));

@@ -42,7 +42,7 @@ pub struct SubflowView {
     pub bytes_in_flight: u64,
     /// Octets that congestion control lets the subflow send now.
     pub room: u64,
-    /// Octets that Linux would pace out in a round-trip time; see [`paced_window`].
+    /// Octets that its platform paces out in a round-trip time, as of the last acknowledgement.
     pub paced_window: u64,
     /// Smoothed round-trip time; `None` before the first sample. RFC 6298.
     pub srtt: Option<Duration>,
@@ -167,14 +167,6 @@ impl SubflowSet {
     }
 }
 
-/// Octets that Linux paces out in a round-trip time, whether it paces or not: twice the window while that is
-/// below half of the slow-start threshold, and 1.2 times afterwards. What acknowledgements change counts;
-/// a window that is reduced after idling does not until then. Linux 6.18, `tcp_update_pacing_rate`.
-pub fn paced_window(cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
-    let percent = if cwnd < ssthresh / 2 { 200 } else { 120 };
-    cwnd.max(bytes_in_flight).saturating_mul(percent) / 100
-}
-
 impl SubflowView {
     /// May it carry data, and does congestion control let it send a full segment now?
     pub fn can_send(&self) -> bool {
@@ -210,7 +202,7 @@ pub(crate) mod tests {
             ssthresh: 10_000,
             bytes_in_flight: 19_000,
             room: 1_000,
-            paced_window: paced_window(20_000, 10_000, 19_000),
+            paced_window: 24_000,
             srtt: Some(Duration::from_millis(srtt_ms)),
             rttvar: Duration::ZERO,
             min_rtt: Duration::from_millis(srtt_ms),

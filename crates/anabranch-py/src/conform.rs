@@ -1,6 +1,6 @@
 //! Packet scripts, for Python.
 
-use anabranch_proto::config::Profile;
+use anabranch_proto::platform::Platform;
 use anabranch_script::{EngineStack, Failure, Played, Script, Settings, play};
 #[cfg(not(target_os = "linux"))]
 use pyo3::exceptions::PyOSError;
@@ -34,8 +34,8 @@ fn conform<'py>(
     let parsed = Script::parse(text, file);
     let mut script = parsed.map_err(|error| ScriptError::new_err(error.to_string()))?;
     match platform {
-        Some("linux") => script.settings.platform = Profile::Linux,
-        Some("rfc") => script.settings.platform = Profile::Rfc,
+        Some("linux") => script.settings.platform = Platform::default(),
+        Some("rfc") => script.settings.platform = Platform::rfc(),
         Some(_) => return Err(PyValueError::new_err("the platform is linux or rfc")),
         None => {}
     }

@@ -75,13 +75,14 @@ impl EngineStack {
             sack: settings.sack,
             ecn: settings.ecn,
             keep_alive: settings.keep_alive.map(|seconds| Duration::from_secs(seconds.into())),
-            ..settings.platform.tcp()
+            ..TcpConfig::default()
         };
         let further = settings.endpoints.iter().map(|(host, _)| layout.host(*host));
         let first = layout.host(socket.host.unwrap_or(0));
         let has_backup = settings.endpoints.iter().any(|(_, used)| *used == EndpointUse::Backup);
         let mut config = ConnectionConfig {
             protocol: if socket.mptcp { Protocol::Mptcp } else { Protocol::Tcp },
+            platform: settings.platform,
             tcp,
             dss_checksum: settings.checksum,
             late_fallback: settings.late_fallback,

@@ -1,6 +1,6 @@
 //! What the header of a script sets.
 
-use anabranch_proto::config::Profile;
+use anabranch_proto::platform::Platform;
 use anabranch_wire::Duration;
 
 /// The header of a script, with defaults for what it does not set.
@@ -11,7 +11,7 @@ pub struct Settings {
     /// IPv6 rather than IPv4.
     pub ipv6: bool,
     /// The engine's set of TCP parameters.
-    pub platform: Profile,
+    pub platform: Platform,
     /// Largest IP packet in octets.
     pub mtu: u16,
     /// Fall back to TCP also after data was acknowledged at data level.
@@ -67,7 +67,7 @@ impl Default for Settings {
         Settings {
             tolerance: Duration::from_millis(20),
             ipv6: false,
-            platform: Profile::Linux,
+            platform: Platform::default(),
             mtu: 1500,
             late_fallback: false,
             checksum: false,

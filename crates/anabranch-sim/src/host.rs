@@ -2,7 +2,7 @@
 
 use anabranch_net::StateChange;
 use anabranch_net::rng::stream_seed;
-use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Profile, Protocol};
+use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats};
@@ -302,20 +302,6 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
     all
 }
 
-/// Send and receive buffer in payload octets.
-///
-/// Linux doubles what is asked for (`SO_SNDBUF` in socket(7)). Of what is received each segment is
-/// charged with the memory that it lies in, by which the window is reckoned: 1424 of 2304 octets for a
-/// full segment that came through a veth device (`tcp_measure_rcv_mss` of Linux 6.18, in 256ths: 158).
-fn buffers(connection: &scenario::Connection) -> [u64; 2] {
-    let (send, receive) = (connection.send_buffer.as_u64(), connection.receive_buffer.as_u64());
-    if connection.linux_buffer_accounting {
-        [send.saturating_mul(2), receive.saturating_mul(2 * 158).div_ceil(256)]
-    } else {
-        [send, receive]
-    }
-}
-
 /// The engine's configuration for one end of a connection.
 fn config(
     scenario: &scenario::Scenario,
@@ -323,24 +309,17 @@ fn config(
     owner: &Owner,
     policies: &OwnPolicies,
 ) -> ConnectionConfig {
-    let profile = match connection.profile {
-        scenario::Profile::Linux => Profile::Linux,
-        scenario::Profile::Rfc => Profile::Rfc,
-    };
     let mtu = connection.paths.iter().map(|path| scenario.paths[*path].mtu).min();
-    let [send_buffer, receive_buffer] = buffers(connection);
-    // Linux reckons with half of its memory, which is twice this, until it has seen a segment.
-    let first_window = connection.receive_buffer.as_u64();
-    let mut tcp = profile.tcp();
-    tcp.mtu = mtu.unwrap_or(tcp.mtu);
-    tcp.nagle = connection.nagle;
-    tcp.ecn = connection.ecn;
-    tcp.sack = connection.sack;
-    tcp.timestamps = connection.timestamps;
-    tcp.keep_alive = connection.keep_alive;
-    if connection.linux_buffer_accounting {
-        tcp.quick_ack_octets = receive_buffer.saturating_sub(first_window) / 2;
-    }
+    let default = TcpConfig::default();
+    let tcp = TcpConfig {
+        mtu: mtu.unwrap_or(default.mtu),
+        nagle: connection.nagle,
+        ecn: connection.ecn,
+        sack: connection.sack,
+        timestamps: connection.timestamps,
+        keep_alive: connection.keep_alive,
+        ..default
+    };
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
     ConnectionConfig {
@@ -348,14 +327,10 @@ fn config(
             scenario::Protocol::Mptcp => Protocol::Mptcp,
             scenario::Protocol::Tcp => Protocol::Tcp,
         },
+        platform: (connection.host.entry.make)(&connection.host.values),
         tcp,
-        send_buffer,
-        receive_buffer,
-        receive_buffer_at_first: (connection.linux_buffer_accounting
-            && connection.protocol == scenario::Protocol::Mptcp)
-            .then_some(first_window),
-        send_charges_memory: connection.linux_buffer_accounting,
-        window_charges_out_of_order: connection.linux_buffer_accounting,
+        send_buffer: connection.send_buffer.as_u64(),
+        receive_buffer: connection.receive_buffer.as_u64(),
         dss_checksum: connection.dss_checksum,
         late_fallback: connection.late_fallback,
         allow_join_initial_addr_port: connection.allow_join_initial_addr_port,

@@ -267,7 +267,7 @@ def linux(axes: Sequence[Axes]) -> Caption:
                 workload=Blocks(block_size="8KiB"),
                 send_buffer=f"{kilobytes}kB",
                 receive_buffer=f"{kilobytes}kB",
-                linux_buffer_accounting=True,
+                host={"kind": "linux", "buffers": "socket"},
                 scheduler=name,
                 congestion_control="cubic_linux",
             )
@@ -291,7 +291,7 @@ def linux(axes: Sequence[Axes]) -> Caption:
     axes[0].legend(loc="lower right")
     return Caption(
         "Small buffers: a burst on the slow path fills the window",
-        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; linux_buffer_accounting; blocks of "
+        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; buffers as sockets count; blocks of "
         "8 KiB as fast as the buffers take them; 30 s each",
         numbers,
     )

@@ -58,7 +58,7 @@ def _connection(
         congestion_control=control,
         send_buffer=send,
         receive_buffer=receive,
-        linux_buffer_accounting=True,
+        host={"kind": "linux", "buffers": "socket"},
         scheduler=None if protocol == "tcp" else "linux",
         workload=workload,
     )
@@ -103,7 +103,7 @@ def _windows() -> list[_Setting]:
                 connection(curve, f"{asked}kB", f"{asked}kB", Blocks(block_size="8KiB")),
                 congestion_control="cubic_linux" if curve == MPTCP else "new_reno",
                 scheduler="linux" if curve == MPTCP else None,
-                linux_buffer_accounting=True,
+                host={"kind": "linux", "buffers": "socket"},
             ),
         )
         for asked in _ASKED_KB
@@ -264,7 +264,7 @@ def notes(results: Results) -> Sequence[str]:
     """How late the emulator was."""
     return [
         "The engine has what follows Linux: cubic_linux, the scheduler linux and "
-        "linux_buffer_accounting.",
+        'host = { kind = "linux", buffers = "socket" }.',
         real_time.lateness(results),
     ]
 

@@ -308,7 +308,7 @@ def notes(results: Results) -> Sequence[str]:
         "times, and the sum rises when 3G1's round-trip time falls.",
         "The cap holds a smoothed RTT at λ times its minimum where it binds in congestion "
         "avoidance. A cellular queue of seconds is filled in slow start, before a loss: the window "
-        "then stops at about twice what the cap allows, since the profile linux lets windows grow "
+        "then stops at about twice what the cap allows, since the platform linux lets windows grow "
         "that are more than half used.",
     ]
 

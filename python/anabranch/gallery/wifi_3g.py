@@ -69,9 +69,7 @@ STACK_PARAMETERS = (
         "the form of CoNEXT'13, unless a curve says 2012",
         "CS244'14 and '15 ran kernels of May 2014, which had it",
     ),
-    Parameter(
-        "TCP profile", "linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10", "ours"
-    ),
+    Parameter("Hosts", "linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10", "ours"),
     Parameter(
         "how buffers are counted",
         "payload octets at data level; KiB = 1024 octets, kB = 1000",
@@ -96,7 +94,7 @@ def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> 
         protocol="tcp" if single else "mptcp",
         congestion_control="new_reno" if single else "lia",
         scheduler="min_rtt",
-        profile="linux",
+        host="linux",
         send_buffer=send,
         receive_buffer=receive,
         remedies=_REMEDIES.get(curve),

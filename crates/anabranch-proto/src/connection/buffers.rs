@@ -18,9 +18,9 @@ fn target(
     remedies.iter_mut().filter_map(|remedy| remedy.buffer_target(&context)).max()
 }
 
-/// Size in octets that the buffer of a new connection has.
-pub(super) fn initial(remedies: &mut [Box<dyn Remedy>], side: BufferSide, configured: u64) -> u64 {
-    target(remedies, Instant::ZERO, side, 0, &[]).map_or(configured, |size| size.min(configured))
+/// Octets that the buffer of a new connection has at the most.
+pub(super) fn initial(remedies: &mut [Box<dyn Remedy>], side: BufferSide) -> u64 {
+    target(remedies, Instant::ZERO, side, 0, &[]).unwrap_or(u64::MAX)
 }
 
 impl Connection {
@@ -33,27 +33,31 @@ impl Connection {
         let mut ask = |side, progress| target(&mut self.remedies, now, side, progress, &self.views);
         let send = ask(BufferSide::Send, self.send.una() - 1);
         let receive = ask(BufferSide::Receive, self.recv.octets_read());
-        if let Some(size) = send {
-            self.send.grow_to(size.min(self.config.send_buffer));
+        if let Some(octets) = send {
+            self.send.buffer_mut().grow_to(octets);
             self.wake_writer();
         }
-        if let Some(size) = receive {
-            self.recv.grow_to(size.min(self.config.receive_buffer));
+        if let Some(octets) = receive {
+            self.recv.window_mut().grow_to(octets);
         }
     }
 
     /// The whole receive buffer is offered while every subflow has brought data.
     fn offer_buffer(&mut self) {
-        let Some(at_first) = self.config.receive_buffer_at_first else { return };
-        let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped);
-        let all = self.opens.is_empty() && lanes.all(|lane| lane.subflow.receive_next() > 1);
-        self.recv.offer(if all { u64::MAX } else { at_first });
+        if self.recv.window().is_smaller_at_first() {
+            let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped);
+            let all = self.opens.is_empty() && lanes.all(|lane| lane.subflow.receive_next() > 1);
+            self.recv.window_mut().offer(all);
+        }
     }
 
-    /// Linux' socket buffers are as large as the subflow's segments and the peer's window allow.
+    /// What data takes up may depend on the subflow's segments and on the peer's window.
     pub(super) fn measure_send_memory(&mut self) {
-        if let (Some(memory), Some(lane)) = (self.send.memory_mut(), self.lanes.first()) {
-            memory.measure(u64::from(lane.subflow.mss()), lane.subflow.largest_window());
+        if self.send.buffer().is_measured()
+            && let Some(lane) = self.lanes.first()
+        {
+            let mss = u64::from(lane.subflow.mss());
+            self.send.buffer_mut().measure(mss, lane.subflow.largest_window());
         }
     }
 

@@ -21,6 +21,7 @@ use super::Connection;
 use super::handshake::because;
 use super::mapping::Verdict;
 use super::recv_queue::Taken;
+use super::timer::Timer;
 
 /// A mapping failed its checksum on the only subflow; its octets wait for the peer's answer.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub(super) struct Failing {
 }
 
 /// How often MP_FAIL is sent, at pauses that double from the retransmission timeout (ours: options
-/// on acknowledgements may be lost. Linux sends it once and waits for 120 s).
+/// on acknowledgements may be lost. Other hosts send it once and wait for two minutes).
 const MOST_TOLD: u32 = 6;
 
 impl Connection {
@@ -100,7 +101,8 @@ impl Connection {
         let subflow = &mut self.lanes[usize::from(failing.slot)].subflow;
         if failing.told < MOST_TOLD {
             subflow.signal_fail(failing.fail);
-            self.timers.fail = now + subflow.rto_without_backoff() * (1 << failing.told);
+            let pause = subflow.rto_without_backoff() * (1 << failing.told);
+            self.timers.set(Timer::Fail, now + pause);
             failing.told += 1;
         } else {
             self.abandon_failing();

@@ -3,6 +3,8 @@
 use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{DataSeq, Duration, Instant};
 
+use super::timer::Timer;
+use super::transmit::Overdue;
 use super::{Connection, Mode, Registration, Role, Status};
 use crate::error::ConnectionError;
 use crate::event::Event;
@@ -88,7 +90,7 @@ impl Connection {
         let all = || self.views.iter().filter(usable);
         // The best first, and then in turn: no other sign comes from a dead path on which this host
         // has nothing else to send.
-        let turn = self.timers.retransmission_backoff as usize % all().count();
+        let turn = self.overdue.timeouts as usize % all().count();
         let on = self.bare_fin_on.filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
             Some(on) => slot == usize::from(on),
@@ -98,9 +100,7 @@ impl Connection {
             return None;
         }
         self.lanes[slot].subflow.demand_ack();
-        if self.timers.retransmission == Instant::FAR_FUTURE {
-            self.arm_retransmission(now);
-        }
+        self.start_retransmission(now);
         Some(self.data_seq(self.send.end()))
     }
 
@@ -241,7 +241,7 @@ impl Connection {
         let waits = self.mode == Mode::Mptcp && self.status == Status::Open && !finished;
         if waits && (self.role == Role::Listener || self.expects_subflows()) {
             // From the last time that there was a subflow which worked.
-            self.timers.orphan = self.timers.orphan.min(now + ORPHAN_TIMEOUT);
+            self.timers.set_if_earlier(Timer::Orphan, now + ORPHAN_TIMEOUT);
             return;
         }
         self.give_up(match end {
@@ -273,9 +273,14 @@ impl Connection {
         if self.mode == Mode::Mptcp || self.lanes.iter().all(closing) {
             self.status = Status::Ended;
             self.window_limited.stop(now);
-            self.timers = super::transmit::DataTimers::default();
+            self.stop_timers();
             self.events.push_back(Event::Closed);
         }
+    }
+
+    pub(super) fn stop_timers(&mut self) {
+        self.timers.stop_all();
+        self.overdue = Overdue::default();
     }
 
     pub(super) fn fail(&mut self, error: ConnectionError) {
@@ -302,13 +307,13 @@ impl Connection {
             let known = self.is_known();
             self.status = Status::Ended;
             self.error = error;
-            if error.is_some() && !self.config.tcp.profile.keeps_unread_data() {
+            if error.is_some() && !self.config.platform.keeps_unread_data {
                 self.recv.discard();
             }
             for lane in self.lanes.iter_mut().filter(|lane| !lane.subflow.is_doomed()) {
                 lane.subflow.reset(None);
             }
-            self.timers = super::transmit::DataTimers::default();
+            self.stop_timers();
             if known {
                 self.events.push_back(error.map_or(Event::Closed, Event::Failed));
             }

@@ -13,7 +13,7 @@
 //!   would pass for new.
 //! * It changes the payload: see `checksum.rs`.
 //!
-//! A host reverts both directions at once (as Linux does), if what it has sent and the peer has not
+//! A host reverts both directions at once, if what it has sent and the peer has not
 //! DATA_ACKed lies on that subflow in order and without repetitions, and if it knows which octet of
 //! the stream it will get next. It announces that by an infinite mapping, on every segment until
 //! the peer has acknowledged one of them. Of the octets on their way then, those that it has sent
@@ -26,6 +26,7 @@ use anabranch_wire::{Duration, Instant, SeqNumber};
 
 use super::checksum::Failing;
 use super::handshake::because;
+use super::timer::Timer;
 use super::{Connection, Mode, Status};
 use crate::subflow::Purpose;
 
@@ -139,12 +140,12 @@ impl Connection {
                 self.revert(slot, shift, true);
             }
         } else if !lane.mappings.lacks_mapping() {
-            lane.unmapped_since = Instant::FAR_FUTURE;
+            lane.unmapped_since = None;
         } else if (bare && alone && !late) || lane.mappings.is_beyond_hope() {
             self.on_mapping_missing(slot);
-        } else if lane.unmapped_since == Instant::FAR_FUTURE {
-            lane.unmapped_since = now;
-            self.timers.unmapped = self.timers.unmapped.min(now + patience);
+        } else if lane.unmapped_since.is_none() {
+            lane.unmapped_since = Some(now);
+            self.timers.set_if_earlier(Timer::Unmapped, now + patience);
         }
     }
 
@@ -153,14 +154,13 @@ impl Connection {
         for slot in 0..self.lanes.len() as u8 {
             let patience = self.patience(slot);
             let lane = &mut self.lanes[usize::from(slot)];
-            if lane.reaped || !lane.mappings.lacks_mapping() {
-                continue;
-            }
-            let due = lane.unmapped_since + patience;
+            let waits = !lane.reaped && lane.mappings.lacks_mapping();
+            let Some(since) = lane.unmapped_since.filter(|_| waits) else { continue };
+            let due = since + patience;
             if due <= now {
                 self.on_mapping_missing(slot);
             } else {
-                self.timers.unmapped = self.timers.unmapped.min(due);
+                self.timers.set_if_earlier(Timer::Unmapped, due);
             }
         }
     }
@@ -187,7 +187,7 @@ impl Connection {
     pub(super) fn give_up_unheard(&mut self) {
         let Some(oldest) = self.send.head() else { return };
         let data_seq = self.data_seq(oldest.start);
-        for slot in oldest.carried_by.slots() {
+        for slot in oldest.carried_by().slots() {
             let lane = &self.lanes[usize::from(slot)];
             let mut under_way = lane.subflow.unacknowledged_data();
             if lane.bare_acks
@@ -207,7 +207,7 @@ impl Connection {
             // RFC 8684 §3.3.3: nothing follows the DATA_FIN. A box has merged segments that repeat
             // data, and a reset would only take away the subflow that this host has to close on.
             lane.mappings.discard();
-            lane.unmapped_since = Instant::FAR_FUTURE;
+            lane.unmapped_since = None;
             return;
         }
         if self.is_late(slot) {
@@ -216,7 +216,7 @@ impl Connection {
         let fail = self.first_unread();
         self.on_options_lost(slot);
         if self.mode == Mode::Tcp {
-            // Linux takes an announced address for proof that the path is fit, and then heeds
+            // A peer may take an announced address for proof that the path is fit, and then heeds
             // nothing else.
             self.lanes[usize::from(slot)].subflow.signal_fail(fail);
         }
@@ -303,7 +303,7 @@ impl Connection {
         self.send.become_plain();
         self.short_segment_end = self.short_segment_end.min(self.send.nxt());
         self.recv.become_plain();
-        self.timers = super::transmit::DataTimers::default();
+        self.stop_timers();
         self.bare_fin_due = false;
         self.probes.clear();
         self.opens.clear();

@@ -6,6 +6,7 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{Endpoint, Instant, Segment};
 
+use super::timer::Timer;
 use super::{Connection, Mode, Opening, Place, Role, Status};
 use crate::event::Event;
 use crate::keys;
@@ -290,14 +291,14 @@ impl Connection {
     /// A joined subflow can carry data, at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
-        self.timers.orphan = Instant::FAR_FUTURE;
+        self.timers.stop(Timer::Orphan);
         (self.fallback.joined, self.fallback.repeats) = (true, true);
         self.abandon_failing();
         self.refresh(slot);
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.events.push_back(Event::SubflowEstablished(id));
         self.reinject_from_failed();
-        if self.send.fin_outstanding() && self.timers.retransmission_backoff > 0 {
+        if self.send.fin_outstanding() && self.overdue.timeouts > 0 {
             // Nobody has heard the DATA_FIN so far.
             (self.bare_fin_due, self.bare_fin_on) = (true, Some(slot));
         }

@@ -6,6 +6,7 @@ use anabranch_wire::mptcp::{
 use anabranch_wire::{Flags, Instant, Segment};
 
 use super::mapping::Received;
+use super::timer::Timer;
 use super::{Connection, Mode, Role};
 use crate::path_manager::Retry;
 use crate::subflow::{Arrived, Purpose, State};
@@ -29,7 +30,7 @@ impl Connection {
             return;
         }
         let window = match self.mode {
-            Mode::Mptcp => (self.config.receive_buffer * COPIES).max(1 << 16),
+            Mode::Mptcp => (self.recv.window().most() * COPIES).max(1 << 16),
             _ if self.recv.is_crowded() => 0,
             _ => self.recv.accepted_window(),
         };
@@ -58,7 +59,7 @@ impl Connection {
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
-            self.timers.unanswered = 0;
+            self.overdue.unanswered = 0;
             self.peer_spoke = true;
             self.answer_join(slot, segment);
             if bare && self.mode == Mode::Mptcp {
@@ -85,8 +86,8 @@ impl Connection {
         self.reap(now);
     }
 
-    /// Linux acknowledges what came when the application reads it, which takes several reads if it filled
-    /// a large hole.
+    /// What came may be acknowledged when the application has read for the first time, which takes several
+    /// reads if it filled a large hole.
     fn plan_early_acknowledgement(&mut self, slot: u8) {
         let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
         if due
@@ -214,9 +215,9 @@ impl Connection {
         if offset < 1 || offset > self.send.nxt() {
             return;
         }
-        if self.widen(offset, slot, segment) && self.timers.retransmission_backoff > 0 {
+        if self.widen(offset, slot, segment) && self.overdue.timeouts > 0 {
             // There is room again for what the peer may have had to drop.
-            self.timers.retransmission = now;
+            self.timers.set(Timer::Retransmission, now);
         }
         if self.send.acknowledge(offset) {
             self.on_data_progress(now);
@@ -276,7 +277,7 @@ impl Connection {
     fn add_mapping(&mut self, slot: u8, mapping: Received) {
         let lane = &mut self.lanes[usize::from(slot)];
         let next = lane.subflow.receive_next();
-        let reach = self.config.receive_buffer * COPIES + (1 << 16);
+        let reach = self.recv.window().most() * COPIES + (1 << 16);
         let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
             && mapping.subflow < next + reach
             && !lane.mappings.is_full(reach);
@@ -323,10 +324,10 @@ impl Connection {
         }
         self.hand_over(now, slot);
         let lane = &mut self.lanes[usize::from(slot)];
-        if lane.mappings.holds_more_than(self.config.receive_buffer * COPIES) {
+        if lane.mappings.holds_more_than(self.recv.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
-        } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since != Instant::FAR_FUTURE {
+        } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since.is_some() {
             self.check_mapped(now, slot);
         }
     }

@@ -12,9 +12,9 @@ mod mapping;
 mod paths;
 mod recv_queue;
 mod schedule;
-mod send_memory;
 mod send_queue;
 mod stats;
+mod timer;
 mod transmit;
 
 pub(crate) use handshake::because;
@@ -35,6 +35,7 @@ use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
 use crate::path_manager::{LocalAddress, PathEvent, PathManager, Retry};
+use crate::platform::{ReceiveWindow, SendBuffer};
 use crate::remedy::{BufferSide, Remedy};
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
@@ -101,7 +102,7 @@ struct Lane {
     /// The peer's FIN came without any Multipath TCP option.
     bare_fin: bool,
     /// Since when payload waits for a mapping.
-    unmapped_since: Instant,
+    unmapped_since: Option<Instant>,
     /// What was sent lately.
     run: fallback::Run,
     /// The path changes what it carries: what was acknowledged on the subflow may not have arrived.
@@ -162,7 +163,8 @@ pub(crate) struct Connection {
     /// Copies that the path manager wants sent.
     probes: Vec<paths::ProbeBurst>,
     announcements: announce::Announcements,
-    timers: transmit::DataTimers,
+    timers: timer::TimerTable,
+    overdue: transmit::Overdue,
     /// A DATA_FIN without payload is to be sent.
     bare_fin_due: bool,
     /// The subflow that has just come is to carry it, whosever turn it is.
@@ -226,11 +228,13 @@ pub(crate) struct NewConnection<'a> {
 impl Connection {
     pub(crate) fn new(new: NewConnection<'_>) -> Self {
         let config = new.config;
-        let receive_scale = window_scale(config.receive_buffer);
         let mut remedies = (config.remedies)();
-        let send_buffer = buffers::initial(&mut remedies, BufferSide::Send, config.send_buffer);
-        let receive_buffer =
-            buffers::initial(&mut remedies, BufferSide::Receive, config.receive_buffer);
+        let (counted, is_tcp) = (config.platform.buffers, config.protocol == Protocol::Tcp);
+        let send_buffer = SendBuffer::new(counted, is_tcp, config.send_buffer)
+            .beginning_with(buffers::initial(&mut remedies, BufferSide::Send));
+        let window = ReceiveWindow::new(counted, is_tcp, config.receive_buffer)
+            .beginning_with(buffers::initial(&mut remedies, BufferSide::Receive));
+        let receive_scale = window_scale(window.most());
         Connection {
             role: new.role,
             mode: match config.protocol {
@@ -257,11 +261,8 @@ impl Connection {
             addresses: new.addresses,
             lanes: Vec::new(),
             views: Vec::new(),
-            send: SendQueue::new(send_buffer)
-                .charging_memory(config.send_charges_memory && config.protocol == Protocol::Tcp),
-            recv: RecvQueue::new(receive_buffer, receive_scale)
-                .charging_out_of_order(config.window_charges_out_of_order)
-                .offering_at_first(config.receive_buffer_at_first),
+            send: SendQueue::new(send_buffer),
+            recv: RecvQueue::new(window.scaled_by(receive_scale)),
             receive_scale,
             peer_edge: 1,
             detector: config.shared_bottleneck_detection.map(Detector::new),
@@ -275,7 +276,8 @@ impl Connection {
             removals: Vec::new(),
             probes: Vec::new(),
             announcements: announce::Announcements::default(),
-            timers: transmit::DataTimers::default(),
+            timers: timer::TimerTable::new(),
+            overdue: transmit::Overdue::default(),
             bare_fin_due: false,
             bare_fin_on: None,
             bare_fin_was_on: None,
@@ -421,7 +423,7 @@ impl Connection {
             bare_end: 0,
             short_end: 0,
             bare_fin: false,
-            unmapped_since: Instant::FAR_FUTURE,
+            unmapped_since: None,
             run: fallback::Run::default(),
             distrusted: false,
             retry: None,

@@ -2,6 +2,7 @@
 
 use anabranch_wire::{Duration, Instant, Segment};
 
+use super::timer::Timer;
 use super::transmit::Again;
 use super::{Connection, Mode};
 use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
@@ -48,7 +49,10 @@ impl Connection {
             pending,
             subflows: &self.views,
             window_room: self.window_room(),
-            window: self.peer_edge.saturating_sub(self.send.una()).min(self.send.capacity()),
+            window: self
+                .peer_edge
+                .saturating_sub(self.send.una())
+                .min(self.send.buffer().capacity()),
             assigned: self.send.assigned(),
             blocked: self.blocked,
         };
@@ -83,8 +87,9 @@ impl Connection {
                 }
             }
             Decision::Wait { until } => {
-                let until = until.map_or(Instant::FAR_FUTURE, |at| at.max(now + SHORTEST_WAIT));
-                self.timers.scheduler = self.timers.scheduler.min(until);
+                if let Some(at) = until {
+                    self.timers.set_if_earlier(Timer::Scheduler, at.max(now + SHORTEST_WAIT));
+                }
                 Verdict::Waits
             }
         }
@@ -144,7 +149,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is unacknowledged
-    /// on the subflow (Minshall's variant, as Linux has it).
+    /// on the subflow (Minshall's variant).
     pub(super) fn is_short_held(&self, slot: u8, len: u64) -> bool {
         let lane = &self.lanes[usize::from(slot)];
         self.config.tcp.nagle

@@ -8,16 +8,14 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_wire::{Payload, Piece};
 
-use super::send_memory::{Extent, SendMemory};
+use crate::platform::{Extent, SendBuffer};
 use crate::view::SubflowSet;
 
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     /// What is not acknowledged, with the offset of each piece.
     pieces: VecDeque<(u64, Piece)>,
-    capacity: u64,
-    /// What data takes of the capacity, if not its octets.
-    memory: Option<SendMemory>,
+    buffer: SendBuffer,
     una: u64,
     nxt: u64,
     end: u64,
@@ -38,16 +36,90 @@ pub(crate) struct SendQueue {
 pub(crate) struct Mapped {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    /// The subflows that have carried it.
-    pub(crate) carried_by: SubflowSet,
-    /// The subflows that are to carry a copy when they have room.
-    owed_by: SubflowSet,
-    /// It waits for room on its first subflow, the one that owes it.
-    assigned: bool,
+    carriage: Carriage,
     queued: bool,
 }
 
+/// Who carries a run of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carriage {
+    /// Nobody so far: it waits for room on the subflow in this slot.
+    Assigned { to: u8 },
+    /// These have, as far as they are still there, and those are to carry a copy when they have room.
+    Carried { by: SubflowSet, owed: SubflowSet },
+}
+
+impl Carriage {
+    /// By nobody who is still there.
+    const LOST: Carriage = Carriage::Carried { by: SubflowSet::EMPTY, owed: SubflowSet::EMPTY };
+
+    fn is_assigned(self) -> bool {
+        matches!(self, Carriage::Assigned { .. })
+    }
+
+    /// Is the subflow in `slot` to carry it when it has room?
+    fn awaits(self, slot: u8) -> bool {
+        match self {
+            Carriage::Assigned { to } => to == slot,
+            Carriage::Carried { owed, .. } => owed.contains(slot),
+        }
+    }
+
+    /// The same when the subflow in `slot` has carried it. Whoever it was assigned to need not carry what
+    /// another has.
+    fn by_also(self, slot: u8) -> Carriage {
+        match self {
+            Carriage::Assigned { .. } => {
+                Carriage::Carried { by: SubflowSet::of(slot), owed: SubflowSet::EMPTY }
+            }
+            Carriage::Carried { mut by, mut owed } => {
+                by.insert(slot);
+                owed.remove(slot);
+                Carriage::Carried { by, owed }
+            }
+        }
+    }
+
+    /// The same when it does not matter that the subflow in `slot` has carried it.
+    fn but_for(self, slot: u8) -> Carriage {
+        match self {
+            Carriage::Carried { mut by, owed } => {
+                by.remove(slot);
+                Carriage::Carried { by, owed }
+            }
+            assigned @ Carriage::Assigned { .. } => assigned,
+        }
+    }
+
+    /// The same when no copies are owed.
+    fn without_copies(self) -> Carriage {
+        match self {
+            Carriage::Carried { by, .. } => Carriage::Carried { by, owed: SubflowSet::EMPTY },
+            assigned @ Carriage::Assigned { .. } => assigned,
+        }
+    }
+
+    /// The same without the subflow in `slot`, which is gone and has nothing assigned.
+    fn without(self, slot: u8) -> Carriage {
+        match self {
+            Carriage::Carried { by, mut owed } => {
+                owed.remove(slot);
+                Carriage::Carried { by, owed }.but_for(slot)
+            }
+            assigned @ Carriage::Assigned { .. } => assigned,
+        }
+    }
+}
+
 impl Mapped {
+    /// The subflows that have carried it and are still there.
+    pub(crate) fn carried_by(&self) -> SubflowSet {
+        match self.carriage {
+            Carriage::Assigned { .. } => SubflowSet::EMPTY,
+            Carriage::Carried { by, .. } => by,
+        }
+    }
+
     fn end(&self) -> u64 {
         self.start + u64::from(self.len)
     }
@@ -61,11 +133,10 @@ impl SendQueue {
         self.reinjections.shrink_to_fit();
     }
 
-    pub(crate) fn new(capacity: u64) -> Self {
+    pub(crate) fn new(buffer: SendBuffer) -> Self {
         SendQueue {
             pieces: VecDeque::new(),
-            capacity,
-            memory: None,
+            buffer,
             una: 1,
             nxt: 1,
             end: 1,
@@ -78,14 +149,14 @@ impl SendQueue {
         }
     }
 
-    /// The same with a capacity that is charged with memory.
-    pub(super) fn charging_memory(self, charging: bool) -> Self {
-        SendQueue { memory: charging.then(SendMemory::new), ..self }
+    /// What the application may write ahead.
+    pub(crate) fn buffer(&self) -> &SendBuffer {
+        &self.buffer
     }
 
-    /// The memory that is charged depends on segments and on the peer's window.
-    pub(super) fn memory_mut(&mut self) -> Option<&mut SendMemory> {
-        self.memory.as_mut()
+    /// The same, to be changed.
+    pub(crate) fn buffer_mut(&mut self) -> &mut SendBuffer {
+        &mut self.buffer
     }
 
     /// Accept as much of `piece` as there is room for; returns how many octets.
@@ -115,9 +186,7 @@ impl SendQueue {
                 return octets;
             }
             let extent = self.extent();
-            if let Some(memory) = &mut self.memory {
-                memory.take(more, extent);
-            }
+            self.buffer.take(more, extent);
             self.end += more;
             octets += more;
         }
@@ -129,21 +198,7 @@ impl SendQueue {
 
     /// Octets that the application may write at once.
     pub(crate) fn room(&self) -> u64 {
-        match &self.memory {
-            _ if self.finished => 0,
-            Some(memory) => memory.room(self.capacity, self.extent()),
-            None => self.capacity.saturating_sub(self.end - self.una),
-        }
-    }
-
-    /// Most octets that may be written and not acknowledged.
-    pub(crate) fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    /// Let the buffer grow to this many octets; it never shrinks.
-    pub(crate) fn grow_to(&mut self, capacity: u64) {
-        self.capacity = self.capacity.max(capacity);
+        if self.finished { 0 } else { self.buffer.room(self.extent()) }
     }
 
     /// The application will write no more: a DATA_FIN follows the data.
@@ -177,7 +232,7 @@ impl SendQueue {
 
     /// Is the DATA_FIN to be sent, all data having been?
     pub(crate) fn fin_is_next(&self) -> bool {
-        let waits = self.mapped.back().is_some_and(|mapped| mapped.assigned);
+        let waits = self.mapped.back().is_some_and(|mapped| mapped.carriage.is_assigned());
         self.finished && self.nxt == self.end && !waits
     }
 
@@ -197,32 +252,29 @@ impl SendQueue {
     }
 
     /// The next `len` octets go out for the first time, on the subflow in `slot`; those in
-    /// `owed_by` are to carry copies.
-    pub(crate) fn map_next(&mut self, len: u32, slot: u8, mut owed_by: SubflowSet) -> Payload {
+    /// `owed` are to carry copies.
+    pub(crate) fn map_next(&mut self, len: u32, slot: u8, mut owed: SubflowSet) -> Payload {
         let start = self.nxt;
         self.nxt += u64::from(len);
-        let carried_by = SubflowSet::of(slot);
-        owed_by.remove(slot);
-        let mapped = Mapped { start, len, carried_by, owed_by, assigned: false, queued: false };
-        self.mapped.push_back(mapped);
-        self.owe(owed_by, start);
+        owed.remove(slot);
+        let carriage = Carriage::Carried { by: SubflowSet::of(slot), owed };
+        self.mapped.push_back(Mapped { start, len, carriage, queued: false });
+        self.owe(owed, start);
         self.payload(start, len)
     }
 
     /// The next `len` octets are to go out on the subflow in `slot` when it has room, or as many of
     /// them as a segment lacks that was assigned to it just before. Returns how many.
     pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
-        let (start, owed_by) = (self.nxt, SubflowSet::of(slot));
-        let short = |tail: &&mut Mapped| tail.assigned && tail.owed_by == owed_by && tail.len < mss;
+        let (start, carriage) = (self.nxt, Carriage::Assigned { to: slot });
+        let short = |tail: &&mut Mapped| tail.carriage == carriage && tail.len < mss;
         let len = if let Some(tail) = self.mapped.back_mut().filter(short) {
             let len = len.min(mss - tail.len);
             tail.len += len;
             len
         } else {
-            let carried_by = SubflowSet::EMPTY;
-            let mapped = Mapped { start, len, carried_by, owed_by, assigned: true, queued: false };
-            self.mapped.push_back(mapped);
-            self.owe(owed_by, start);
+            self.mapped.push_back(Mapped { start, len, carriage, queued: false });
+            self.owe(SubflowSet::of(slot), start);
             len
         };
         self.nxt += u64::from(len);
@@ -241,24 +293,24 @@ impl SendQueue {
 
     /// The offset up to which everything was sent or is assigned to somebody after whom nothing was.
     pub(crate) fn carried_to(&self) -> u64 {
-        let tail = self.mapped.iter().rev().take_while(|mapped| mapped.assigned);
+        let tail = self.mapped.iter().rev().take_while(|mapped| mapped.carriage.is_assigned());
         tail.last().map_or(self.nxt, |first| first.start)
     }
 
-    fn owe(&mut self, owed_by: SubflowSet, start: u64) {
-        for slot in owed_by.slots().filter(|slot| !self.owing.contains(*slot)) {
+    fn owe(&mut self, owed: SubflowSet, start: u64) {
+        for slot in owed.slots().filter(|slot| !self.owing.contains(*slot)) {
             let index = usize::from(slot);
             if self.cursors.len() <= index {
                 self.cursors.resize(index + 1, 0);
             }
             self.cursors[index] = start;
         }
-        self.owing.extend(owed_by);
+        self.owing.extend(owed);
     }
 
     /// Does the data at `start` wait for room on its first subflow?
     pub(crate) fn is_assigned(&self, start: u64) -> bool {
-        self.find(start).is_some_and(|mapped| mapped.assigned)
+        self.find(start).is_some_and(|mapped| mapped.carriage.is_assigned())
     }
 
     /// The subflows that may still owe copies.
@@ -271,7 +323,7 @@ impl SendQueue {
     pub(crate) fn next_copy(&mut self, slot: u8) -> Option<u64> {
         let from = self.cursors.get(usize::from(slot)).copied()?;
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
-        let next = self.mapped.range(index..).find(|mapped| mapped.owed_by.contains(slot));
+        let next = self.mapped.range(index..).find(|mapped| mapped.carriage.awaits(slot));
         match next {
             Some(mapped) => {
                 self.cursors[usize::from(slot)] = mapped.start;
@@ -344,7 +396,7 @@ impl SendQueue {
             if mapped.start >= end {
                 break;
             }
-            if !mapped.queued && !mapped.carried_by.intersects(usable) {
+            if !mapped.queued && !mapped.carried_by().intersects(usable) {
                 mapped.queued = true;
                 self.reinjections.push(Reverse(mapped.start));
             }
@@ -354,8 +406,8 @@ impl SendQueue {
     /// What the subflow in `slot` has carried must go out again, but for what one of the `usable`
     /// subflows has under way too.
     pub(crate) fn reinject_carried(&mut self, slot: u8, usable: SubflowSet) {
-        for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by.contains(slot)) {
-            if !mapped.queued && !mapped.carried_by.intersects(usable) {
+        for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by().contains(slot)) {
+            if !mapped.queued && !mapped.carried_by().intersects(usable) {
                 mapped.queued = true;
                 self.reinjections.push(Reverse(mapped.start));
             }
@@ -364,8 +416,9 @@ impl SendQueue {
 
     /// Data must go out again that no subflow carries: those that did are gone.
     pub(crate) fn reinject_uncarried(&mut self) {
-        let gone = |mapped: &&mut Mapped| mapped.carried_by.is_empty() && !mapped.assigned;
-        for mapped in self.mapped.iter_mut().filter(gone) {
+        let lost =
+            |mapped: &&mut Mapped| mapped.carried_by().is_empty() && !mapped.carriage.is_assigned();
+        for mapped in self.mapped.iter_mut().filter(lost) {
             if !mapped.queued {
                 mapped.queued = true;
                 self.reinjections.push(Reverse(mapped.start));
@@ -377,14 +430,14 @@ impl SendQueue {
     /// out again at data level, and the FIN takes the place of the DATA_FIN. RFC 8684 §3.7.
     pub(crate) fn become_plain(&mut self) {
         self.nxt = self.carried_to().min(self.end);
-        while self.mapped.pop_back_if(|mapped| mapped.assigned).is_some() {}
+        while self.mapped.pop_back_if(|mapped| mapped.carriage.is_assigned()).is_some() {}
         self.assigned.clear();
         self.una = self.una.min(self.end);
         self.reinjections.clear();
         self.owing = SubflowSet::EMPTY;
         for mapped in &mut self.mapped {
             mapped.queued = false;
-            mapped.owed_by = SubflowSet::EMPTY;
+            mapped.carriage = mapped.carriage.without_copies();
         }
     }
 
@@ -401,8 +454,7 @@ impl SendQueue {
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         self.reassign(slot);
         for mapped in &mut self.mapped {
-            mapped.carried_by.remove(slot);
-            mapped.owed_by.remove(slot);
+            mapped.carriage = mapped.carriage.without(slot);
         }
         self.owing.remove(slot);
     }
@@ -413,18 +465,17 @@ impl SendQueue {
         if std::mem::take(octets) == 0 {
             return;
         }
-        let theirs = |mapped: &&mut Mapped| mapped.assigned && mapped.owed_by.contains(slot);
+        let theirs = |mapped: &&mut Mapped| mapped.carriage == Carriage::Assigned { to: slot };
         for mapped in self.mapped.iter_mut().filter(theirs) {
-            mapped.assigned = false;
-            mapped.owed_by = SubflowSet::EMPTY;
+            mapped.carriage = Carriage::LOST;
             mapped.queued = true;
             self.reinjections.push(Reverse(mapped.start));
         }
     }
 
     fn unassign(&mut self, mapped: &Mapped) {
-        for slot in mapped.owed_by.slots().filter(|_| mapped.assigned) {
-            self.assigned[usize::from(slot)] -= u64::from(mapped.len);
+        if let Carriage::Assigned { to } = mapped.carriage {
+            self.assigned[usize::from(to)] -= u64::from(mapped.len);
         }
     }
 
@@ -434,17 +485,15 @@ impl SendQueue {
         let index = self.mapped.partition_point(|mapped| mapped.start < start);
         let mapped = self.mapped.get_mut(index).filter(|mapped| mapped.start == start)?;
         let before = Mapped { len: mapped.len.min(limit), ..*mapped };
-        mapped.carried_by.insert(slot);
-        mapped.owed_by.remove(slot);
-        if std::mem::take(&mut mapped.assigned) {
-            // Whoever it was meant for need not carry what another has.
-            mapped.owed_by = SubflowSet::EMPTY;
-        }
+        mapped.carriage = mapped.carriage.by_also(slot);
         mapped.queued = false;
         if mapped.len > limit {
-            let mut rest =
-                Mapped { start: start + u64::from(limit), len: mapped.len - limit, ..before };
-            rest.carried_by.remove(slot);
+            let rest = Mapped {
+                start: start + u64::from(limit),
+                len: mapped.len - limit,
+                carriage: before.carriage.but_for(slot),
+                ..before
+            };
             mapped.len = limit;
             if rest.queued {
                 self.reinjections.push(Reverse(rest.start));
@@ -489,11 +538,16 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::Buffers;
+
+    fn queue_of(octets: u64) -> SendQueue {
+        SendQueue::new(SendBuffer::new(Buffers::Payload, false, octets))
+    }
     use bytes::Bytes;
 
     #[test]
     fn writes_beyond_the_buffer_are_cut() {
-        let mut queue = SendQueue::new(1000);
+        let mut queue = queue_of(1000);
         assert_eq!(queue.write(Piece::pattern(0, 800)), 800);
         assert_eq!(queue.write(Piece::pattern(800, 800)), 200);
         assert_eq!(queue.room(), 0);
@@ -504,7 +558,7 @@ mod tests {
 
     #[test]
     fn small_writes_are_copied_together_into_one_segment() {
-        let mut queue = SendQueue::new(1000);
+        let mut queue = queue_of(1000);
         for octet in 0..50_u8 {
             queue.write(Piece::Shared(Bytes::from(vec![octet; 10])));
         }
@@ -519,7 +573,7 @@ mod tests {
 
     #[test]
     fn a_segment_over_the_border_of_two_writes_shares_their_memory() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         let writes = [Bytes::from(vec![1; 1000]), Bytes::from(vec![2; 1000])];
         for write in &writes {
             queue.write(Piece::Shared(write.clone()));
@@ -544,7 +598,7 @@ mod tests {
     #[test]
     fn data_goes_out_again_in_order_as_far_as_nobody_else_has_it_under_way() {
         // RFC 8684 §3.3.6
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
         for slot in [0, 0, 2] {
             queue.map_next(1000, slot, SubflowSet::EMPTY);
@@ -572,7 +626,7 @@ mod tests {
 
     #[test]
     fn what_is_assigned_is_counted_until_somebody_carries_it_or_it_is_acknowledged() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
         queue.finish();
         queue.map_next(1000, 0, SubflowSet::EMPTY);
@@ -606,7 +660,7 @@ mod tests {
 
     #[test]
     fn a_short_segment_that_waits_is_filled_up_by_what_follows_on_its_subflow() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 6_000));
         let assigned = [(600, 1), (1000, 1), (1000, 1), (200, 0), (1000, 1)]
             .map(|(len, slot)| queue.assign_next(len, slot, 1000));
@@ -620,7 +674,7 @@ mod tests {
 
     #[test]
     fn with_a_subflow_goes_what_waits_for_it_and_not_what_it_was_to_copy_or_others_wait_for() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
         queue.map_next(1000, 0, SubflowSet::of(1));
         for slot in [2, 1, 2] {
@@ -635,7 +689,7 @@ mod tests {
     #[test]
     fn on_the_way_to_tcp_what_is_only_assigned_is_new_data_again() {
         // RFC 8684 §3.7
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 3_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.assign_next(1000, 0, 1000);
@@ -647,7 +701,7 @@ mod tests {
 
     #[test]
     fn a_failed_subflow_gives_back_only_what_nobody_else_carried() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 3_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.map_next(1000, 1, SubflowSet::EMPTY);
@@ -664,7 +718,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_inside_a_segment_leaves_its_rest_to_be_sent_again() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 2_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.reinject(1, 1001, SubflowSet::of(1));
@@ -677,19 +731,19 @@ mod tests {
 
     #[test]
     fn a_reinjection_on_a_subflow_with_smaller_segments_is_split() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 1_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.reinject(1, 1001, SubflowSet::of(1));
         assert_eq!(queue.carry_again(1, 600, 1).expect("mapped").len(), 600);
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (601, 400));
-        assert!(!rest.carried_by.contains(1) && rest.carried_by.contains(0));
+        assert!(!rest.carried_by().contains(1) && rest.carried_by().contains(0));
     }
 
     #[test]
     fn all_parts_of_a_segment_that_was_split_are_given_back() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 1_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.reinject_first(1);
@@ -705,7 +759,7 @@ mod tests {
 
     #[test]
     fn each_subflow_carries_its_copies_in_order_and_none_of_what_was_acknowledged() {
-        let mut queue = SendQueue::new(10_000);
+        let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
         let mut others = SubflowSet::of(1);
         others.insert(2);

@@ -156,8 +156,8 @@ impl Connection {
             copies: self.counters.copies,
             path_probes: self.counters.path_probes,
             bad_decisions: self.counters.bad_decisions,
-            send_buffer: self.send.capacity(),
-            receive_buffer: self.recv.capacity(),
+            send_buffer: self.send.buffer().capacity(),
+            receive_buffer: self.recv.window().capacity(),
         }
     }
 

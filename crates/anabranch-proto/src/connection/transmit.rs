@@ -4,65 +4,29 @@ use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Duration, Flags, Instant, Payload, Segment};
 
 use super::schedule::Choice;
+use super::timer::Timer;
 use super::{Connection, Mode, Status};
-use crate::config::Profile;
+use crate::error::ConnectionError;
+use crate::platform::ShortSegments;
 use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
 use crate::subflow::{Cargo, Carries, DataLevel};
 use crate::trace::TraceKind;
 use crate::view::{SubflowSet, SubflowView, Usability};
 
-/// Timers of the data level; [`Instant::FAR_FUTURE`] stands for "not running".
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DataTimers {
-    /// When to send the oldest unacknowledged data again, on whatever subflow. RFC 8684 §3.3.6.
-    pub(super) retransmission: Instant,
-    pub(super) retransmission_backoff: u32,
-    /// When that became due for the first time since the last progress.
-    overdue_since: Instant,
+/// What is known of data that stays unacknowledged, and of a window that stays shut.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Overdue {
+    /// Expiries of the retransmission timer since the last progress.
+    pub(super) timeouts: u32,
+    /// When the first of them was.
+    since: Instant,
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
     repeating: u32,
-    /// When the connection ends if the peer acknowledges no more data.
-    give_up: Instant,
-    /// When to ask a peer with a closed window whether it has opened. RFC 9293 §3.8.6.1.
-    pub(super) persist: Instant,
-    pub(super) persist_backoff: u32,
+    /// Window probes since the last progress.
+    probes: u32,
     /// Window probes since anything came from the peer.
     pub(super) unanswered: u32,
-    /// When a scheduler that waits wants to be asked again.
-    pub(super) scheduler: Instant,
-    /// When a connection without subflows is given up.
-    pub(super) orphan: Instant,
-    /// When payload may have waited for its mapping for too long.
-    pub(super) unmapped: Instant,
-    /// When MP_FAIL goes out again.
-    pub(super) fail: Instant,
-}
-
-impl Default for DataTimers {
-    fn default() -> Self {
-        DataTimers {
-            retransmission: Instant::FAR_FUTURE,
-            retransmission_backoff: 0,
-            overdue_since: Instant::FAR_FUTURE,
-            repeating: 0,
-            give_up: Instant::FAR_FUTURE,
-            persist: Instant::FAR_FUTURE,
-            persist_backoff: 0,
-            unanswered: 0,
-            scheduler: Instant::FAR_FUTURE,
-            orphan: Instant::FAR_FUTURE,
-            unmapped: Instant::FAR_FUTURE,
-            fail: Instant::FAR_FUTURE,
-        }
-    }
-}
-
-impl DataTimers {
-    pub(super) fn next(&self) -> Instant {
-        let rare = self.orphan.min(self.unmapped).min(self.fail);
-        self.retransmission.min(self.give_up).min(self.persist).min(self.scheduler).min(rare)
-    }
 }
 
 /// Why data goes out that was mapped before.
@@ -221,7 +185,7 @@ impl Connection {
 
     /// Data, new or again.
     fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        self.timers.scheduler = Instant::FAR_FUTURE;
+        self.timers.stop(Timer::Scheduler);
         if let Some(segment) = self.poll_reinjection(now, level) {
             return Some(segment);
         }
@@ -254,7 +218,7 @@ impl Connection {
             self.fallback.repeats = true;
         }
         let usable = self.usable_subflows();
-        let mut already_on = mapped.carried_by;
+        let mut already_on = mapped.carried_by();
         if (0..SubflowSet::CAPACITY as u8).all(|s| !usable.contains(s) || already_on.contains(s)) {
             // Everybody has carried it: anybody may again.
             already_on = SubflowSet::EMPTY;
@@ -269,8 +233,8 @@ impl Connection {
     /// leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
     fn may_repeat_on_only_subflow(&self) -> bool {
         !self.has_data_under_way()
-            && self.timers.retransmission_backoff > 1
-            && self.lanes.iter().any(|lane| lane.heard_at > self.timers.overdue_since)
+            && self.overdue.timeouts > 1
+            && self.lanes.iter().any(|lane| lane.heard_at > self.overdue.since)
     }
 
     /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
@@ -470,18 +434,16 @@ impl Connection {
         self.mode == Mode::Mptcp && self.send.nxt() == 1 && self.keys_to_repeat().is_some()
     }
 
-    /// RFC 9293 §3.7.4: a short segment waits while anything is unacknowledged. Linux lets it go
-    /// unless another short one is (Minshall's variant), so that the end of a large write does
-    /// not wait for a delayed acknowledgement. While the application waits for send buffer, more
-    /// is certain to come, and the segment will fill up.
+    /// RFC 9293 §3.7.4: a short segment waits.
     fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
-        let awaited = match self.config.tcp.profile {
-            Profile::Linux if !self.send_blocked => self.short_segment_end,
-            Profile::Linux | Profile::Rfc => self.send.nxt(),
+        let sent = ShortSegments {
+            sent_end: self.send.nxt(),
+            short_end: self.short_segment_end,
+            writer_waits: self.send_blocked,
         };
         self.config.tcp.nagle
             && len < u64::from(self.views[usize::from(slot)].mss)
-            && self.send.una() < awaited
+            && self.send.una() < self.config.platform.nagle.awaits(sent)
             && !self.send.is_finished()
     }
 
@@ -596,7 +558,7 @@ impl Connection {
                 now,
                 subflows: &self.views,
                 blocked: slot,
-                head_carried_by: head.carried_by,
+                head_carried_by: head.carried_by(),
                 send_buffer_full: self.send.room() == 0,
             };
             let remedy = &mut self.remedies[index];
@@ -628,8 +590,8 @@ impl Connection {
     }
 
     /// Something is outstanding: its timer runs from the oldest on.
-    fn start_retransmission(&mut self, now: Instant) {
-        if self.timers.retransmission == Instant::FAR_FUTURE {
+    pub(super) fn start_retransmission(&mut self, now: Instant) {
+        if !self.timers.is_running(Timer::Retransmission) {
             self.arm_retransmission(now);
         }
     }
@@ -644,9 +606,9 @@ impl Connection {
             .map(|(lane, _)| lane.subflow.rto_without_backoff())
             .max()
             .unwrap_or(Duration::from_secs(1));
-        let pause = slowest * 2 * (1 << self.timers.retransmission_backoff.min(16));
-        self.timers.retransmission = now + pause.min(LONGEST_PAUSE);
-        self.timers.give_up = self.timers.give_up.min(now + SEND_TIMEOUT);
+        let pause = slowest * 2 * (1 << self.overdue.timeouts.min(16));
+        self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
+        self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }
 
     /// The peer's window has `room`, which is nothing or not worth using.
@@ -654,29 +616,28 @@ impl Connection {
         let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
         if room > 0 {
             let pause = rto.max(SMALL_WINDOW_PAUSES.0).min(SMALL_WINDOW_PAUSES.1);
-            self.timers.persist = self.timers.persist.min(now + pause);
-        } else if self.timers.persist == Instant::FAR_FUTURE {
-            let pause = rto * (1 << self.timers.persist_backoff.min(16));
-            self.timers.persist = now + pause.min(LONGEST_PAUSE);
+            self.timers.set_if_earlier(Timer::Persist, now + pause);
+        } else if !self.timers.is_running(Timer::Persist) {
+            let pause = rto * (1 << self.overdue.probes.min(16));
+            self.timers.set(Timer::Persist, now + pause.min(LONGEST_PAUSE));
         }
     }
 
     /// DATA_ACK moved on.
     pub(super) fn on_data_acknowledged(&mut self, now: Instant) {
-        self.timers.retransmission_backoff = 0;
-        self.timers.persist_backoff = 0;
-        self.timers.persist = Instant::FAR_FUTURE;
+        (self.overdue.timeouts, self.overdue.probes) = (0, 0);
+        self.timers.stop(Timer::Persist);
         self.small_window_due = false;
-        self.timers.give_up = Instant::FAR_FUTURE;
+        self.timers.stop(Timer::GiveUp);
         if self.send.una() == self.send.nxt() {
-            self.timers.repeating = 0;
-            self.timers.retransmission = Instant::FAR_FUTURE;
+            self.overdue.repeating = 0;
+            self.timers.stop(Timer::Retransmission);
             return;
         }
         if !self.has_data_under_way() {
             // The peer did not have what it has now, so it may lack what follows as well.
-            self.timers.repeating = self.timers.repeating.saturating_mul(2);
-            self.send.reinject_first(self.timers.repeating);
+            self.overdue.repeating = self.overdue.repeating.saturating_mul(2);
+            self.send.reinject_first(self.overdue.repeating);
         }
         self.arm_retransmission(now);
     }
@@ -686,46 +647,31 @@ impl Connection {
     }
 
     pub(super) fn handle_data_timers(&mut self, now: Instant) {
-        if self.timers.retransmission <= now {
-            self.timers.retransmission = Instant::FAR_FUTURE;
-            self.on_data_retransmission(now);
-        }
-        if self.timers.persist <= now {
-            self.timers.persist = Instant::FAR_FUTURE;
-            if self.window_room() > 0 {
-                self.small_window_due = true;
-            } else if !self.probe_window(now) {
-                return self.give_up(crate::error::ConnectionError::TimedOut);
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Retransmission => self.on_data_retransmission(now),
+                Timer::Persist if self.window_room() > 0 => self.small_window_due = true,
+                Timer::Persist => self.probe_window(now),
+                Timer::Unmapped => self.on_unmapped_timeout(now),
+                Timer::Fail => self.tell_failure(now),
+                Timer::GiveUp if self.mode == Mode::Mptcp => {
+                    self.give_up(ConnectionError::TimedOut);
+                }
+                Timer::Orphan => self.give_up(ConnectionError::NoSubflow),
+                Timer::GiveUp | Timer::Scheduler => {}
             }
-        }
-        if self.timers.unmapped <= now {
-            self.timers.unmapped = Instant::FAR_FUTURE;
-            self.on_unmapped_timeout(now);
-        }
-        if self.timers.fail <= now {
-            self.timers.fail = Instant::FAR_FUTURE;
-            self.tell_failure(now);
-        }
-        if self.timers.give_up <= now {
-            self.timers.give_up = Instant::FAR_FUTURE;
-            if self.mode == Mode::Mptcp {
-                self.give_up(crate::error::ConnectionError::TimedOut);
-            }
-        }
-        if self.timers.orphan <= now {
-            self.timers.orphan = Instant::FAR_FUTURE;
-            self.give_up(crate::error::ConnectionError::NoSubflow);
         }
     }
 
-    /// Ask the peer for its window. False if it has not answered for long: RFC 9293 §3.8.6.1 has probes
-    /// go on as long as they are answered.
-    fn probe_window(&mut self, now: Instant) -> bool {
-        self.probe_peer(self.timers.persist_backoff);
-        self.timers.persist_backoff += 1;
-        self.timers.unanswered += 1;
+    /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
+    fn probe_window(&mut self, now: Instant) {
+        self.probe_peer(self.overdue.probes);
+        self.overdue.probes += 1;
+        self.overdue.unanswered += 1;
         self.arm_persist(now, 0);
-        self.timers.unanswered <= self.config.tcp.retries
+        if self.overdue.unanswered > self.config.tcp.retries {
+            self.give_up(ConnectionError::TimedOut);
+        }
     }
 
     fn on_data_retransmission(&mut self, now: Instant) {
@@ -742,22 +688,22 @@ impl Connection {
         }
         self.send.reinject_uncarried();
         let under_way = self.has_data_under_way();
-        if !under_way && self.timers.retransmission_backoff >= self.config.tcp.retries {
+        if !under_way && self.overdue.timeouts >= self.config.tcp.retries {
             // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
             // outstanding that it could give up for.
-            return self.give_up(crate::error::ConnectionError::TimedOut);
+            return self.give_up(ConnectionError::TimedOut);
         }
         if self.views.len() > 1 || !under_way {
             self.send.reinject_first(1);
         }
-        self.timers.repeating = u32::from(!under_way);
+        self.overdue.repeating = u32::from(!under_way);
         if !self.fallback.repeats {
-            self.probe_peer(self.timers.retransmission_backoff);
+            self.probe_peer(self.overdue.timeouts);
         }
-        if self.timers.retransmission_backoff == 0 {
-            self.timers.overdue_since = now;
+        if self.overdue.timeouts == 0 {
+            self.overdue.since = now;
         }
-        self.timers.retransmission_backoff += 1;
+        self.overdue.timeouts += 1;
         self.arm_retransmission(now);
     }
 

@@ -19,8 +19,8 @@ use crate::view::SubflowView;
 /// only while they are the limit. In congestion avoidance that means: full to within a segment.
 /// So the window stops where `limit = cwnd − mss`, and sRTT settles at
 /// `lambda · min sRTT · cwnd / (cwnd − mss)`. No other gate is needed, and a capped subflow never
-/// counts as limited by its window there. In slow start the profile `linux` lets a window grow
-/// that is more than half used, as Linux does: coming from there it stops at twice the limit,
+/// counts as limited by its window there. In slow start the platform `linux` lets a window grow
+/// that is more than half used: coming from there it stops at twice the limit,
 /// so sRTT at `2 · lambda · min sRTT`, and above by as much as the smoothing lags behind.
 #[derive(Clone, Copy, Debug)]
 pub struct MptBm {

@@ -2,8 +2,8 @@
 //! Linux 6.18, `mptcp_subflow_get_send` in net/mptcp/protocol.c.
 
 use super::{Decision, Pending, ScheduleContext, Scheduler};
+use crate::platform::socket_buffer;
 use crate::policy::Entry;
-use crate::socket_buffer;
 use crate::view::{SubflowId, SubflowView};
 
 /// Linux' scheduler ("default").

@@ -8,6 +8,7 @@ use super::scoreboard::Delivered;
 use super::send_window::Announced;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
 use crate::congestion::{AckSample, CongestionEvent};
+use crate::platform::{Cwnd, Reduction};
 use crate::view::{Phase, SubflowView};
 
 /// What the data level says about an arriving segment.
@@ -121,8 +122,8 @@ impl Subflow {
         let options = &segment.options;
         self.receiver = Receiver::new(
             segment.header.seq,
-            self.config.tcp.profile.ack_rule(),
-            self.config.tcp.quick_ack_octets,
+            self.config.platform.acknowledging,
+            self.config.platform.quick_ack_octets(self.config.receive_buffer),
         );
         self.peer = Peer {
             mss: options.mss.unwrap_or(536).max(MIN_MSS),
@@ -340,7 +341,7 @@ impl Subflow {
     fn lacks_timestamp(&self, options: &TcpOptions) -> bool {
         options.timestamps.is_none()
             && self.peer.timestamps
-            && self.config.tcp.profile.requires_timestamps()
+            && self.config.platform.requires_timestamps
     }
 
     /// RFC 9293 §3.10.7.4, the four cases of the acceptability test.
@@ -598,7 +599,7 @@ impl Subflow {
         } else if self.totals.expiries > 0 {
             self.rtt.begin_without_sample();
         }
-        if self.totals.expiries > self.config.tcp.profile.lost_syns_forgiven() {
+        if self.totals.expiries > self.config.platform.lost_syns_forgiven {
             self.notify(&CongestionEvent::SynLost, views);
         }
     }
@@ -645,10 +646,10 @@ impl Subflow {
     /// the window. RFC 5681 §3.2: what limited transmit has sent does not count.
     fn flight_size(&self, acked: u64) -> u64 {
         let cwnd = self.congestion_control.cwnd();
-        if self.config.tcp.reduce_from_cwnd {
-            return cwnd;
+        match self.config.platform.reduction {
+            Reduction::Cwnd => cwnd,
+            Reduction::Flight => (self.nxt - self.una + acked).min(cwnd),
         }
-        (self.nxt - self.una + acked).min(cwnd)
     }
 
     fn grow(
@@ -659,13 +660,9 @@ impl Subflow {
         tally: &Tally,
         views: &[SubflowView],
     ) {
-        let cwnd = self.congestion_control.cwnd();
-        let mss = u64::from(self.mss());
-        let slow_start = cwnd < self.congestion_control.ssthresh();
-        let cwnd_limited = match self.config.tcp.linux_window_validation {
-            true => self.cwnd_usage.limits(cwnd, slow_start),
-            false => flight_before + mss > cwnd,
-        };
+        let octets = self.congestion_control.cwnd();
+        let full = flight_before + u64::from(self.mss()) > octets;
+        let slow_start = octets < self.congestion_control.ssthresh();
         let sample = AckSample {
             now,
             acked,
@@ -674,7 +671,7 @@ impl Subflow {
             bytes_in_flight: self.bytes_in_flight(),
             snd_una: self.una,
             snd_nxt: self.nxt,
-            cwnd_limited,
+            cwnd_limited: self.cwnd_usage.limits(Cwnd { octets, full, slow_start }),
         };
         self.congestion_control.on_ack(&sample, usize::from(self.id.slot), views);
     }
@@ -725,8 +722,8 @@ impl Subflow {
         }
     }
 
-    /// RFC 3168 §6.1.5: only data within the window counts. The sender hears of a mark at once, as
-    /// from Linux, not after a delayed acknowledgement.
+    /// RFC 3168 §6.1.5: only data within the window counts. The sender hears of a mark at
+    /// once, not after a delayed acknowledgement.
     fn take_mark(&mut self, segment: &Segment) {
         let marked = segment.ecn == CE;
         self.totals.ce_received += u64::from(marked);

@@ -4,7 +4,6 @@
 //! 32-bit numbers on the wire. The data level decides what to send and reads what arrives; a
 //! subflow never looks into it.
 
-mod cwnd_usage;
 mod ecn;
 mod input;
 mod output;
@@ -30,9 +29,9 @@ use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::counters::Counters;
 use crate::flood::Numbers;
+use crate::platform::{Cwnd, CwndUsage, Reduction};
 use crate::rtt::RttEstimator;
-use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability, paced_window};
-use cwnd_usage::{Cwnd, CwndUsage};
+use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use ecn::Ecn;
 use receiver::Receiver;
 use recovery::Recovery;
@@ -104,8 +103,8 @@ pub(crate) enum Purpose {
 /// Who wants the subflow to carry data only when no regular one is usable. RFC 8684 §3.3.8.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Priority {
-    /// This host told the peer so, with MP_JOIN or MP_PRIO. As in Linux, it does itself what it
-    /// asks of the peer.
+    /// This host told the peer so, with MP_JOIN or MP_PRIO. It does itself what it asks of the
+    /// peer.
     pub(crate) signalled: bool,
     /// The peer asked for it.
     pub(crate) by_peer: bool,
@@ -241,7 +240,7 @@ pub(crate) struct Subflow {
     fin_sent: bool,
     reset_due: Option<Option<Box<Control>>>,
     last_data_sent: Instant,
-    /// As of the last acknowledgement; see [`paced_window`].
+    /// As of the last acknowledgement; see [`SubflowView::paced_window`].
     paced_window: u64,
     send_window: SendWindow,
     /// An acceptable segment has come since the retransmission timer last expired.
@@ -326,12 +325,12 @@ impl Subflow {
             nxt: 0,
             peer: Peer { mss: 536, window_scale: None, sack: false, timestamps: false },
             receive_scale: open.receive_scale,
-            receiver: Receiver::new(SeqNumber(0), config.tcp.profile.ack_rule(), 0),
+            receiver: Receiver::new(SeqNumber(0), config.platform.acknowledging, 0),
             board: Scoreboard::default(),
             recovery: Recovery::new(),
-            rtt: RttEstimator::new(config.tcp.profile.rto_rule()),
+            rtt: RttEstimator::new(config.platform.timeouts),
             congestion_control: (config.congestion_control)(&start),
-            cwnd_usage: CwndUsage::default(),
+            cwnd_usage: CwndUsage::new(config.platform.growth),
             timers: TimerTable::new(),
             ecn: Ecn::default(),
             clock: Clock {
@@ -411,8 +410,9 @@ impl Subflow {
     }
 
     fn update_pacing(&mut self) {
-        let window = &self.congestion_control;
-        self.paced_window = paced_window(window.cwnd(), window.ssthresh(), self.bytes_in_flight());
+        let (cwnd, ssthresh) = (self.congestion_control.cwnd(), self.congestion_control.ssthresh());
+        let in_flight = self.bytes_in_flight();
+        self.paced_window = self.config.platform.paced_window(cwnd, ssthresh, in_flight);
     }
 
     fn usability(&self) -> Usability {
@@ -784,9 +784,9 @@ impl Subflow {
 
     /// RFC 6298 §5, RFC 5681 §3.1.
     fn begin_loss_recovery(&mut self, now: Instant, views: &[SubflowView]) {
-        let flight_size = match self.config.tcp.reduce_from_cwnd {
-            true => self.congestion_control.cwnd(),
-            false => self.nxt - self.una,
+        let flight_size = match self.config.platform.reduction {
+            Reduction::Cwnd => self.congestion_control.cwnd(),
+            Reduction::Flight => self.nxt - self.una,
         };
         let first = self.recovery.phase() != Phase::Loss;
         if self.timeouts_in_a_row > 1 {

@@ -280,8 +280,7 @@ impl Subflow {
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
             self.totals.idle_restarts += u32::from(self.congestion_control.cwnd() < cwnd);
             self.cwnd_usage.restart(now);
-        } else if self.config.tcp.linux_window_validation
-            && let Some(used) = self.cwnd_usage.take_unused(now, rto)
+        } else if let Some(used) = self.cwnd_usage.take_unused(now, rto)
             && self.recovery.phase() == Phase::Open
             && !writer_waits
         {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Instant, Payload, SackBlock, SackBlocks, SeqNumber};
 
-use crate::config::AckRule;
+use crate::platform::AckRule;
 use crate::reassembly::{Reassembly, most_pieces};
 
 /// Receive state in 64-bit subflow offsets (0 is the peer's SYN).
@@ -27,7 +27,7 @@ pub(crate) struct Receiver {
     ready: VecDeque<(u64, Payload)>,
     acks: AckState,
     /// Largest payload seen: what the peer's full-sized segments look like.
-    full_segment: u64,
+    full_segment: u32,
 }
 
 /// What an arrival was.
@@ -46,8 +46,8 @@ pub(crate) enum Arrival {
 struct AckState {
     rule: AckRule,
     quick_acks_left: u32,
-    quick_octets_left: u64,
-    octets_unacknowledged: u64,
+    quick_octets_left: u32,
+    octets_unacknowledged: u32,
     due: AckDue,
     /// Is there a segment among them that is not full-sized?
     short: bool,
@@ -84,7 +84,7 @@ impl Receiver {
             acks: AckState {
                 rule,
                 quick_acks_left: rule.quick_acks,
-                quick_octets_left: quick_ack_octets,
+                quick_octets_left: u32::try_from(quick_ack_octets).unwrap_or(u32::MAX),
                 octets_unacknowledged: 0,
                 due: AckDue::No,
                 short: false,
@@ -131,7 +131,7 @@ impl Receiver {
         window: u64,
     ) -> Arrival {
         self.acks.last_data = now;
-        self.full_segment = self.full_segment.max(payload.len() as u64);
+        self.full_segment = self.full_segment.max(payload.len() as u32);
         let end = distance + payload.len() as i64;
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
             self.fin = Some(self.nxt + end as u64);
@@ -142,7 +142,7 @@ impl Receiver {
         self.take_fin();
         match arrival {
             Arrival::InOrder if self.runs.is_empty() => {
-                self.acks.on_data(end.max(0) as u64, self.full_segment, fin);
+                self.acks.on_data(end.max(0) as u32, self.full_segment, fin);
             }
             // RFC 5681 §4.2: out-of-order data, data that fills a hole, and duplicates are
             // acknowledged at once.
@@ -280,7 +280,7 @@ impl Receiver {
 }
 
 impl AckState {
-    fn on_data(&mut self, octets: u64, full_segment: u64, fin: bool) {
+    fn on_data(&mut self, octets: u32, full_segment: u32, fin: bool) {
         self.octets_unacknowledged += octets;
         if octets == 0 {
             return;
@@ -363,11 +363,15 @@ impl RecentRuns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Profile;
+    use crate::platform::Platform;
     use anabranch_wire::{Duration, Piece};
 
     fn receiver() -> Receiver {
-        Receiver::new(SeqNumber(1000), AckRule { quick_acks: 0, ..Profile::Linux.ack_rule() }, 0)
+        Receiver::new(
+            SeqNumber(1000),
+            AckRule { quick_acks: 0, ..Platform::default().acknowledging },
+            0,
+        )
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
@@ -387,9 +391,9 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_full_segment_is_acknowledged_at_once_as_linux_does() {
+    fn more_than_a_full_segment_is_acknowledged_at_once_where_that_is_the_rule() {
         for (prompt, at_once) in [(true, true), (false, false)] {
-            let rule = AckRule { quick_acks: 0, prompt, ..Profile::Linux.ack_rule() };
+            let rule = AckRule { quick_acks: 0, prompt, ..Platform::default().acknowledging };
             let mut receiver = Receiver::new(SeqNumber(1000), rule, 0);
             receive(&mut receiver, 0, 1000);
             assert!(receiver.ack_is_delayed());
@@ -399,8 +403,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_octets_are_acknowledged_segment_by_segment_as_linux_does_while_the_window_opens() {
-        let rule = AckRule { quick_acks: 2, ..Profile::Linux.ack_rule() };
+    fn the_first_octets_are_acknowledged_segment_by_segment_while_the_window_opens() {
+        let rule = AckRule { quick_acks: 2, ..Platform::default().acknowledging };
         let mut receiver = Receiver::new(SeqNumber(1000), rule, 2_500);
         for at_once in [true, true, true, true, true, false, true, false] {
             receive(&mut receiver, 0, 1000);
@@ -413,7 +417,7 @@ mod tests {
 
     #[test]
     fn while_the_window_opens_answers_carry_the_acknowledgements() {
-        let mut receiver = Receiver::new(SeqNumber(1000), Profile::Linux.ack_rule(), 2_500);
+        let mut receiver = Receiver::new(SeqNumber(1000), Platform::default().acknowledging, 2_500);
         for at_once in [true, false] {
             receive(&mut receiver, 0, 1000);
             assert_eq!(receiver.ack_is_due(), at_once);

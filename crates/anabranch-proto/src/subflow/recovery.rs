@@ -389,7 +389,7 @@ impl Recovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Profile;
+    use crate::platform::Platform;
     use anabranch_wire::{Payload, Piece};
 
     const MSS: u64 = 1000;
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn the_reordering_window_is_a_quarter_of_the_least_round_trip_and_grows_with_reports() {
         // RFC 8985 §6.2 step 4
-        let (mut board, mut rtt) = (board(5), RttEstimator::new(Profile::Linux.rto_rule()));
+        let (mut board, mut rtt) = (board(5), RttEstimator::new(Platform::default().timeouts));
         rtt.update(Duration::from_millis(40), Duration::from_millis(40));
         let window = |recovery: &Recovery, board: &Scoreboard| {
             recovery.reordering_window(board, &rtt, MSS).as_nanos() / 1_000_000
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn what_was_sent_before_is_lost_once_the_reordering_window_has_passed() {
         // RFC 8985 §6.2 step 5: the second segment took 40 ms, and the window is 10 ms.
-        let (mut board, mut rtt) = (board(2), RttEstimator::new(Profile::Linux.rto_rule()));
+        let (mut board, mut rtt) = (board(2), RttEstimator::new(Platform::default().timeouts));
         rtt.update(Duration::from_millis(40), Duration::from_millis(40));
         let mut recovery = Recovery::new();
         board.sack(1001, 2001, |record| recovery.on_delivered(at(41), &record, rtt.min_rtt()));

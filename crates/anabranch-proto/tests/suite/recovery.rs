@@ -3,7 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use anabranch_proto::config::{ConnectionConfig, Profile, Protocol, TcpConfig};
+use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
+use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionError, Endpoint, Event, SubflowStats};
 use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece};
 use anabranch_wire::{Segment, SeqNumber};
@@ -14,6 +15,10 @@ fn tcp(change: impl FnOnce(&mut TcpConfig)) -> ConnectionConfig {
     let mut config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
     change(&mut config.tcp);
     config
+}
+
+fn on(platform: Platform) -> ConnectionConfig {
+    ConnectionConfig { platform, ..tcp(|_| {}) }
 }
 
 fn pair_of(config: ConnectionConfig) -> Pair {
@@ -153,8 +158,8 @@ fn a_timeout_that_was_only_a_long_delay_is_undone() {
 
 #[test]
 fn an_acknowledgement_is_sent_for_every_second_segment_or_after_40_ms() {
-    // RFC 9293 §3.8.6.3, in the profile that does not begin with immediate ones.
-    let mut pair = pair_of(tcp(|tcp| tcp.profile = Profile::Rfc));
+    // RFC 9293 §3.8.6.3, on the platform that does not begin with immediate ones.
+    let mut pair = pair_of(on(Platform::rfc()));
     pair.upload(1_000 * 1448, 5_000);
     let acks = pair.segments(|s| s.source.address == server_address() && !is_syn(s));
     assert!((500..=520).contains(&acks), "{acks} acknowledgements for 1000 segments");
@@ -163,14 +168,14 @@ fn an_acknowledgement_is_sent_for_every_second_segment_or_after_40_ms() {
 #[test]
 fn the_end_of_a_large_write_waits_for_no_acknowledgement_and_small_writes_do() {
     // RFC 9293 §3.7.4; Linux: only while another short segment is unacknowledged.
-    for (profile, octets, round_trips) in [(Profile::Linux, 10_000, 1), (Profile::Rfc, 10_000, 2)] {
-        let mut pair = pair_of(tcp(|tcp| tcp.profile = profile));
+    for (platform, round_trips) in [(Platform::default(), 1), (Platform::rfc(), 2)] {
+        let mut pair = pair_of(on(platform));
         pair.run_ms(50);
         let before = pair.now;
-        pair.upload(octets, 1_000);
+        pair.upload(10_000, 1_000);
         let elapsed = pair.now.saturating_since(before);
-        assert!(elapsed >= ms(20 * (round_trips - 1)), "{profile:?}: {elapsed:?}");
-        assert!(elapsed < ms(20 * round_trips), "{profile:?}: {elapsed:?}");
+        assert!(elapsed >= ms(20 * (round_trips - 1)), "{platform:?}: {elapsed:?}");
+        assert!(elapsed < ms(20 * round_trips), "{platform:?}: {elapsed:?}");
     }
     let mut pair = pair_of(tcp(|_| {}));
     pair.run_ms(50);
@@ -500,7 +505,8 @@ fn a_probe_for_a_single_segment_leaves_time_for_a_delayed_acknowledgement() {
 #[test]
 fn the_timestamp_that_comes_back_is_that_of_the_first_segment_not_acknowledged() {
     // RFC 7323 §4.3
-    let mut pair = pair_of(tcp(|tcp| (tcp.profile, tcp.nagle) = (Profile::Rfc, false)));
+    let mut pair =
+        pair_of(ConnectionConfig { platform: Platform::rfc(), ..tcp(|tcp| tcp.nagle = false) });
     pair.run_ms(50);
     for octets in [100, 200] {
         pair.write(0, octets);

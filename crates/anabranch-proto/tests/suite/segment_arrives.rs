@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::config::{ConnectionConfig, Profile, Protocol};
+use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
 use anabranch_wire::{
     Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
@@ -36,9 +37,9 @@ struct Scene {
 /// What of a segment a test looks at: flags, sequence number, acknowledgement, payload octets.
 type Seen = (Flags, u32, u32, usize);
 
-fn config(profile: Profile) -> ConnectionConfig {
+fn config(platform: Platform) -> ConnectionConfig {
     let mut config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
-    config.tcp = profile.tcp();
+    config.platform = platform;
     config.tcp.mtu = MSS as u16 + 40;
     config.tcp.timestamps = false;
     config
@@ -163,18 +164,18 @@ fn full(n: u32) -> Seen {
 #[test]
 fn nothing_new_goes_beyond_a_window_that_has_shrunk() {
     // RFC 9293 §3.8.6: four segments out of ten are acknowledged, and the window shuts behind them.
-    for profile in [Profile::Linux, Profile::Rfc] {
-        let mut scene = Scene::open(config(profile), 30_000);
+    for platform in [Platform::default(), Platform::rfc()] {
+        let mut scene = Scene::open(config(platform), 30_000);
         scene.write(30_000);
         assert_eq!(scene.says(), (0..10).map(full).collect::<Vec<_>>());
         scene.now += ms(50);
         scene.peer(ACK, 4_001, 0, 0);
-        assert_eq!(scene.says(), [], "{profile:?}");
+        assert_eq!(scene.says(), [], "{platform:?}");
         // It opens again: there is room in the congestion window as well.
         scene.now += ms(50);
         scene.peer(ACK, 4_001, 0, 30_000);
         let new = scene.says();
-        assert!(new.len() >= 4 && new[0] == full(10), "{profile:?}: {new:?}");
+        assert!(new.len() >= 4 && new[0] == full(10), "{platform:?}: {new:?}");
     }
 }
 
@@ -182,8 +183,8 @@ fn nothing_new_goes_beyond_a_window_that_has_shrunk() {
 fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up() {
     // RFC 9293 §3.8.6: "should not time out the connection if data beyond the right window edge is not
     // acknowledged". Each retransmission of the oldest segment is answered, for two hours.
-    for profile in [Profile::Linux, Profile::Rfc] {
-        let mut scene = Scene::open(config(profile), 30_000);
+    for platform in [Platform::default(), Platform::rfc()] {
+        let mut scene = Scene::open(config(platform), 30_000);
         scene.write(30_000);
         assert_eq!(scene.says().len(), 10);
         scene.now += ms(50);
@@ -192,15 +193,15 @@ fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up()
         let mut probes = 0;
         while scene.now < end {
             let seen = scene.says_within(ms(500));
-            assert!(seen.iter().all(|segment| *segment == full(0)), "{profile:?}: {seen:?}");
+            assert!(seen.iter().all(|segment| *segment == full(0)), "{platform:?}: {seen:?}");
             probes += seen.len();
             if !seen.is_empty() {
                 scene.peer(ACK, 1, 0, 0);
             }
         }
-        assert!((60..200).contains(&probes), "{profile:?}: {probes}, at most two minutes apart");
+        assert!((60..200).contains(&probes), "{platform:?}: {probes}, at most two minutes apart");
         scene.peer(ACK, 1, 0, 30_000);
-        assert_eq!(scene.says_within(ms(1))[0], full(0), "{profile:?}");
+        assert_eq!(scene.says_within(ms(1))[0], full(0), "{platform:?}");
         assert!(!scene.events.iter().any(|event| matches!(event, Event::Failed(_))));
     }
 }
@@ -208,7 +209,7 @@ fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up()
 #[test]
 fn a_peer_that_falls_silent_behind_a_shut_window_is_given_up() {
     // RFC 9293 §3.8.3: without answers it is gone.
-    let mut scene = Scene::open(config(Profile::Linux), 30_000);
+    let mut scene = Scene::open(config(Platform::default()), 30_000);
     scene.write(30_000);
     scene.says();
     scene.peer(ACK, 1, 0, 0);
@@ -221,30 +222,30 @@ fn duplicate_acknowledgements_of_a_peer_without_sack_let_new_data_out() {
     // RFC 5681 §3.2: one segment for each of the first two (step 1), the oldest again for the third
     // (step 3), and new ones while more come (step 4): here at the rate of RFC 6937, with a threshold of
     // five segments.
-    for profile in [Profile::Linux, Profile::Rfc] {
-        let mut scene = Scene::open(config(profile), 60_000);
+    for platform in [Platform::default(), Platform::rfc()] {
+        let mut scene = Scene::open(config(platform), 60_000);
         scene.write(60_000);
         assert_eq!(scene.says().len(), 10);
         scene.now += ms(50);
         for new in [10, 11] {
             scene.peer(ACK, 1, 0, 60_000);
-            assert_eq!(scene.says(), [full(new)], "{profile:?}");
+            assert_eq!(scene.says(), [full(new)], "{platform:?}");
         }
         scene.peer(ACK, 1, 0, 60_000);
-        assert_eq!(scene.says(), [full(0)], "{profile:?}");
+        assert_eq!(scene.says(), [full(0)], "{platform:?}");
         let mut new = Vec::new();
         for _ in 0..8 {
             scene.peer(ACK, 1, 0, 60_000);
             new.extend(scene.says());
         }
-        assert!((3..=5).contains(&new.len()) && new[0] == full(12), "{profile:?}: {new:?}");
+        assert!((3..=5).contains(&new.len()) && new[0] == full(12), "{platform:?}: {new:?}");
     }
 }
 
 #[test]
 fn another_window_makes_an_acknowledgement_no_duplicate() {
     // RFC 5681 §2 (e)
-    let mut scene = Scene::open(config(Profile::Linux), 60_000);
+    let mut scene = Scene::open(config(Platform::default()), 60_000);
     scene.write(60_000);
     assert_eq!(scene.says().len(), 10);
     scene.now += ms(50);
@@ -257,7 +258,7 @@ fn another_window_makes_an_acknowledgement_no_duplicate() {
 #[test]
 fn after_a_timeout_answers_to_what_was_sent_needlessly_start_no_recovery() {
     // RFC 6582 §3.2, §4: all ten had arrived, and only their acknowledgements were lost.
-    let mut scene = Scene::open(config(Profile::Rfc), 60_000);
+    let mut scene = Scene::open(config(Platform::rfc()), 60_000);
     scene.write(10_000);
     assert_eq!(scene.says().len(), 10);
     assert_eq!(scene.says_within(ms(1_100)), [full(0)], "the timer");
@@ -273,22 +274,22 @@ fn after_a_timeout_answers_to_what_was_sent_needlessly_start_no_recovery() {
 #[test]
 fn the_acknowledgement_that_ends_recovery_after_a_timeout_lets_the_window_grow() {
     // RFC 5681 §3.1: slow start from one segment, with every acknowledgement of new data.
-    for profile in [Profile::Linux, Profile::Rfc] {
-        let mut scene = Scene::open(config(profile), 60_000);
+    for platform in [Platform::default(), Platform::rfc()] {
+        let mut scene = Scene::open(config(platform), 60_000);
         scene.write(1_000);
         assert_eq!(scene.says(), [full(0)]);
         scene.says_within(ms(1_100));
         scene.peer(ACK, 1_001, 0, 60_000);
         scene.write(10_000);
-        assert_eq!(scene.says(), [full(1), full(2)], "{profile:?}");
+        assert_eq!(scene.says(), [full(1), full(2)], "{platform:?}");
     }
 }
 
 #[test]
 fn a_burst_that_filled_the_window_doubles_it_in_linux_and_not_by_the_letter() {
     // Linux: as long as the window was full once in this round. Else: while it is full.
-    for (profile, sent) in [(Profile::Linux, 20), (Profile::Rfc, 11)] {
-        let mut scene = Scene::open(config(profile), 60_000);
+    for (platform, sent) in [(Platform::default(), 20), (Platform::rfc(), 11)] {
+        let mut scene = Scene::open(config(platform), 60_000);
         scene.write(10_000);
         assert_eq!(scene.says().len(), 10);
         scene.now += ms(50);
@@ -297,26 +298,26 @@ fn a_burst_that_filled_the_window_doubles_it_in_linux_and_not_by_the_letter() {
             assert_eq!(scene.says(), []);
         }
         scene.write(40_000);
-        assert_eq!(scene.says().len(), sent, "{profile:?}");
+        assert_eq!(scene.says().len(), sent, "{platform:?}");
     }
 }
 
 #[test]
 fn an_idle_sender_waits_for_half_of_the_largest_window_or_a_second_at_most() {
     // RFC 9293 §3.8.6.2.1, with room for 30 octets, then 2000 of 4000.
-    for profile in [Profile::Linux, Profile::Rfc] {
-        let mut scene = Scene::open(config(profile), 4_000);
+    for platform in [Platform::default(), Platform::rfc()] {
+        let mut scene = Scene::open(config(platform), 4_000);
         scene.peer(ACK, 1, 0, 30);
         scene.write(16_000);
-        assert_eq!(scene.says_within(ms(99)), [], "{profile:?}");
+        assert_eq!(scene.says_within(ms(99)), [], "{platform:?}");
         let sent = scene.says_within(ms(901));
-        assert!(!sent.is_empty() && sent.iter().all(|s| *s == (ACK, 1, 1, 30)), "{profile:?}");
+        assert!(!sent.is_empty() && sent.iter().all(|s| *s == (ACK, 1, 1, 30)), "{platform:?}");
         scene.peer(ACK, 31, 0, 30);
-        assert_eq!(scene.says(), [], "{profile:?}");
+        assert_eq!(scene.says(), [], "{platform:?}");
         scene.peer(ACK, 31, 0, 2_000);
-        assert_eq!(scene.says()[0], (ACK, 31, 1, 1_000), "{profile:?}");
+        assert_eq!(scene.says()[0], (ACK, 31, 1, 1_000), "{platform:?}");
     }
-    let mut scene = Scene::open(config(Profile::Linux), 800);
+    let mut scene = Scene::open(config(Platform::default()), 800);
     scene.write(16_000);
     assert_eq!(scene.says(), [(ACK, 1, 1, 800)], "all of a window that was never larger");
 }
@@ -326,13 +327,13 @@ fn a_listener_drops_what_has_neither_syn_nor_ack_nor_rst() {
     // RFC 9293 §3.10.7.2; §3.10.7.1 has a closed port answer with RST.
     for flags in [Flags::FIN, Flags::default(), Flags::URG, Flags::FIN | Flags::PSH] {
         for (port, answers) in [(PORT, 0), (PORT + 1, 1)] {
-            let mut scene = Scene::listening(config(Profile::Linux));
+            let mut scene = Scene::listening(config(Platform::default()));
             scene.port = port;
             scene.peer(flags, 0, 0, 1_000);
             assert_eq!(scene.says().len(), answers, "{flags:?} to port {port}");
         }
     }
-    let mut scene = Scene::listening(config(Profile::Linux));
+    let mut scene = Scene::listening(config(Platform::default()));
     scene.peer_at(0, Flags::FIN | ACK, 7, 0, 1_000);
     assert_eq!(scene.says().len(), 1, "an acknowledgement is reset");
 }
@@ -340,13 +341,13 @@ fn a_listener_drops_what_has_neither_syn_nor_ack_nor_rst() {
 #[test]
 fn a_reset_in_the_handshake_refuses_an_active_open_and_leaves_a_listener_listening() {
     // RFC 9293 §3.10.7.4, SYN-RECEIVED.
-    let mut scene = Scene::opening(config(Profile::Linux));
+    let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 0, 1_000);
     assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
     scene.peer(Flags::RST, 0, 0, 0);
     assert!(scene.events.contains(&Event::Failed(ConnectionError::Refused)));
 
-    let mut scene = Scene::listening(config(Profile::Linux));
+    let mut scene = Scene::listening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 0, 1_000);
     assert_eq!(scene.says().len(), 1);
     scene.peer(Flags::RST, 0, 0, 0);
@@ -361,7 +362,7 @@ fn a_reset_in_the_handshake_refuses_an_active_open_and_leaves_a_listener_listeni
 fn a_listener_that_answers_repeated_syns_is_no_less_patient() {
     // RFC 9293 §3.8.3: 127 s with six retransmissions of its own. The peer, which hears no answer,
     // repeats its SYN at the same pace.
-    let mut scene = Scene::listening(config(Profile::Linux));
+    let mut scene = Scene::listening(config(Platform::default()));
     let mut numbers = Vec::new();
     for pause in [1, 2, 4, 8, 16, 32] {
         scene.next = 0;
@@ -378,7 +379,7 @@ fn a_listener_that_answers_repeated_syns_is_no_less_patient() {
 fn text_and_fin_of_a_syn_ack_are_taken() {
     // RFC 9293 §3.10.7.3
     for (flags, ack) in [(Flags::SYN | ACK, 501), (Flags::SYN | Flags::FIN | ACK, 502)] {
-        let mut scene = Scene::opening(config(Profile::Linux));
+        let mut scene = Scene::opening(config(Platform::default()));
         scene.peer(flags, 1, 500, 1_000);
         assert_eq!(scene.says(), [(ACK, 1, ack, 0)]);
         assert!(scene.events.contains(&Event::Connected));
@@ -390,7 +391,7 @@ fn text_and_fin_of_a_syn_ack_are_taken() {
 #[test]
 fn two_hosts_that_open_at_the_same_time_get_one_connection() {
     // RFC 9293 §3.5, figure 8.
-    let mut scene = Scene::opening(config(Profile::Linux));
+    let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 0, 1_000);
     assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
     scene.peer_at(0, Flags::SYN | ACK, 1, 0, 1_000);
@@ -403,7 +404,7 @@ fn two_hosts_that_open_at_the_same_time_get_one_connection() {
 #[test]
 fn the_window_of_a_syn_ack_is_not_scaled_in_a_simultaneous_open_either() {
     // RFC 7323 §2.2: 2000 octets, not 2000 << 14.
-    let mut scene = Scene::opening(config(Profile::Linux));
+    let mut scene = Scene::opening(config(Platform::default()));
     scene.scale = Some(14);
     scene.peer(Flags::SYN, 0, 0, 2_000);
     scene.says();
@@ -416,7 +417,7 @@ fn the_window_of_a_syn_ack_is_not_scaled_in_a_simultaneous_open_either() {
 #[test]
 fn a_reset_in_a_simultaneous_open_needs_the_exact_number() {
     // RFC 5961 §3.2: SYN, ACK and RST one octet below RCV.NXT.
-    let mut scene = Scene::opening(config(Profile::Linux));
+    let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 0, 1_000);
     scene.says();
     scene.peer_at(0, Flags::SYN | Flags::RST | ACK, 1, 0, 1_000);
@@ -426,7 +427,7 @@ fn a_reset_in_a_simultaneous_open_needs_the_exact_number() {
 #[test]
 fn text_of_a_crossing_syn_that_comes_again_with_more_is_taken_once_each() {
     // RFC 9293 §3.10.7.3: 500 octets with the SYN, and the SYN/ACK repeats them with 100 more.
-    let mut scene = Scene::opening(config(Profile::Linux));
+    let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 500, 1_000);
     scene.says();
     scene.next = 0;
@@ -444,7 +445,7 @@ fn text_of_a_crossing_syn_that_comes_again_with_more_is_taken_once_each() {
 #[test]
 fn text_of_a_simultaneous_syn_waits_until_the_connection_is_open() {
     // RFC 9293 §3.10.7.3: it is queued for processing after the ESTABLISHED state has been reached.
-    let mut scene = Scene::opening(config(Profile::Linux));
+    let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 500, 1_000);
     assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
     assert_eq!(scene.reads(), 0);
@@ -456,22 +457,22 @@ fn text_of_a_simultaneous_syn_waits_until_the_connection_is_open() {
 #[test]
 fn data_that_arrived_before_a_reset_can_still_be_read_as_in_linux_and_not_by_the_letter() {
     // RFC 9293 §3.10.7.4 has all queues flushed.
-    for (profile, left) in [(Profile::Linux, 500), (Profile::Rfc, 0)] {
-        let mut scene = Scene::open(config(profile), 1_000);
+    for (platform, left) in [(Platform::default(), 500), (Platform::rfc(), 0)] {
+        let mut scene = Scene::open(config(platform), 1_000);
         scene.peer(ACK, 1, 500, 1_000);
         scene.says();
         scene.peer(Flags::RST, 0, 0, 0);
         scene.says();
-        assert!(scene.events.contains(&Event::Failed(ConnectionError::Reset)), "{profile:?}");
-        assert_eq!(scene.reads(), left, "{profile:?}");
+        assert!(scene.events.contains(&Event::Failed(ConnectionError::Reset)), "{platform:?}");
+        assert_eq!(scene.reads(), left, "{platform:?}");
         scene.says();
-        assert_eq!(scene.host.connections().count(), 0, "{profile:?}");
+        assert_eq!(scene.host.connections().count(), 0, "{platform:?}");
     }
 }
 
 #[test]
 fn unread_data_of_a_connection_that_ended_goes_with_an_abort() {
-    let mut scene = Scene::open(config(Profile::Linux), 1_000);
+    let mut scene = Scene::open(config(Platform::default()), 1_000);
     scene.peer(ACK, 1, 500, 1_000);
     scene.peer(Flags::RST, 0, 0, 0);
     scene.says();

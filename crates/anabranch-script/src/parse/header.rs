@@ -1,6 +1,6 @@
 //! `--name=value` before the first event.
 
-use anabranch_proto::config::Profile;
+use anabranch_proto::platform::Platform;
 use anabranch_wire::Duration;
 
 use crate::cursor::{Cursor, Parsed, one_of, unknown};
@@ -88,8 +88,8 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn platform(value: &str) -> Result<Profile, String> {
-    choice(value, &[("linux", Profile::Linux), ("rfc", Profile::Rfc)])
+pub(crate) fn platform(value: &str) -> Result<Platform, String> {
+    choice(value, &[("linux", Platform::default()), ("rfc", Platform::rfc())])
 }
 
 fn endpoint(value: &str) -> Result<(u8, EndpointUse), String> {

@@ -47,6 +47,12 @@ impl ScenarioError {
     }
 }
 
+/// Keys of earlier versions, and what is written in their place.
+const MOVED: [(&str, &str); 2] = [
+    ("profile", "host = \"linux\" or host = \"rfc\""),
+    ("linux_buffer_accounting", "host = { kind = \"linux\", buffers = \"socket\" }"),
+];
+
 /// What serde says about the value at `path`, in the words of this file.
 pub(super) fn describe(path: &Path, message: &str) -> Problem {
     let keys = keys(path);
@@ -73,6 +79,9 @@ pub(super) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
 
 /// `unknown key; did you mean "beta"?`
 pub(super) fn unknown_key(found: &str, valid: &[&str]) -> String {
+    if let Some((_, now)) = MOVED.iter().find(|(before, _)| *before == found) {
+        return format!("this key is gone; write {now}");
+    }
     match nearest(found, valid) {
         Some(name) => format!("unknown key; did you mean {name:?}?"),
         None => format!("unknown key (valid: {})", valid.join(", ")),

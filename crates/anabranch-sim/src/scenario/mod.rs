@@ -46,9 +46,9 @@ pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
 pub use error::ScenarioError;
 pub use factor::Factor;
-pub use names::{AppliesTo, Direction, Family, Profile, Protocol};
+pub use names::{AppliesTo, Direction, Family, Protocol};
 use names::{JitterModelName, StateName};
-pub use policies::{PathManager, Remedy, Scheduler};
+pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::{OwnNames, Policy};
 use table::ScenarioTable;
 
@@ -156,12 +156,12 @@ pub struct Connection {
     pub direction: Direction,
     /// When it is opened, from the start of the run; before its end.
     pub start: Duration,
-    /// Send buffer of each host, in payload octets at data level; above zero.
+    /// What the hosts do where hosts differ.
+    pub host: Host,
+    /// Send buffer of each host, in octets at data level, as `host` counts them; above zero.
     pub send_buffer: Octets,
-    /// Receive buffer of each host, in payload octets at data level; above zero.
+    /// Receive buffer of each host, in octets at data level, as `host` counts them; above zero.
     pub receive_buffer: Octets,
-    /// Are these what a program asks Linux for, which grants other buffers?
-    pub linux_buffer_accounting: bool,
     /// Congestion control.
     pub congestion_control: Policy<CongestionControl>,
     /// Scheduler.
@@ -172,8 +172,6 @@ pub struct Connection {
     pub remedies: Vec<Remedy>,
     /// Is it found out which subflows share bottlenecks, so that only those are coupled?
     pub shared_bottleneck_detection: Option<SharedBottleneckDetection>,
-    /// TCP constants.
-    pub profile: Profile,
     /// Does a host keep back a short segment while data is unacknowledged?
     pub nagle: bool,
     /// Idle time after which a host asks whether its peer is still there (RFC 9293 §3.8.4); `None` for

@@ -25,17 +25,6 @@ pub enum Direction {
     Upload,
 }
 
-/// A set of TCP constants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Profile {
-    /// Linux's: 200 ms minimum RTO, 40 ms delayed ACK with quick ACKs, initial window of 10.
-    #[default]
-    Linux,
-    /// The RFCs': 1 s minimum RTO and their other defaults.
-    Rfc,
-}
-
 /// The addresses of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

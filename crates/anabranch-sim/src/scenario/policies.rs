@@ -1,7 +1,7 @@
-//! The policies of a connection: those that can be chosen by name, and how they are written.
+//! The policies and platforms of a connection: those that can be chosen by name, and how they are written.
 
 use anabranch_proto::policy::{Entry, Values};
-use anabranch_proto::{congestion, path_manager, remedy, scheduler};
+use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
 
 use super::chosen::{Chosen, Sort};
 
@@ -12,6 +12,8 @@ pub(super) type MakePathManager = fn(&Values) -> Box<dyn path_manager::PathManag
 /// Makes a remedy.
 pub(super) type MakeRemedy = fn(&Values) -> Box<dyn remedy::Remedy>;
 
+/// A platform and its parameters.
+pub type Host = Chosen<platform::Making>;
 /// A scheduler and its parameters.
 pub type Scheduler = Chosen<MakeScheduler>;
 /// A path manager and its parameters.
@@ -19,6 +21,9 @@ pub type PathManager = Chosen<MakePathManager>;
 /// A remedy and its parameters.
 pub type Remedy = Chosen<MakeRemedy>;
 
+/// The platforms.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hosts;
 /// The schedulers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Schedulers;
@@ -31,6 +36,12 @@ pub(super) struct Remedies;
 /// The congestion controls.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CongestionControls;
+
+impl Sort for Hosts {
+    type Make = platform::Making;
+    const NOUN: &'static str = "host";
+    const ALL: &'static [Entry<platform::Making>] = platform::ALL;
+}
 
 impl Sort for Schedulers {
     type Make = MakeScheduler;
@@ -80,6 +91,10 @@ pub(super) mod tests {
         default_of::<PathManagers>(name)
     }
 
+    pub(in crate::scenario) fn host(name: &str) -> Host {
+        default_of::<Hosts>(name)
+    }
+
     fn with(right: &str, wrong: &str) -> Result<Connection, String> {
         assert!(FULL.contains(right), "{right}");
         let scenario = Scenario::from_toml(&FULL.replacen(right, wrong, 1), "full.toml");
@@ -116,6 +131,7 @@ pub(super) mod tests {
                 }
             }
         }
+        check::<Hosts>();
         check::<Schedulers>();
         check::<PathManagers>();
         check::<Remedies>();

@@ -291,9 +291,9 @@ fn resolve_connection(
         protocol: table.protocol,
         direction: table.direction,
         start: table.start.0,
+        host: table.host.resolve(&format!("{key}.host"), used)?,
         send_buffer: table.send_buffer.0,
         receive_buffer: table.receive_buffer.0,
-        linux_buffer_accounting: table.linux_buffer_accounting,
         congestion_control,
         scheduler,
         path_manager,
@@ -301,7 +301,6 @@ fn resolve_connection(
         shared_bottleneck_detection: table
             .shared_bottleneck_detection
             .map(|sbd| SharedBottleneckDetection { loss_threshold: sbd.loss_threshold.0 }),
-        profile: table.profile,
         nagle: table.nagle,
         keep_alive,
         dss_checksum: table.dss_checksum,

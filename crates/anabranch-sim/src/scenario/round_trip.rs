@@ -4,8 +4,10 @@ use core::num::NonZeroU64;
 use std::sync::Arc;
 
 use anabranch_net::{CoDelConfig, Moment, RedConfig, Trace};
+use anabranch_proto::policy::Value;
 use proptest::prelude::*;
 
+use super::policies::tests::host;
 use super::tests::{FULL, read};
 use super::*;
 
@@ -233,6 +235,12 @@ fn workloads() -> impl Strategy<Value = Workload> {
     ]
 }
 
+fn on_sockets() -> Host {
+    let mut host = host("linux");
+    host.values.set("buffers", Value::Choice("socket"));
+    host
+}
+
 proptest! {
     #[test]
     fn the_normalised_form_reads_back(
@@ -240,7 +248,8 @@ proptest! {
         workload in workloads(),
         buffers in (sizes(), sizes()),
         switches: (bool, bool, bool, bool),
-        others: (bool, bool, bool, bool, bool),
+        others: (bool, bool, bool, bool),
+        which_host in 0_usize..3,
         (start, keep_alive) in (durations(), prop::option::of(lengths())),
     ) {
         let mut scenario = read(FULL);
@@ -251,11 +260,11 @@ proptest! {
         (connection.nagle, connection.hystart, connection.dss_checksum, connection.ecn) = switches;
         (
             connection.late_fallback,
-            connection.linux_buffer_accounting,
             connection.allow_join_initial_addr_port,
             connection.sack,
             connection.timestamps,
         ) = others;
+        connection.host = [host("linux"), host("rfc"), on_sockets()][which_host].clone();
         connection.workload = workload;
         connection.start = start;
         connection.keep_alive = keep_alive;

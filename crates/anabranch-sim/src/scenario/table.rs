@@ -11,10 +11,8 @@ use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
 use super::cross_traffic::CrossTrafficTable;
 use super::middlebox::MiddleboxTable;
-use super::names::{
-    AppliesTo, Direction, Family, JitterModelName, Profile, Protocol, QueueKind, StateName,
-};
-use super::policies::{PathManagers, Schedulers};
+use super::names::{AppliesTo, Direction, Family, JitterModelName, Protocol, QueueKind, StateName};
+use super::policies::{Hosts, PathManagers, Schedulers};
 use super::policy::Policy;
 use super::remedies::RemediesTable;
 use super::trace::TraceValue;
@@ -246,18 +244,19 @@ pub(super) struct ConnectionTable {
     /// When it is opened, from the start of the run.
     #[serde(default)]
     pub(super) start: Written<Duration>,
-    /// Send buffer of each host, in payload octets at data level.
+    /// What the hosts do where hosts differ: "linux", "rfc", or a table with a kind and parameters. With
+    /// `{ kind = "linux", buffers = "socket" }` buffers are what a program asks Linux for: it doubles both
+    /// and counts overhead, so that the window is 1.23 times as much (over Multipath TCP once each subflow
+    /// has brought data, and as much before), and TCP sends less than twice as much. While the window opens
+    /// every segment is acknowledged at once, and 16 more. Linux itself, in live runs, always counts so.
+    #[serde(default)]
+    pub(super) host: Choice<Hosts>,
+    /// Send buffer of each host, in octets at data level: of payload, unless `host` counts otherwise.
     #[serde(default = "default_send_buffer")]
     pub(super) send_buffer: Written<Octets>,
-    /// Receive buffer of each host, in payload octets at data level.
+    /// Receive buffer of each host, in octets at data level: of payload, unless `host` counts otherwise.
     #[serde(default = "default_receive_buffer")]
     pub(super) receive_buffer: Written<Octets>,
-    /// Are these buffers what a program asks Linux for? Linux doubles both, and counts overhead: the
-    /// window is 1.23 times as much then (over Multipath TCP once each subflow has brought data, and as
-    /// much before), and TCP sends less than twice as much. While Linux' window opens every segment is
-    /// acknowledged at once, and 16 more. Linux hosts do so by themselves.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) linux_buffer_accounting: bool,
     /// Congestion control: a name, or a table with an uncoupled one for each path; by default
     /// `lia`, or `cubic` for `tcp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -278,9 +277,6 @@ pub(super) struct ConnectionTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SharedBottleneckDetectionTable")]
     pub(super) shared_bottleneck_detection: Option<SharedBottleneckDetectionTable>,
-    /// TCP constants.
-    #[serde(default)]
-    pub(super) profile: Profile,
     /// Does a host keep back a short segment while data is unacknowledged?
     #[serde(default = "default_true")]
     pub(super) nagle: bool,

@@ -1,6 +1,6 @@
 //! Scenarios read, written, and refused.
 
-use super::policies::tests::{default_of, path_manager, scheduler};
+use super::policies::tests::{default_of, host, path_manager, scheduler};
 use super::policies::{CongestionControls, Remedies};
 use super::*;
 use anabranch_proto::policy::Value;
@@ -72,12 +72,11 @@ direction = "upload"
 start = "1s"
 send_buffer = "200KiB"
 receive_buffer = "200kB"
-linux_buffer_accounting = true
 congestion_control = "new_reno"
 scheduler = "min_rtt"
 path_manager = "initial_only"
 remedies = { opportunistic_retransmission = true, penalisation = "nsdi12" }
-profile = "rfc"
+host = "rfc"
 nagle = false
 keep_alive = "60s"
 dss_checksum = true
@@ -148,15 +147,14 @@ fn what_is_left_out_has_the_documented_defaults() {
         protocol: Protocol::Mptcp,
         direction: Direction::Download,
         start: Duration::ZERO,
+        host: host("linux"),
         send_buffer: Octets::new(4 * 1024 * 1024),
         receive_buffer: Octets::new(6 * 1024 * 1024),
-        linux_buffer_accounting: false,
         congestion_control: CongestionControl::Same(default_of::<CongestionControls>("lia")).into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("full_mesh").into(),
         remedies: vec![],
         shared_bottleneck_detection: None,
-        profile: Profile::Linux,
         nagle: true,
         keep_alive: None,
         dss_checksum: false,
@@ -213,16 +211,15 @@ fn every_key_arrives_where_it_belongs() {
         protocol: Protocol::Mptcp,
         direction: Direction::Upload,
         start: Duration::from_secs(1),
+        host: host("rfc"),
         send_buffer: Octets::new(204_800),
         receive_buffer: Octets::new(200_000),
-        linux_buffer_accounting: true,
         congestion_control: CongestionControl::Same(default_of::<CongestionControls>("new_reno"))
             .into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("initial_only").into(),
         remedies: vec![penalisation, default_of::<Remedies>("opportunistic_retransmission")],
         shared_bottleneck_detection: None,
-        profile: Profile::Rfc,
         nagle: false,
         keep_alive: Some(Duration::from_secs(60)),
         dss_checksum: true,
@@ -318,10 +315,13 @@ receive_buffer = "6MiB"
 congestion_control = "lia"
 scheduler = "min_rtt"
 path_manager = "full_mesh"
-profile = "linux"
 nagle = true
 late_fallback = true
 hystart = false
+
+[connection.host]
+buffers = "payload"
+kind = "linux"
 
 [connection.workload]
 kind = "bulk"
@@ -415,7 +415,19 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"rfc\"", "\"bsd\""),
-        r#"wifi.toml: connection[0].profile: unknown profile "bsd" (valid: linux, rfc)"#
+        r#"wifi.toml: connection[0].host: unknown host "bsd" (valid: linux, rfc)"#
+    );
+    assert_eq!(
+        error("host = \"rfc\"", "profile = \"rfc\""),
+        r#"wifi.toml: connection[0].profile: this key is gone; write host = "linux" or host = "rfc""#
+    );
+    assert_eq!(
+        error("host = \"rfc\"", "linux_buffer_accounting = true"),
+        r#"wifi.toml: connection[0].linux_buffer_accounting: this key is gone; write host = { kind = "linux", buffers = "socket" }"#
+    );
+    assert_eq!(
+        error("\"rfc\"", "{ kind = \"rfc\", buffers = \"socket\" }"),
+        r#"wifi.toml: connection[0].host.buffers: belongs to kind = "linux"; leave it out"#
     );
     assert_eq!(
         error("\"reordering\"", "\"reorder\""),

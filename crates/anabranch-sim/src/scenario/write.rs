@@ -117,9 +117,9 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         protocol: connection.protocol,
         direction: connection.direction,
         start: Written(connection.start),
+        host: Choice::spelled_out(&connection.host, used),
         send_buffer: Written(connection.send_buffer),
         receive_buffer: Written(connection.receive_buffer),
-        linux_buffer_accounting: connection.linux_buffer_accounting,
         congestion_control: Some(congestion_control),
         scheduler: connection.scheduler.map(|chosen| Choice::spelled_out(chosen, used)),
         path_manager: connection.path_manager.map(|chosen| Choice::spelled_out(chosen, used)),
@@ -127,7 +127,6 @@ fn connection_table(connection: &Connection, paths: &[Path]) -> ConnectionTable 
         shared_bottleneck_detection: connection.shared_bottleneck_detection.map(|sbd| {
             SharedBottleneckDetectionTable { loss_threshold: Written(sbd.loss_threshold) }
         }),
-        profile: connection.profile,
         nagle: connection.nagle,
         keep_alive: connection.keep_alive.map(Written),
         dss_checksum: connection.dss_checksum,

@@ -475,7 +475,7 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
     let goodput = |asked: &str| {
         let connection = format!(
-            "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\nlinux_buffer_accounting = true\n\
+            "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\nhost = {{ kind = \"linux\", buffers = \"socket\" }}\n\
              scheduler = \"linux\"\ncongestion_control = \"cubic_linux\""
         );
         let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
@@ -500,7 +500,7 @@ fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_
     for (asked, seen) in [("100kB", 352.0), ("200kB", 475.0), ("400kB", 689.0)] {
         let connection = format!(
             "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
-             linux_buffer_accounting = true\nscheduler = \"linux\"\n\
+             host = {{ kind = \"linux\", buffers = \"socket\" }}\nscheduler = \"linux\"\n\
              congestion_control = \"cubic_linux\""
         );
         let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
@@ -520,7 +520,7 @@ fn with_buffers_as_linux_counts_them_a_block_waits_as_long_as_in_linux() {
     {
         let connection = format!(
             "protocol = \"tcp\"\nsend_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\n\
-             linux_buffer_accounting = true\nhystart = false\ndirection = \"download\""
+             host = {{ kind = \"linux\", buffers = \"socket\" }}\nhystart = false\ndirection = \"download\""
         );
         let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
         for (path, seen) in [

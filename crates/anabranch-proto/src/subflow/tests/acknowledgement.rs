@@ -120,7 +120,7 @@ fn the_retransmission_timer_is_restarted_by_what_arrived_and_by_nothing_else() {
 fn the_user_timeout_counts_from_the_last_progress() {
     // RFC 9293 §3.8.3
     let options = TcpOptions { timestamps: None, ..all_options() };
-    let mut scene = Scene::open_to(options, |tcp| tcp.user_timeout = Some(ms(5000)));
+    let mut scene = Scene::open_to(options, |config| config.tcp.user_timeout = Some(ms(5000)));
     scene.write(2);
     assert_eq!(scene.timer(Timer::UserTimeout), Some(ms(5000)));
     scene.now += ms(100);

@@ -102,7 +102,7 @@ fn selective_acknowledgements_are_not_sent_to_who_does_not_want_them() {
     // RFC 2018 §2: both hosts have to.
     for (wanted, offered) in [(true, true), (true, false), (false, true), (false, false)] {
         let options = TcpOptions { sack_permitted: offered, ..all_options() };
-        let mut scene = Scene::open_to(options, |tcp| tcp.sack = wanted);
+        let mut scene = Scene::open_to(options, |config| config.tcp.sack = wanted);
         scene.takes(scene.segment(500, 1, 500));
         let reply = scene.replies().expect("an acknowledgement is due");
         assert_eq!(reply.options.sack.is_empty(), !(wanted && offered), "{wanted} {offered}");
@@ -124,7 +124,7 @@ fn a_closed_subflow_takes_nothing_and_wants_nothing() {
 
 #[test]
 fn what_arrives_is_counted() {
-    let (both, ecn) = (all_options(), |tcp: &mut TcpConfig| tcp.ecn = true);
+    let (both, ecn) = (all_options(), |config: &mut ConnectionConfig| config.tcp.ecn = true);
     let mut scene = Scene::joining(Purpose::Initial, Flags::ECE, both, ecn);
     assert!(!scene.subflow.has_carried_data() && !scene.subflow.has_outstanding());
     for distance in [0, 500] {

@@ -58,7 +58,7 @@ fn half_of_what_was_outstanding_is_left_after_a_loss() {
 #[test]
 fn a_timeout_halves_once_and_begins_with_one_segment() {
     // RFC 5681 §3.1, RFC 6298 §5.5
-    let mut scene = Scene::open_to(all_options(), |tcp| tcp.sack = false);
+    let mut scene = Scene::open_to(all_options(), |config| config.tcp.sack = false);
     scene.write_and_wait(10);
     scene.takes(scene.ack(10_001, &[]));
     scene.write_and_wait(6);
@@ -93,15 +93,18 @@ fn a_loss_that_a_probe_repaired_costs_half_of_the_window() {
 
 #[test]
 fn the_window_grows_only_while_it_is_in_use() {
-    // RFC 7661 §4.1: all of it; or half in slow start, as in Linux.
-    for (loose, segments, grows) in
-        [(false, 9, false), (false, 10, true), (true, 5, false), (true, 6, true)]
-    {
+    // RFC 7661 §4.1: all of it; or half in slow start.
+    for (growth, segments, grows) in [
+        (Growth::WhileFull, 9, false),
+        (Growth::WhileFull, 10, true),
+        (Growth::OnceFull, 5, false),
+        (Growth::OnceFull, 6, true),
+    ] {
         let options = TcpOptions { timestamps: None, ..all_options() };
-        let mut scene = Scene::open_to(options, |tcp| tcp.linux_window_validation = loose);
+        let mut scene = Scene::open_to(options, |config| config.platform.growth = growth);
         scene.write_and_wait(segments);
         scene.takes(scene.ack(scene.subflow.send_next(), &[]));
-        assert_eq!(scene.cwnd() > 10_000, grows, "{loose} {segments}");
+        assert_eq!(scene.cwnd() > 10_000, grows, "{growth:?} {segments}");
     }
 }
 
@@ -122,7 +125,7 @@ fn beyond_the_threshold_half_of_the_window_is_not_enough_for_it_to_grow() {
     // RFC 7661 §4.1: five segments, the threshold. Two windows are worth more than a segment.
     for (segments, cwnd) in [(3, 5000), (5, 6000)] {
         let options = TcpOptions { timestamps: None, ..all_options() };
-        let mut scene = Scene::open_to(options, |tcp| tcp.linux_window_validation = true);
+        let mut scene = Scene::open_to(options, |config| config.platform.growth = Growth::OnceFull);
         scene.write_and_wait(10);
         scene.takes(scene.ack(1, &[(1001, 10_001)]));
         scene.sends();
@@ -147,7 +150,7 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         (true, 0, 9000, 10_000),
     ] {
         let options = TcpOptions { timestamps: None, ..all_options() };
-        let mut scene = Scene::open_to(options, |tcp| tcp.idle_restart = restart);
+        let mut scene = Scene::open_to(options, |config| config.tcp.idle_restart = restart);
         scene.write_and_wait(octets / MSS);
         scene.takes(scene.ack(1 + octets, &[]));
         let before = scene.cwnd();
@@ -155,7 +158,7 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         scene.write_and_wait(1);
         assert_eq!(scene.cwnd(), left, "{restart} {octets} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
-        // What Linux paces by is twice the window, and follows with the next acknowledgement.
+        // What is paced out is twice the window, and follows with the next acknowledgement.
         assert_eq!(scene.subflow.view().paced_window, 2 * before);
         scene.takes(scene.ack(1 + octets + MSS, &[]));
         assert_eq!(scene.subflow.view().paced_window, 2 * scene.cwnd());
@@ -166,7 +169,9 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
 fn a_window_of_one_segment_waits_for_the_timer_after_a_mark_and_then_goes_on() {
     // RFC 3168 §6.1.2
     let options = TcpOptions { timestamps: None, ..all_options() };
-    let change = |tcp: &mut TcpConfig| (tcp.ecn, tcp.initial_window_segments) = (true, 1);
+    let change = |config: &mut ConnectionConfig| {
+        (config.tcp.ecn, config.tcp.initial_window_segments) = (true, 1)
+    };
     let mut scene = Scene::joining(Purpose::Join, Flags::ECE, options, change);
     scene.write_and_wait(1);
     let mut echo = scene.ack(1001, &[]);
@@ -183,7 +188,7 @@ fn a_loss_after_marked_data_reduces_again_and_one_among_it_does_not() {
     // RFC 3168 §6.1.2: once for each window.
     let options = TcpOptions { timestamps: None, ..all_options() };
     for (marked, ssthresh) in [(10_001, 2000), (6001, 5000)] {
-        let change = |tcp: &mut TcpConfig| tcp.ecn = true;
+        let change = |config: &mut ConnectionConfig| config.tcp.ecn = true;
         let mut scene = Scene::joining(Purpose::Initial, Flags::ECE, options.clone(), change);
         scene.write_and_wait(10);
         let mut echo = scene.ack(marked, &[]);

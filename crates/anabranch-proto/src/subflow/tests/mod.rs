@@ -13,8 +13,9 @@ use anabranch_wire::{
 
 use super::input::Handled;
 use super::*;
-use crate::config::{Profile, TcpConfig};
+use crate::config::TcpConfig;
 use crate::congestion::NewReno;
+use crate::platform::{Growth, Platform};
 
 const MSS: u64 = 1000;
 const ISS: SeqNumber = SeqNumber(1 << 20);
@@ -55,11 +56,13 @@ struct Scene {
 impl Scene {
     /// It has neither sent nor received anything. Segments of 1000 octets, no timestamps, and the
     /// RFCs' parameters, but for what `change` changes.
-    fn closed(purpose: Purpose, state: State, change: impl FnOnce(&mut TcpConfig)) -> Scene {
-        let mut tcp = TcpConfig { mtu: 1040, timestamps: false, ..Profile::Rfc.tcp() };
-        change(&mut tcp);
+    fn closed(purpose: Purpose, state: State, change: impl FnOnce(&mut ConnectionConfig)) -> Scene {
+        let tcp = TcpConfig { mtu: 1040, timestamps: false, ..TcpConfig::default() };
         let congestion_control = Arc::new(|start: &_| Box::new(NewReno::new(start)) as Box<_>);
-        let config = ConnectionConfig { tcp, congestion_control, ..ConnectionConfig::default() };
+        let platform = Platform::rfc();
+        let mut config =
+            ConnectionConfig { platform, tcp, congestion_control, ..ConnectionConfig::default() };
+        change(&mut config);
         let open = Open {
             id: SubflowId { slot: 0, generation: 0 },
             purpose,
@@ -81,7 +84,7 @@ impl Scene {
         purpose: Purpose,
         flags: Flags,
         options: TcpOptions,
-        change: impl FnOnce(&mut TcpConfig),
+        change: impl FnOnce(&mut ConnectionConfig),
     ) -> Scene {
         let mut scene = Scene::closed(purpose, State::SynSent, change);
         assert_eq!(scene.sends().len(), 1);
@@ -96,7 +99,7 @@ impl Scene {
         scene
     }
 
-    fn open_to(options: TcpOptions, change: impl FnOnce(&mut TcpConfig)) -> Scene {
+    fn open_to(options: TcpOptions, change: impl FnOnce(&mut ConnectionConfig)) -> Scene {
         Scene::joining(Purpose::Initial, Flags::default(), options, change)
     }
 
@@ -107,7 +110,9 @@ impl Scene {
 
     /// Open, with timestamps.
     fn stamping() -> Scene {
-        Scene::open_to(all_options(), |tcp| (tcp.mtu, tcp.timestamps) = (1052, true))
+        Scene::open_to(all_options(), |config| {
+            (config.tcp.mtu, config.tcp.timestamps) = (1052, true)
+        })
     }
 
     /// From the peer: `distance` octets beyond what it has sent, acknowledging up to offset `ack`.

@@ -291,7 +291,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     let _ = write!(
         toml,
         "[[connection]]\ndirection = \"{direction}\"\nstart = \"{}ms\"\n\
-         send_buffer = \"{send}B\"\nreceive_buffer = \"{receive}B\"\nprofile = \"{}\"\n",
+         send_buffer = \"{send}B\"\nreceive_buffer = \"{receive}B\"\nhost = \"{}\"\n",
         index * dice.between(0, 3_000),
         dice.pick(&["linux", "linux", "rfc"]),
     );

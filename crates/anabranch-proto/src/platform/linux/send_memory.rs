@@ -1,15 +1,16 @@
-//! A send buffer that is charged with memory instead of octets, as that of Linux' TCP is.
+//! A send buffer that is charged with memory instead of octets, as that of TCP is.
 //!
 //! Linux keeps data in socket buffers, each of which costs its own size beside the payload. The last
 //! unsent one is filled up without a question; another is begun while everything is charged with less
 //! than the limit. What is sent is cut off the first, some segments at a time, each time into a socket
 //! buffer of its own, so that data under way costs more than data that waits.
 
-use crate::socket_buffer::{MOST, OVERHEAD, SEGMENTS};
+use super::socket_buffer::{MOST, OVERHEAD, SEGMENTS};
+use crate::platform::Extent;
 
 /// The socket buffers of what was written and is not acknowledged.
 #[derive(Debug)]
-pub(super) struct SendMemory {
+pub(crate) struct SendMemory {
     mss: u64,
     /// Octets of a full one that was not sent: whole segments, and at most half of the peer's window.
     full: u64,
@@ -17,21 +18,15 @@ pub(super) struct SendMemory {
     last: u64,
 }
 
-/// Offsets of what is not acknowledged, of what is not sent, and of what is not written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
-    pub(super) una: u64,
-    pub(super) nxt: u64,
-    pub(super) end: u64,
+impl Default for SendMemory {
+    fn default() -> Self {
+        SendMemory { mss: 1, full: MOST, last: 0 }
+    }
 }
 
 impl SendMemory {
-    pub(super) fn new() -> Self {
-        SendMemory { mss: 1, full: MOST, last: 0 }
-    }
-
     /// Segments have `mss` octets, and the peer's window had at most `window`.
-    pub(super) fn measure(&mut self, mss: u64, window: u64) {
+    pub(crate) fn measure(&mut self, mss: u64, window: u64) {
         self.mss = mss.max(1);
         self.full = ((window / 2).min(MOST) / self.mss * self.mss).max(self.mss);
     }
@@ -43,7 +38,7 @@ impl SendMemory {
     }
 
     /// Octets that may be written at once.
-    pub(super) fn room(&self, limit: u64, extent: Extent) -> u64 {
+    pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
         let Extent { una, nxt, end } = extent;
         let sent = (nxt - una).div_ceil(SEGMENTS * self.mss);
         let before_last = self.last.saturating_sub(nxt).div_ceil(self.full);
@@ -54,7 +49,7 @@ impl SendMemory {
     }
 
     /// So many octets are written, no more than there is room for.
-    pub(super) fn take(&mut self, octets: u64, extent: Extent) {
+    pub(crate) fn take(&mut self, octets: u64, extent: Extent) {
         let rest = self.rest(extent);
         if octets > rest {
             self.last = extent.end + rest;
@@ -88,7 +83,7 @@ mod tests {
             (248_560, 400_000, [78_312, 143_056]),
             (498_112, 800_000, [159_280, 220_096]),
         ] {
-            let mut memory = SendMemory::new();
+            let mut memory = SendMemory::default();
             memory.measure(MSS, under_way);
             let mut extent = Extent { una: 0, nxt: under_way, end: under_way };
             let waits = (0..1000).map(|_| {
@@ -109,7 +104,7 @@ mod tests {
     #[test]
     fn the_last_one_is_filled_up_and_no_other_begun_beyond_the_limit() {
         let memory = || {
-            let mut memory = SendMemory::new();
+            let mut memory = SendMemory::default();
             memory.measure(1000, 20_000);
             memory
         };

@@ -1,14 +1,15 @@
-//! How much of the congestion window is in use, as Linux follows it (`tcp_cwnd_validate` and
-//! `tcp_is_cwnd_limited`, Linux 6.18; RFC 2861).
+//! How much of the congestion window is in use: `tcp_cwnd_validate` and `tcp_is_cwnd_limited`; RFC 2861.
 
 use std::ops::Range;
 
 use anabranch_wire::{Duration, Instant};
 
+use crate::platform::Cwnd;
+
 /// The most that was outstanding in the last window of data, and since the window last limited the
 /// sender.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CwndUsage {
+pub(crate) struct CwndUsage {
     /// The record holds until everything below this offset is acknowledged.
     until: u64,
     /// When the congestion window last limited the sender, or was last reduced for not doing so.
@@ -22,15 +23,6 @@ pub(super) struct CwndUsage {
 /// The congestion window was full.
 const FULL: u32 = u32::MAX;
 
-/// The congestion window when data has gone out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cwnd {
-    pub(super) octets: u64,
-    /// It has no room for another segment.
-    pub(super) full: bool,
-    pub(super) slow_start: bool,
-}
-
 impl Default for CwndUsage {
     fn default() -> Self {
         CwndUsage { until: 0, limited_at: Instant::ZERO, most: 0, used: 0 }
@@ -39,7 +31,7 @@ impl Default for CwndUsage {
 
 impl CwndUsage {
     /// New data went out, and `outstanding` is what lies between SND.UNA and SND.NXT.
-    pub(super) fn on_sent(&mut self, now: Instant, outstanding: Range<u64>, cwnd: Cwnd) {
+    pub(crate) fn on_sent(&mut self, now: Instant, outstanding: Range<u64>, cwnd: Cwnd) {
         let octets = u32::try_from(outstanding.end - outstanding.start).unwrap_or(FULL - 1);
         let anew = outstanding.start >= self.until || cwnd.full;
         if anew || octets > self.most {
@@ -54,17 +46,17 @@ impl CwndUsage {
 
     /// Does a congestion window of `cwnd` octets limit the sender? In slow start it may grow to twice
     /// what was outstanding.
-    pub(super) fn limits(&self, cwnd: u64, slow_start: bool) -> bool {
+    pub(crate) fn limits(&self, cwnd: u64, slow_start: bool) -> bool {
         self.most == FULL || (slow_start && cwnd < 2 * u64::from(self.most))
     }
 
     /// The window is known to be right now.
-    pub(super) fn restart(&mut self, now: Instant) {
+    pub(crate) fn restart(&mut self, now: Instant) {
         (self.limited_at, self.used) = (now, 0);
     }
 
     /// The octets in use, if the window has not limited the sender for `rto`. RFC 2861 §3.2.
-    pub(super) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u64> {
+    pub(crate) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u64> {
         if self.used == 0 || now.saturating_since(self.limited_at) < rto {
             return None;
         }

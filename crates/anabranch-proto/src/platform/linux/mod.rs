@@ -1,0 +1,81 @@
+//! What Linux does: 6.18 where nothing else is said.
+
+mod buffers;
+mod cwnd_usage;
+mod send_memory;
+pub(crate) mod socket_buffer;
+
+pub(super) use buffers::{
+    charged_beyond_holes, early_edge, known_window, offered_at_first, quick_ack_octets,
+    receive_buffer, send_buffer,
+};
+pub(super) use cwnd_usage::CwndUsage;
+pub(super) use send_memory::SendMemory;
+
+use anabranch_wire::Duration;
+
+use super::{AckRule, Buffers, Growth, Nagle, Platform, PlatformEntry, Reduction, RtoRule};
+use crate::policy::{Entry, Kind, Parameter, Value};
+
+pub(super) const ENTRY: PlatformEntry = Entry {
+    name: "linux",
+    summary: "Linux' constants and habits: minimum RTO 200 ms, acknowledgements delayed by 40 ms.",
+    source: "Linux 6.18",
+    parameters: &[Parameter {
+        name: "buffers",
+        meaning: "what buffer sizes count: octets of payload, or what a program asks a socket for, which \
+                  Linux doubles and charges with memory",
+        kind: Kind::Choice(&["payload", "socket"]),
+        default: Value::Choice("payload"),
+        origin: "ours",
+        only_with: None,
+    }],
+    make: |values| {
+        Platform::linux(match values.choice("buffers") {
+            "socket" => Buffers::Socket,
+            _ => Buffers::Payload,
+        })
+    },
+};
+
+impl Platform {
+    /// What Linux does: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run of immediate
+    /// ones and not for short segments, reductions of the congestion window whatever part of it is in use.
+    pub const fn linux(buffers: Buffers) -> Self {
+        Platform {
+            // TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the variance.
+            timeouts: RtoRule {
+                initial: Duration::from_secs(1),
+                minimum: Duration::from_millis(200),
+                minimum_bounds_variance: true,
+                maximum: Duration::from_secs(120),
+            },
+            // `tcp_init_transfer` forgives one, since it waits for 1 s only and not for 3.
+            lost_syns_forgiven: 1,
+            // TCP_DELACK_MIN and TCP_MAX_QUICKACKS; `__tcp_ack_snd_check` and `tcp_cleanup_rbuf`.
+            acknowledging: AckRule {
+                delay: Duration::from_millis(40),
+                quick_acks: 16,
+                prompt: true,
+            },
+            // `tcp_minshall_check`
+            nagle: Nagle::Short,
+            // `tcp_init_cwnd_reduction` and `tcp_enter_loss`
+            reduction: Reduction::Cwnd,
+            // `tcp_cwnd_validate`
+            growth: Growth::OnceFull,
+            requires_timestamps: false,
+            // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
+            keeps_unread_data: true,
+            buffers,
+        }
+    }
+}
+
+/// Octets paced out in a round-trip time: twice the window while that is below half of the slow-start
+/// threshold, and 1.2 times afterwards. What acknowledgements change counts; a window that is reduced
+/// after idling does not until then. `tcp_update_pacing_rate`.
+pub(super) fn paced_window(cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
+    let percent = if cwnd < ssthresh / 2 { 200 } else { 120 };
+    cwnd.max(bytes_in_flight).saturating_mul(percent) / 100
+}

@@ -1,0 +1,145 @@
+//! Platforms: what hosts do differently from each other, where RFCs leave a choice or an implementation
+//! departs from them.
+//!
+//! A [`Platform`] is a set of such choices. The engine asks it and knows none by name; each platform's
+//! numbers, with their sources, are in its own file.
+
+mod cwnd_usage;
+mod linux;
+mod nagle;
+mod receive_window;
+mod rfc;
+mod send_buffer;
+
+pub(crate) use cwnd_usage::{Cwnd, CwndUsage};
+pub(crate) use linux::socket_buffer;
+pub(crate) use nagle::ShortSegments;
+pub(crate) use receive_window::{Held, ReceiveWindow};
+pub(crate) use send_buffer::{Extent, SendBuffer};
+
+use anabranch_wire::Duration;
+
+use crate::policy::{Entry, Values};
+
+/// What a host does where hosts differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Platform {
+    /// How the retransmission timeout follows from the estimators.
+    pub timeouts: RtoRule,
+    /// Timeouts in the handshake after which the congestion window still begins in full. RFC 5681 §3.1.
+    pub lost_syns_forgiven: u32,
+    /// When acknowledgements are delayed.
+    pub acknowledging: AckRule,
+    /// What a short segment waits for.
+    pub nagle: Nagle,
+    /// What the congestion window is reduced from.
+    pub reduction: Reduction,
+    /// When the congestion window counts as used, so that it may grow.
+    pub growth: Growth,
+    /// Are segments dropped that lack the timestamps that were agreed? RFC 7323 §3.2.
+    pub requires_timestamps: bool,
+    /// May the application read what had arrived in order before the connection ended with an error?
+    /// RFC 9293 §3.10.7.4 has all queues flushed.
+    pub keeps_unread_data: bool,
+    /// What buffer sizes mean, and what the receive window says of the buffer.
+    pub buffers: Buffers,
+}
+
+/// How the retransmission timeout follows from the estimators. RFC 6298.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoRule {
+    /// Timeout before the first sample.
+    pub initial: Duration,
+    /// Lower bound.
+    pub minimum: Duration,
+    /// Is the variance term 4·RTTVAR bounded from below? The RFC bounds the sum.
+    pub minimum_bounds_variance: bool,
+    /// Upper bound, after back-off.
+    pub maximum: Duration,
+}
+
+/// When acknowledgements are delayed. RFC 9293 §3.8.6.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckRule {
+    /// Longest delay of an acknowledgement.
+    pub delay: Duration,
+    /// Segments that are acknowledged at once, at the start of a subflow.
+    pub quick_acks: u32,
+    /// Acknowledge as soon as more than one full-sized segment's octets wait, and a short segment
+    /// once the application has read everything, unless it answers? If not, every second
+    /// full-sized segment.
+    pub prompt: bool,
+}
+
+/// What a short segment waits for. RFC 9293 §3.7.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nagle {
+    /// Until all that was sent is acknowledged.
+    All,
+    /// Until the short segments are that were sent (Minshall's variant), so that the end of a large
+    /// write does not wait for a delayed acknowledgement.
+    Short,
+}
+
+/// What the congestion window is reduced from. RFC 5681 §3.1 has what is outstanding; RFC 9438 §4.6
+/// allows both. They differ for a sender that the application or the receiver limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// What is outstanding.
+    Flight,
+    /// The congestion window, whatever part of it is in use.
+    Cwnd,
+}
+
+/// When the congestion window counts as used, so that it may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// Where it was full when the acknowledgement came (RFC 7661's spirit).
+    WhileFull,
+    /// On all acknowledgements of a window of data that filled it once, and in slow start to twice the
+    /// data that was outstanding. When it was not in use for a retransmission timeout, it shrinks half
+    /// of the way to what was in use. RFC 2861.
+    OnceFull,
+}
+
+/// What the sizes of buffers mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// Octets of payload, at the connection level. RFC 8684 §3.3.5.
+    Payload,
+    /// What a program asks the sockets of this host for, which grant other sizes and charge data with the
+    /// memory that it lies in.
+    Socket,
+}
+
+/// Makes a platform.
+pub type Making = fn(&Values) -> Platform;
+/// A platform that can be chosen by name.
+pub type PlatformEntry = Entry<Making>;
+
+/// The platforms that can be chosen by name, the default first.
+pub const ALL: &[PlatformEntry] = &[linux::ENTRY, rfc::ENTRY];
+
+impl Default for Platform {
+    /// Linux, with buffers in octets of payload.
+    fn default() -> Self {
+        Platform::linux(Buffers::Payload)
+    }
+}
+
+impl Platform {
+    /// Octets at the start of a subflow that are acknowledged segment by segment, unless the application
+    /// answers, before [`AckRule::quick_acks`] begin to count, where `asked` is the receive buffer's size.
+    pub(crate) fn quick_ack_octets(&self, asked: u64) -> u64 {
+        match self.buffers {
+            Buffers::Payload => 0,
+            Buffers::Socket => linux::quick_ack_octets(asked),
+        }
+    }
+
+    /// Octets that a subflow is paced out in a round-trip time, whether it is or not. No RFC says how much
+    /// that is: all platforms do as Linux does.
+    pub fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
+        linux::paced_window(cwnd, ssthresh, bytes_in_flight)
+    }
+}

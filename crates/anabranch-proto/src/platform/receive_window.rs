@@ -1,0 +1,292 @@
+//! The window that a connection offers its peer: where it ends, and when that is worth saying.
+//!
+//! Offsets are those of the data level. The promised edge never moves back (RFC 8684 §3.3.5).
+
+use super::Buffers;
+use super::linux;
+
+/// What the receive queue holds, as offsets and octets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// The next octet that the application reads.
+    pub(crate) read: u64,
+    /// The next octet expected.
+    pub(crate) nxt: u64,
+    /// Octets that wait for something earlier.
+    pub(crate) out_of_order: u64,
+}
+
+/// The receive window of a connection.
+#[derive(Debug)]
+pub(crate) struct ReceiveWindow {
+    buffers: Buffers,
+    /// Octets of payload that the buffer holds.
+    capacity: u64,
+    /// What the capacity may grow to.
+    most: u64,
+    /// What is offered of the capacity at most while a subflow has brought no data.
+    at_first: u64,
+    /// All subflows have brought data.
+    all_bring_data: bool,
+    /// The window announced last.
+    announced: u64,
+    /// The window's edge as the peer knows it.
+    promised: u64,
+    /// Octets by which rounding the window field may have promised more.
+    slack: u16,
+}
+
+impl ReceiveWindow {
+    /// The window of a buffer of `asked` octets, as `buffers` counts them, for a connection that is plain
+    /// TCP or not.
+    pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
+        let (most, at_first) = match buffers {
+            Buffers::Payload => (asked, u64::MAX),
+            Buffers::Socket if is_tcp => (linux::receive_buffer(asked), u64::MAX),
+            Buffers::Socket => (linux::receive_buffer(asked), linux::offered_at_first(asked)),
+        };
+        ReceiveWindow {
+            buffers,
+            capacity: most,
+            most,
+            at_first,
+            all_bring_data: false,
+            announced: 0,
+            promised: 0,
+            slack: 0,
+        }
+        .promising()
+    }
+
+    /// The same, with no more than so many octets of buffer until it grows.
+    pub(crate) fn beginning_with(self, octets: u64) -> Self {
+        ReceiveWindow { capacity: octets.min(self.most), ..self }.promising()
+    }
+
+    /// The same, announced in units of `1 << scale` octets.
+    pub(crate) fn scaled_by(self, scale: u8) -> Self {
+        ReceiveWindow { slack: (1 << scale) - 1, ..self }
+    }
+
+    /// All that is offered at first is promised.
+    fn promising(self) -> Self {
+        let announced = self.offered();
+        ReceiveWindow { announced, promised: 1 + announced, ..self }
+    }
+
+    /// Octets of payload that the buffer may hold at the most.
+    pub(crate) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Octets of payload that the buffer holds now.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Let the buffer grow to this many octets, within what was asked for; it never shrinks.
+    pub(crate) fn grow_to(&mut self, octets: u64) {
+        self.capacity = self.capacity.max(octets.min(self.most));
+    }
+
+    /// Is less offered while a subflow has brought no data?
+    pub(crate) fn is_smaller_at_first(&self) -> bool {
+        self.at_first != u64::MAX
+    }
+
+    /// Have all subflows brought data? What is promised remains so.
+    pub(crate) fn offer(&mut self, all_bring_data: bool) {
+        self.all_bring_data = all_bring_data;
+    }
+
+    /// What is offered of the buffer.
+    fn offered(&self) -> u64 {
+        if self.all_bring_data { self.capacity } else { self.capacity.min(self.at_first) }
+    }
+
+    /// The offset beyond which data is refused: what rounding the window field may have promised beyond
+    /// the edge is honoured.
+    pub(crate) fn limit(&self) -> u64 {
+        self.promised + u64::from(self.slack)
+    }
+
+    /// Octets from the next one expected on that are accepted.
+    pub(crate) fn accepted(&self, held: Held) -> u64 {
+        self.promised_from(held) + u64::from(self.slack)
+    }
+
+    /// Octets from the next one expected to the promised edge. RFC 8684 §3.3.4.
+    fn promised_from(&self, held: Held) -> u64 {
+        self.promised.saturating_sub(held.nxt)
+    }
+
+    /// Data up to `end` was taken, whatever was promised.
+    pub(crate) fn pass(&mut self, end: u64) {
+        self.promised = self.promised.max(end);
+    }
+
+    /// Up to where the window would reach now.
+    fn edge(&self, held: Held) -> u64 {
+        let charged = match self.buffers {
+            Buffers::Payload => 0,
+            Buffers::Socket => linux::charged_beyond_holes(held),
+        };
+        (held.read + self.offered()).saturating_sub(charged)
+    }
+
+    /// The least step of the edge.
+    fn worthwhile(&self, mss: u64) -> u64 {
+        mss.min(self.offered() / 2).max(1)
+    }
+
+    /// The window to announce now. The promised edge moves only by a worthwhile step, so that
+    /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it counts.
+    pub(crate) fn announce(&mut self, held: Held, mss: impl FnOnce() -> u64) -> u64 {
+        self.promise(held, self.edge(held), mss)
+    }
+
+    /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave.
+    pub(crate) fn announce_up_to(
+        &mut self,
+        held: Held,
+        edge: u64,
+        mss: impl FnOnce() -> u64,
+    ) -> u64 {
+        self.promise(held, edge.min(self.edge(held)), mss)
+    }
+
+    fn promise(&mut self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
+        if edge > self.promised && edge >= self.promised + self.worthwhile(mss()) {
+            self.promised = edge;
+        }
+        self.announced = self.promised_from(held);
+        self.announced
+    }
+
+    /// The edge to announce with what came last, if that is to be before the application has read all of it.
+    pub(crate) fn early_edge(&self, held: Held) -> Option<u64> {
+        match self.buffers {
+            Buffers::Payload => None,
+            Buffers::Socket => linux::early_edge(held, self.edge(held)),
+        }
+    }
+
+    /// Has the application read so much that the window would at least double? Then the peer may
+    /// be waiting, and is told on every subflow. What the peer knows of the window is what is left of
+    /// it up to the promised edge, or what was announced last.
+    pub(crate) fn update_is_due(&self, held: Held, mss: impl FnOnce() -> u64) -> bool {
+        let edge = self.edge(held);
+        let known = match self.buffers {
+            Buffers::Payload => self.promised_from(held),
+            Buffers::Socket => linux::known_window(self.announced),
+        };
+        edge > self.promised
+            && edge.saturating_sub(held.nxt) >= 2 * known
+            && edge >= self.promised + self.worthwhile(mss())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: u64 = 1 << 16;
+
+    fn payload(octets: u64) -> ReceiveWindow {
+        ReceiveWindow::new(Buffers::Payload, false, octets)
+    }
+
+    /// Of TCP, and of Multipath TCP.
+    fn socket(asked: u64) -> [ReceiveWindow; 2] {
+        [true, false].map(|is_tcp| ReceiveWindow::new(Buffers::Socket, is_tcp, asked))
+    }
+
+    fn held(read: u64, nxt: u64, out_of_order: u64) -> Held {
+        Held { read, nxt, out_of_order }
+    }
+
+    /// Full segments have so many octets.
+    fn mss() -> u64 {
+        1000
+    }
+
+    #[test]
+    fn the_promised_edge_never_moves_back_and_opens_in_worthwhile_steps() {
+        // RFC 8684 §3.3.4
+        let mut window = payload(10_000);
+        assert_eq!(window.announce(held(1, 1001, 0), mss), 9_000);
+        assert_eq!(window.announce(held(1001, 1001, 0), mss), 10_000);
+        assert_eq!(window.announce(held(1501, 1501, 0), mss), 9_500);
+    }
+
+    #[test]
+    fn a_window_that_doubles_is_worth_an_update() {
+        let window = payload(10_000);
+        assert!(!window.update_is_due(held(1, 8_001, 0), mss));
+        assert!(window.update_is_due(held(8_001, 8_001, 0), mss));
+    }
+
+    #[test]
+    fn the_window_of_a_buffer_of_less_than_two_segments_opens_by_half_of_it() {
+        // RFC 9293 §3.8.6.2.2: MIN(Fr * RCV.BUFF, Eff.snd.MSS), Fr = 1/2
+        let mut window = payload(1_000);
+        let full = held(1, 1001, 0);
+        assert!(window.announce(full, || 1400) == 0 && !window.update_is_due(full, || 1400));
+        let half = held(501, 1001, 0);
+        assert!(window.update_is_due(half, || 1400));
+        assert_eq!(window.announce(half, || 1400), 500);
+    }
+
+    #[test]
+    fn a_remedy_can_have_the_buffer_begin_small_and_grow() {
+        let mut window = payload(10_000).beginning_with(4_000);
+        assert_eq!((window.limit(), window.most()), (4_001, 10_000));
+        window.grow_to(20_000);
+        assert_eq!(window.announce(held(1, 1, 0), mss), 10_000, "no more than was asked for");
+    }
+
+    #[test]
+    fn what_fills_a_hole_is_acknowledged_after_the_first_read_where_sockets_count() {
+        // 160,000 asked for are 197,500 octets of payload.
+        let window_after = |mut window: ReceiveWindow, beyond: u64| {
+            let all = window.most();
+            assert_eq!(window.early_edge(held(1, 1, beyond)), None, "there is nothing to read");
+            assert_eq!(window.announce(held(1, 1, beyond), mss), all);
+            let filled = held(1, beyond + 1001, 0);
+            let edge = window.early_edge(filled)?;
+            assert_eq!(window.announce_up_to(filled, edge, mss), all - 1_000 - beyond, "unread");
+            Some(window.announce_up_to(held(beyond + 1001, beyond + 1001, 0), edge, mss))
+        };
+        let [tcp, _] = socket(160_000);
+        assert_eq!(window_after(tcp, 150_000), Some(197_500 - (151_000 - READ)));
+        let [tcp, _] = socket(160_000);
+        assert_eq!(window_after(tcp, 60_000), None, "one read takes all");
+        assert_eq!(window_after(payload(200_000), 150_000), None);
+    }
+
+    #[test]
+    fn a_window_of_free_memory_stands_still_while_data_waits_beyond_a_hole() {
+        // 8,000 asked for are 9,875: 4,000 beyond the hole take up buffer, and their place in the window.
+        let [mut window, _] = socket(8_000);
+        assert_eq!(window.announce(held(1, 1, 0), mss), 9_875);
+        for read in [1_001, 3_001] {
+            assert_eq!(window.announce(held(read, read, 4_000), mss), 9_876 - read, "stands still");
+        }
+        // The hole is filled, but 9,875 octets are no twice of the 6,875 announced last.
+        let filled = held(8_001, 8_001, 0);
+        assert!(!window.update_is_due(filled, mss));
+        assert_eq!(window.announce(filled, mss), 9_875);
+    }
+
+    #[test]
+    fn multipath_tcp_offers_what_was_asked_for_until_all_subflows_bring_data() {
+        let [tcp, mut mptcp] = socket(8_000);
+        assert!(!tcp.is_smaller_at_first() && mptcp.is_smaller_at_first());
+        assert_eq!(mptcp.announce(held(1, 1, 0), mss), 8_000);
+        mptcp.offer(true);
+        assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875);
+        mptcp.offer(false);
+        assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875, "the edge stays");
+        assert_eq!(mptcp.announce(held(5_001, 5_001, 0), mss), 8_000);
+    }
+}

@@ -1,0 +1,41 @@
+//! What the RFCs say where they say it.
+
+use anabranch_wire::Duration;
+
+use super::{AckRule, Buffers, Growth, Nagle, Platform, PlatformEntry, Reduction, RtoRule};
+use crate::policy::Entry;
+
+pub(super) const ENTRY: PlatformEntry = Entry {
+    name: "rfc",
+    summary: "The RFCs' defaults: minimum RTO 1 s, acknowledgements delayed by 200 ms.",
+    source: "RFC 5681, 6298, 7323, 9293",
+    parameters: &[],
+    make: |_| Platform::rfc(),
+};
+
+impl Platform {
+    /// What the RFCs have: a minimum RTO of 1 s, acknowledgements delayed by 200 ms.
+    pub const fn rfc() -> Self {
+        Platform {
+            // RFC 6298 §2
+            timeouts: RtoRule {
+                initial: Duration::from_secs(1),
+                minimum: Duration::from_secs(1),
+                minimum_bounds_variance: false,
+                maximum: Duration::from_secs(60),
+            },
+            lost_syns_forgiven: 0,
+            acknowledging: AckRule {
+                delay: Duration::from_millis(200),
+                quick_acks: 0,
+                prompt: false,
+            },
+            nagle: Nagle::All,
+            reduction: Reduction::Flight,
+            growth: Growth::WhileFull,
+            requires_timestamps: true,
+            keeps_unread_data: false,
+            buffers: Buffers::Payload,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How much the application may write ahead of what the peer has acknowledged.
+
+use super::Buffers;
+use super::linux::{self, SendMemory};
+
+/// Offsets of what is not acknowledged, of what is not sent, and of what is not written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
+    pub(crate) end: u64,
+}
+
+/// The send buffer of a connection.
+#[derive(Debug)]
+pub(crate) struct SendBuffer {
+    /// Most octets, of payload or of memory, that may be written and not acknowledged.
+    capacity: u64,
+    /// What the capacity may grow to.
+    most: u64,
+    /// What data takes of the capacity, if not its octets.
+    memory: Option<Box<SendMemory>>,
+}
+
+impl SendBuffer {
+    /// A buffer of `asked` octets, as `buffers` counts them, for a connection that is plain TCP or not;
+    /// of no more than `at_first` to begin with.
+    pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
+        let (most, charged) = match buffers {
+            Buffers::Payload => (asked, false),
+            // Sockets of Multipath TCP count octets.
+            Buffers::Socket => (linux::send_buffer(asked), is_tcp),
+        };
+        SendBuffer { capacity: most, most, memory: charged.then(Box::default) }
+    }
+
+    /// The same, with no more than so many octets until it grows.
+    pub(crate) fn beginning_with(self, octets: u64) -> Self {
+        SendBuffer { capacity: octets.min(self.most), ..self }
+    }
+
+    /// Octets of payload that may be written at once.
+    pub(crate) fn room(&self, extent: Extent) -> u64 {
+        match &self.memory {
+            Some(memory) => memory.room(self.capacity, extent),
+            None => self.capacity.saturating_sub(extent.end - extent.una),
+        }
+    }
+
+    /// So many octets are written, no more than there is room for.
+    pub(crate) fn take(&mut self, octets: u64, extent: Extent) {
+        if let Some(memory) = &mut self.memory {
+            memory.take(octets, extent);
+        }
+    }
+
+    /// Does what data takes up depend on [`SendBuffer::measure`]?
+    pub(crate) fn is_measured(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Segments have `mss` octets, and the peer's window had at most `window`.
+    pub(crate) fn measure(&mut self, mss: u64, window: u64) {
+        if let Some(memory) = &mut self.memory {
+            memory.measure(mss, window);
+        }
+    }
+
+    /// Most octets, of payload or of memory, that may be written and not acknowledged.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Grow to so many octets, within what was asked for; it never shrinks.
+    pub(crate) fn grow_to(&mut self, octets: u64) {
+        self.capacity = self.capacity.max(octets.min(self.most));
+    }
+}
