@@ -16,13 +16,10 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, PolicyError
-
-if TYPE_CHECKING:
-    from anabranch.scenario import Scenario
 
 KINDS = ("scheduler", "congestion_control", "path_manager")
 """The policies that can be the user's own, as a scenario calls them."""
@@ -77,23 +74,6 @@ def value_of(kind: str, factory: object) -> str:
         f"{kind}={factory!r}: give a name, or the class of your policy; every connection gets an "
         "object of its own"
     )
-
-
-def factories(scenario: Scenario) -> MadeBy:
-    """What makes the policies of each connection."""
-    return [
-        {kind: _factory(getattr(connection, kind)) for kind in KINDS}
-        for connection in scenario.connections
-    ]
-
-
-def has_own(scenario: Scenario) -> bool:
-    """Is any policy of the scenario the user's own?"""
-    return any(factory is not None for each in factories(scenario) for factory in each.values())
-
-
-def _factory(value: object) -> Factory | None:
-    return value if callable(value) else None
 
 
 def describe(names: list[str], made_by: MadeBy) -> tuple[OwnPolicy, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from anabranch import batch, own
+from anabranch import batch
 from anabranch.claims import Claim
 from anabranch.executors import Progress
 from anabranch.live import Conditions
@@ -80,7 +80,7 @@ class Cell:
             build=build(),
             keep_blocks=self.keep_blocks and seed <= SEEDS_WITH_BLOCKS,
             keep_samples=self.keep_samples or seed == 1,
-            made_by=own.factories(scenario) if own.has_own(scenario) else None,
+            made_by=scenario.made_by(),
             stacks=self.stacks,
         )
 

@@ -120,8 +120,8 @@ def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | 
         PolicyError: if a policy of the user's own raised an exception.
     """
     if isinstance(scenario, Scenario):
-        made_by = own.factories(scenario) if own.has_own(scenario) else None
-        return run_toml(scenario.to_toml(), scenario.name, seed, pcap, made_by, os.curdir)
+        toml, made_by = scenario.to_toml(), scenario.made_by()
+        return run_toml(toml, scenario.name, seed, pcap, made_by, os.curdir)
     return run_toml(read_scenario(scenario), os.fspath(scenario), seed, pcap)
 
 
@@ -218,15 +218,14 @@ def run_many(
         InputError: if a policy of the user's own cannot be handed to a process.
         PolicyError: if one raised an exception.
     """
-    has_own = any(own.has_own(job.scenario) for job in jobs)
-    if has_own:
-        for job in jobs:
-            own.require_picklable(own.factories(job.scenario))
+    own_policies = [made_by for job in jobs if (made_by := job.scenario.made_by())]
+    for made_by in own_policies:
+        own.require_picklable(made_by)
     costs = [cost(normalised(job.scenario)) for job in jobs]
     meter = Meter(on_progress, costs)
     results: list[_T | None] = [None] * len(jobs)
 
-    with executors.opened(own_policies=has_own, workers=workers) as executor:
+    with executors.opened(own_policies=bool(own_policies), workers=workers) as executor:
 
         def work(job: Job) -> tuple[_T, int]:
             made = executor.call(_run_job, job)

@@ -362,6 +362,19 @@ class Scenario:
         connections = (dataclasses.replace(each, start=start) for each in self.connections)
         return dataclasses.replace(self, connections=tuple(connections))
 
+    def made_by(self) -> own.MadeBy | None:
+        """What makes the policies of each connection; `None` if none is the user's own."""
+        made_by: own.MadeBy = [
+            {kind: _factory(getattr(connection, kind)) for kind in own.KINDS}
+            for connection in self.connections
+        ]
+        has_own = any(factory is not None for each in made_by for factory in each.values())
+        return made_by if has_own else None
+
+
+def _factory(chosen: object) -> own.Factory | None:
+    return chosen if callable(chosen) else None
+
 
 def to_toml(table: TomlTable) -> str:
     """A scenario that is given as plain values, as the text of a TOML file."""
