@@ -122,11 +122,12 @@ def list_entries() -> None:
     """List the published results that can be reproduced."""
     from rich.table import Table
 
-    from anabranch import console, gallery
+    from anabranch import console
+    from anabranch.gallery import catalogue
 
     table = Table("entry", "claims", "title", "paper", box=None, pad_edge=False)
-    for name in gallery.names():
-        entry = gallery.entry(name)
+    for name in catalogue.names():
+        entry = catalogue.entry(name)
         _, _, paper = entry.references[0].partition(": ")
         table.add_row(name, str(len(entry.claims)), entry.title, paper)
     console.stdout().print(table)
@@ -168,17 +169,19 @@ def reproduce(
     Prints a table of claims, and writes claims.json, report.html, figure.svg, figure.png and all
     data to a folder. After an interruption the same command makes only the runs that are missing.
     """
-    from anabranch import console, gallery, plan
+    from anabranch import console
+    from anabranch import reproduce as reproducing
     from anabranch.claims import Verdict
+    from anabranch.gallery import catalogue
 
-    chosen = gallery.live(entry) if live else gallery.entry(entry)
+    chosen = catalogue.live(entry) if live else catalogue.entry(entry)
     if chosen.is_live:
         _enter_lab()
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
     folder = out or Path("results") / chosen.id
     with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
-        results = plan.execute(chosen, tier, folder, on=on, on_progress=advance)
+        results = reproducing.execute(chosen, tier, folder, on=on, on_progress=advance)
     judgements = _write_report(results, folder)
     _print_judgements(results, judgements, folder)
     if strict and any(each.verdict is Verdict.NOT_REPRODUCED for each in judgements):
@@ -199,14 +202,15 @@ def calibrate(
     Takes eleven minutes, most of it in real time. Prints goodput and delays side by side, and
     writes a report as `anabranch reproduce` does.
     """
-    from anabranch import console, gallery, plan
-    from anabranch.gallery import calibration
+    from anabranch import console
+    from anabranch import reproduce as reproducing
+    from anabranch.gallery import calibration, catalogue
 
-    chosen = gallery.entry(gallery.CALIBRATION)
+    chosen = catalogue.entry(catalogue.CALIBRATION)
     _enter_lab()
     tier = chosen.full if full else chosen.quick
     with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
-        results = plan.execute(chosen, tier, out, on_progress=advance)
+        results = reproducing.execute(chosen, tier, out, on_progress=advance)
     console.stdout().print(console.side_by_side(calibration.side_by_side(results)))
     _print_judgements(results, _write_report(results, out), out)
 
@@ -229,9 +233,10 @@ def make_gallery(
     """
     from rich.table import Table
 
-    from anabranch import console, gallery, report, site
+    from anabranch import console, report, site
+    from anabranch.gallery import catalogue
 
-    chosen = [gallery.entry(name) for name in entries or gallery.names()]
+    chosen = [catalogue.entry(name) for name in entries or catalogue.names()]
     screen = console.stdout()
     if any(entry.is_live for entry in chosen):
         try:
@@ -287,9 +292,10 @@ def run_scenario(
     A policy of your own goes to the connections that the scenario gives an "own:NAME", or if it
     gives none, to all Multipath TCP connections: --scheduler examples/my_scheduler.py:LowestRtt
     """
-    from anabranch import console, own, plan, report
+    from anabranch import console, own, single_run
     from anabranch.results import prepare_folder
     from anabranch.run import read_scenario, run_toml
+    from anabranch.single import single
 
     toml = read_scenario(file)
     chosen = own.Chosen(scheduler, congestion_control, path_manager)
@@ -319,9 +325,9 @@ def run_scenario(
     for policy in run.own_policies:
         screen.print(f"{policy.connection}: {policy.kind} {policy.name} of your own")
     if out is not None:
-        results = plan.single(run, run.settings["name"], time.perf_counter() - started, conditions)
+        results = single(run, run.settings["name"], time.perf_counter() - started, conditions)
         results.save(out)
-        report.save_single(results, out)
+        single_run.save(results, out)
         screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
     if conditions is not None and not conditions.valid:
         raise IntegrityError(
@@ -331,11 +337,11 @@ def run_scenario(
 
 def _enter_lab() -> None:
     """Start the command again where live runs are possible, unless it has been."""
-    from anabranch import live
+    from anabranch import lab
 
-    if not live.is_inside():
-        raise typer.Exit(live.enter(sys.argv[1:]))
-    live.settle_in()
+    if not lab.is_inside():
+        raise typer.Exit(lab.enter(sys.argv[1:]))
+    lab.settle_in()
 
 
 @app.command()
@@ -343,12 +349,12 @@ def doctor() -> None:
     """Try what live runs need on this host, and say what is missing and how to get it."""
     from rich.table import Table
 
-    from anabranch import console, live
+    from anabranch import console, lab
 
-    if not live.is_inside():
-        raise typer.Exit(live.enter(["doctor"]))
+    if not lab.is_inside():
+        raise typer.Exit(lab.enter(["doctor"]))
     table = Table("works", "capability", "for", "why not", "what to do", box=None, pad_edge=False)
-    found = live.doctor()
+    found = lab.doctor()
     for each in found:
         works = each["problem"] is None
         missing = "" if works else each["remedy"]
@@ -537,29 +543,33 @@ def schema() -> None:
 
 
 def _write_report(results: Results, folder: Path) -> list[Judgement]:
-    from anabranch import gallery, report, sweep_report
+    from anabranch import single_run, sweep_report
+    from anabranch.gallery import catalogue
+    from anabranch.reproduce import save_entry
 
     if "sweep" in results.provenance:
         sweep_report.save(results, folder)
         return []
     if results.provenance["entry"] is None:
-        report.save_single(results, folder)
+        single_run.save(results, folder)
         return []
-    return report.save_entry(gallery.entry(results.provenance["entry"]), results, folder)
+    return save_entry(catalogue.entry(results.provenance["entry"]), results, folder)
 
 
 def _print_judgements(results: Results, judgements: Sequence[Judgement], folder: Path) -> None:
     from anabranch import console
+    from anabranch.provenance import effort
 
     screen = console.stdout()
     if judgements:
         screen.print(console.claims_table(judgements))
-        screen.print(console.effort(results.provenance))
+        screen.print(effort(results.provenance))
     screen.print(f"report: {folder / 'report.html'}", soft_wrap=True)
 
 
 def _print_sweep(results: Results, folder: Path) -> None:
     from anabranch import console, sweep_report
+    from anabranch.provenance import effort
 
     screen = console.stdout()
     cells = results.runs["cell"].n_unique()
@@ -571,5 +581,5 @@ def _print_sweep(results: Results, folder: Path) -> None:
         screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
     if sweep_report.all_seeds_alike(results):
         screen.print("every seed gave the same numbers: nothing in the scenario is random")
-    screen.print(console.effort(results.provenance))
+    screen.print(effort(results.provenance))
     screen.print(f"report: {folder / 'report.html'}", soft_wrap=True)

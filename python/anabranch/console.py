@@ -276,17 +276,3 @@ def _parameter(parameter: Mapping[str, Any]) -> str:
         f"{parameter['name']} = {parameter['default']} ({parameter['origin']}): "
         f"{parameter['meaning']}; {parameter['values']}{only}"
     )
-
-
-def effort(about: Mapping[str, Any]) -> str:
-    """How many runs there are, and how long making them took, from a provenance."""
-    found = about.get("runs_found")  # this and the following: absent from earlier versions' folders
-    before = f", {found} of them finished before," if found else ""
-    words = f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
-    if not about.get("cpu_s"):
-        return words
-    rate = about["segments"] / about["cpu_s"] / 1e6
-    return (
-        f"{words} · all runs together {about['cpu_s']:,.1f} CPU s, {about['segments']:,} segments, "
-        f"{rate:.2f} M segments per CPU s"
-    )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -23,9 +23,6 @@ from anabranch.estimates import Estimate, Sample, median
 from anabranch.metrics import MODE_BIN_MS
 from anabranch.provenance import combined_digest
 from anabranch.results import Factor, NothingMeasured, Results
-
-if TYPE_CHECKING:
-    from anabranch.plan import Panel
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
     "#000000",
@@ -61,6 +58,16 @@ RC: Any = {
 _PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
 _HEADER_HEIGHT = 0.65
 _QUANTILE_MARKS = (50, 95, 99)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One drawing of a figure."""
+
+    title: str
+    caption: str
+    """How to read it, for the report."""
+    draw: Callable[[Results, Axes], None]
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,15 @@ as long as its scenario lasts.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError, TooLateError
+from anabranch.lab import at_priority, reason
 from anabranch.run import Run, counters, frame
-
-T = TypeVar("T")
 
 STACKS = ("engine", "kernel")
 
@@ -67,52 +63,10 @@ class Conditions:
         return asdict(self)
 
 
-def is_inside() -> bool:
-    """Does this process run where live runs are possible?"""
-    return _core.live_is_inside()
-
-
-def enter(arguments: Sequence[str]) -> int:
-    """Run `anabranch` with these arguments where live runs are possible; returns its exit status.
-
-    Raises:
-        InputError: if this host does not allow it.
-    """
-    try:
-        return _core.live_enter([sys.executable, "-m", "anabranch", *arguments])
-    except OSError as error:
-        raise InputError(
-            f"live runs need network namespaces: {_reason(error)}; see: anabranch doctor"
-        ) from error
-
-
-_laboratory: list[ThreadPoolExecutor] = []
-"""The thread that makes live runs, once there is one."""
-
-
-def settle_in() -> None:
-    """Leave what runs before other processes to one thread; to be called inside, early.
-
-    Only that thread makes live runs then. Those that draw or simulate are started later and run
-    as usual; what libraries started before, which sleeps (jemalloc, polars), keeps the priority.
-    """
-    executor = ThreadPoolExecutor(max_workers=1)
-    executor.submit(int).result()  # the thread inherits the priority that this one has
-    _core.live_stop_preferring()
-    _laboratory.append(executor)
-
-
 def _measured_run(*arguments: Any) -> tuple[dict[str, Any], float]:
     """What the run returns, and the CPU time in s that it took."""
     before = time.thread_time()
     return _core.live_run(*arguments), time.thread_time() - before
-
-
-def at_priority(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function in the thread for live runs if there is one, else here."""
-    if not _laboratory:
-        return function(*arguments)
-    return _laboratory[0].submit(function, *arguments).result()
 
 
 def run_toml(
@@ -130,7 +84,7 @@ def run_toml(
     try:
         result, cpu_s = at_priority(_measured_run, normalised, file, seed, *stacks, pcap)
     except OSError as error:
-        raise InputError(f"--pcap {_reason(error)}; name a file that can be written") from error
+        raise InputError(f"--pcap {reason(error)}; name a file that can be written") from error
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
     tables: Mapping[str, Mapping[str, tuple[str, bytes]]] = result["tables"]
@@ -172,12 +126,3 @@ def run_in_time(toml: str, file: str, seed: int, stacks: tuple[str, str]) -> tup
         f"{file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts, at last "
         f"{conditions.lateness()}; repeat on a quieter machine: finished runs are kept"
     )
-
-
-def doctor() -> list[dict[str, Any]]:
-    """What this host allows; to be called inside."""
-    return _core.live_probe()
-
-
-def _reason(error: OSError) -> str:
-    return (os.strerror(error.errno) if error.errno else str(error)).lower()

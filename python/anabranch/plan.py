@@ -1,4 +1,4 @@
-"""Gallery entries and their execution: cells times seeds, reduced to results.
+"""Gallery entries: cells, which are run with several seeds each.
 
 An entry declares what is run (cells), what is claimed about it, and what is drawn. It contains
 no protocol logic.
@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from matplotlib.axes import Axes
-
-from anabranch import batch
 from anabranch.claims import Claim
-from anabranch.executors import Progress
-from anabranch.live import Conditions
+from anabranch.figures import Panel
 from anabranch.provenance import build
-from anabranch.reduction import Task, reduce
+from anabranch.reduction import Task
 from anabranch.results import Factor, Results
-from anabranch.run import Run, normalised
+from anabranch.run import normalised
 from anabranch.scenario import Scenario
 
 SEEDS_WITH_BLOCKS = 5
@@ -96,16 +91,6 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One drawing of a figure."""
-
-    title: str
-    caption: str
-    """How to read it, for the report."""
-    draw: Callable[[Results, Axes], None]
-
-
-@dataclass(frozen=True)
 class Overview:
     """The table of all cells in a report."""
 
@@ -146,58 +131,3 @@ class Entry:
 def start_time(seed: int) -> str:
     """When connections start in the run with this seed."""
     return f"{round(seed * _GOLDEN % 1 * START_SPREAD_US)}us"
-
-
-def execute(
-    entry: Entry,
-    tier: Tier,
-    folder: Path,
-    *,
-    on: str | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Results:
-    """Run all cells of an entry with the seeds 1 to `tier.seeds` into a folder, by `batch.execute`.
-
-    Raises:
-        IntegrityError: if a connection failed or delivered wrong octets.
-    """
-    seeds = range(1, tier.seeds + 1)
-    about = {
-        "entry": entry.id,
-        "tier": tier.name,
-        "seeds": list(seeds),
-        "duration": tier.duration,
-        "warm_up": tier.warm_up,
-    }
-    tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
-    return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
-
-
-def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = None) -> Results:
-    """The results of one run of a user's scenario, with every block and sample.
-
-    `conditions` are those of a live run.
-    """
-    task = Task(
-        # It names a file, too, and "2 Mbit/s" is a fine name for a scenario.
-        cell=name.replace("/", "-"),
-        factors={},
-        toml=run.toml,
-        file=name,
-        seed=run.seed,
-        build=build(),
-        keep_blocks=True,
-        keep_samples=True,
-        may_fail=True,
-    )
-    about = {
-        "entry": None,
-        "scenario": name,
-        "description": run.settings["description"],
-        "seeds": [run.seed],
-        "duration": run.settings["duration"],
-        "warm_up": run.settings["warm_up"],
-        "wall_s": round(wall_s, 2),
-        **({} if conditions is None else {"live": conditions.provenance()}),
-    }
-    return batch.collect(about, [task], [reduce(task, run)])

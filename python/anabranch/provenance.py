@@ -9,13 +9,14 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anabranch import _core
 
-_SOURCES = ("live.py", "metrics.py", "reduction.py", "run.py")
+_SOURCES = ("lab.py", "live.py", "metrics.py", "reduction.py", "run.py")
 """Files of this package that numbers depend on, beside the compiled core."""
 
 
@@ -86,6 +87,20 @@ def commit() -> str | None:
 def combined_digest(digests: list[str]) -> str:
     """One digest, of 12 hexadecimal digits, for the digests of many runs."""
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:12]
+
+
+def effort(about: Mapping[str, Any]) -> str:
+    """How many runs there are, and how long making them took, from a provenance."""
+    found = about.get("runs_found")  # this and the following: absent from earlier versions' folders
+    before = f", {found} of them finished before," if found else ""
+    words = f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
+    if not about.get("cpu_s"):
+        return words
+    rate = about["segments"] / about["cpu_s"] / 1e6
+    return (
+        f"{words} · all runs together {about['cpu_s']:,.1f} CPU s, {about['segments']:,} segments, "
+        f"{rate:.2f} M segments per CPU s"
+    )
 
 
 def _is_source_tree(folder: Path) -> bool:

@@ -15,14 +15,13 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from anabranch import figures
-from anabranch.claims import Judgement, Verdict, judge
+from anabranch.claims import Judgement, Verdict
 from anabranch.errors import InputError
 from anabranch.estimates import median, number
+from anabranch.figures import Panel
 from anabranch.own import OwnPolicy
-from anabranch.plan import Entry, Overview, Panel, Parameter
 from anabranch.provenance import combined_digest
 from anabranch.results import Results
-from anabranch.single_run import panels as single_run_panels
 
 FIGURE_COLUMNS = 3
 _MOST_ROWS = 120
@@ -48,7 +47,8 @@ class Report:
     results: Results
     panels: Sequence[Panel]
     judgements: Sequence[Judgement] = ()
-    parameters: Sequence[Parameter] = ()
+    parameters: Sequence[tuple[str, str, str]] = ()
+    """Name, value and source of each."""
     references: Sequence[str] = ()
     notes: Sequence[str] = ()
     overview: Table | None = None
@@ -87,19 +87,6 @@ class Report:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
-
-
-def overview_table(results: Results, overview: Overview) -> Table:
-    """All combinations of factors with their metrics: medians over runs, and intervals."""
-    model = overview.coarse_model
-    headings = [*overview.factors.values(), *overview.metrics.values(), f"{overview.path} carried"]
-    headings += ["coarse model"] if model else []
-    rows = []
-    for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):
-        shares = [f"share_{overview.path}"]
-        row = overview_row(runs, list(overview.factors), list(overview.metrics), shares)
-        rows.append((*row, model(runs.row(0, named=True))) if model else row)
-    return Table(tuple(headings), tuple(rows))
 
 
 def overview_row(
@@ -224,56 +211,3 @@ def _percent(share: float) -> str:
 
 def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def save_entry(entry: Entry, results: Results, folder: Path) -> list[Judgement]:
-    """Judge an entry's claims, write its report, and return the judgements.
-
-    Raises:
-        InputError: if the folder cannot be written.
-    """
-    judgements = [judge(claim, results) for claim in entry.claims]
-    Report(
-        id=entry.id,
-        title=entry.title,
-        question=entry.question,
-        results=results,
-        panels=entry.panels,
-        judgements=judgements,
-        parameters=entry.parameters,
-        references=entry.references,
-        notes=entry.notes(results),
-        overview=overview_table(results, entry.overview),
-    ).save(folder)
-    return judgements
-
-
-def save_single(results: Results, folder: Path) -> None:
-    """Write the report of one run of a user's scenario.
-
-    Raises:
-        InputError: if the folder cannot be written.
-    """
-    name = str(results.provenance["scenario"])
-    Report(
-        id=name,
-        title=name,
-        question=results.provenance["description"] or "One run of a scenario.",
-        results=results,
-        panels=single_run_panels(results),
-        overview=Table(
-            ("connection", "goodput (Mbit/s)", "blocks", "mean delay (ms)", "p95 (ms)", "p99 (ms)"),
-            tuple(
-                (
-                    row["connection"],
-                    number(row["goodput_mbps"]),
-                    str(row["block_count"]),
-                    *(
-                        "–" if row[key] is None else number(row[key])
-                        for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
-                    ),
-                )
-                for row in results.runs.iter_rows(named=True)
-            ),
-        ),
-    ).save(folder)

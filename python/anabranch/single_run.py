@@ -1,18 +1,19 @@
-"""Drawings of one run of a user's scenario: what happened on every subflow over time."""
+"""The report of one run of a user's scenario: what happened on every subflow over time."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
 from anabranch import figures
-from anabranch.estimates import Sample
-from anabranch.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
-from anabranch.plan import Panel
+from anabranch.estimates import Sample, number
+from anabranch.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
+from anabranch.report import Report, Table
 from anabranch.results import NothingMeasured, Results
 
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK)
@@ -56,6 +57,37 @@ def panels(results: Results) -> tuple[Panel, ...]:
     if not results.blocks.is_empty():
         drawn.append(Panel("Delay of a block", "Cumulative distribution.", _block_delay))
     return tuple(drawn)
+
+
+def save(results: Results, folder: Path) -> None:
+    """Write the report of one run of a user's scenario.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    name = str(results.provenance["scenario"])
+    Report(
+        id=name,
+        title=name,
+        question=results.provenance["description"] or "One run of a scenario.",
+        results=results,
+        panels=panels(results),
+        overview=Table(
+            ("connection", "goodput (Mbit/s)", "blocks", "mean delay (ms)", "p95 (ms)", "p99 (ms)"),
+            tuple(
+                (
+                    row["connection"],
+                    number(row["goodput_mbps"]),
+                    str(row["block_count"]),
+                    *(
+                        "–" if row[key] is None else number(row[key])
+                        for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
+                    ),
+                )
+                for row in results.runs.iter_rows(named=True)
+            ),
+        ),
+    ).save(folder)
 
 
 def _goodput(results: Results, axes: Axes) -> None:

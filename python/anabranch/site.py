@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch import plan, report
+from anabranch import report, reproduce
 from anabranch.claims import Judgement
-from anabranch.console import effort
 from anabranch.errors import InputError
 from anabranch.executors import Progress
 from anabranch.plan import Entry, Tier
-from anabranch.provenance import describe_host
+from anabranch.provenance import describe_host, effort
 
 INDEX, VERDICTS = "index.html", "verdicts.md"
 
@@ -52,8 +51,8 @@ def exhibit(
         IntegrityError: if a connection failed or delivered wrong octets.
     """
     with display(f"{entry.id}, {tier.seeds} seeds") as advance:
-        results = plan.execute(entry, tier, folder, on=on, on_progress=advance)
-    judgements = report.save_entry(entry, results, folder)
+        results = reproduce.execute(entry, tier, folder, on=on, on_progress=advance)
+    judgements = reproduce.save_entry(entry, results, folder)
     return Exhibit(entry, judgements, results.provenance)
 
 

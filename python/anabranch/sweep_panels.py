@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from anabranch.figures import BLUE
-from anabranch.plan import Panel
+from anabranch.figures import BLUE, Panel
 from anabranch.results import NothingMeasured, Results
 
 _MAX_FACTORS = 6

@@ -5,8 +5,9 @@ import pytest
 
 from anabranch import Run
 from anabranch.errors import InputError
-from anabranch.plan import single, start_time
+from anabranch.plan import start_time
 from anabranch.results import TABLES, NothingMeasured, Results, load, prepare_folder
+from anabranch.single import single
 
 
 @pytest.fixture

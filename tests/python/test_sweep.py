@@ -13,10 +13,11 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import Progress, batch, executors, gallery, journal, plan, sweep_plan
+from anabranch import Progress, batch, executors, journal, plan, reproduce, sweep_plan
 from anabranch.cli import run_command
 from anabranch.errors import InputError
 from anabranch.executors import Meter
+from anabranch.gallery import catalogue
 from anabranch.journal import FILE, Journal
 from anabranch.plan import Tier
 from anabranch.reduction import Task
@@ -240,10 +241,10 @@ def test_damage_is_said_in_one_line(file: Path, tmp_path: Path, capsys: Captured
 
 
 def test_reproduce_goes_on_too(tmp_path: Path) -> None:
-    entry = gallery.entry("nsdi12-fig4")
+    entry = catalogue.entry("nsdi12-fig4")
     some = dataclasses.replace(entry, cells=lambda tier: entry.cells(tier)[:3])
-    plan.execute(some, Tier("tiny", seeds=2, measured_s=2), tmp_path)
-    more = plan.execute(some, Tier("tiny", seeds=3, measured_s=2), tmp_path)
+    reproduce.execute(some, Tier("tiny", seeds=2, measured_s=2), tmp_path)
+    more = reproduce.execute(some, Tier("tiny", seeds=3, measured_s=2), tmp_path)
     assert more.provenance["runs_found"] == 6
     assert len(more.provenance["runs"]) == 9
 

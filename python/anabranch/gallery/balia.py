@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, estimate, median, ratio_of_medians
+from anabranch.figures import Panel
 from anabranch.gallery import conext12_olia, nsdi11_lia
 from anabranch.gallery.bottlenecks import all_carried, red
 from anabranch.gallery.conext12_olia import (
@@ -30,7 +31,7 @@ from anabranch.gallery.conext12_olia import (
 )
 from anabranch.gallery.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS, beside_tcp, shares
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Bulk, Change, Connection, Path, Scenario
 

@@ -12,10 +12,11 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import estimate
+from anabranch.figures import Panel
 from anabranch.gallery import real_time
 from anabranch.gallery.real_time import KERNEL, VIRTUAL
 from anabranch.gallery.wifi_3g import MPTCP, TCP_3G, TCP_WIFI, THREE_G, WIFI, cell_key, connection
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, NothingMeasured, Results
 from anabranch.scenario import Blocks, Bulk, Cbr, Connection, Path, Scenario
 

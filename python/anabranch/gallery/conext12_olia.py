@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, median, ratio_of_medians
-from anabranch.figures import BLUE, GREEN, ORANGE, RED, Style, grouped_bars, reference_line
+from anabranch.figures import BLUE, GREEN, ORANGE, RED, Panel, Style, grouped_bars, reference_line
 from anabranch.gallery.bottlenecks import all_carried, red
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, NothingMeasured, Results
 from anabranch.scenario import Bulk, Connection, Path, Scenario
 

@@ -11,7 +11,7 @@ import numpy as np
 from anabranch import design
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, estimate
-from anabranch.figures import GREEN, RED, SKY, Style
+from anabranch.figures import GREEN, RED, SKY, Panel, Style
 from anabranch.gallery.two_path_design import (
     BASELINES,
     DESIGN_PARAMETERS,
@@ -27,7 +27,7 @@ from anabranch.gallery.two_path_design import (
     points,
 )
 from anabranch.gallery.wifi_3g import PAASCH, cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Results
 from anabranch.scenario import Bulk, Connection, Scenario
 

@@ -14,6 +14,7 @@ from scipy.stats import spearmanr
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import median
+from anabranch.figures import Panel
 from anabranch.gallery.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -32,7 +33,7 @@ from anabranch.gallery.wifi_3g import (
     connection,
     ratio,
 )
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Blocks, Scenario
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Sample, estimate, median, ratio_of_medians
-from anabranch.figures import BLUE, ORANGE, RED, SKY, Style
+from anabranch.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.gallery.wifi_3g import (
     CULLEN_BARBER,
     MPTCP,
@@ -26,7 +26,7 @@ from anabranch.gallery.wifi_3g import (
     cell_key,
     connection,
 )
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Blocks, Path, Scenario
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, estimate
+from anabranch.figures import Panel
 from anabranch.gallery.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -30,7 +31,7 @@ from anabranch.gallery.two_path_design import (
     points,
 )
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.run import nanoseconds
 from anabranch.scenario import Cbr, Connection, Path, Scenario

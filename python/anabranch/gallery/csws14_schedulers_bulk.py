@@ -10,7 +10,7 @@ import numpy as np
 
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, estimate
-from anabranch.figures import BLUE, GREEN, ORANGE, PURPLE, Style
+from anabranch.figures import BLUE, GREEN, ORANGE, PURPLE, Panel, Style
 from anabranch.gallery.two_path_design import (
     BASELINES,
     DESIGN_PARAMETERS,
@@ -26,7 +26,7 @@ from anabranch.gallery.two_path_design import (
     points,
 )
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Results
 from anabranch.scenario import Bulk, Connection, Scenario
 

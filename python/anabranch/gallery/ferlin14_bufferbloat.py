@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, median, ratio_of_medians
-from anabranch.figures import BLUE, GREEN, GREY, ORANGE, RED, Style
+from anabranch.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
 from anabranch.gallery.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Bulk, Connection, Path, Scenario
 

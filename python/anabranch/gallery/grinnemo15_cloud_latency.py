@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, median
-from anabranch.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
+from anabranch.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, NothingMeasured, Results
 from anabranch.scenario import Connection, Distribution, OnOff, Path, RequestResponse, Scenario
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import median
-from anabranch.figures import Style
+from anabranch.figures import Panel, Style
 from anabranch.gallery import real_time
 from anabranch.gallery.real_time import ENGINE, KERNEL, measured
 from anabranch.gallery.wifi_3g import (
@@ -26,7 +26,7 @@ from anabranch.gallery.wifi_3g import (
     connection,
     ratio,
 )
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Blocks, Scenario
 

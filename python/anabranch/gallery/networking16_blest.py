@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, estimate, median, ratio_of_medians
-from anabranch.figures import BLUE, GREEN, SKY, Style
+from anabranch.figures import BLUE, GREEN, SKY, Panel, Style
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Bulk, Cbr, Connection, Path, Scenario
 

@@ -16,6 +16,7 @@ from anabranch.figures import (
     GREEN,
     ORANGE,
     RED,
+    Panel,
     Style,
     estimates,
     grouped_bars,
@@ -23,7 +24,7 @@ from anabranch.figures import (
 )
 from anabranch.gallery.bottlenecks import all_carried, red
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, NothingMeasured, Results
 from anabranch.scenario import Bulk, Connection, Path, Scenario
 

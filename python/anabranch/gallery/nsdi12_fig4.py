@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Sample, estimate, median, ratio_of_medians
+from anabranch.figures import Panel
 from anabranch.gallery.wifi_3g import (
     MPTCP,
     MPTCP_M1,
@@ -32,7 +33,7 @@ from anabranch.gallery.wifi_3g import (
     cell_key,
     connection,
 )
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Bulk, Scenario
 

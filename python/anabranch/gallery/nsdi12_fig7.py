@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import estimate, median, number
+from anabranch.figures import Panel
 from anabranch.gallery.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -34,7 +35,7 @@ from anabranch.gallery.wifi_3g import (
     ratio,
     share_condition,
 )
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Blocks, Scenario
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, estimate, median, ratio_of_medians
-from anabranch.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Style, reference_line
+from anabranch.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style, reference_line
 from anabranch.gallery.wifi_3g import (
     MPTCP,
     MPTCP_M12,
@@ -25,7 +25,7 @@ from anabranch.gallery.wifi_3g import (
     cell_key,
     connection,
 )
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Bulk, Connection, Path, RequestResponse, Scenario
 

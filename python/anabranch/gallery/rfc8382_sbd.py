@@ -13,10 +13,10 @@ from anabranch import design, figures
 from anabranch.claims import Claim, Condition
 from anabranch.design import Range
 from anabranch.estimates import Sample, estimate
-from anabranch.figures import BLUE, ORANGE, Style
+from anabranch.figures import BLUE, ORANGE, Panel, Style
 from anabranch.gallery.two_path_design import both_used, medians
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import (
     Bulk,

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, estimate
-from anabranch.figures import BLACK, BLUE, GREEN, RED, Style
+from anabranch.figures import BLACK, BLUE, GREEN, RED, Panel, Style
 from anabranch.gallery.veerman12 import (
     RFC_LIA,
     SCALE,
@@ -25,7 +25,7 @@ from anabranch.gallery.veerman12 import (
     link,
 )
 from anabranch.gallery.wifi_3g import all_of, cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, Results
 from anabranch.scenario import Path, Scenario
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import Estimate, Sample, estimate, median
-from anabranch.figures import BLUE, GREEN, ORANGE, Style, reference_line
+from anabranch.figures import BLUE, GREEN, ORANGE, Panel, Style, reference_line
 from anabranch.gallery.veerman12 import (
     LARGE_MSS,
     RFC_LIA,
@@ -32,7 +32,7 @@ from anabranch.gallery.veerman12 import (
     recovery_s,
 )
 from anabranch.gallery.wifi_3g import cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.policy import (
     AddressChanged,
     Close,

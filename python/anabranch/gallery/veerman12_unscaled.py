@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from anabranch import figures
 from anabranch.claims import Claim, Condition
 from anabranch.estimates import median, ratio_of_medians
-from anabranch.figures import BLUE, GREEN, ORANGE, SKY, Style, reference_line
+from anabranch.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style, reference_line
 from anabranch.gallery.veerman12 import (
     LARGE_MSS,
     RFC_LIA,
@@ -27,7 +27,7 @@ from anabranch.gallery.veerman12 import (
     recovery_s,
 )
 from anabranch.gallery.wifi_3g import all_of, cell_key
-from anabranch.plan import Cell, Entry, Overview, Panel, Parameter, Tier
+from anabranch.plan import Cell, Entry, Overview, Parameter, Tier
 from anabranch.results import Factor, NothingMeasured, Results
 from anabranch.scenario import Path, Scenario
 
