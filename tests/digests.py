@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from anabranch.batches.reduction import Task
 from anabranch.gallery import catalogue
-from anabranch.provenance import combined_digest
-from anabranch.reduction import Task
-from anabranch.results import PROVENANCE
-from anabranch.run import cost, run_toml
+from anabranch.results.folder import PROVENANCE
+from anabranch.results.provenance import combined_digest
+from anabranch.runs.run import cost, run_toml
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests/digests.toml"

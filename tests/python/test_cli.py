@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from anabranch import _core
-from anabranch.claims import Claim, Condition
-from anabranch.cli import run_command
+from anabranch.cli.commands import run_command
 from anabranch.gallery import catalogue
-from anabranch.plan import Tier
-from anabranch.results import TABLES, Results
+from anabranch.gallery.entry import Tier
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.folder import TABLES, Results
 from conftest import scenario
 
 Captured = pytest.CaptureFixture[str]

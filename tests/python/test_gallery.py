@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import _core, sweep_plan
+from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue
+from anabranch.sweeps import plan as sweep_plan
 
 ENTRIES = [*catalogue.names(), "nsdi12-fig7-live", catalogue.CALIBRATION]
 ROOT = Path(__file__).parents[2]

@@ -11,12 +11,13 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import live, plan, reproduce
-from anabranch.cli import run_command
+from anabranch.cli.commands import run_command
 from anabranch.errors import InputError, TooLateError
-from anabranch.gallery import catalogue
-from anabranch.run import Run
-from anabranch.run import run_toml as virtual_run
+from anabranch.gallery import catalogue, reproduce
+from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.live import run as live
+from anabranch.runs.run import Run
+from anabranch.runs.run import run_toml as virtual_run
 from conftest import scenario
 
 
@@ -120,11 +121,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return late_ms
 
 
-def _entry() -> plan.Entry:
-    def cells(tier: plan.Tier) -> list[plan.Cell]:
+def _entry() -> Entry:
+    def cells(tier: Tier) -> list[Cell]:
         return [
-            plan.Cell("virtual", scenario("2s"), {"hosts": "virtual"}),
-            plan.Cell("linux", scenario("2s"), {"hosts": "linux"}, stacks=("kernel", "kernel")),
+            Cell("virtual", scenario("2s"), {"hosts": "virtual"}),
+            Cell("linux", scenario("2s"), {"hosts": "linux"}, stacks=("kernel", "kernel")),
         ]
 
     return dataclasses.replace(catalogue.entry("nsdi12-fig7"), cells=cells, claims=(), panels=())
@@ -133,7 +134,7 @@ def _entry() -> plan.Entry:
 def test_live_runs_stand_beside_virtual_ones_with_their_lateness(
     made: list[float], tmp_path: Path
 ) -> None:
-    tier = plan.Tier("quick", seeds=2, measured_s=1, warm_up_s=1)
+    tier = Tier("quick", seeds=2, measured_s=1, warm_up_s=1)
     entry = _entry()
     assert entry.is_live
     results = reproduce.execute(entry, tier, tmp_path)

@@ -17,9 +17,8 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from anabranch import site
-from anabranch.executors import Progress
-from anabranch.gallery import catalogue
+from anabranch.gallery import catalogue, site
+from anabranch.runs.executors import Progress
 
 ENTRIES = ("ferlin14-drepas", "ferlin14-bufferbloat")
 PHONE = 390

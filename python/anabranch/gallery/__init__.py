@@ -1,1 +1,1 @@
-"""Published results, one file each: what is run, what is claimed, what is drawn."""
+"""The gallery: published results, made again and judged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from anabranch.errors import InputError, unknown
-from anabranch.plan import Entry
+from anabranch.gallery.entry import Entry
 
 _MODULES = {
     "nsdi12-fig7": "nsdi12_fig7",
@@ -55,7 +55,7 @@ def entry(name: str) -> Entry:
     modules = _MODULES | _MORE
     if name not in modules:
         raise unknown("unknown entry", name, _MODULES)
-    found = import_module(f"anabranch.gallery.{modules[name]}").ENTRY
+    found = import_module(f"anabranch.gallery.entries.{modules[name]}").ENTRY
     assert isinstance(found, Entry)
     return found
 

@@ -1,0 +1,1 @@
+"""Results: what is measured, estimated and claimed, and where it comes from."""

@@ -1,0 +1,1 @@
+"""Runs of scenarios in virtual time, here or elsewhere."""

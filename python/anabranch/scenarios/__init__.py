@@ -1,0 +1,1 @@
+"""Scenarios: what is run, and the policies of the user's own in it."""
