@@ -1,1 +1,1 @@
-"""Many runs: what is kept of each, and how none is lost or made twice."""
+"""Many runs: each is reduced and recorded, none is lost or repeated."""

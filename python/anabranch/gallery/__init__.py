@@ -1,1 +1,1 @@
-"""The gallery: published results, made again and judged."""
+"""The gallery: published results as experiments with claims."""

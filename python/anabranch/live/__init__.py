@@ -1,1 +1,1 @@
-"""Runs in real time, and where they are possible."""
+"""Runs in real time, and the lab that they need."""

@@ -1,1 +1,1 @@
-"""Figures and reports of results."""
+"""Figures and reports of any results."""

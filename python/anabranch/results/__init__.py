@@ -1,1 +1,1 @@
-"""Results: what is measured, estimated and claimed, and where it comes from."""
+"""Results: metrics, estimates, claims, and where they come from."""

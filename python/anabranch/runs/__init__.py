@@ -1,1 +1,1 @@
-"""Runs of scenarios in virtual time, here or elsewhere."""
+"""Runs in virtual time, and the executors that spread them."""

@@ -1,1 +1,1 @@
-"""Scenarios: what is run, and the policies of the user's own in it."""
+"""Scenarios as objects, and users' own policies in them."""

@@ -1,1 +1,1 @@
-"""Sweeps: a scenario under many combinations of factors, and what changes between them."""
+"""Sweeps: a scenario under many combinations of factors; comparisons of results."""

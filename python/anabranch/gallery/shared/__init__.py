@@ -1,1 +1,1 @@
-"""What several entries have in common."""
+"""What several entries share."""
