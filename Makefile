@@ -90,11 +90,12 @@ interop: ## the engine against this kernel's Multipath TCP, both roles (part of 
 conformance: $(VENV)/.installed ## play the packet scripts against engine and kernel, rewrite their table
 	$(BIN)/python docs/conformance.py
 
-check-python: $(VENV)/.installed-dev ## formatting, lints and types of the Python code
+check-python: $(VENV)/.installed-dev ## formatting, lints, types and imports of the Python code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/stubtest anabranch._core
+	$(BIN)/python tests/python_imports.py
 
 test-python: $(VENV)/.installed-dev ## tests of the Python package
 	$(BIN)/pytest

@@ -7,7 +7,7 @@ import statistics
 import time
 
 from anabranch import Scenario, run
-from anabranch.gallery.veerman12 import connection, link
+from anabranch.gallery.shared.veerman12 import connection, link
 
 RUNS = 5
 SECONDS = 10

@@ -6,7 +6,8 @@ import statistics
 import time
 from pathlib import Path
 
-from anabranch import _core, own
+from anabranch import _core
+from anabranch.scenarios import own
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = (ROOT / "bench/scenarios/mptcp-2x100.toml").read_text()

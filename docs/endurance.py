@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from matplotlib import pyplot as plt
 
-from anabranch import figures
+from anabranch.reports import figures
 
 PHASES = {
     "transfer": "one transfer of 10 GB",

@@ -6,7 +6,7 @@
 from typing import Any
 
 import anabranch
-from anabranch import metrics
+from anabranch.results import metrics
 
 PATHS = (
     anabranch.Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="80ms"),

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from anabranch import gallery
-from anabranch.provenance import combined_digest
-from anabranch.reduction import Task
-from anabranch.results import PROVENANCE
-from anabranch.run import cost, run_toml
+from anabranch.batches.reduction import Task
+from anabranch.gallery import catalogue
+from anabranch.results.folder import PROVENANCE
+from anabranch.results.provenance import combined_digest
+from anabranch.runs.run import cost, run_toml
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests/digests.toml"
@@ -67,7 +67,7 @@ def toml(part: str, digests: dict[str, str]) -> str:
 
 def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
     """Those of every entry that runs in virtual time, and of what the calibration runs there."""
-    tasks = {name: virtual_tasks(name) for name in [*gallery.names(), gallery.CALIBRATION]}
+    tasks = {name: virtual_tasks(name) for name in [*catalogue.names(), catalogue.CALIBRATION]}
     made = {name: made_runs(results / name) for name in tasks} if results else {}
     to_run = [task for name, entry in tasks.items() if not made.get(name) for task in entry]
     to_run.sort(key=lambda task: -cost(task.toml))
@@ -80,7 +80,7 @@ def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
 
 def virtual_tasks(name: str) -> list[Task]:
     """What an entry runs in virtual time in its quick tier."""
-    entry = gallery.entry(name)
+    entry = catalogue.entry(name)
     cells = [cell for cell in entry.cells(entry.quick) if cell.stacks is None]
     return [cell.task(seed) for cell in cells for seed in range(1, entry.quick.seeds + 1)]
 

@@ -7,9 +7,9 @@ line `anabranch` does the same without writing Python.
 
 from anabranch._core import ScenarioError, __version__
 from anabranch.errors import AnabranchError, InputError, IntegrityError, PolicyError
-from anabranch.executors import Progress
-from anabranch.run import Job, Run, run, run_many
-from anabranch.scenario import (
+from anabranch.runs.executors import Progress
+from anabranch.runs.run import Job, Run, run, run_many
+from anabranch.scenarios.scenario import (
     Blocks,
     Bulk,
     BurstLoss,
@@ -28,7 +28,7 @@ from anabranch.scenario import (
     SharedBottleneckDetection,
     Trace,
 )
-from anabranch.sweep import sweep
+from anabranch.sweeps.sweep import sweep
 
 __all__ = [
     "AnabranchError",

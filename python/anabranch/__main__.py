@@ -1,5 +1,5 @@
 """`python -m anabranch` is the command `anabranch`."""
 
-from anabranch.cli import main
+from anabranch.cli.commands import main
 
 main()

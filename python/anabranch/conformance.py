@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from anabranch import _core
 from anabranch.errors import InputError
-from anabranch.live import at_priority
+from anabranch.live.lab import at_priority
 
 Verdict = Literal["ok", "failed", "differs", "skipped"]
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from anabranch.results import TABLES
+from anabranch.results.folder import TABLES
 from conftest import scenario
 
 PLAN = """

@@ -8,9 +8,11 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import _core, analyze_panels
-from anabranch.analyze import TABLES, Analysis, analyze, largest
-from anabranch.cli import run_command
+from anabranch import _core
+from anabranch.analyze import analyze
+from anabranch.analyze import panels as analyze_panels
+from anabranch.analyze.analysis import TABLES, Analysis, largest
+from anabranch.cli.commands import run_command
 
 SCENARIO = """
 name = "capture"

@@ -3,9 +3,9 @@ from collections.abc import Sequence
 import polars as pl
 import pytest
 
-from anabranch.claims import Claim, Condition, Outcome, Verdict, judge, verdict
-from anabranch.estimates import Estimate
-from anabranch.results import NothingMeasured, Results
+from anabranch.results.claims import Claim, Condition, Outcome, Verdict, judge, verdict
+from anabranch.results.estimates import Estimate
+from anabranch.results.folder import NothingMeasured, Results
 
 NONE = pl.DataFrame()
 RESULTS = Results({}, {}, NONE, NONE, NONE, NONE, NONE, NONE)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import _core, gallery
-from anabranch.claims import Claim, Condition
-from anabranch.cli import run_command
-from anabranch.plan import Tier
-from anabranch.results import TABLES, Results
+from anabranch import _core
+from anabranch.cli.commands import run_command
+from anabranch.gallery import catalogue
+from anabranch.gallery.entry import Tier
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.folder import TABLES, Results
 from conftest import scenario
 
 Captured = pytest.CaptureFixture[str]
@@ -126,9 +127,9 @@ def test_run_writes_results_of_a_scenario_with_a_slash_in_its_name(
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make nsdi12-fig7 short."""
-    entry = gallery.entry("nsdi12-fig7")
+    entry = catalogue.entry("nsdi12-fig7")
     short = dataclasses.replace(entry, quick=Tier("tiny", seeds=2, measured_s=3, warm_up_s=2))
-    monkeypatch.setattr(gallery, "entry", lambda name: short)
+    monkeypatch.setattr(catalogue, "entry", lambda name: short)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -140,7 +141,7 @@ def test_reproduce_writes_everything(tmp_path: Path, capsys: Captured) -> None:
     assert str(out / "report.html") in printed
 
     claims = json.loads((out / "claims.json").read_text())
-    assert len(claims) == len(gallery.entry("nsdi12-fig7").claims)
+    assert len(claims) == len(catalogue.entry("nsdi12-fig7").claims)
     verdicts = {"reproduced", "partly", "not_reproduced", "not_applicable"}
     for claim in claims:
         assert claim["verdict"] in verdicts
@@ -162,7 +163,7 @@ def test_reproduce_writes_everything(tmp_path: Path, capsys: Captured) -> None:
 def test_strict_fails_on_claims_that_are_not_reproduced(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = gallery.entry("nsdi12-fig7")
+    entry = catalogue.entry("nsdi12-fig7")
     tier = Tier("tiny", seeds=1, measured_s=3, warm_up_s=1)
     cells = [cell for cell in entry.cells(tier) if cell.key.endswith("200kib_200kib_fifo")]
     slower = entry.claims[0]
@@ -175,7 +176,7 @@ def test_strict_fails_on_claims_that_are_not_reproduced(
             panels=entry.panels[:1],
             notes=lambda _: (),
         )
-        monkeypatch.setattr(gallery, "entry", lambda _, short=short: short)
+        monkeypatch.setattr(catalogue, "entry", lambda _, short=short: short)
         arguments = ["reproduce", "nsdi12-fig7", "--out", str(tmp_path), "--strict"]
         assert run_command(arguments) == status
         capsys.readouterr()
@@ -191,7 +192,7 @@ def impossible(claim: Claim) -> Claim:
 def test_list_names_all_entries(capsys: Captured) -> None:
     assert run_command(["list"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in gallery.names())
+    assert all(name in out for name in catalogue.names())
 
 
 def test_policies_lists_all_with_their_parameters(capsys: Captured) -> None:

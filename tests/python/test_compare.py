@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch import compare
-from anabranch.cli import run_command
+from anabranch.cli.commands import run_command
 from anabranch.errors import InputError
-from anabranch.results import Results
+from anabranch.results.folder import Results
+from anabranch.sweeps import compare
 from sweeping import PLAN, write_plan
 
 Captured = pytest.CaptureFixture[str]

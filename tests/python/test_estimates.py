@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from anabranch.estimates import Estimate, estimate, median, number, ratio_of_medians
+from anabranch.results.estimates import Estimate, estimate, median, number, ratio_of_medians
 
 
 def test_median_has_an_interval_around_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import anabranch
 from anabranch import Progress
-from anabranch.cli import run_command
+from anabranch.cli.commands import run_command
 from sweeping import PLAN, provenance, tables, write_plan
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'anabranch[dask]'")
@@ -85,7 +85,7 @@ def test_a_wrong_address_is_explained(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("anabranch.executors._CONNECT_S", 1)
+    monkeypatch.setattr("anabranch.runs.executors._CONNECT_S", 1)
     file = write_plan(tmp_path / "plan")
     arguments = ["sweep", str(file), "--out", str(tmp_path / "out"), "--on", address]
     assert run_command(arguments) == 2

@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import _core, gallery, sweep_plan
+from anabranch import _core
 from anabranch.errors import InputError
+from anabranch.gallery import catalogue
+from anabranch.sweeps import plan as sweep_plan
 
-ENTRIES = [*gallery.names(), "nsdi12-fig7-live", gallery.CALIBRATION]
+ENTRIES = [*catalogue.names(), "nsdi12-fig7-live", catalogue.CALIBRATION]
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}
 """Of designs with fewer than 200 for each of two environments; the paper of the former has 200."""
@@ -17,7 +19,7 @@ MEASURED_S = {"veerman12-unscaled": 10}
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_cells_are_valid_and_told_apart(name: str) -> None:
-    entry = gallery.entry(name)
+    entry = catalogue.entry(name)
     for tier in (entry.quick, entry.full):
         cells = entry.cells(tier)
         assert len({cell.key for cell in cells}) == len(cells)
@@ -29,7 +31,7 @@ def test_cells_are_valid_and_told_apart(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_tiers_are_as_large_as_promised(name: str) -> None:
-    entry = gallery.entry(name)
+    entry = catalogue.entry(name)
     assert entry.id == name
     settings = {cell.factors.get("point") for cell in entry.cells(entry.full)} - {None}
     if settings:
@@ -48,7 +50,7 @@ def test_tiers_are_as_large_as_promised(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_claims_and_parameters_have_sources(name: str) -> None:
-    entry = gallery.entry(name)
+    entry = catalogue.entry(name)
     ids = [claim.id for claim in entry.claims]
     assert len(set(ids)) == len(ids)
     for claim in entry.claims:
@@ -61,7 +63,7 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_entry_has_a_page(name: str) -> None:
-    if name == gallery.CALIBRATION:
+    if name == catalogue.CALIBRATION:
         page, command = "calibration.md", "anabranch calibrate"
     else:
         page, command = f"gallery/{name}.md", f"anabranch reproduce {name.removesuffix('-live')}"
@@ -70,9 +72,9 @@ def test_every_entry_has_a_page(name: str) -> None:
 
 def test_an_unknown_name_gets_the_nearest_one() -> None:
     with pytest.raises(InputError, match='unknown entry "nsdi-fig7"; did you mean "nsdi12-fig7"'):
-        gallery.entry("nsdi-fig7")
+        catalogue.entry("nsdi-fig7")
     with pytest.raises(InputError, match='unknown entry "zzz" '):
-        gallery.entry("zzz")
+        catalogue.entry("zzz")
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.toml")), ids=lambda f: f.name)

@@ -6,12 +6,13 @@ from typing import BinaryIO
 
 import pytest
 
-from anabranch import _core, journal
+from anabranch import _core
+from anabranch.batches import journal
+from anabranch.batches.journal import FILE, Journal
+from anabranch.batches.reduction import Reduced, Task, make
 from anabranch.errors import InputError
-from anabranch.journal import FILE, Journal
-from anabranch.provenance import build
-from anabranch.reduction import Reduced, Task, make
-from anabranch.results import TABLES
+from anabranch.results.folder import TABLES
+from anabranch.results.provenance import build
 from conftest import scenario
 
 

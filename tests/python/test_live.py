@@ -11,11 +11,13 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import gallery, live, plan
-from anabranch.cli import run_command
+from anabranch.cli.commands import run_command
 from anabranch.errors import InputError, TooLateError
-from anabranch.run import Run
-from anabranch.run import run_toml as virtual_run
+from anabranch.gallery import catalogue, reproduce
+from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.live import run as live
+from anabranch.runs.run import Run
+from anabranch.runs.run import run_toml as virtual_run
 from conftest import scenario
 
 
@@ -119,27 +121,27 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return late_ms
 
 
-def _entry() -> plan.Entry:
-    def cells(tier: plan.Tier) -> list[plan.Cell]:
+def _entry() -> Entry:
+    def cells(tier: Tier) -> list[Cell]:
         return [
-            plan.Cell("virtual", scenario("2s"), {"hosts": "virtual"}),
-            plan.Cell("linux", scenario("2s"), {"hosts": "linux"}, stacks=("kernel", "kernel")),
+            Cell("virtual", scenario("2s"), {"hosts": "virtual"}),
+            Cell("linux", scenario("2s"), {"hosts": "linux"}, stacks=("kernel", "kernel")),
         ]
 
-    return dataclasses.replace(gallery.entry("nsdi12-fig7"), cells=cells, claims=(), panels=())
+    return dataclasses.replace(catalogue.entry("nsdi12-fig7"), cells=cells, claims=(), panels=())
 
 
 def test_live_runs_stand_beside_virtual_ones_with_their_lateness(
     made: list[float], tmp_path: Path
 ) -> None:
-    tier = plan.Tier("quick", seeds=2, measured_s=1, warm_up_s=1)
+    tier = Tier("quick", seeds=2, measured_s=1, warm_up_s=1)
     entry = _entry()
     assert entry.is_live
-    results = plan.execute(entry, tier, tmp_path)
+    results = reproduce.execute(entry, tier, tmp_path)
     late = results.runs.select("hosts", "late_p999_ms").rows()
     assert late == [("virtual", None), ("virtual", None), ("linux", 0.5), ("linux", 0.5)]
     made[:] = [math.nan]  # found in the journal, none is made again
-    again = plan.execute(entry, tier, tmp_path)
+    again = reproduce.execute(entry, tier, tmp_path)
     assert again.runs.equals(results.runs)
     assert again.provenance["runs_found"] == 4
 
@@ -154,16 +156,16 @@ def test_a_run_whose_emulator_was_late_is_made_again_and_then_given_up(made: lis
 
 
 def test_only_some_entries_have_a_form_in_real_time() -> None:
-    assert gallery.live("nsdi12-fig7").id == "nsdi12-fig7-live"
-    assert gallery.live("linux-today").id == "linux-today"
-    assert not gallery.entry("nsdi12-fig7").is_live
+    assert catalogue.live("nsdi12-fig7").id == "nsdi12-fig7-live"
+    assert catalogue.live("linux-today").id == "linux-today"
+    assert not catalogue.entry("nsdi12-fig7").is_live
     with pytest.raises(InputError, match="nsdi12-fig4 runs in virtual time only"):
-        gallery.live("nsdi12-fig4")
+        catalogue.live("nsdi12-fig4")
 
 
 def test_linux_is_not_asked_for_what_it_does_not_have() -> None:
-    for name in ("nsdi12-fig7-live", "linux-today", gallery.CALIBRATION):
-        for cell in gallery.entry(name).cells(gallery.entry(name).quick):
+    for name in ("nsdi12-fig7-live", "linux-today", catalogue.CALIBRATION):
+        for cell in catalogue.entry(name).cells(catalogue.entry(name).quick):
             if cell.stacks == ("kernel", "kernel"):
                 (connection,) = cell.scenario.connections
                 assert connection.remedies is None

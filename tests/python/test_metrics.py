@@ -4,7 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anabranch import Run, metrics
+from anabranch import Run
+from anabranch.results import metrics
 
 # Two connections; the first delivers 1 MB in 2 s after the warm-up, which is 4 Mbit/s.
 CONNECTIONS = pl.DataFrame(

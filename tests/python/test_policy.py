@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import pytest
 
 import anabranch
-from anabranch import InputError, Job, PolicyError, ScenarioError, _core, own, policy
-from anabranch.cli import run_command
+from anabranch import InputError, Job, PolicyError, ScenarioError, _core, policy
+from anabranch.cli.commands import run_command
 from anabranch.policy import (
     Decision,
     Duplicate,
@@ -30,6 +30,7 @@ from anabranch.policy import (
     SubflowView,
     Wait,
 )
+from anabranch.scenarios import own
 from conftest import THREE_G, WIFI, scenario
 
 ROOT = Path(__file__).parents[2]

@@ -4,9 +4,10 @@ import polars as pl
 import pytest
 
 from anabranch import Run
+from anabranch.batches.single import single
 from anabranch.errors import InputError
-from anabranch.plan import single, start_time
-from anabranch.results import TABLES, NothingMeasured, Results, load, prepare_folder
+from anabranch.gallery.entry import start_time
+from anabranch.results.folder import TABLES, NothingMeasured, Results, load, prepare_folder
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 import anabranch
 from anabranch import Job, Progress, Run, ScenarioError
-from anabranch.run import nanoseconds, octets
+from anabranch.runs.run import nanoseconds, octets
 from conftest import scenario
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anabranch
-from anabranch import _core, metrics
-from anabranch.scenario import (
+from anabranch import _core
+from anabranch.results import metrics
+from anabranch.scenarios.scenario import (
     Blocks,
     Bulk,
     BurstLoss,

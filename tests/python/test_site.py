@@ -17,8 +17,8 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from anabranch import gallery, site
-from anabranch.executors import Progress
+from anabranch.gallery import catalogue, site
+from anabranch.runs.executors import Progress
 
 ENTRIES = ("ferlin14-drepas", "ferlin14-bufferbloat")
 PHONE = 390
@@ -41,7 +41,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     exhibits = []
     for name in ENTRIES:
-        entry = gallery.entry(name)
+        entry = catalogue.entry(name)
         tier = replace(entry.quick, seeds=1, measured_s=20)
         exhibits.append(site.exhibit(entry, tier, folder / name, silent))
     site.save(exhibits, folder)

@@ -13,15 +13,19 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import Progress, batch, executors, gallery, journal, plan, sweep_plan
-from anabranch.cli import run_command
+from anabranch import Progress
+from anabranch.batches import batch, journal
+from anabranch.batches.journal import FILE, Journal
+from anabranch.batches.reduction import Task
+from anabranch.cli.commands import run_command
 from anabranch.errors import InputError
-from anabranch.executors import Meter
-from anabranch.journal import FILE, Journal
-from anabranch.plan import Tier
-from anabranch.reduction import Task
-from anabranch.results import TABLES, load
-from anabranch.run import cost, normalised
+from anabranch.gallery import catalogue, reproduce
+from anabranch.gallery.entry import Cell, Tier
+from anabranch.results.folder import TABLES, load
+from anabranch.runs import executors
+from anabranch.runs.executors import Meter
+from anabranch.runs.run import cost, normalised
+from anabranch.sweeps import plan as sweep_plan
 from conftest import scenario
 from sweeping import PLAN, provenance, tables, write_plan
 
@@ -47,7 +51,7 @@ def start(file: Path, out: Path) -> subprocess.Popen[str]:
     # On one core, so that few runs are under way.
     program = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
-        "from anabranch.cli import main; main()"
+        "from anabranch.cli.commands import main; main()"
     )
     command = [sys.executable, "-c", program, "sweep", str(file), "--out", str(out)]
     process = subprocess.Popen(
@@ -240,10 +244,10 @@ def test_damage_is_said_in_one_line(file: Path, tmp_path: Path, capsys: Captured
 
 
 def test_reproduce_goes_on_too(tmp_path: Path) -> None:
-    entry = gallery.entry("nsdi12-fig4")
+    entry = catalogue.entry("nsdi12-fig4")
     some = dataclasses.replace(entry, cells=lambda tier: entry.cells(tier)[:3])
-    plan.execute(some, Tier("tiny", seeds=2, measured_s=2), tmp_path)
-    more = plan.execute(some, Tier("tiny", seeds=3, measured_s=2), tmp_path)
+    reproduce.execute(some, Tier("tiny", seeds=2, measured_s=2), tmp_path)
+    more = reproduce.execute(some, Tier("tiny", seeds=3, measured_s=2), tmp_path)
     assert more.provenance["runs_found"] == 6
     assert len(more.provenance["runs"]) == 9
 
@@ -386,7 +390,7 @@ def test_own_policies_are_part_of_the_key(tmp_path: Path, monkeypatch: pytest.Mo
     from policy_of_a_test import LowestRtt  # type: ignore[import-not-found]
 
     def task(factory: Any) -> Task:
-        return plan.Cell("own", scenario("2s", scheduler=factory), {}).task(1)
+        return Cell("own", scenario("2s", scheduler=factory), {}).task(1)
 
     def found() -> int:
         results = batch.execute({}, [task(LowestRtt)], tmp_path / "out")

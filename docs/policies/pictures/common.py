@@ -14,9 +14,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from anabranch import Bulk, Connection, Path, Run, Scenario, figures, metrics
-from anabranch.figures import GREY
-from anabranch.run import Job, run_many
+from anabranch import Bulk, Connection, Path, Run, Scenario
+from anabranch.reports import figures
+from anabranch.reports.figures import GREY
+from anabranch.results import metrics
+from anabranch.runs.run import Job, run_many
 
 Numbers = npt.NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from anabranch import Bulk, Connection, Path, Queue, Run, Scenario
-from anabranch.figures import BLUE, GREEN, GREY, ORANGE, SKY
-from anabranch.scenario import SharedBottleneckDetection
+from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, SKY
+from anabranch.scenarios.scenario import SharedBottleneckDetection
 from pictures.common import (
     Caption,
     Numbers,

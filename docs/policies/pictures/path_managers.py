@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from anabranch import Blocks, Connection, Path, Queue, Run, metrics
-from anabranch.figures import BLACK, BLUE, GREEN, GREY, RED
-from anabranch.scenario import Change
+from anabranch import Blocks, Connection, Path, Queue, Run
+from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, RED
+from anabranch.results import metrics
+from anabranch.scenarios.scenario import Change
 from pictures.common import (
     GPRS,
     LTE,

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch import Path, Run
-from anabranch.figures import BLACK, BLUE, GREEN, GREY, ORANGE, RED, plain_ticks
-from anabranch.scenario import Change
+from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, RED, plain_ticks
+from anabranch.scenarios.scenario import Change
 from pictures.common import (
     THREE_G,
     WIFI,

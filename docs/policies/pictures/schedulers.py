@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from anabranch import Blocks, Bulk, Cbr, Connection, Path, Run, metrics
-from anabranch.figures import BLUE, GREEN, GREY, ORANGE, RED
-from anabranch.scenario import Change
+from anabranch import Blocks, Bulk, Cbr, Connection, Path, Run
+from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED
+from anabranch.results import metrics
+from anabranch.scenarios.scenario import Change
 from pictures.common import (
     THREE_G,
     WIFI,

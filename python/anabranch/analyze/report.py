@@ -1,0 +1,199 @@
+"""The report of a capture: tables of what it shows, and a drawing of each large transfer."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from anabranch._core import __version__
+from anabranch.analyze import panels
+from anabranch.analyze.analysis import Analysis, largest
+from anabranch.errors import InputError
+from anabranch.reports import figures
+from anabranch.reports.report import Table, template
+from anabranch.results.estimates import number
+
+MOST_DRAWN = 6
+"""Directions of connections that are drawn."""
+_MOST_ROWS = 200
+
+
+def connections(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
+    """Every connection in a row."""
+    rows = []
+    for row in analysis.connections.head(most).iter_rows(named=True):
+        spoken = row["protocol"]
+        if row["fallback"]:
+            spoken = f"TCP (fallback: {row['fallback']})"
+        elif spoken == "MPTCP" and row["token_listener"] is None:
+            spoken = "MPTCP, keys unknown"
+        rows.append((
+            str(row["connection"]),
+            f"{row['initiator']} – {row['listener']}",
+            spoken,
+            row["state"] or "–",
+            str(row["subflows"]),
+            *(f"{row[f'octets_{way}']:,}" for way in ("out", "in")),
+            *(_rate(row[f"goodput_{way}_mbps"]) for way in ("out", "in")),
+            _verified(row),
+        ))  # fmt: skip
+    headings = (
+        "connection", "initiator – listener", "speaks", "state", "subflows", "octets out",
+        "octets in", "Mbit/s out", "Mbit/s in", "verified",
+    )  # fmt: skip
+    return Table(headings, tuple(rows), max(0, analysis.connections.height - most))
+
+
+def subflows(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
+    """Every subflow of Multipath TCP in a row."""
+    spoken = analysis.connections.filter(pl.col("protocol") != "TCP")["connection"].to_list()
+    shown = analysis.subflows.filter(
+        pl.col("connection").is_in(spoken) | pl.col("connection").is_null()
+    )
+    rows = []
+    for row in shown.head(most).iter_rows(named=True):
+        backup = ", backup" if row["is_backup"] else ""
+        sums = {
+            name: f"{row[f'{name}_out'] + row[f'{name}_in']:,}"
+            for name in ("octets", "retransmitted", "reinjected")
+        }
+        rows.append((
+            "–" if row["connection"] is None else str(row["connection"]),
+            str(row["subflow"]),
+            f"{row['initiator']} – {row['listener']}",
+            f"{row['kind']}{backup}",
+            row["state"],
+            *sums.values(),
+            "–" if row["rtt_ns"] is None else number(row["rtt_ns"] / 1e6),
+            row["seen_at"],
+        ))  # fmt: skip
+    headings = (
+        "connection", "subflow", "addresses", "kind", "state", "octets", "retransmitted",
+        "reinjected", "first RTT ms", "seen at",
+    )  # fmt: skip
+    return Table(headings, tuple(rows), max(0, shown.height - most))
+
+
+def violations(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
+    """Every violation in a row."""
+    several = analysis.files.height > 1
+    begin = analysis.files["first_ns"].drop_nulls().min() or 0
+    rows = []
+    for row in analysis.violations.head(most).iter_rows(named=True):
+        packet = f"{row['file'] + 1}:{row['packet']}" if several else str(row["packet"])
+        rows.append((
+            f"{(row['time_ns'] - begin) / 1e9:.6f}",
+            packet,
+            "–" if row["connection"] is None else str(row["connection"]),
+            str(row["subflow"]),
+            str(row["direction"]),
+            row["clause"],
+            row["rule"],
+            row["what"],
+        ))  # fmt: skip
+    headings = (
+        "time s", "file:packet" if several else "packet", "connection", "subflow", "direction",
+        "clause", "rule", "what",
+    )  # fmt: skip
+    return Table(headings, tuple(rows), max(0, analysis.violations.height - most))
+
+
+def events(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
+    """Every event in a row."""
+    begin = analysis.files["first_ns"].drop_nulls().min() or 0
+    rows = tuple(
+        (
+            f"{(row['time_ns'] - begin) / 1e9:.6f}",
+            str(row["packet"]),
+            "–" if row["connection"] is None else str(row["connection"]),
+            str(row["subflow"]),
+            str(row["direction"]),
+            row["event"].replace("_", " "),
+            row["detail"] or "",
+        )
+        for row in analysis.events.head(most).iter_rows(named=True)
+    )
+    headings = ("time s", "packet", "connection", "subflow", "direction", "event", "detail")
+    return Table(headings, rows, max(0, analysis.events.height - most))
+
+
+def files(analysis: Analysis) -> Table:
+    """Every file in a row."""
+    rows = tuple(
+        (
+            row["file"],
+            f"{row['packets']:,}",
+            f"{row['other_packets']:,}",
+            row["damage"] or "–",
+        )
+        for row in analysis.files.iter_rows(named=True)
+    )
+    return Table(("file", "packets", "of them not TCP, or cut", "damage"), rows)
+
+
+def save(
+    analysis: Analysis, folder: Path, on_figure: Callable[[int, int], object] = lambda *_: None
+) -> None:
+    """Write ``report.html`` and the drawings ``cN-out.svg``, ``cN-in.svg`` and the same as PNG.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    drawn = largest(analysis, MOST_DRAWN)
+    left_out = len(largest(analysis, analysis.connections.height * 2)) - len(drawn)
+    names = ", ".join(Path(name).name for name in analysis.files["file"])
+    footer = f"anabranch {__version__} · {names}"
+    images = []
+    contents: dict[str, bytes] = {}
+    for done, (connection, direction) in enumerate(drawn):
+        on_figure(done, len(drawn))
+        shown = panels.flow(analysis, connection, direction)
+        if shown.data.is_empty():
+            continue
+        figure = panels.draw(shown, footer)
+        svg = figures.rendered(figure, "svg")
+        contents[f"c{connection}-{direction}.svg"] = svg
+        contents[f"c{connection}-{direction}.png"] = figures.rendered(figure, "png")
+        images.append((shown.title, "data:image/svg+xml;base64," + base64.b64encode(svg).decode()))
+    page = template("analyze.html").render(
+        names=names,
+        version=__version__,
+        analysis=analysis,
+        connections=connections(analysis),
+        subflows=subflows(analysis),
+        violations=violations(analysis),
+        events=events(analysis),
+        files=files(analysis),
+        images=images,
+        not_drawn=left_out,
+    )
+    contents["report.html"] = page.encode()
+    try:
+        for name, octets in contents.items():
+            (folder / name).write_bytes(octets)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
+
+
+def _rate(rate: float | None) -> str:
+    return "–" if rate is None else number(rate)
+
+
+def _verified(row: dict[str, object]) -> str:
+    """What of a connection was checked and found right."""
+    if row["protocol"] != "MPTCP":
+        return "–"
+    counts = (
+        ("tokens_right", "token"), ("hmacs_right", "HMAC"), ("checksums_right", "checksum"),
+    )  # fmt: skip
+    words = []
+    for key, what in counts:
+        count = row[key]
+        if count:
+            words.append(f"{count:,} {what}{'' if count == 1 else 's'}")
+    whole = [] if row["is_complete"] else ["not all was captured"]
+    return ", ".join(words + whole) or "–"

@@ -1,0 +1,1 @@
+"""Many runs: each is reduced and recorded, none is lost or repeated."""

@@ -1,0 +1,253 @@
+"""The journal of a results folder: every finished run, recorded at once.
+
+A file of records, each appended by one write and protected by a SHA-256, found again by the key
+of its run (`Task.key`). Whatever ends a sweep early costs at most the record being written; a
+damaged record costs that one run. Octets of a record::
+
+    magic (8)  length of the body (8, little-endian)  SHA-256 of the body (32)  body
+
+The body is compressed (zlib): a line of JSON, then the tables as Arrow IPC streams.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import io
+import json
+import os
+import struct
+import threading
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import polars as pl
+
+from anabranch.batches.reduction import Reduced
+from anabranch.errors import InputError
+from anabranch.results.folder import TABLES
+from anabranch.scenarios.own import OwnPolicy
+
+FILE = "runs.journal"
+
+_MAGIC = b"\x93ABRUN\r\n"
+_HEAD = struct.Struct("<8sQ32s")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where the body of a record lies in the file."""
+
+    offset: int
+    length: int
+
+
+class Journal:
+    """The finished runs of a results folder; one process at a time may open it.
+
+    Raises:
+        InputError: if it cannot be opened, or another process has it open.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self.damage: str | None = None
+        """What was wrong with the file, in one line."""
+        self._lock = threading.Lock()
+        self._used: dict[str, None] = {}
+        self._file = self._open(self.path)
+        self._places, lost, self._end = _scan(self._file)
+        if lost:
+            self.damage = (
+                f"{self.path} is damaged ({lost:,} octets, perhaps the record that was being "
+                f"written): {len(self._places)} finished runs are intact, what is lost runs again"
+            )
+            self._rewrite(self.keys())
+
+    def keys(self) -> list[str]:
+        """Keys of the finished runs."""
+        return list(self._places)
+
+    def find(self, key: str) -> Reduced | None:
+        """The run with this key, if it is finished."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        self._used[key] = None
+        return _decoded(_read(self._file, place))
+
+    def add(self, key: str, run: Reduced) -> None:
+        """Record a finished run; any thread may call this.
+
+        Raises:
+            InputError: if it cannot be written.
+        """
+        body = _encoded(key, run)
+        with self._lock:
+            try:
+                self._append(key, body)
+            except OSError as error:
+                raise self._unwritable(error) from error
+            self._used[key] = None
+
+    def keep_only_used(self) -> None:
+        """Drop the runs that were neither looked for nor added since the journal was opened.
+
+        Raises:
+            InputError: if it cannot be written.
+        """
+        if len(self._used) < len(self._places):
+            self._rewrite(list(self._used))
+
+    def close(self) -> None:
+        """Flush to the disk, and let other processes open it."""
+        with contextlib.suppress(OSError):
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    def _open(self, path: Path) -> BinaryIO:
+        try:
+            file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by `close`)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            raise InputError(
+                f"{path}: another process is writing results to this folder; wait for it or name "
+                "another folder"
+            ) from error
+        return file
+
+    def _append(self, key: str, body: bytes) -> None:
+        record = _HEAD.pack(_MAGIC, len(body), hashlib.sha256(body).digest()) + body
+        try:
+            written = 0
+            while written < len(record):  # a disk that fills up first takes a part
+                written += _write(self._file, record[written:])
+        except OSError:
+            # Half a record would be reported as damage.
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end)
+            raise
+        self._places[key] = _Place(self._end + _HEAD.size, len(body))
+        self._end += len(record)
+
+    def _rewrite(self, keys: list[str]) -> None:
+        """Put the records with these keys into a new file that replaces the old one at once."""
+        old, places = self._file, self._places
+        temporary = self.path.with_suffix(".new")
+        temporary.unlink(missing_ok=True)
+        self._file, self._places, self._end = self._open(temporary), {}, 0
+        try:
+            for key in keys:
+                self._append(key, _read(old, places[key]))
+            os.fsync(self._file.fileno())
+            temporary.replace(self.path)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        old.close()
+
+    def _unwritable(self, error: OSError) -> InputError:
+        reason = (error.strerror or str(error)).lower()
+        return InputError(
+            f"{self.path}: {reason}; the runs recorded there are kept: start again with the same "
+            "folder once it can be written"
+        )
+
+
+def _write(file: BinaryIO, octets: bytes) -> int:
+    return file.write(octets)
+
+
+def _scan(file: BinaryIO) -> tuple[dict[str, _Place], int, int]:
+    """Where the intact records are, by key; how many octets belong to none; and the file's end."""
+    places: dict[str, _Place] = {}
+    end = file.seek(0, os.SEEK_END)
+    offset = lost = 0
+    while offset < end:
+        place = _record_at(file, offset, end)
+        if place is None:
+            following = _next_magic(file, offset + 1, end)
+            lost += following - offset
+            offset = following
+        else:
+            places[_about(_read(file, place))["key"]] = place
+            offset = place.offset + place.length
+    return places, lost, end
+
+
+def _record_at(file: BinaryIO, offset: int, end: int) -> _Place | None:
+    """The body of the intact record that begins at `offset`, if one does."""
+    head = _read(file, _Place(offset, _HEAD.size))
+    if len(head) < _HEAD.size:
+        return None
+    magic, length, checksum = _HEAD.unpack(head)
+    place = _Place(offset + _HEAD.size, length)
+    if magic != _MAGIC or place.offset + length > end:
+        return None
+    return place if hashlib.sha256(_read(file, place)).digest() == checksum else None
+
+
+def _next_magic(file: BinaryIO, offset: int, end: int) -> int:
+    """Where the next record may begin; the end of the file if nowhere."""
+    chunk = 2**20
+    while offset < end:
+        found = _read(file, _Place(offset, chunk + len(_MAGIC))).find(_MAGIC)
+        if found >= 0:
+            return offset + found
+        offset += chunk
+    return end
+
+
+def _read(file: BinaryIO, place: _Place) -> bytes:
+    return os.pread(file.fileno(), place.length, place.offset)
+
+
+def _encoded(key: str, run: Reduced) -> bytes:
+    tables = [_ipc(getattr(run, name)) for name in TABLES]
+    about = {
+        "key": key,
+        "digest": run.digest,
+        "virtual_ns": run.virtual_ns,
+        "segments": run.segments,
+        "cpu_s": run.cpu_s,
+        "own_policies": [dataclasses.asdict(policy) for policy in run.own_policies],
+        "lengths": [len(table) for table in tables],
+    }
+    head = zlib.compress(json.dumps(about).encode() + b"\n", 1)
+    return struct.pack("<I", len(head)) + head + zlib.compress(b"".join(tables), 1)
+
+
+def _about(body: bytes) -> dict[str, Any]:
+    (length,) = struct.unpack_from("<I", body)
+    about: dict[str, Any] = json.loads(zlib.decompress(body[4 : 4 + length]))
+    return about
+
+
+def _decoded(body: bytes) -> Reduced:
+    about = _about(body)
+    (length,) = struct.unpack_from("<I", body)
+    stream = io.BytesIO(zlib.decompress(body[4 + length :]))
+    tables = {
+        name: pl.read_ipc_stream(io.BytesIO(stream.read(octets)))
+        for name, octets in zip(TABLES, about["lengths"], strict=True)
+    }
+    return Reduced(
+        digest=about["digest"],
+        virtual_ns=about["virtual_ns"],
+        segments=about["segments"],
+        cpu_s=about["cpu_s"],
+        own_policies=tuple(OwnPolicy(**policy) for policy in about["own_policies"]),
+        **tables,
+    )
+
+
+def _ipc(table: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.write_ipc_stream(buffer)
+    return buffer.getvalue()

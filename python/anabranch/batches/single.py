@@ -1,0 +1,40 @@
+"""Results of one run of a user's scenario."""
+
+from __future__ import annotations
+
+from anabranch.batches import batch
+from anabranch.batches.reduction import Task, reduce
+from anabranch.live.run import Conditions
+from anabranch.results.folder import Results
+from anabranch.results.provenance import build
+from anabranch.runs.run import Run
+
+
+def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = None) -> Results:
+    """The results of one run of a user's scenario, with every block and sample.
+
+    `conditions` are those of a live run.
+    """
+    task = Task(
+        # It names a file, too, and "2 Mbit/s" is a fine name for a scenario.
+        cell=name.replace("/", "-"),
+        factors={},
+        toml=run.toml,
+        file=name,
+        seed=run.seed,
+        build=build(),
+        keep_blocks=True,
+        keep_samples=True,
+        may_fail=True,
+    )
+    about = {
+        "entry": None,
+        "scenario": name,
+        "description": run.settings["description"],
+        "seeds": [run.seed],
+        "duration": run.settings["duration"],
+        "warm_up": run.settings["warm_up"],
+        "wall_s": round(wall_s, 2),
+        **({} if conditions is None else {"live": conditions.provenance()}),
+    }
+    return batch.collect(about, [task], [reduce(task, run)])

@@ -1,0 +1,74 @@
+"""The list of all entries, by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from anabranch.errors import InputError, unknown
+from anabranch.gallery.entry import Entry
+
+_MODULES = {
+    "nsdi12-fig7": "nsdi12_fig7",
+    "cs244-bandwidth-ratio": "cs244_bandwidth_ratio",
+    "cs244-jitter": "cs244_jitter",
+    "nsdi12-fig4": "nsdi12_fig4",
+    "nsdi12-scenarios": "nsdi12_scenarios",
+    "nsdi11-lia": "nsdi11_lia",
+    "conext12-olia": "conext12_olia",
+    "balia": "balia",
+    "conext13-design": "conext13_design",
+    "conext17-ecf": "conext17_ecf",
+    "csws14-schedulers-bulk": "csws14_schedulers_bulk",
+    "csws14-schedulers-applimited": "csws14_schedulers_applimited",
+    "ferlin14-bufferbloat": "ferlin14_bufferbloat",
+    "ferlin14-drepas": "ferlin14_drepas",
+    "grinnemo15-cloud-latency": "grinnemo15_cloud_latency",
+    "networking16-blest": "networking16_blest",
+    "rfc8382-sbd": "rfc8382_sbd",
+    "veerman12-lan": "veerman12_lan",
+    "veerman12-wan": "veerman12_wan",
+    "veerman12-fairness": "veerman12_fairness",
+    "veerman12-unscaled": "veerman12_unscaled",
+    "ipv4-ipv6": "ipv4_ipv6",
+    "linux-today": "linux_today",
+}
+
+_LIVE = {"nsdi12-fig7": "nsdi12_fig7_live"}
+"""The same in real time, by the name of the entry in virtual time."""
+
+CALIBRATION = "calibration"
+_MORE = {CALIBRATION: "calibration"} | {f"{name}-live": module for name, module in _LIVE.items()}
+"""Entries that other commands than `list` and `gallery` name."""
+
+
+def names() -> list[str]:
+    """Names of all entries."""
+    return list(_MODULES)
+
+
+def entry(name: str) -> Entry:
+    """The entry with a name.
+
+    Raises:
+        InputError: if there is none; names the nearest one.
+    """
+    modules = _MODULES | _MORE
+    if name not in modules:
+        raise unknown("unknown entry", name, _MODULES)
+    found = import_module(f"anabranch.gallery.entries.{modules[name]}").ENTRY
+    assert isinstance(found, Entry)
+    return found
+
+
+def live(name: str) -> Entry:
+    """The entry in real time that belongs to the one with a name, or that one if it is such.
+
+    Raises:
+        InputError: if there is none; names those that there are.
+    """
+    found = entry(name)
+    if name in _LIVE:
+        return entry(f"{name}-live")
+    if not found.is_live:
+        raise InputError(f"--live: {name} runs in virtual time only; there is {', '.join(_LIVE)}")
+    return found

@@ -1,0 +1,353 @@
+"""Peng, Walid, Hwang, Low 2016: BALIA, between friendliness and responsiveness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entries import conext12_olia, nsdi11_lia
+from anabranch.gallery.entries.conext12_olia import (
+    BALIA,
+    LIA,
+    MULTIPATH,
+    OLIA,
+    RATIOS,
+    STYLES,
+    TCP,
+    UNCOUPLED,
+    draw_users,
+    goodput,
+)
+from anabranch.gallery.entries.nsdi11_lia import (
+    RANDOM_LOSS,
+    RED_QUEUE,
+    SUBFLOWS,
+    beside_tcp,
+    shares,
+)
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.bottlenecks import all_carried, red
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Bulk, Change, Connection, Path, Scenario
+
+SCENARIO_C = "scenario C"
+IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}
+BESIDE_TCP = {curve: STYLES[curve] for curve in (BALIA, UNCOUPLED)}
+
+STEP, STEADY = "step of capacity", "steady capacity"
+BEFORE_MBPS, AFTER_MBPS = 4, 20
+STEP_AT_S = 40
+STEP_MEASURED_S = 100
+"""In both tiers: the slowest needs most of it."""
+_PAYLOAD = 1428 / 1500
+
+PENG = (
+    "Q. Peng, A. Walid, J. Hwang, S. H. Low: Multipath TCP: Analysis, Design, and Implementation. "
+    "IEEE/ACM Transactions on Networking, 2016."
+)
+
+
+def at(curve: str, network: str) -> dict[str, Factor]:
+    """The factors of a cell with a step, or of the one without."""
+    return {"curve": curve, "network": network}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """One bottleneck with one to three subflows, scenario C, and a step of capacity."""
+    shared = [
+        beside_tcp(tier, curve, core, count)
+        for core in (RANDOM_LOSS, RED_QUEUE)
+        for count in SUBFLOWS
+        for curve in BESIDE_TCP
+    ]
+    scenario_c = [
+        replace(cell, factors={"network": SCENARIO_C, **cell.factors})
+        for cell in conext12_olia.cells(tier)
+        if cell.factors["curve"] in IN_SCENARIO_C
+    ]
+    steps = [_step(curve, network) for network in (STEP, STEADY) for curve in STYLES]
+    return [*shared, *scenario_c, *steps]
+
+
+def _step(curve: str, network: str) -> Cell:
+    """Two paths; the second has less than the first until the step, or never."""
+    grows = network == STEP
+    change = Change(at=f"{STEP_AT_S}s", rate=f"{AFTER_MBPS}Mbit/s")
+    scenario = Scenario(
+        name=f"{curve}, {network}",
+        duration=f"{STEP_AT_S + STEP_MEASURED_S}s",
+        warm_up=f"{STEP_AT_S}s",
+        paths=(
+            _path("one", AFTER_MBPS),
+            _path("two", BEFORE_MBPS, change) if grows else _path("two", AFTER_MBPS),
+        ),
+        connections=(
+            Connection(
+                name="main", congestion_control=conext12_olia.CONTROL[curve], workload=Bulk()
+            ),
+        ),
+    )
+    return Cell(cell_key(curve, network), scenario, at(curve, network))
+
+
+def _path(name: str, mbps: int, *changes: Change) -> Path:
+    """With a queue for the larger rate. By its jitter seeds differ before anything is dropped."""
+    return Path(
+        name=name,
+        rate=f"{mbps}Mbit/s",
+        delay="50ms",
+        limit="1000packets",
+        jitter="1ms",
+        queue=red(AFTER_MBPS * 1e6 * 0.1 / 12_000),
+        changes=changes,
+    )
+
+
+def _seconds(steady: Any, stepped: Any, axis: int) -> Any:
+    missing = np.median(steady, axis=axis) - np.median(stepped, axis=axis)
+    return missing * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
+
+
+def _goodputs(results: Results, curve: str) -> list[Sample]:
+    return [results.values("goodput_mbps", **at(curve, network)) for network in (STEADY, STEP)]
+
+
+def convergence_s(results: Results, curve: str) -> Estimate:
+    """For how long, in s, the new capacity would have been unused if then it were used at once.
+
+    The octets that the time after the step brought less than the same time without a step, over
+    the rate by which the capacity grew.
+
+    Raises:
+        NothingMeasured: if there is none.
+    """
+    return estimate(_seconds, *_goodputs(results, curve))
+
+
+def _later(results: Results, curve: str, other: str) -> Condition:
+    """By how much one converges after another."""
+
+    def difference(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
+        return _seconds(a, b, axis) - _seconds(c, d, axis)
+
+    samples = (*_goodputs(results, curve), *_goodputs(results, other))
+    return Condition(f"{curve} after {other} by", estimate(difference, *samples), "≥", 0, "s")
+
+
+def _between(results: Results) -> list[Condition]:
+    return [_later(results, BALIA, UNCOUPLED), _later(results, OLIA, BALIA)]
+
+
+def _fair(results: Results, core: str) -> list[Condition]:
+    conditions = []
+    for count in SUBFLOWS:
+        share = nsdi11_lia.mean(shares(results, BALIA, core, count))
+        words = f"mean share of BALIA with {count} subflows, {core}"
+        conditions += [Condition(words, share, "≥", 0.40), Condition(words, share, "≤", 0.60)]
+    return conditions
+
+
+def _uncoupled_takes_more(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"mean share of two uncoupled subflows, {core}",
+            nsdi11_lia.mean(shares(results, UNCOUPLED, core, 2)),
+            ">",
+            0.60,
+        )
+        for core in (RANDOM_LOSS, RED_QUEUE)
+    ]
+
+
+def _friendlier(results: Results, curve: str, other: str) -> list[Condition]:
+    return [
+        Condition(
+            f"TCP users with {curve} / with {other}, {ratio}",
+            ratio_of_medians(
+                goodput(results, TCP, curve, ratio), goodput(results, TCP, other, ratio)
+            ),
+            "≥",
+            1.0,
+        )
+        for ratio in RATIOS
+    ]
+
+
+CLAIMS = (
+    Claim(
+        "E10.balia-random-loss",
+        "Where loss sets the windows, BALIA takes about one TCP's share.",
+        "Peng et al. 2016: TCP-friendliness; the range is ours",
+        "mean share 0.40 to 0.60 beside one NewReno, one to three subflows, 0.5 % random loss",
+        partial(_fair, core=RANDOM_LOSS),
+        all_carried,
+    ),
+    Claim(
+        "E10.balia-red",
+        "So it does at a RED queue.",
+        "Peng et al. 2016: TCP-friendliness; the range is ours",
+        "mean share 0.40 to 0.60 beside one NewReno, one to three subflows, RED",
+        partial(_fair, core=RED_QUEUE),
+        all_carried,
+    ),
+    Claim(
+        "E10.balia-control",
+        "Two uncoupled subflows take more: the negative control.",
+        "ours",
+        "mean share > 0.60 beside one NewReno, 0.5 % random loss and RED",
+        _uncoupled_takes_more,
+        all_carried,
+    ),
+    Claim(
+        "E10.balia-responsive",
+        "BALIA uses new capacity later than uncoupled subflows, and sooner than OLIA.",
+        "Peng et al. 2016: responsiveness; the step is ours",
+        f"second path from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s: convergence time in between",
+        _between,
+        all_carried,
+    ),
+    Claim(
+        "E10.balia-scenario-c-lia",
+        "In scenario C BALIA leaves TCP users no less than LIA does.",
+        "Peng et al. 2016: friendliness; the check is ours",
+        "TCP users' mean goodput with BALIA ≥ with LIA",
+        partial(_friendlier, curve=BALIA, other=LIA),
+        all_carried,
+    ),
+    Claim(
+        "E10.balia-scenario-c-olia",
+        "OLIA leaves them no less than BALIA does.",
+        "Peng et al. 2016: friendliness; the check is ours",
+        "TCP users' mean goodput with OLIA ≥ with BALIA",
+        partial(_friendlier, curve=OLIA, other=BALIA),
+        all_carried,
+    ),
+)
+
+
+def _draw_step(results: Results, axes: Axes) -> None:
+    lines = {}
+    for curve, style in STYLES.items():
+        samples = results.samples.filter(
+            (pl.col("cell") == cell_key(curve, STEP)) & (pl.col("path_name") == "two")
+        )
+        every = samples.gather_every(20)  # of 100 ms
+        seconds = every["time_ns"].to_numpy() / 1e9
+        rates = np.diff(every["subflow_octets_received"].to_numpy()) * 8e-6 / np.diff(seconds)
+        lines[curve] = (seconds[1:] - STEP_AT_S, rates, style)
+    figures.series(axes, lines, "throughput of path two (Mbit/s)")
+    axes.set_xlabel("time since the step (s)")
+    axes.set_xlim(-10, STEP_MEASURED_S)
+    axes.set_ylim(0)
+
+
+def _draw_convergence(results: Results, axes: Axes) -> None:
+    bars = {curve: ([convergence_s(results, curve)], style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, ["step"], bars)
+    axes.set_ylabel("convergence time (s)")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Convergence times, shares, and what is left to TCP users."""
+    times = ", ".join(f"{curve} {convergence_s(results, curve).text('s')}" for curve in STYLES)
+    means = [
+        f"{core}, {curve}: "
+        + ", ".join(f"{shares(results, curve, core, count).mean():.2f}" for count in SUBFLOWS)
+        for core in (RANDOM_LOSS, RED_QUEUE)
+        for curve in BESIDE_TCP
+    ]
+    users = [
+        f"{ratio}: "
+        + ", ".join(
+            f"{curve} {median(goodput(results, TCP, curve, ratio)).text()}"
+            for curve in IN_SCENARIO_C
+        )
+        for ratio in RATIOS
+    ]
+    return [
+        f"Convergence times: {times}. A time is what the {STEP_MEASURED_S} s after the step "
+        "brought less than without a step, over the rate by which the capacity grew. RED's drops "
+        "fall where they fall, so that single runs differ, OLIA's the most.",
+        "Each acknowledgement on the path that lags, its window w a third of the other, W, adds "
+        "in units of w / (w + W)²: LIA 3, BALIA 2.8, OLIA 1. OLIA adds to this only when the path "
+        "is the best one, by octets without loss over RTT²: hence the late bend of its curve.",
+        f"Mean share with 1, 2, 3 subflows — {'; '.join(means)}.",
+        f"Mean goodput of TCP users in scenario C, Mbit/s — {'; '.join(users)}.",
+    ]
+
+
+_PARAMETERS: tuple[tuple[str, str, str], ...] = (
+    ("one bottleneck", "10 Mbit/s, 20 ms one way, as in nsdi11-lia", "ours"),
+    ("random loss", "0.5 %, queue of 400 packets", "ours"),
+    ("RED", "from half to twice the bandwidth-delay product", "ours"),
+    ("scenario C", "that of conext12-olia", "CoNEXT'12; its numbers ours"),
+    (
+        "step",
+        f"two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has "
+        f"{BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s",
+        "ours",
+    ),
+    ("time after the step", f"{STEP_MEASURED_S} s, both tiers", "ours"),
+    ("workload, TCP", "bulk; NewReno", "ours"),
+)
+
+ENTRY = Entry(
+    id="balia",
+    title="Balanced linked adaptation: shares, and a step of capacity (2016)",
+    question="Is BALIA as friendly to TCP as coupled congestion control should be, and does it use "
+    "new capacity sooner than OLIA?",
+    references=(PENG, conext12_olia.KHALILI),
+    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
+    full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "A step of capacity",
+            f"Path two gets {AFTER_MBPS} instead of {BEFORE_MBPS} Mbit/s; first seed, bins of 2 s.",
+            _draw_step,
+        ),
+        Panel("Convergence time", "Of the new capacity, unused.", _draw_convergence),
+        *(
+            Panel(
+                f"One bottleneck, {core}",
+                "At one half Multipath TCP takes what one TCP takes.",
+                partial(nsdi11_lia.draw_shares, core=core, styles=BESIDE_TCP),
+            )
+            for core in (RANDOM_LOSS, RED_QUEUE)
+        ),
+        Panel(
+            "Scenario C, users of TCP",
+            "What is left to those who have the shared link only.",
+            partial(draw_users, users=TCP, styles=IN_SCENARIO_C),
+        ),
+        Panel(
+            "Scenario C, multipath users",
+            "What those gain who have a link of their own as well.",
+            partial(draw_users, users=MULTIPATH, styles=IN_SCENARIO_C),
+        ),
+    ),
+    overview=Overview(
+        factors={
+            "network": "network",
+            "subflows": "subflows",
+            "ratio": "multipath users to TCP users",
+            "curve": "congestion control",
+        },
+        metrics={"goodput_mbps": "goodput of all connections (Mbit/s)"},
+        path="two",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,229 @@
+"""Paasch, Khalili, Bonaventure, CoNEXT 2013: penalisation over a design of 400 settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.two_path_design import (
+    BASELINES,
+    DESIGN_PARAMETERS,
+    DESIGN_SEED,
+    ENVIRONMENTS,
+    HIGH,
+    LOW,
+    at,
+    benefits,
+    both_used,
+    draw_benefits,
+    draw_boxes,
+    points,
+)
+from anabranch.gallery.shared.wifi_3g import PAASCH, cell_key
+from anabranch.reports.figures import GREEN, RED, SKY, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, Sample, estimate
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.sweeps import design
+
+REGULAR, OLD, NEW = "MPTCP", "MPTCP+M1,2 (2012)", "MPTCP+M1,2 (2013)"
+STYLES = {
+    REGULAR: Style(RED, (0, (4, 1.5)), "s"),
+    OLD: Style(SKY, (0, (1, 1)), "x"),
+    NEW: Style(GREEN, "-", "^"),
+}
+_REMEDIES: dict[str, dict[str, Any]] = {
+    OLD: {"opportunistic_retransmission": True, "penalisation": "nsdi12"},
+    NEW: {"opportunistic_retransmission": True, "penalisation": "conext13"},
+}
+BUFFER = {LOW: "16MB", HIGH: "4MB"}
+COUNTS = {"quick": 24, "full": 200}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every setting with every curve and both baselines."""
+    return [
+        _cell(tier, environment, point, curve)
+        for environment in ENVIRONMENTS
+        for point in points(environment, COUNTS[tier.name])
+        for curve in (*STYLES, *BASELINES)
+    ]
+
+
+def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
+    alone = BASELINES.get(curve)
+    connection = Connection(
+        name="main",
+        paths=alone,
+        protocol="tcp" if alone else "mptcp",
+        congestion_control="new_reno" if alone else "lia",
+        send_buffer=BUFFER[environment],
+        receive_buffer=BUFFER[environment],
+        remedies=_REMEDIES.get(curve),
+        workload=Bulk(),
+    )
+    scenario = Scenario(
+        name=f"{curve}, {point.name}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        sample_interval="1s",
+        paths=point.paths,
+        connections=(connection,),
+    )
+    factors = at(curve, environment) | {"point": point.name}
+    return Cell(cell_key(curve, point.name), scenario, factors)
+
+
+def _mean_difference(results: Results, more: str, less: str, environment: str) -> Estimate:
+    """Of the benefit, by setting, with an interval over the settings."""
+    difference = benefits(results, more, environment) - benefits(results, less, environment)
+    return estimate(lambda values, axis: np.mean(values, axis=axis), difference)
+
+
+def _low_bdp(results: Results) -> list[Condition]:
+    values = benefits(results, NEW, LOW)
+    return [
+        Condition("median benefit, low-BDP", _median(values), "≥", 0.85),
+        Condition("settings with harm, low-BDP", _share(values < 0), "≤", 10, "%"),
+    ]
+
+
+def _median(values: Sample) -> Estimate:
+    return estimate(lambda a, axis: np.median(a, axis=axis), values)
+
+
+def _share(hits: Any) -> Estimate:
+    return estimate(lambda a, axis: 100 * np.mean(a, axis=axis), hits.astype(np.float64))
+
+
+def _fix_helps(results: Results) -> list[Condition]:
+    difference = _mean_difference(results, NEW, OLD, HIGH)
+    return [Condition("mean benefit(2013) − mean benefit(2012), high-BDP", difference, ">", 0.0)]
+
+
+def _remedies_help(results: Results) -> list[Condition]:
+    difference = _mean_difference(results, NEW, REGULAR, HIGH)
+    return [Condition("mean benefit(2013) − mean benefit(none), high-BDP", difference, "≥", 0.0)]
+
+
+def _rarely_bad(results: Results) -> list[Condition]:
+    both = np.concatenate([benefits(results, NEW, each) for each in ENVIRONMENTS])
+    return [Condition("settings with a benefit ≥ −0.5", _share(both >= -0.5), "≥", 98, "%")]
+
+
+def _fills_space(results: Results) -> list[Condition]:
+    count = COUNTS[results.provenance["tier"]]
+    ours = design.least_distance(design.wsp(count, 6, DESIGN_SEED))
+    random = [
+        design.least_distance(np.random.default_rng(seed).random((count, 6))) for seed in range(20)
+    ]
+    ratio = estimate(lambda a, axis: ours / np.median(a, axis=axis), np.array(random))
+    return [Condition("least distance, WSP / uniform", ratio, "≥", 2.0)]
+
+
+CLAIMS = (
+    Claim(
+        "E4.1-low-bdp",
+        "Where the bandwidth-delay product is low, Multipath TCP adds up nearly all capacity.",
+        "CoNEXT'13, as quoted for CSWS'14",
+        "low-BDP: median benefit ≥ 0.85, harm in ≤ 10 % of settings",
+        _low_bdp,
+        both_used(NEW),
+    ),
+    Claim(
+        "E4.2-fix-helps",
+        "Penalisation that spares the threshold of slow start aggregates more.",
+        "CoNEXT'13",
+        "high-BDP: mean benefit(2013) − mean benefit(2012) > 0",
+        _fix_helps,
+        both_used(OLD, NEW),
+    ),
+    Claim(
+        "E4.3-remedies-help",
+        "Opportunistic retransmission and the corrected penalisation do not cost benefit.",
+        "CoNEXT'13",
+        "high-BDP: mean benefit(2013) ≥ mean benefit without remedies",
+        _remedies_help,
+        both_used(REGULAR, NEW),
+    ),
+    Claim(
+        "E4.4-rarely-bad",
+        "Adding a path rarely does great harm.",
+        "ours, after CoNEXT'13",
+        "benefit ≥ −0.5 in ≥ 98 % of settings",
+        _rarely_bad,
+        both_used(NEW),
+    ),
+    Claim(
+        "E4.5-design-fills",
+        "The settings fill the space of factors more evenly than random ones.",
+        "ours: sanity of the design",
+        "least distance between settings ≥ 2 × that of uniform ones",
+        _fills_space,
+    ),
+)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Medians of the benefit, and how often a path was left."""
+    words = []
+    for environment in ENVIRONMENTS:
+        each = (
+            f"{curve} {np.median(benefits(results, curve, environment)):.2f}" for curve in STYLES
+        )
+        words.append(f"{environment}: median benefit {', '.join(each)}.")
+    return [
+        " ".join(words),
+        "The capacities that the papers' tables print are not known to us in full: the ranges are "
+        "those that CSWS'14 quotes for the same tool. The benefit is not cut off at 1, since TCP "
+        "alone need not fill its path.",
+    ]
+
+
+ENTRY = Entry(
+    id="conext13-design",
+    title="Penalisation, old and corrected, over a design of two paths (CoNEXT 2013)",
+    question="Over hundreds of pairs of paths, how much of both does Multipath TCP use, and does "
+    "the correction of penalisation help?",
+    references=(PAASCH,),
+    parameters=(
+        *DESIGN_PARAMETERS,
+        Parameter("settings", "quick 24, full 200, of each environment", "full: CoNEXT'13"),
+        Parameter("buffers", "low-BDP 16 MB, high-BDP 4 MB, send = receive", "ours"),
+        Parameter("workload", "bulk, download", "CSWS'14: iperf, 60 s"),
+        Parameter("congestion control", "LIA; TCP: NewReno", "ours"),
+        Parameter("scheduler", "lowest RTT", "CoNEXT'13"),
+    ),
+    quick=Tier("quick", seeds=1, measured_s=25),
+    full=Tier("full", seeds=3, measured_s=55),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "High-BDP settings",
+            "Curves further to the right are better. Left of 0, adding a path does harm.",
+            partial(draw_benefits, environment=HIGH, styles=STYLES),
+        ),
+        Panel(
+            "Low-BDP settings",
+            "As before.",
+            partial(draw_benefits, environment=LOW, styles=STYLES),
+        ),
+        Panel(
+            "Both environments",
+            "Settings: boxes are quartiles, whiskers 5 and 95 %.",
+            partial(draw_boxes, styles=STYLES),
+        ),
+    ),
+    overview=Overview(
+        factors={"environment": "environment", "curve": "curve"},
+        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
+        path="two",
+    ),
+    notes=notes,
+)

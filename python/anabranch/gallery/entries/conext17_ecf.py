@@ -1,0 +1,424 @@
+"""Lim, Nahum, Towsley, Gibbens, CoNEXT 2017: ECF, a scheduler that lets the fast path finish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Sample, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Connection, Path, RequestResponse, Scenario
+
+DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
+STYLES = {
+    DEFAULT: Style(RED, "-", "o"),
+    BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
+    ECF: Style(BLUE, (0, (4, 1.5)), "s"),
+}
+_SCHEDULER = {DEFAULT: "min_rtt", BLEST: "blest", ECF: "ecf"}
+
+STREAM, DOWNLOAD = "stream", "download"
+UNEQUAL = "0.3 + 8.6"
+SYMMETRIC = {"0.3 + 0.3": 0.5, "4.2 + 4.2": 8.0, "8.6 + 8.6": 16.0}
+"""Rates of WiFi and LTE in Mbit/s, and of the video that nearly fills both."""
+VIDEO_MBPS = (0.5, 1.0, 2.0, 4.0, 8.0)
+JUDGED_MBPS = 8.0
+"""Nearly what 0.3 and 8.6 Mbit/s carry together."""
+CHUNK_S = 5
+_QUEUE = "30packets"
+DOWNLOADS = ("1 + 10", "10 + 1")
+SIZES_KIB = (64, 128, 256, 512, 1024, 2048)
+
+LIM = (
+    "Y. Lim, E. M. Nahum, D. Towsley, R. J. Gibbens: ECF: An MPTCP Path Scheduler to Manage "
+    "Heterogeneous Paths. CoNEXT 2017."
+)
+
+
+def at(curve: str, workload: str, rates: str, amount: float) -> dict[str, Factor]:
+    """The factors of a cell; `amount` is the video's rate in Mbit/s or the download in KiB."""
+    return {"curve": curve, "workload": workload, "rates": rates, "amount": float(amount)}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every scheduler: video over unequal and equal paths, and downloads over unequal ones."""
+    settings = [
+        *((STREAM, UNEQUAL, rate) for rate in VIDEO_MBPS),
+        *((STREAM, rates, rate) for rates, rate in SYMMETRIC.items()),
+        *((DOWNLOAD, rates, float(size)) for rates in DOWNLOADS for size in SIZES_KIB),
+    ]
+    return [_cell(tier, curve, *setting) for setting in settings for curve in STYLES]
+
+
+def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> Cell:
+    wifi, lte = rates.split(" + ")
+    connection = Connection(
+        name="main",
+        scheduler=_SCHEDULER[curve],
+        congestion_control="lia",
+        remedies={"opportunistic_retransmission": True, "penalisation": "conext13"},
+        nagle=False,
+        workload=_video(amount) if workload == STREAM else _file(amount),
+    )
+    words = (curve, workload, rates, f"{amount:g}")
+    scenario = Scenario(
+        name=", ".join(words),
+        duration=tier.duration,
+        warm_up=tier.warm_up if workload == STREAM else None,
+        paths=(
+            Path(name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"),
+            Path(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
+        ),
+        connections=(connection,),
+    )
+    return Cell(cell_key(*words), scenario, at(curve, workload, rates, amount))
+
+
+def _octets(mbps: float) -> int:
+    """Of a chunk of video."""
+    return round(mbps * 1e6 * CHUNK_S / 8)
+
+
+def _video(mbps: float) -> RequestResponse:
+    return RequestResponse(
+        request_size="400B", response_size=f"{_octets(mbps)}B", interval=f"{CHUNK_S}s"
+    )
+
+
+def _file(kib: float) -> RequestResponse:
+    return RequestResponse(request_size="400B", response_size=f"{kib:g}KiB", count=1)
+
+
+def throughput_mbps(results: Results, curve: str, rates: str, mbps: float) -> Sample:
+    """Size of a chunk over the mean time it took, for each seed.
+
+    Raises:
+        NothingMeasured: if there is none.
+    """
+    times = results.values("delay_mean_ms", **at(curve, STREAM, rates, mbps))
+    return _octets(mbps) * 8e-3 / times
+
+
+def _restarts(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample:
+    return results.values("idle_restarts", **at(curve, STREAM, UNEQUAL, mbps))
+
+
+def _fewer_restarts(results: Results) -> list[Condition]:
+    ratio = ratio_of_medians(_restarts(results, ECF), _restarts(results, DEFAULT))
+    return [Condition("restarts of windows after idle times, ECF / lowest RTT", ratio, "≤", 0.25)]
+
+
+def _more_throughput(results: Results) -> list[Condition]:
+    pair = (throughput_mbps(results, curve, UNEQUAL, JUDGED_MBPS) for curve in (ECF, DEFAULT))
+    return [Condition("throughput of chunks, ECF / lowest RTT", ratio_of_medians(*pair), "≥", 1.3)]
+
+
+def out_of_order_s(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample:
+    """Mean time for which octets wait for earlier ones, for each seed, by Little's law.
+
+    Raises:
+        NothingMeasured: if there is none.
+    """
+    cell = at(curve, STREAM, UNEQUAL, mbps)
+    waiting = results.values("out_of_order_mean_octets", **cell)
+    return waiting * 8e-6 / results.values("goodput_mbps", **cell)
+
+
+def _less_out_of_order(results: Results) -> list[Condition]:
+    ratio = ratio_of_medians(*(out_of_order_s(results, curve) for curve in (ECF, DEFAULT)))
+    return [Condition("mean time out of order, ECF / lowest RTT", ratio, "<", 1.0)]
+
+
+def _deviation(a: Any, b: Any, axis: int) -> Any:
+    return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
+
+
+def _symmetric(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"|throughput of chunks, ECF / lowest RTT − 1|, {rates} Mbit/s",
+            estimate(
+                _deviation,
+                throughput_mbps(results, ECF, rates, mbps),
+                throughput_mbps(results, DEFAULT, rates, mbps),
+            ),
+            "≤",
+            3,
+            "%",
+        )
+        for rates, mbps in SYMMETRIC.items()
+    ]
+
+
+def _download_times(results: Results, rates: str, kib: float) -> list[Sample]:
+    return [
+        results.values("delay_mean_ms", **at(curve, DOWNLOAD, rates, kib))
+        for curve in (ECF, DEFAULT)
+    ]
+
+
+def _large_download(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"512 KiB over {rates} Mbit/s: time, ECF / lowest RTT",
+            ratio_of_medians(*_download_times(results, rates, 512)),
+            "≤",
+            0.95,
+        )
+        for rates in DOWNLOADS
+    ]
+
+
+def _small_download(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"|128 KiB over {rates} Mbit/s: time, ECF / lowest RTT − 1|",
+            estimate(_deviation, *_download_times(results, rates, 128)),
+            "≤",
+            5,
+            "%",
+        )
+        for rates in DOWNLOADS
+    ]
+
+
+def _both_used(workload: str) -> Callable[[Results], str | None]:
+    """A precondition: with either scheduler each path carried data in every run."""
+
+    def reason(results: Results) -> str | None:
+        rows = results.runs.filter(pl.col("workload") == workload)
+        if workload == DOWNLOAD:
+            rows = rows.filter(pl.col("amount") >= 512)
+        idle = rows.filter((pl.col("share_wifi") == 0) | (pl.col("share_lte") == 0))
+        return None if idle.is_empty() else f"{idle['cell'][0]}: a path carried nothing"
+
+    return reason
+
+
+CLAIMS = (
+    Claim(
+        "E11.ecf-restarts",
+        "With ECF windows are hardly ever lost to idle times.",
+        "CoNEXT'17: 486 with the default scheduler, 382 with BLEST, 16 with ECF (second-hand)",
+        f"{UNEQUAL} Mbit/s, video of 8 Mbit/s: ECF's ≤ 0.25 × lowest RTT's",
+        _fewer_restarts,
+        _both_used(STREAM),
+    ),
+    Claim(
+        "E11.ecf-throughput",
+        "ECF brings chunks of video sooner.",
+        "CoNEXT'17; the threshold is ours",
+        f"{UNEQUAL} Mbit/s, video of 8 Mbit/s: throughput of chunks ≥ 1.3 × lowest RTT's",
+        _more_throughput,
+        _both_used(STREAM),
+    ),
+    Claim(
+        "E11.ecf-out-of-order",
+        "With ECF data waits out of order for a shorter time.",
+        "CoNEXT'17: 99.9 % below 0.8 s, median 1 s with the default (second-hand); means: ours",
+        f"{UNEQUAL} Mbit/s, video of 8 Mbit/s: mean time out of order < lowest RTT's",
+        _less_out_of_order,
+        _both_used(STREAM),
+    ),
+    Claim(
+        "E11.ecf-symmetric",
+        "Over equal paths ECF does what lowest RTT does.",
+        "CoNEXT'17; the threshold is ours",
+        "throughput of chunks differs by ≤ 3 %, 0.3, 4.2 and 8.6 Mbit/s each",
+        _symmetric,
+        _both_used(STREAM),
+    ),
+    Claim(
+        "E11.ecf-download",
+        "ECF shortens downloads over paths of 1 and 10 Mbit/s.",
+        "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); the threshold is ours",
+        "512 KiB: ≤ 0.95 × lowest RTT's time, whichever of WiFi and LTE is the slow one",
+        _large_download,
+        _both_used(DOWNLOAD),
+    ),
+    Claim(
+        "E11.ecf-small-download",
+        "Small downloads take as long with ECF as with lowest RTT.",
+        "CoNEXT'17: none at 128 KB (second-hand); the threshold is ours",
+        "128 KiB: times differ by ≤ 5 %, whichever is the slow one",
+        _small_download,
+    ),
+)
+
+
+def _draw_video(
+    results: Results, axes: Axes, values: Callable[[Results, str, float], Sample], unit: str
+) -> None:
+    for curve, style in STYLES.items():
+        points = [median(values(results, curve, mbps)) for mbps in VIDEO_MBPS]
+        figures.estimates(axes, VIDEO_MBPS, points, curve, style)
+    figures.plain_ticks(axes, VIDEO_MBPS)
+    axes.set(xlabel="rate of the video (Mbit/s)", ylabel=unit)
+    axes.set_ylim(0)
+
+
+def _unequal_throughput(results: Results, curve: str, mbps: float) -> Sample:
+    return throughput_mbps(results, curve, UNEQUAL, mbps)
+
+
+def _draw_downloads(results: Results, axes: Axes, rates: str) -> None:
+    others: Mapping[str, Any] = {
+        curve: ({"curve": curve, "workload": DOWNLOAD, "rates": rates}, style)
+        for curve, style in STYLES.items()
+    }
+    figures.over_factor(axes, results, "amount", "delay_mean_ms", others)
+    figures.plain_ticks(axes, SIZES_KIB)
+    axes.set(xlabel="size (KiB)", ylabel="time to download (ms)")
+    axes.set_ylim(0)
+
+
+def _draw_window(results: Results, axes: Axes) -> None:
+    lines = {}
+    for curve in (DEFAULT, ECF):
+        key = cell_key(curve, STREAM, UNEQUAL, f"{JUDGED_MBPS:g}")
+        samples = results.samples.filter(
+            (pl.col("cell") == key)
+            & (pl.col("path_name") == "lte")
+            & pl.col("time_ns").is_between(30e9, 60e9)
+        )
+        seconds = samples["time_ns"].to_numpy() / 1e9
+        lines[curve] = (seconds, samples["cwnd"].to_numpy() / 1e3, STYLES[curve])
+    figures.series(axes, lines, "congestion window of LTE (kB)")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """What the schedulers wait for, and what the numbers of the paper depend on."""
+
+    def over_rates(values: Callable[[float], float], form: str) -> str:
+        return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
+
+    def gain(mbps: float) -> float:
+        ecf, default = (throughput_mbps(results, each, UNEQUAL, mbps) for each in (ECF, DEFAULT))
+        return float(np.median(ecf) / np.median(default))
+
+    def restarts(curve: str) -> str:
+        return over_rates(lambda mbps: float(np.median(_restarts(results, curve, mbps))), ".0f")
+
+    def seconds(curve: str) -> float:
+        cell = at(curve, STREAM, UNEQUAL, JUDGED_MBPS)
+        return float(np.median(results.values("delay_mean_ms", **cell))) / 1e3
+
+    rates = ", ".join(f"{mbps:g}" for mbps in VIDEO_MBPS)
+    return [
+        f"Mean smoothed round-trip times with lowest RTT, WiFi and LTE: {_srtts(results)}. "
+        "CoNEXT'17 measured 969 and 858 ms at 0.3 Mbit/s, 40 and 105 ms at 8.6 (second-hand): the "
+        "same queue of some 30 packets at all rates explains them.",
+        f"At 8 Mbit/s a chunk takes {seconds(DEFAULT):.2f} s with lowest RTT, {seconds(ECF):.2f} s "
+        "with ECF; both paths together could carry it in 4.7 s. What lowest RTT gives to WiFi at "
+        "the end of a chunk arrives up to a second after LTE has finished. LTE is idle meanwhile, "
+        "and its window restarts small. In the middle of a chunk ECF uses WiFi as lowest RTT does, "
+        "so that data waits out of order for nearly as long.",
+        f"Throughput of ECF's chunks over lowest RTT's, video of {rates} Mbit/s: "
+        f"{over_rates(gain, '.2f')}. The player of CoNEXT'17 turns to lower rates, with smaller "
+        "chunks, when chunks are late, and the end weighs the more the smaller a chunk is; ours "
+        "does not adapt.",
+        f"Restarts in a run, the same rates: {restarts(DEFAULT)} with lowest RTT, {restarts(ECF)} "
+        "with ECF. Below 8 Mbit/s the player pauses after each chunk, and both windows restart "
+        "whatever the scheduler does: the count tells schedulers apart only where chunks take "
+        "about as long as they play. After a restart ECF reckons with LTE's small window, finds "
+        "that LTE would take long, and gives WiFi more than it should.",
+        "Over 1 + 10 Mbit/s WiFi is the slow path but, until its queue has grown, the one with the "
+        "lower round-trip time: both schedulers fill it first. ECF helps where the path with the "
+        "lower round-trip time is the one with the higher rate. Losses on the slow path, whose "
+        "recovery takes a round trip or a timeout, decide the rest.",
+        "BLEST does what lowest RTT does: the shared window of some MiB is never about to fill.",
+    ]
+
+
+def _srtts(results: Results) -> str:
+    samples = results.samples.filter(
+        (pl.col("curve") == DEFAULT) & (pl.col("workload") == STREAM) & (pl.col("srtt_ns") > 0)
+    )
+    means = samples.group_by("rates", "path_name").agg(pl.col("srtt_ns").mean() / 1e6)
+    found = {(rates, path): srtt for rates, path, srtt in means.iter_rows()}
+    return "; ".join(
+        f"{found[rates, 'wifi']:.0f} and {found[rates, 'lte']:.0f} ms over {rates} Mbit/s"
+        for rates in SYMMETRIC
+    )
+
+
+_PARAMETERS: tuple[tuple[str, str, str], ...] = (
+    ("rates", "0.3 + 8.6 and equal ones (video), 1 and 10 Mbit/s (downloads)", "CoNEXT'17"),
+    ("round-trip times without queue", "WiFi 20 ms ± 1, LTE 94 ms ± 5", "ours: see the notes"),
+    ("queues", "30 packets", "ours: see the notes"),
+    ("chunks", "5 s of video, asked for every 5 s, at once if one took longer", "CoNEXT'17"),
+    ("rate of the video", "0.5 to 8 Mbit/s, fixed; judged at 8", "ours: the paper's adapts"),
+    ("equal paths", "video of 0.5, 8 and 16 Mbit/s: nearly what they carry", "ours"),
+    ("throughput of chunks", "size over the mean time from request to last octet", "ours"),
+    ("downloads", "64 to 2048 KiB, a fresh connection each", "CoNEXT'17"),
+    ("windows after idle times", "halved for each retransmission timeout", "RFC 2861, as Linux"),
+    ("time out of order", "mean octets waiting / goodput", "ours: Little's law"),
+    ("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "Linux 0.89 has them"),
+    ("congestion control, buffers", "LIA; 4 and 6 MiB, the defaults", "ours"),
+    ("Nagle's algorithm", "off", "ours"),
+)
+
+
+ENTRY = Entry(
+    id="conext17-ecf",
+    title="Earliest completion first: streams and downloads over unequal paths (CoNEXT 2017)",
+    question="Does leaving the end of a transfer to the fast path keep that path busy, and is it "
+    "done sooner?",
+    references=(LIM,),
+    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
+    full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Chunks of video, 0.3 + 8.6 Mbit/s",
+            "Size of a chunk over the mean time it took.",
+            partial(_draw_video, values=_unequal_throughput, unit="throughput of chunks (Mbit/s)"),
+        ),
+        Panel(
+            "Windows lost to idle times, 0.3 + 8.6 Mbit/s",
+            "In a run, both subflows.",
+            partial(_draw_video, values=_restarts, unit="restarts in a run"),
+        ),
+        Panel(
+            "Time out of order, 0.3 + 8.6 Mbit/s",
+            "How long an octet waits for earlier ones, on the mean.",
+            partial(_draw_video, values=out_of_order_s, unit="mean time out of order (s)"),
+        ),
+        Panel("LTE's window, video of 8 Mbit/s", "First seed.", _draw_window),
+        *(
+            Panel(
+                f"Downloads, {rates} Mbit/s",
+                "A fresh connection each; the first rate is WiFi's.",
+                partial(_draw_downloads, rates=rates),
+            )
+            for rates in DOWNLOADS
+        ),
+    ),
+    overview=Overview(
+        factors={
+            "workload": "workload",
+            "rates": "WiFi + LTE (Mbit/s)",
+            "amount": "Mbit/s or KiB",
+            "curve": "scheduler",
+        },
+        metrics={
+            "delay_mean_ms": "mean time (ms)",
+            "idle_restarts": "restarts after idle times",
+            "out_of_order_mean_octets": "out of order (octets)",
+        },
+        path="wifi",
+    ),
+    notes=notes,
+)

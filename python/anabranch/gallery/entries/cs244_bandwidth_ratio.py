@@ -1,0 +1,263 @@
+"""CS244 2015, Figures 2 to 4: the delay figure of NSDI 2012 with faster WiFi."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.stats import spearmanr
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.wifi_3g import (
+    CHEN_HAN,
+    MPTCP,
+    MPTCP_M12,
+    MPTCP_M12_NSDI,
+    PAASCH,
+    RAICIU,
+    STACK_PARAMETERS,
+    STYLES,
+    TCP_WIFI,
+    THREE_G,
+    WIFI,
+    all_of,
+    both_paths_used,
+    cell_key,
+    connection,
+    ratio,
+)
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import median
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Blocks, Scenario
+
+RATES_MBPS = (8, 16, 32, 64)
+QUEUES = ("54packets", "80ms")
+CURVES = {
+    "54packets": (TCP_WIFI, MPTCP, MPTCP_M12, MPTCP_M12_NSDI),
+    "80ms": (TCP_WIFI, MPTCP, MPTCP_M12),
+}
+"""By queue of WiFi."""
+BUFFER = "200KiB"
+
+# Mean delay in ms, from a model of 150 lines.
+_COARSE_MODEL = {
+    ("54packets", TCP_WIFI): {8: "209", 16: "100", 32: "45", 64: "17"},
+    ("54packets", MPTCP): {8: "355", 16: "357", 32: "326", 64: "330"},
+    ("54packets", MPTCP_M12): {8: "175", 16: "122", 32: "107", 64: "103"},
+    ("80ms", TCP_WIFI): {16: "100", 32: "45", 64: "17"},
+    ("80ms", MPTCP): {16: "236", 32: "45", 64: "17"},
+    ("80ms", MPTCP_M12): {16: "107", 32: "45", 64: "17"},
+}
+
+
+def at(curve: str, rate: int, queue: str) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "wifi_mbps": rate, "wifi_queue": queue}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every curve at every rate of WiFi, with both readings of WiFi's queue."""
+    return [
+        _cell(tier, curve, rate, queue)
+        for queue in QUEUES
+        for rate in RATES_MBPS
+        for curve in CURVES[queue]
+    ]
+
+
+def _cell(tier: Tier, curve: str, rate: int, queue: str) -> Cell:
+    wifi = dataclasses.replace(WIFI, rate=f"{rate}Mbit/s", limit=queue)
+    scenario = Scenario(
+        name=f"{curve}, WiFi {rate} Mbit/s, queue {queue}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=(wifi, dataclasses.replace(THREE_G, jitter="50ms", jitter_model="fifo")),
+        connections=(connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),),
+    )
+    key = cell_key(curve, f"{rate}mbps", queue)
+    return Cell(key, scenario, at(curve, rate, queue), keep_blocks=queue == QUEUES[0])
+
+
+def _like_wifi(results: Results, rate: int, queue: str) -> list[Condition]:
+    means = ratio(results, "delay_mean_ms", at(MPTCP_M12, rate, queue), at(TCP_WIFI, rate, queue))
+    return [Condition("mean(M1,2) / mean(TCP WiFi)", means, "≤", 1.15)]
+
+
+def _regular_slower(results: Results, rate: int, queue: str) -> list[Condition]:
+    means = ratio(results, "delay_mean_ms", at(MPTCP, rate, queue), at(MPTCP_M12, rate, queue))
+    return [Condition("mean(regular) / mean(M1,2)", means, ">", 1.0)]
+
+
+def _heavier_tail(results: Results, queue: str) -> list[Condition]:
+    """Rank correlation, for each seed, of WiFi's rate with the ratio of the tails."""
+    tails = np.array(
+        [
+            results.values("delay_p99_ms", **at(MPTCP_M12, rate, queue))
+            / results.values("delay_p99_ms", **at(TCP_WIFI, rate, queue))
+            for rate in RATES_MBPS
+        ]
+    )
+    correlation = np.array([spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])])
+    listed = ", ".join(f"{np.median(tails[n]):.2f}" for n in range(len(RATES_MBPS)))
+    quantity = f"rank correlation of WiFi's rate with p99(M1,2) / p99(TCP WiFi) ({listed})"
+    return [Condition(quantity, median(np.nan_to_num(correlation)), ">", 0.0)]
+
+
+def _used(queue: str, *curves_and_rates: tuple[str, int]) -> Any:
+    return all_of(*(both_paths_used(**at(curve, rate, queue)) for curve, rate in curves_and_rates))
+
+
+def _claims(queue: str) -> list[Claim]:
+    tag = "54p" if queue == QUEUES[0] else "80ms"
+    source = "CS244'15, Figs. 2–4" + ("" if queue == QUEUES[0] else "; this queue is ours")
+    like_wifi = [
+        Claim(
+            f"E1s.1-like-wifi-{rate}-{tag}",
+            f"With WiFi at {rate} Mbit/s (queue {queue}), MPTCP with both mechanisms stays about "
+            "as quick as TCP over WiFi.",
+            source,
+            "mean(M1,2) ≤ 1.15 × mean(TCP WiFi)",
+            partial(_like_wifi, rate=rate, queue=queue),
+            _used(queue, (MPTCP_M12, rate)),
+        )
+        for rate in RATES_MBPS
+    ]
+    regular = [
+        Claim(
+            f"E1s.2-regular-slower-{rate}-{tag}",
+            f"With WiFi at {rate} Mbit/s (queue {queue}), MPTCP without the mechanisms is slower "
+            "than with them.",
+            source,
+            "mean(regular) > mean(M1,2)",
+            partial(_regular_slower, rate=rate, queue=queue),
+            _used(queue, (MPTCP, rate), (MPTCP_M12, rate)),
+        )
+        for rate in RATES_MBPS
+    ]
+    tail = Claim(
+        f"E1s.3-heavier-tail-{tag}",
+        f"The faster WiFi is (queue {queue}), the heavier the tail of MPTCP with both mechanisms "
+        "beside that of TCP over WiFi.",
+        source,
+        "p99(M1,2) / p99(TCP WiFi) grows with WiFi's rate (rank correlation > 0)",
+        partial(_heavier_tail, queue=queue),
+        _used(queue, *((MPTCP_M12, rate) for rate in RATES_MBPS)),
+    )
+    return [*like_wifi, *regular, tail]
+
+
+def _draw_ccdf(results: Results, axes: Axes, rate: int) -> None:
+    curves = {
+        curve: (results.delays(**at(curve, rate, QUEUES[0])), STYLES[curve])
+        for curve in CURVES[QUEUES[0]]
+    }
+    figures.ccdf(axes, curves, right=1000)
+
+
+def _draw_means(results: Results, axes: Axes, queue: str) -> None:
+    curves = {
+        curve: ({"curve": curve, "wifi_queue": queue}, STYLES[curve]) for curve in CURVES[queue]
+    }
+    figures.over_factor(axes, results, "wifi_mbps", "delay_mean_ms", curves)
+    figures.plain_ticks(axes, RATES_MBPS)
+    figures.plain_log_y(axes)
+    axes.set(xlabel="rate of WiFi (Mbit/s)", ylabel="mean delay of a block (ms)")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """What 3G carried, and how far M1,2 is from WiFi."""
+
+    def factor(curve: str, rate: int) -> str:
+        cells = (at(each, rate, QUEUES[0]) for each in (curve, TCP_WIFI))
+        return f"{ratio(results, 'delay_mean_ms', *cells).value:.2f}"
+
+    def share(curve: str, rate: int, queue: str) -> str:
+        return f"{median(results.values('share_3g', **at(curve, rate, queue))).value * 100:.2f} %"
+
+    faster = RATES_MBPS[1:]
+    ratios = ", ".join(factor(MPTCP_M12, rate) for rate in faster)
+    ratios_2012 = ", ".join(factor(MPTCP_M12_NSDI, rate) for rate in faster)
+    packets = ", ".join(share(MPTCP_M12, rate, QUEUES[0]) for rate in faster)
+    time = ", ".join(share(MPTCP_M12, rate, QUEUES[1]) for rate in faster)
+    return [
+        "The send buffer of 200 KiB takes 200 ms to drain at 8 Mbit/s but only 26 ms at 64, so the "
+        "faster WiFi is, the less its own delay hides what a block on 3G has to wait for.",
+        f"With WiFi at {', '.join(map(str, faster))} Mbit/s and a queue of 54 packets, the mean "
+        f"delay with both mechanisms is {ratios} times that of TCP over WiFi ({ratios_2012} with "
+        "the penalisation of NSDI'12), and 3G carries "
+        f"{packets} of the octets. The source does not say whether it kept 54 packets or 80 ms of "
+        f"queue; with 80 ms 3G carries {time}, because WiFi's window may then grow until it "
+        "covers the whole receive buffer, and nothing is left for 3G.",
+        "Claims about cells in which 3G carried no more than 1 % of the octets are not judged: "
+        "there, nothing multipath happened.",
+    ]
+
+
+def _coarse_model(row: Mapping[str, Any]) -> str:
+    model = _COARSE_MODEL.get((row["wifi_queue"], row["curve"]), {})
+    mean = model.get(row["wifi_mbps"])
+    return f"mean {mean} ms" if mean else "–"
+
+
+ENTRY = Entry(
+    id="cs244-bandwidth-ratio",
+    title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
+    question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
+    "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
+    references=(CHEN_HAN, RAICIU, PAASCH),
+    parameters=(
+        Parameter("WiFi", "8, 16, 32, 64 Mbit/s, 20 ms RTT", "CS244'15"),
+        Parameter("queue of WiFi", "54 packets", "CS244'15 for 8 Mbit/s; kept for all rates: ours"),
+        Parameter("queue of WiFi, second reading", "80 ms at each rate", "ours"),
+        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets, jitter 50 ms", "CS244'15"),
+        Parameter("jitter model", "keeps the order of packets", "ours"),
+        Parameter("send buffer", "200 KiB", "NSDI'12"),
+        Parameter("receive buffer", "200 KiB", "ours: equal to the send buffer"),
+        Parameter("block", "8 KiB", "NSDI'12"),
+        *STACK_PARAMETERS,
+    ),
+    quick=Tier("quick", seeds=10, measured_s=60),
+    full=Tier("full", seeds=20, measured_s=100),
+    cells=cells,
+    claims=tuple(claim for queue in QUEUES for claim in _claims(queue)),
+    panels=(
+        *(
+            Panel(
+                f"WiFi {rate} Mbit/s: tail (CCDF)",
+                "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
+                partial(_draw_ccdf, rate=rate),
+            )
+            for rate in RATES_MBPS
+        ),
+        Panel(
+            "Mean delay, queue 54 packets",
+            "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
+            partial(_draw_means, queue=QUEUES[0]),
+        ),
+        Panel(
+            "Mean delay, queue 80 ms",
+            "Where the curves meet, 3G is not used at all.",
+            partial(_draw_means, queue=QUEUES[1]),
+        ),
+    ),
+    overview=Overview(
+        factors={"curve": "curve", "wifi_mbps": "WiFi (Mbit/s)", "wifi_queue": "WiFi's queue"},
+        metrics={
+            "goodput_mbps": "goodput (Mbit/s)",
+            "delay_mean_ms": "mean delay (ms)",
+            "delay_p50_ms": "p50 (ms)",
+            "delay_p95_ms": "p95 (ms)",
+            "delay_p99_ms": "p99 (ms)",
+        },
+        path="3g",
+        coarse_model=_coarse_model,
+    ),
+    notes=notes,
+)

@@ -1,0 +1,306 @@
+"""Paasch, Ferlin, Alay, Bonaventure, CSWS 2014: schedulers with an application-limited source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entries.csws14_schedulers_bulk import (
+    BM,
+    CSWS,
+    LOW_RTT,
+    RP,
+    RR,
+    SETTINGS,
+    STYLES,
+)
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.two_path_design import (
+    DESIGN_PARAMETERS,
+    HIGH,
+    Point,
+    both_used,
+    medians,
+    points,
+)
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, Sample, estimate
+from anabranch.results.folder import Factor, Results
+from anabranch.runs.run import nanoseconds
+from anabranch.scenarios.scenario import Cbr, Connection, Path, Scenario
+
+RATES_KBPS = (500, 1875)
+JUDGED_KBPS = 500
+COUNTS = {"quick": 40, "full": 200}
+BLOCK_OCTETS = 8192
+ROOM = 1.5
+"""A setting counts if the capacities add up to this many times the application's rate."""
+
+WIFI_3G = "WLAN + 3G"
+_WLAN = Path(name="one", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms")
+_RTTS_3G_MS = (75, 100, 125, 150)
+
+
+def at(curve: str, environment: str, rate_kbps: int) -> dict[str, Factor]:
+    """The factors that name a curve at a rate in an environment."""
+    return {"curve": curve, "environment": environment, "rate_kbps": rate_kbps}
+
+
+def wifi_3g_points() -> tuple[Point, ...]:
+    """WLAN beside 3G, with several round-trip times of 3G and a deep queue."""
+    return tuple(
+        Point(
+            WIFI_3G,
+            rtt,
+            (
+                _WLAN,
+                Path(name="two", rate="2Mbit/s", delay=f"{rtt / 2}ms", limit="2s", jitter="5ms"),
+            ),
+            (8.0, 2.0),
+        )
+        for rtt in _RTTS_3G_MS
+    )
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every setting with room for the rate, at every rate, with every scheduler."""
+    settings = (*points(HIGH, COUNTS[tier.name]), *wifi_3g_points())
+    return [
+        _cell(tier, point, rate, curve)
+        for point in settings
+        for rate in RATES_KBPS
+        if sum(point.capacities_mbps) * 1e3 >= ROOM * rate
+        for curve in STYLES
+    ]
+
+
+def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
+    connection = Connection(
+        name="main",
+        congestion_control="olia",
+        send_buffer="2MB",
+        receive_buffer="2MB",
+        workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_OCTETS}B"),
+        **SETTINGS[curve],
+    )
+    scenario = Scenario(
+        name=f"{curve}, {point.name}, {rate_kbps} kbit/s",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=point.paths,
+        connections=(connection,),
+    )
+    factors = at(curve, point.environment, rate_kbps) | {"point": point.name}
+    return Cell(cell_key(curve, point.name, str(rate_kbps)), scenario, factors)
+
+
+def lowest_delay_ms(point: Point) -> float:
+    """The least time in which the two paths together can carry one block, queues empty, in ms.
+
+    At time t after it was written, path i can have brought C_i · (t − d_i) octets, with its
+    capacity C_i and its one-way delay d_i; headers are left out.
+    """
+    bits = BLOCK_OCTETS * 8
+    ways = sorted(
+        (nanoseconds(path.delay) / 1e6, mbps * 1e3)
+        for path, mbps in zip(point.paths, point.capacities_mbps, strict=True)
+    )
+    (near, near_rate), (far, far_rate) = ways
+    alone = near + bits / near_rate
+    if alone <= far:
+        return alone
+    return (bits + near_rate * near + far_rate * far) / (near_rate + far_rate)
+
+
+def increases(results: Results, curve: str, rate_kbps: int = JUDGED_KBPS) -> Sample:
+    """By high-BDP setting, how far the mean delay lies above the lowest possible one, in %."""
+    measured = medians(results, "delay_mean_ms", **at(curve, HIGH, rate_kbps))
+    lowest = {point.name: lowest_delay_ms(point) for point in points(HIGH, _count(results))}
+    return np.array([(measured[name] / lowest[name] - 1) * 100 for name in measured])
+
+
+def _count(results: Results) -> int:
+    used = results.runs.filter(results.runs["environment"] == HIGH)["point"].n_unique()
+    return min(count for count in COUNTS.values() if count >= used)
+
+
+def _share_above_double(results: Results, curve: str) -> Estimate:
+    return estimate(lambda a, axis: np.mean(a > 100, axis=axis) * 100, increases(results, curve))
+
+
+def _rr_tail(results: Results) -> list[Condition]:
+    quantity = "settings in which RR more than doubles the lowest delay"
+    return [Condition(quantity, _share_above_double(results, RR), "≥", 25, "%")]
+
+
+def _low_rtt_near(results: Results) -> list[Condition]:
+    middle = estimate(lambda a, axis: np.median(a, axis=axis), increases(results, LOW_RTT))
+    quantity = "settings in which LowRTT more than doubles the lowest delay"
+    return [
+        Condition(quantity, _share_above_double(results, LOW_RTT), "≤", 15, "%"),
+        Condition("median increase with LowRTT", middle, "≤", 100, "%"),
+    ]
+
+
+def _remedies_alike(results: Results) -> list[Condition]:
+    def deviation(a: Any, b: Any, axis: int) -> Any:
+        return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
+
+    def delays(curve: str) -> Sample:
+        found = medians(results, "delay_mean_ms", **at(curve, HIGH, JUDGED_KBPS))
+        return np.array(list(found.values()))
+
+    return [
+        Condition(
+            f"|median delay, {curve} / LowRTT − 1|",
+            estimate(deviation, delays(curve), delays(LOW_RTT)),
+            "≤",
+            10,
+            "%",
+        )
+        for curve in (RP, BM)
+    ]
+
+
+def _jitter(results: Results) -> list[Condition]:
+    def ratio(a: Any, b: Any, axis: int) -> Any:
+        return np.median(a, axis=axis) / np.median(b, axis=axis)
+
+    def jitters(curve: str) -> Sample:
+        found = medians(results, "jitter_p95_ms", **at(curve, WIFI_3G, JUDGED_KBPS))
+        return np.array(list(found.values()))
+
+    quantity = "p95 jitter beside 3G, RR / LowRTT"
+    return [Condition(quantity, estimate(ratio, jitters(RR), jitters(LOW_RTT)), "≥", 3)]
+
+
+CLAIMS = (
+    Claim(
+        "E5.3a-rr-tail",
+        "With an application-limited source round robin lengthens delays much, in many settings.",
+        "CSWS'14: about 40 % of the settings have 100 to 1500 % more",
+        "high-BDP, 500 kbit/s: ≥ 25 % of the settings with more than 100 % increase",
+        _rr_tail,
+        both_used(RR),
+    ),
+    Claim(
+        "E5.3b-low-rtt-near-lowest",
+        "Lowest RTT stays near the lowest possible delay.",
+        "CSWS'14: 70 % of the settings have 10 to 100 % more",
+        "high-BDP, 500 kbit/s: ≤ 15 % of the settings with more than 100 %; median ≤ 100 %",
+        _low_rtt_near,
+    ),
+    Claim(
+        "E5.4-remedies-alike",
+        "With an application-limited source the remedies do as lowest RTT does.",
+        "slides of Alay et al.",
+        "high-BDP, 500 kbit/s: median delays differ by ≤ 10 %",
+        _remedies_alike,
+    ),
+    Claim(
+        "E5.5-rr-jitter",
+        "With WLAN and 3G round robin's jitter is several times that of lowest RTT.",
+        "CSWS'14, NorNet: variance of the delay up to ten times as large; the factor is ours",
+        "500 kbit/s: p95 of the jitter ≥ 3 × LowRTT's",
+        _jitter,
+        both_used(RR),
+    ),
+)
+
+
+def _draw_increases(results: Results, axes: Axes, rate_kbps: int) -> None:
+    for curve, style in STYLES.items():
+        values = np.maximum(increases(results, curve, rate_kbps), 1)
+        figures.share_of_settings(axes, values, curve, style)
+    axes.axvline(100, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.text(104, 0.05, "twice", fontsize=7, color=figures.GREY)
+    axes.set_xscale("log")
+    axes.set_xlabel("increase of the mean delay (%)")
+
+
+def _draw_jitter(results: Results, axes: Axes) -> None:
+    width = 0.8 / len(STYLES)
+    for index, (curve, style) in enumerate(STYLES.items()):
+        for group, rate in enumerate(RATES_KBPS):
+            values = list(medians(results, "jitter_p95_ms", **at(curve, WIFI_3G, rate)).values())
+            centre = group + (index - (len(STYLES) - 1) / 2) * width
+            axes.plot(
+                [centre] * len(values), values, linestyle="none", marker=style.marker,
+                markersize=5, color=style.colour, label=curve if group == 0 else None,
+            )  # fmt: skip
+    axes.set_xticks(range(len(RATES_KBPS)), [f"{rate} kbit/s" for rate in RATES_KBPS])
+    axes.set_xlim(-0.5, len(RATES_KBPS) - 0.5)
+    axes.set_ylabel("95th percentile of the jitter (ms)")
+    axes.set_ylim(0)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Median increases at both rates."""
+    words = []
+    for rate in RATES_KBPS:
+        each = [
+            f"{curve} {np.median(values):.0f} % (above 100 % in {np.mean(values > 100):.0%})"
+            for curve, values in ((curve, increases(results, curve, rate)) for curve in STYLES)
+        ]
+        words.append(f"{rate} kbit/s, median increase: {', '.join(each)}.")
+    return [
+        " ".join(words),
+        "The lowest possible delay is the time in which both paths together could carry one block "
+        "through empty queues (ours; the paper does not define it). Nothing can be below it.",
+    ]
+
+
+def _panel(rate_kbps: int) -> Panel:
+    draw: Callable[[Results, Axes], None] = partial(_draw_increases, rate_kbps=rate_kbps)
+    caption = "Curves further to the left are better; increases below 1 % are drawn at 1 %."
+    return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
+
+
+ENTRY = Entry(
+    id="csws14-schedulers-applimited",
+    title="Schedulers with an application-limited source (CSWS 2014)",
+    question="How much longer than necessary do blocks take with round robin, with lowest RTT, "
+    "and with each remedy, when the paths are far from full?",
+    references=(CSWS,),
+    parameters=(
+        *DESIGN_PARAMETERS[::2],
+        Parameter("settings", "quick 40, full 200", "full: CSWS'14"),
+        Parameter("settings left out", "capacities below 1.5 × the application's rate", "ours"),
+        Parameter("workload", "8 KiB blocks at 500 and 1875 kbit/s", "CSWS'14"),
+        Parameter("buffers", "2 MB, send = receive", "CSWS'14's bounded buffer"),
+        Parameter("congestion control", "OLIA", "CSWS'14"),
+        Parameter("λ, θ of MPT-BM", "3, 0", "CSWS'14; θ ours"),
+        Parameter("WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; CSWS'14 real ones"),
+        Parameter("3G", "2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms", "ours; likewise"),
+        Parameter("jitter", "difference of the delays of successive blocks", "ours"),
+    ),
+    quick=Tier("quick", seeds=1, measured_s=25),
+    full=Tier("full", seeds=3, measured_s=55),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        *(_panel(rate) for rate in RATES_KBPS),
+        Panel(
+            "WLAN and 3G",
+            "A mark for each round-trip time of 3G, 75 to 150 ms.",
+            _draw_jitter,
+        ),
+    ),
+    overview=Overview(
+        factors={"environment": "environment", "rate_kbps": "rate (kbit/s)", "curve": "scheduler"},
+        metrics={
+            "delay_mean_ms": "mean delay (ms)",
+            "delay_p95_ms": "p95 delay (ms)",
+            "jitter_p95_ms": "p95 jitter (ms)",
+        },
+        path="two",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,213 @@
+"""Paasch, Ferlin, Alay, Bonaventure, CSWS 2014: schedulers with bulk data over a design."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.two_path_design import (
+    BASELINES,
+    DESIGN_PARAMETERS,
+    ENVIRONMENTS,
+    HIGH,
+    LOW,
+    Point,
+    at,
+    benefits,
+    both_used,
+    draw_benefits,
+    draw_boxes,
+    points,
+)
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, estimate
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+
+RR, LOW_RTT, RP, BM = "RR", "LowRTT", "LowRTT+RP", "LowRTT+BM"
+STYLES = {
+    RR: Style(ORANGE, (0, (2, 1)), "D"),
+    LOW_RTT: Style(BLUE, "-", "o"),
+    RP: Style(GREEN, (0, (4, 1.5)), "^"),
+    BM: Style(PURPLE, (0, (6, 1.5, 1, 1.5)), "v"),
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    RR: {"scheduler": "round_robin"},
+    LOW_RTT: {},
+    RP: {"remedies": {"opportunistic_retransmission": True, "penalisation": "conext13"}},
+    BM: {"remedies": {"mpt_bm": {"lambda": 3.0, "theta": "0s"}}},
+}
+"""RP is opportunistic retransmission and penalisation, BM bufferbloat mitigation."""
+
+BUFFER = {LOW: "16MB", HIGH: "2MB"}
+COUNTS = {"quick": 20, "full": 200}
+
+CSWS = (
+    "C. Paasch, S. Ferlin, Ö. Alay, O. Bonaventure: Experimental Evaluation of Multipath TCP "
+    "Schedulers. ACM SIGCOMM Capacity Sharing Workshop (CSWS) 2014."
+)
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every setting with every scheduler and both baselines."""
+    return [
+        _cell(tier, environment, point, curve)
+        for environment in ENVIRONMENTS
+        for point in points(environment, COUNTS[tier.name])
+        for curve in (*STYLES, *BASELINES)
+    ]
+
+
+def _cell(tier: Tier, environment: str, point: Point, curve: str) -> Cell:
+    alone = BASELINES.get(curve)
+    connection = Connection(
+        name="main",
+        paths=alone,
+        protocol="tcp" if alone else "mptcp",
+        congestion_control="new_reno" if alone else "olia",
+        send_buffer=BUFFER[environment],
+        receive_buffer=BUFFER[environment],
+        workload=Bulk(),
+        **SETTINGS.get(curve, {}),
+    )
+    scenario = Scenario(
+        name=f"{curve}, {point.name}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        sample_interval="1s",
+        paths=point.paths,
+        connections=(connection,),
+    )
+    factors = at(curve, environment) | {"point": point.name}
+    return Cell(cell_key(curve, point.name), scenario, factors)
+
+
+def _median(results: Results, curve: str, environment: str) -> Estimate:
+    values = benefits(results, curve, environment)
+    return estimate(lambda a, axis: np.median(a, axis=axis), values)
+
+
+def _near_perfect(results: Results) -> list[Condition]:
+    return [
+        Condition(f"median benefit of {curve}, low-BDP", _median(results, curve, LOW), "≥", 0.9)
+        for curve in STYLES
+    ]
+
+
+def _like_low_rtt(results: Results) -> list[Condition]:
+    def difference(a: Any, b: Any, axis: int) -> Any:
+        return abs(np.median(a, axis=axis) - np.median(b, axis=axis))
+
+    pair = (benefits(results, RR, LOW), benefits(results, LOW_RTT, LOW))
+    quantity = "|median benefit of RR − of LowRTT|, low-BDP"
+    return [Condition(quantity, estimate(difference, *pair), "≤", 0.05)]
+
+
+def _raises(results: Results, remedied: str) -> list[Condition]:
+    gain = benefits(results, remedied, HIGH) - benefits(results, LOW_RTT, HIGH)
+    mean = estimate(lambda a, axis: np.mean(a, axis=axis), gain)
+    return [Condition(f"mean benefit({remedied}) − mean benefit(LowRTT), high-BDP", mean, ">", 0.0)]
+
+
+CLAIMS = (
+    Claim(
+        "E5.1a-low-bdp",
+        "With bulk data and a low bandwidth-delay product every scheduler aggregates nearly all.",
+        "CSWS'14, §4",
+        "low-BDP: median benefit ≥ 0.9 for each",
+        _near_perfect,
+        both_used(*STYLES),
+    ),
+    Claim(
+        "E5.1b-rr-like-low-rtt",
+        "With bulk data round robin and lowest RTT hardly differ: acknowledgements clock both.",
+        "CSWS'14, §4",
+        "low-BDP: medians differ by ≤ 0.05",
+        _like_low_rtt,
+        both_used(RR, LOW_RTT),
+    ),
+    Claim(
+        "E5.2a-rp-high-bdp",
+        "Retransmission and penalisation raise the benefit where windows limit.",
+        "CSWS'14, §4; slides of Alay et al.",
+        "high-BDP, 2 MB: mean benefit(LowRTT+RP) > mean benefit(LowRTT)",
+        partial(_raises, remedied=RP),
+        both_used(RP, LOW_RTT),
+    ),
+    Claim(
+        "E5.2b-bm-high-bdp",
+        "Bufferbloat mitigation raises the benefit where windows limit.",
+        "CSWS'14, §4; slides of Alay et al.",
+        "high-BDP, 2 MB: mean benefit(LowRTT+BM) > mean benefit(LowRTT)",
+        partial(_raises, remedied=BM),
+        both_used(BM, LOW_RTT),
+    ),
+)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Medians and means of the benefit of every scheduler."""
+    words = []
+    for environment in ENVIRONMENTS:
+        each = []
+        for curve in STYLES:
+            values = benefits(results, curve, environment)
+            each.append(f"{curve} {np.median(values):.2f} (mean {np.mean(values):.2f})")
+        words.append(f"{environment}: median benefit {', '.join(each)}.")
+    return [
+        " ".join(words),
+        "MPT-BM here has λ = 3 and no threshold θ, as CSWS'14 states none. The baseline is the "
+        "single-path form of the coupled algorithm, NewReno, with the same buffers.",
+    ]
+
+
+ENTRY = Entry(
+    id="csws14-schedulers-bulk",
+    title="Schedulers with bulk data over a design of two paths (CSWS 2014)",
+    question="How much of two paths do round robin, lowest RTT, and lowest RTT with each remedy "
+    "use, over hundreds of settings?",
+    references=(CSWS,),
+    parameters=(
+        *DESIGN_PARAMETERS,
+        Parameter("settings", "quick 20, full 200, of each environment", "full: CSWS'14"),
+        Parameter("buffers", "low-BDP 16 MB, high-BDP 2 MB, send = receive", "2 MB: CSWS'14"),
+        Parameter("workload", "bulk, 60 s", "CSWS'14"),
+        Parameter("congestion control", "OLIA; TCP: NewReno", "CSWS'14; TCP ours"),
+        Parameter("λ of MPT-BM", "3", "CSWS'14"),
+        Parameter("θ of MPT-BM", "0", "ours: CSWS'14 states none"),
+        Parameter("round robin", "one segment, full windows passed over", "Linux' mptcp_rr.c"),
+    ),
+    quick=Tier("quick", seeds=1, measured_s=25),
+    full=Tier("full", seeds=3, measured_s=55),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "High-BDP settings, buffers of 2 MB",
+            "Curves further to the right are better. Left of 0, adding a path does harm.",
+            partial(draw_benefits, environment=HIGH, styles=STYLES),
+        ),
+        Panel(
+            "Low-BDP settings",
+            "As before.",
+            partial(draw_benefits, environment=LOW, styles=STYLES),
+        ),
+        Panel(
+            "Both environments",
+            "Settings: boxes are quartiles, whiskers 5 and 95 %.",
+            partial(draw_boxes, styles=STYLES),
+        ),
+    ),
+    overview=Overview(
+        factors={"environment": "environment", "curve": "scheduler"},
+        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
+        path="two",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,445 @@
+"""Ferlin, Dreibholz, Alay, IWQoS 2014: MPT-BM, against bufferbloat on cellular paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
+
+DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
+STYLES = {
+    DEFAULT: Style(RED, (0, (4, 1.5)), "s"),
+    BM30: Style(BLUE, (0, (6, 1.5, 1, 1.5)), "o"),
+    BM15: Style(GREEN, "-", "^"),
+}
+_LAMBDA = {BM15: 1.5, BM30: 3.0}
+EXAMPLE, EXAMPLE_PAIR = "M1,2, bounded", "3G2+WLAN"
+"""The slides' example of what bufferbloat does: the window is bounded, and 3G2 penalised."""
+
+WLAN = Path(name="wlan", rate="5Mbit/s", delay="10ms", limit="80ms", jitter="1ms", loss="1%")
+THREE_G_ONE = Path(name="3g1", rate="3Mbit/s", delay="30ms", limit="2s", jitter="5ms")
+THREE_G_TWO = Path(name="3g2", rate="6Mbit/s", delay="50ms", limit="4s", jitter="5ms")
+PAIRS = {
+    "3G1+WLAN": (WLAN, THREE_G_ONE),
+    "3G2+WLAN": (WLAN, THREE_G_TWO),
+    "3G1+3G2": (THREE_G_ONE, THREE_G_TWO),
+}
+
+FERLIN_IWQOS = (
+    "S. Ferlin, T. Dreibholz, Ö. Alay: Tackling the Challenge of Bufferbloat in Multi-Path "
+    "Transport over Heterogeneous Wireless Networks. IWQoS 2014."
+)
+
+
+def at(curve: str, pair: str) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "pair": pair}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every pair of paths with every curve."""
+    steady = [_cell(tier, curve, pair) for pair in PAIRS for curve in STYLES]
+    return [*steady, _cell(tier, EXAMPLE, EXAMPLE_PAIR)]
+
+
+def _remedies(curve: str) -> dict[str, Any] | None:
+    if curve == EXAMPLE:
+        return {"opportunistic_retransmission": True, "penalisation": "conext13"}
+    return {"mpt_bm": {"lambda": _LAMBDA[curve]}} if curve in _LAMBDA else None
+
+
+def _cell(tier: Tier, curve: str, pair: str) -> Cell:
+    connection = Connection(
+        name="main",
+        congestion_control="olia",
+        send_buffer="16MiB",
+        receive_buffer="512KiB" if curve == EXAMPLE else "16MiB",
+        remedies=_remedies(curve),
+        workload=Bulk(size="16MiB"),
+    )
+    scenario = Scenario(
+        name=f"{curve}, {pair}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=PAIRS[pair],
+        connections=(connection,),
+    )
+    return Cell(cell_key(curve.replace("λ = ", ""), pair), scenario, at(curve, pair))
+
+
+def _cellular(pair: str) -> list[str]:
+    return [path.name for path in PAIRS[pair] if path.name != "wlan"]
+
+
+def _ratio(results: Results, metric: str, curve: str, pair: str, over: str = DEFAULT) -> Estimate:
+    return ratio_of_medians(
+        results.values(metric, **at(curve, pair)), results.values(metric, **at(over, pair))
+    )
+
+
+def _compared(
+    results: Results, metric: str, words: str, operator: str, thresholds: dict[str, float]
+) -> list[Condition]:
+    """A metric of each curve over the default's, for each pair."""
+    return [
+        Condition(
+            f"{words}, {curve} / default, {pair}",
+            _ratio(results, metric, curve, pair),
+            operator,
+            threshold,
+        )
+        for pair in PAIRS
+        for curve, threshold in thresholds.items()
+    ]
+
+
+def _capped(results: Results) -> list[Condition]:
+    conditions = []
+    for pair in PAIRS:
+        for name in _cellular(pair):
+            metric = f"srtt_p95_ms_{name}"
+            cases = ((BM15, DEFAULT, 0.5), (BM30, DEFAULT, 0.75), (BM15, BM30, 1.0))
+            conditions += [
+                Condition(
+                    f"p95 sRTT of {name}, {curve} / {over}, {pair}",
+                    _ratio(results, metric, curve, pair, over),
+                    "≤" if threshold < 1 else "<",
+                    threshold,
+                )
+                for curve, over, threshold in cases
+            ]
+    return conditions
+
+
+_goodput = partial(
+    _compared,
+    metric="transfer_mbps",
+    words="goodput",
+    operator="≥",
+    thresholds={BM15: 1.0, BM30: 1.0},
+)
+_variation = partial(
+    _compared,
+    metric="goodput_cov",
+    words="variation of goodput",
+    operator="≤",
+    thresholds={BM15: 0.85, BM30: 0.85},
+)
+_waiting = partial(
+    _compared,
+    metric="out_of_order_mean_octets",
+    words="octets out of order",
+    operator="≤",
+    thresholds={BM15: 0.7, BM30: 0.7},
+)
+
+
+def _both_used(results: Results) -> str | None:
+    """A precondition: each path of each pair carried more than 1 % of the octets."""
+    for pair, paths in PAIRS.items():
+        for path in paths:
+            for curve in STYLES:
+                share = results.values(f"share_{path.name}", **at(curve, pair))
+                if float(np.median(share)) <= 0.01:
+                    return f"{path.name} carried {np.median(share):.1%} of {curve}, {pair}"
+    return None
+
+
+CLAIMS = (
+    Claim(
+        "E6.a-rtt-capped",
+        "MPT-BM caps the round-trip times of cellular paths, the more the smaller λ is.",
+        "IWQoS'14; slides of Alay et al.",
+        "p95 of sRTT: λ = 1.5 ≤ 0.5 × default, λ = 3 ≤ 0.75 × default, λ = 1.5 < λ = 3",
+        _capped,
+        _both_used,
+    ),
+    Claim(
+        "E6.b-goodput-kept",
+        "MPT-BM improves goodput slightly.",
+        "slides: by 8 to 15 %",
+        "goodput ≥ 1.00 × default for both λ and every pair",
+        _goodput,
+        _both_used,
+    ),
+    Claim(
+        "E6.c-steadier",
+        "MPT-BM reduces the variation of goodput.",
+        "slides: by 15 to 45 %",
+        "variation of the goodput of 100 ms ≤ 0.85 × default",
+        _variation,
+        _both_used,
+    ),
+    Claim(
+        "E6.d-less-waiting",
+        "MPT-BM reduces what waits out of order.",
+        "slides: less buffer space and delay",
+        "mean octets out of order ≤ 0.7 × default",
+        _waiting,
+        _both_used,
+    ),
+)
+
+
+def _series(results: Results, curve: str, pair: str) -> pl.DataFrame:
+    key = cell_key(curve.replace("λ = ", ""), pair)
+    return results.samples.filter(pl.col("cell") == key)
+
+
+def _end_s(results: Results, pair: str) -> float:
+    """When the last of the transfers is complete, and a little more."""
+    ends = []
+    for curve in STYLES:
+        rows = _series(results, curve, pair)
+        missing = rows.filter(pl.col("octets_delivered") < rows["octets_delivered"].max())
+        ends.append(float(missing["time_ns"].to_numpy().max()) / 1e9)
+    return 1.1 * max(ends)
+
+
+def _draw_srtt(results: Results, axes: Axes, pair: str, name: str) -> None:
+    lines: dict[str, Any] = {}
+    for curve, style in STYLES.items():
+        rows = _series(results, curve, pair).filter(
+            (pl.col("path_name") == name) & (pl.col("srtt_ns") > 0)
+        )
+        times, srtts = rows["time_ns"].to_numpy() / 1e9, rows["srtt_ns"].to_numpy() / 1e6
+        lines[curve] = (times, srtts, style)
+    figures.series(axes, lines, f"smoothed RTT of {name} (ms)")
+    figures.plain_log_y(axes)
+    axes.set_xlim(0, _end_s(results, pair))
+
+
+def _draw_connection(
+    results: Results, axes: Axes, pair: str, column: str, unit: str, scale: float
+) -> None:
+    lines: dict[str, Any] = {}
+    for curve, style in STYLES.items():
+        rows = _series(results, curve, pair).unique("time_ns", maintain_order=True)
+        lines[curve] = (
+            rows["time_ns"].to_numpy() / 1e9,
+            rows[column].to_numpy() / scale,
+            style,
+        )
+    figures.series(axes, lines, unit)
+    axes.set_xlim(0, _end_s(results, pair))
+    axes.set_ylim(0)
+
+
+def _example(results: Results, path: str) -> pl.DataFrame:
+    rows = _series(results, EXAMPLE, EXAMPLE_PAIR).filter(pl.col("path_name") == path)
+    octets = rows["octets_delivered"]
+    return rows.filter((octets < octets.max()) & (pl.col("srtt_ns") > 0))
+
+
+def _draw_rates(results: Results, axes: Axes) -> None:
+    """What arrived at the application, and over each path, in each half second."""
+    lines: dict[str, Any] = {}
+    columns = {
+        "total": ("wlan", "octets_delivered", Style(RED, "-", "")),
+        "WLAN": ("wlan", "subflow_octets_received", Style(BLUE, "-", "")),
+        "3G2": ("3g2", "subflow_octets_received", Style(GREEN, (0, (4, 1.5)), "")),
+    }
+    for label, (path, column, style) in columns.items():
+        rows = _example(results, path).gather_every(5)
+        seconds, octets = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
+        lines[label] = (seconds[1:], np.diff(octets) * 8e-6 / np.diff(seconds), style)
+    figures.series(axes, lines, "in each half second (Mbit/s)")
+    axes.set_ylim(0)
+
+
+def _draw_example(
+    results: Results, axes: Axes, lines: dict[str, tuple[str, str, Style]], unit: str
+) -> None:
+    """Columns of the samples in kB: for each label the path, the column and the style."""
+    drawn: dict[str, Any] = {}
+    for label, (path, column, style) in lines.items():
+        rows = _example(results, path)
+        drawn[label] = (rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy() / 1e3, style)
+    figures.series(axes, drawn, unit)
+    axes.set_ylim(0)
+
+
+def _draw_bars(results: Results, axes: Axes, metric: str, unit: str, scale: float) -> None:
+    def points(curve: str) -> list[Estimate]:
+        return [median(results.values(metric, **at(curve, pair)) / scale) for pair in PAIRS]
+
+    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, list(PAIRS), bars)
+    axes.set_ylabel(unit)
+    axes.set_ylim(0)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Goodput of each curve, and where the cap comes too late."""
+    words = []
+    for pair in PAIRS:
+        each = (
+            f"{curve} {median(results.values('transfer_mbps', **at(curve, pair))).text()}"
+            for curve in STYLES
+        )
+        words.append(f"{pair}: {', '.join(each)} Mbit/s.")
+
+    def on_wlan(curve: str) -> str:
+        factors = at(curve, "3G1+WLAN")
+        carried = results.values("transfer_mbps", **factors) * results.values(
+            "share_wlan", **factors
+        )
+        return median(carried).text("Mbit/s")
+
+    return [
+        "Goodput: " + " ".join(words),
+        "Where λ = 1.5 costs goodput it is WLAN that slows down: beside 3G1 it carries "
+        f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. A coupled "
+        "congestion control grows a subflow by its share of the sum of windows over round-trip "
+        "times, and the sum rises when 3G1's round-trip time falls.",
+        "The cap holds a smoothed RTT at λ times its minimum where it binds in congestion "
+        "avoidance. A cellular queue of seconds is filled in slow start, before a loss: the window "
+        "then stops at about twice what the cap allows, since the platform linux lets windows grow "
+        "that are more than half used.",
+    ]
+
+
+ENTRY = Entry(
+    id="ferlin14-bufferbloat",
+    title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
+    question="Two cellular providers and a WLAN, in pairs: what does capping the round-trip times "
+    "of bloated paths do to delays, goodput, and what waits out of order?",
+    references=(FERLIN_IWQOS, ALAY_SLIDES),
+    parameters=(
+        Parameter("WLAN", "5 Mbit/s, 20 ms RTT, 80 ms of queue, 1 % loss", "ours"),
+        Parameter("3G1", "3 Mbit/s, 60 ms RTT, queue of 2 s", "ours; NorNet has real ones"),
+        Parameter(
+            "3G2", "6 Mbit/s, 100 ms RTT, queue of 4 s", "ours; the quicker, more bloated one"
+        ),
+        Parameter("transfer", "16 MiB, download", "slides"),
+        Parameter("buffers", "16 MiB, send = receive: no limit", "slides: unbounded"),
+        Parameter(
+            "example (a) to (d)",
+            "3G2 + WLAN, default with M1,2, receive window of 512 KiB",
+            "shape: slides; the window is ours",
+        ),
+        Parameter("λ", "1.5 and 3", "slides"),
+        Parameter("θ", "50 ms: WLAN is left alone", "ours; not stated"),
+        Parameter("congestion control", "OLIA", "CSWS'14, of the same authors"),
+    ),
+    quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
+    full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Round-trip time of 3G2 beside WLAN",
+            "First seed. The queue that a path fills is its own delay.",
+            partial(_draw_srtt, pair="3G2+WLAN", name="3g2"),
+        ),
+        Panel(
+            "Octets delivered, 3G2 + WLAN",
+            "First seed; in order, to the application.",
+            partial(
+                _draw_connection,
+                pair="3G2+WLAN",
+                column="octets_delivered",
+                unit="delivered (MB)",
+                scale=1e6,
+            ),
+        ),
+        Panel(
+            "Octets that wait, 3G2 + WLAN",
+            "First seed; arrived at data level, out of order.",
+            partial(
+                _draw_connection,
+                pair="3G2+WLAN",
+                column="out_of_order_octets",
+                unit="out of order (kB)",
+                scale=1e3,
+            ),
+        ),
+        Panel(
+            "Goodput of the transfer",
+            "Medians over seeds with 95 % intervals.",
+            partial(_draw_bars, metric="transfer_mbps", unit="goodput (Mbit/s)", scale=1),
+        ),
+        Panel(
+            "Variation of goodput",
+            "Standard deviation over mean of the goodput in 100 ms.",
+            partial(_draw_bars, metric="goodput_cov", unit="variation", scale=1),
+        ),
+        Panel(
+            "Octets out of order",
+            "Mean while data arrived.",
+            partial(
+                _draw_bars,
+                metric="out_of_order_mean_octets",
+                unit="mean out of order (kB)",
+                scale=1e3,
+            ),
+        ),
+        Panel(
+            "(a) Example: goodput",
+            "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Gaps, then bursts, where "
+            "3G2's round-trip time is high.",
+            _draw_rates,
+        ),
+        Panel(
+            "(b) Example: head-of-line blocking",
+            "What waits at data level for something that is still in 3G2's queue.",
+            partial(
+                _draw_example,
+                lines={"out of order": ("wlan", "out_of_order_octets", Style(RED, "-", ""))},
+                unit="out of order (kB)",
+            ),
+        ),
+        Panel(
+            "(c) Example: windows of 3G2",
+            "Penalised again and again, the window keeps growing.",
+            partial(
+                _draw_example,
+                lines={
+                    "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
+                    "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+                },
+                unit="3G2 (kB)",
+            ),
+        ),
+        Panel(
+            "(d) Example: WLAN and the receive window",
+            "Where the room is zero WLAN may not send, and what it has in flight falls.",
+            partial(
+                _draw_example,
+                lines={
+                    "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
+                    "room in the receive window": (
+                        "wlan",
+                        "window_room",
+                        Style(ORANGE, (0, (1, 1)), ""),
+                    ),
+                },
+                unit="kB",
+            ),
+        ),
+    ),
+    overview=Overview(
+        factors={"pair": "paths", "curve": "curve"},
+        metrics={
+            "transfer_mbps": "goodput (Mbit/s)",
+            "goodput_cov": "variation",
+            "out_of_order_mean_octets": "out of order (octets)",
+        },
+        path="3g2",
+    ),
+    notes=notes,
+)

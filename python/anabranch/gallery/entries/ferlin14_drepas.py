@@ -1,0 +1,342 @@
+"""Ferlin, Dreibholz, Alay, Globecom 2014: DRePaS, which leaves a hopeless path to probes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Blocks, Change, Connection, Path, Scenario
+
+TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
+CURVES = (TCP_WLAN, MPTCP, DREPAS)
+STYLES = {
+    TCP_WLAN: Style(BLUE, "-", "o"),
+    MPTCP: Style(RED, (0, (4, 1.5)), "s"),
+    DREPAS: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
+}
+TWO_G, THREE_G = "2G", "3G"
+BUFFERS_KIB = (256, 512, 1024, 2048)
+BLACKOUT_KIB = 512
+BLACKOUT_S = 35
+"""When WLAN goes away: 30 s after the warm-up."""
+
+_SECOND = {
+    TWO_G: Path(name="cellular", rate="0.2Mbit/s", delay="200ms", limit="6s", jitter="5ms"),
+    THREE_G: Path(name="cellular", rate="2Mbit/s", delay="75ms", limit="2s", jitter="5ms"),
+}
+_RTO_S = 0.4 + 0.2
+"""Retransmission timeout of 2G without queue: its round trip and Linux' minimum variance."""
+
+FERLIN_GLOBECOM = (
+    "S. Ferlin, T. Dreibholz, Ö. Alay: Multi-Path Transport over Heterogeneous Wireless Networks: "
+    "Does it Really Pay Off? Globecom 2014."
+)
+ALAY_SLIDES = (
+    "Ö. Alay, S. Ferlin-Oliveira, T. Dreibholz: Multipath Transport over Heterogeneous Networks. "
+    "Slides, Simula Research Laboratory."
+)
+
+
+def at(curve: str, second: str, buffer_kib: int, blackout: bool = False) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "second": second, "buffer_kib": buffer_kib, "blackout": blackout}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every curve with either second path at every buffer, and the blackouts."""
+    steady = [
+        _cell(tier, curve, second, kib)
+        for second in (TWO_G, THREE_G)
+        for kib in BUFFERS_KIB
+        for curve in CURVES
+    ]
+    blackouts = [_cell(tier, curve, TWO_G, BLACKOUT_KIB, blackout=True) for curve in CURVES[1:]]
+    return steady + blackouts
+
+
+def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = False) -> Cell:
+    away = (Change(at=f"{BLACKOUT_S}s", state="down"),) if blackout else ()
+    wlan = Path(
+        name="wlan", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms", changes=away
+    )
+    tcp = curve == TCP_WLAN
+    connection = Connection(
+        name="main",
+        paths=("wlan",) if tcp else None,
+        protocol="tcp" if tcp else "mptcp",
+        congestion_control="new_reno" if tcp else "lia",
+        path_manager="drepas" if curve == DREPAS else None,
+        send_buffer=f"{kib}KiB",
+        receive_buffer=f"{kib}KiB",
+        workload=Blocks(),
+    )
+    words = (curve, second, f"{kib}kib", *(["blackout"] if blackout else []))
+    scenario = Scenario(
+        name=", ".join(words),
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=(wlan, _SECOND[second]),
+        connections=(connection,),
+    )
+    return Cell(cell_key(*words), scenario, at(curve, second, kib, blackout))
+
+
+def _ratio(
+    results: Results, metric: str, above: str, below: str, second: str, kib: int
+) -> Estimate:
+    return ratio_of_medians(
+        results.values(metric, **at(above, second, kib)),
+        results.values(metric, **at(below, second, kib)),
+    )
+
+
+def _harm(results: Results) -> list[Condition]:
+    """At the buffer where adding 2G costs most."""
+    ratios = {
+        kib: _ratio(results, "goodput_mbps", MPTCP, TCP_WLAN, TWO_G, kib) for kib in BUFFERS_KIB
+    }
+    worst = min(BUFFERS_KIB, key=lambda kib: ratios[kib].value)
+    return [Condition(f"MPTCP / TCP over WLAN at {worst} KiB", ratios[worst], "≤", 0.95)]
+
+
+def _no_harm(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"DRePaS / TCP over WLAN at {kib} KiB",
+            _ratio(results, "goodput_mbps", DREPAS, TCP_WLAN, TWO_G, kib),
+            "≥",
+            0.95,
+        )
+        for kib in BUFFERS_KIB
+    ]
+
+
+def _less_delay(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"mean delay, DRePaS / MPTCP at {kib} KiB",
+            _ratio(results, "delay_mean_ms", DREPAS, MPTCP, TWO_G, kib),
+            "≤",
+            0.8,
+        )
+        for kib in BUFFERS_KIB
+    ]
+
+
+def _same_with_3g(results: Results) -> list[Condition]:
+    def deviation(a: Any, b: Any, axis: int) -> Any:
+        return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
+
+    return [
+        Condition(
+            f"|DRePaS / MPTCP − 1| with 3G at {kib} KiB",
+            estimate(
+                deviation,
+                results.values("goodput_mbps", **at(DREPAS, THREE_G, kib)),
+                results.values("goodput_mbps", **at(MPTCP, THREE_G, kib)),
+            ),
+            "≤",
+            5,
+            "%",
+        )
+        for kib in BUFFERS_KIB
+    ]
+
+
+def _resumes(results: Results) -> list[Condition]:
+    recovery = results.values("recovery_ms", **at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True))
+    return [Condition("time without delivery", median(recovery / 1e3), "≤", 3 * _RTO_S, "s")]
+
+
+def _cheap_probes(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"octets that 2G carried at {kib} KiB",
+            median(results.values("share_cellular", **at(DREPAS, TWO_G, kib)) * 100),
+            "≤",
+            2,
+            "%",
+        )
+        for kib in BUFFERS_KIB
+    ]
+
+
+def _cellular_used(curve: str, second: str) -> Any:
+    """A precondition: at every buffer the second path carried octets."""
+
+    def reason(results: Results) -> str | None:
+        shares = [results.values("share_cellular", **at(curve, second, kib)) for kib in BUFFERS_KIB]
+        least = min(float(share.min()) for share in shares)
+        return None if least > 0.001 else f"{second} carried {least:.2%} of the octets of {curve}"
+
+    return reason
+
+
+CLAIMS = (
+    Claim(
+        "E7.a-2g-harms",
+        "With 2G beside WLAN, Multipath TCP is worse than TCP over WLAN alone.",
+        "Globecom'14; slides, “2G+WLAN”",
+        "at some buffer: MPTCP ≤ 0.95 × TCP over WLAN",
+        _harm,
+        _cellular_used(MPTCP, TWO_G),
+    ),
+    Claim(
+        "E7.b-drepas-avoids-it",
+        "With DRePaS a 2G path does no harm.",
+        "Globecom'14; slides",
+        "DRePaS ≥ 0.95 × TCP over WLAN at every buffer",
+        _no_harm,
+        _cellular_used(DREPAS, TWO_G),
+    ),
+    Claim(
+        "E7.c-less-delay",
+        "DRePaS shortens application delay beside a bufferbloated path of low capacity.",
+        "Globecom'14; slides",
+        "mean delay(DRePaS) ≤ 0.8 × mean delay(MPTCP) at every buffer",
+        _less_delay,
+        _cellular_used(DREPAS, TWO_G),
+    ),
+    Claim(
+        "E7.d-3g-unchanged",
+        "With 3G and WLAN, DRePaS performs as the default does.",
+        "Globecom'14; slides, “3G+WLAN”",
+        "|DRePaS / MPTCP − 1| ≤ 5 % of goodput at every buffer",
+        _same_with_3g,
+        _cellular_used(DREPAS, THREE_G),
+    ),
+    Claim(
+        "E7.e-standby-takes-over",
+        "When WLAN goes away, the path that was probed carries the data.",
+        "ours, after the description of the algorithm",
+        "time without delivery ≤ 3 retransmission timeouts of 2G, 1.8 s",
+        _resumes,
+    ),
+    Claim(
+        "E7.f-probes-are-cheap",
+        "Probing costs little.",
+        "ours; ten packets of 1 KiB a period are the slides'",
+        "2G carries ≤ 2 % of the octets with DRePaS at every buffer",
+        _cheap_probes,
+    ),
+)
+
+
+def _draw(results: Results, axes: Axes, second: str, metric: str, unit: str) -> None:
+    curves: dict[str, Any] = {
+        curve: ({"curve": curve, "second": second, "blackout": False}, STYLES[curve])
+        for curve in CURVES
+    }
+    figures.over_factor(axes, results, "buffer_kib", metric, curves)
+    axes.set(xlabel="send and receive buffer (KiB)", ylabel=unit)
+    figures.plain_ticks(axes, BUFFERS_KIB)
+    axes.set_ylim(0)
+
+
+def _draw_blackout(results: Results, axes: Axes) -> None:
+    lines = {}
+    for curve in CURVES[1:]:
+        key = cell_key(curve, TWO_G, f"{BLACKOUT_KIB}kib", "blackout")
+        samples = results.samples.filter(results.samples["cell"] == key).unique(
+            "time_ns", maintain_order=True
+        )
+        seconds = samples["time_ns"].to_numpy() / 1e9 - BLACKOUT_S
+        octets = samples["octets_delivered"].to_numpy() / 1e3
+        since = octets - np.interp(0, seconds, octets)
+        shown = (seconds >= -0.2) & (seconds <= 12)
+        lines[curve] = (seconds[shown], since[shown], STYLES[curve])
+    figures.series(axes, lines, "delivered since WLAN went away (kB)")
+    axes.set_xlabel("time since WLAN went away (s)")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """What 2G costs, and what the scoring sees."""
+    worst = min(
+        float(np.median(results.values("goodput_mbps", **at(MPTCP, TWO_G, kib))))
+        for kib in BUFFERS_KIB
+    )
+    return [
+        f"The default scheduler lets MPTCP fall to {worst:.2f} Mbit/s beside a 2G path of 0.2 "
+        "Mbit/s: whatever 2G accepts into its queue of 6 s holds up the shared receive window.",
+        "The score of a subflow is what it has in flight over its smoothed round-trip time. A WLAN "
+        "that waits for 2G has nothing in flight for most of the time, so that a single look at it "
+        "would let 2G pass; the most of ten looks in a period is taken (ours).",
+        "Beside a quicker WLAN the threshold of 0.1 (ours) excludes 3G as well: 2 Mbit/s are a "
+        "tenth of 20 Mbit/s.",
+    ]
+
+
+ENTRY = Entry(
+    id="ferlin14-drepas",
+    title="Dynamic relative path scoring beside 2G and 3G (Globecom 2014)",
+    question="Does adding a very slow cellular path to WLAN pay off, and does scoring paths "
+    "(DRePaS) keep Multipath TCP from using one that does not?",
+    references=(FERLIN_GLOBECOM, ALAY_SLIDES),
+    parameters=(
+        Parameter(
+            "WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; the paper measured real ones"
+        ),
+        Parameter(
+            "2G", "0.2 Mbit/s, 400 ms RTT, queue of 6 s, ± 5 ms", "ours, in the range of EDGE"
+        ),
+        Parameter("3G", "2 Mbit/s, 150 ms RTT, queue of 2 s, ± 5 ms", "links of NSDI'12"),
+        Parameter("buffers", "256 to 2048 KiB, send = receive", "ours"),
+        Parameter("workload", "8 KiB blocks, download", "slides"),
+        Parameter("probes", "10 packets of 1 KiB, copies of data under way", "slides"),
+        Parameter("threshold, period, hysteresis", "0.1; 1 s or 2 × the longest sRTT; 2", "ours"),
+        Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
+        Parameter("blackout", f"WLAN goes away after {BLACKOUT_S} s, silently", "ours"),
+    ),
+    quick=Tier("quick", seeds=5, measured_s=60),
+    full=Tier("full", seeds=20, measured_s=100),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Goodput beside 2G",
+            "MPTCP below TCP over WLAN: the second path does harm.",
+            partial(_draw, second=TWO_G, metric="goodput_mbps", unit="goodput (Mbit/s)"),
+        ),
+        Panel(
+            "Block delay beside 2G",
+            "Mean delay of 8 KiB blocks.",
+            partial(_draw, second=TWO_G, metric="delay_mean_ms", unit="mean delay (ms)"),
+        ),
+        Panel(
+            "Goodput beside 3G",
+            "Where the second path is worth using, DRePaS changes nothing.",
+            partial(_draw, second=THREE_G, metric="goodput_mbps", unit="goodput (Mbit/s)"),
+        ),
+        Panel(
+            "WLAN goes away",
+            "Octets delivered since then, first seed, 512 KiB.",
+            _draw_blackout,
+        ),
+    ),
+    overview=Overview(
+        factors={
+            "curve": "curve",
+            "second": "second path",
+            "buffer_kib": "buffers (KiB)",
+            "blackout": "blackout",
+        },
+        metrics={
+            "goodput_mbps": "goodput (Mbit/s)",
+            "delay_mean_ms": "mean delay (ms)",
+            "recovery_ms": "recovery (ms)",
+        },
+        path="cellular",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,276 @@
+"""Two paths that differ in the family of their addresses only: what using both at once is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, estimate, median
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Blocks, Change, Connection, Path, Scenario
+
+TCP_V4, TCP_V6, MPTCP = "TCP over IPv4", "TCP over IPv6", "MPTCP over both"
+STYLES = {
+    TCP_V4: Style(BLUE, "-", "o"),
+    TCP_V6: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "v"),
+    MPTCP: Style(GREEN, (0, (4, 1.5)), "^"),
+}
+_PATHS = {TCP_V4: ("ipv4",), TCP_V6: ("ipv6",)}
+
+CORE, ACCESS, OUTAGE = "bottlenecks in the core", "bottleneck in the access", "IPv6 goes away"
+_ACCESS_RATE = {CORE: "50Mbit/s", ACCESS: "10Mbit/s", OUTAGE: "50Mbit/s"}
+AWAY_S, BACK_S = 25, 40
+"""Between which times the IPv6 route is dead, silently."""
+
+ALAY_SLIDES = (
+    "Ö. Alay, S. Ferlin-Oliveira, T. Dreibholz: Multipath Transport over Heterogeneous Networks. "
+    "Slides, Simula Research Laboratory: future work."
+)
+RFC = "A. Ford et al.: TCP Extensions for Multipath Operation, §3.4.1. RFC 8684, 2020."
+
+
+def at(curve: str, network: str) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "network": network}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every curve in every network."""
+    return [_cell(tier, curve, network) for network in _ACCESS_RATE for curve in STYLES]
+
+
+def _cell(tier: Tier, curve: str, network: str) -> Cell:
+    down_and_up = (Change(at=f"{AWAY_S}s", state="down"), Change(at=f"{BACK_S}s", state="up"))
+    paths = (
+        Path(name="access", rate=_ACCESS_RATE[network], delay="5ms", limit="60ms"),
+        Path(
+            name="ipv4", via="access", family="ipv4", rate="12Mbit/s", delay="10ms",
+            limit="60ms", jitter="1ms",
+        ),
+        Path(
+            name="ipv6", via="access", family="ipv6", rate="20Mbit/s", delay="20ms",
+            limit="60ms", jitter="1ms", changes=down_and_up if network == OUTAGE else (),
+        ),
+    )  # fmt: skip
+    tcp = curve in _PATHS
+    connection = Connection(
+        name="main",
+        paths=_PATHS.get(curve, ("ipv4", "ipv6")),
+        protocol="tcp" if tcp else "mptcp",
+        congestion_control="new_reno" if tcp else "lia",
+        workload=Blocks(),
+    )
+    scenario = Scenario(
+        name=f"{curve}, {network}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=paths,
+        connections=(connection,),
+    )
+    return Cell(cell_key(curve, network), scenario, at(curve, network))
+
+
+def _over(results: Results, network: str, reduce: Any) -> Estimate:
+    """Goodput of MPTCP over the sum, or the best, of TCP over either."""
+    curves = (MPTCP, TCP_V4, TCP_V6)
+    samples = [results.values("goodput_mbps", **at(curve, network)) for curve in curves]
+
+    def ratio(first: Any, *rest: Any, axis: int) -> Any:
+        return np.median(first, axis=axis) / reduce([np.median(each, axis=axis) for each in rest])
+
+    return estimate(ratio, *samples)
+
+
+def _sum(medians: list[Any]) -> Any:
+    return np.sum(medians, axis=0)
+
+
+def _most(medians: list[Any]) -> Any:
+    return np.max(medians, axis=0)
+
+
+def _aggregates(results: Results) -> list[Condition]:
+    total, better = (_over(results, CORE, reduce) for reduce in (_sum, _most))
+    return [
+        Condition("MPTCP / (TCP over IPv4 + TCP over IPv6)", total, "≥", 0.9),
+        Condition("MPTCP / the better TCP", better, "≥", 1.2),
+    ]
+
+
+def _nothing_to_gain(results: Results) -> list[Condition]:
+    ratio = _over(results, ACCESS, _most)
+    return [
+        Condition("MPTCP / the better TCP", ratio, "≥", 0.95),
+        Condition("MPTCP / the better TCP", ratio, "≤", 1.05),
+    ]
+
+
+def _survives(results: Results) -> list[Condition]:
+    away = (BACK_S - AWAY_S) * 1e3
+    seconds = {
+        curve: median(results.values("recovery_ms", **at(curve, OUTAGE)) / 1e3)
+        for curve in (MPTCP, TCP_V6)
+    }
+    return [
+        Condition("longest pause of MPTCP", seconds[MPTCP], "≤", 1.0, "s"),
+        Condition("longest pause of TCP over IPv6", seconds[TCP_V6], "≥", away / 1e3, "s"),
+    ]
+
+
+def _comes_back(results: Results) -> list[Condition]:
+    share = median(results.values("share_ipv6", **at(MPTCP, OUTAGE)) * 100)
+    steady = median(results.values("share_ipv6", **at(MPTCP, CORE)) * 100)
+    words = f"share of IPv6, {steady.text('%')} without an outage, with one"
+    return [Condition(words, share, "≥", 20, "%")]
+
+
+def _announced(results: Results) -> str | None:
+    """A precondition: the client learnt the IPv6 address, and both families carried data."""
+    for network in _ACCESS_RATE:
+        for family in ("ipv4", "ipv6"):
+            share = results.values(f"share_{family}", **at(MPTCP, network)).min()
+            if share < 0.01:
+                return f"{family} carried {share:.1%} of the octets ({network})"
+    return None
+
+
+CLAIMS = (
+    Claim(
+        "IP.a-sum",
+        "Where the routes of both families have bottlenecks of their own, using both has the sum.",
+        "slides, last page, as a question; the thresholds are ours",
+        "MPTCP ≥ 0.9 × (TCP over IPv4 + TCP over IPv6), and ≥ 1.2 × the better of them",
+        _aggregates,
+        _announced,
+    ),
+    Claim(
+        "IP.b-control",
+        "Where both routes share the bottleneck there is nothing to gain (negative control).",
+        "ours",
+        "MPTCP within 5 % of the better TCP",
+        _nothing_to_gain,
+        _announced,
+    ),
+    Claim(
+        "IP.c-reliability",
+        "When the route of one family dies silently, the other goes on.",
+        "slides, last page, as a question; the thresholds are ours",
+        "MPTCP pauses for at most 1 s; TCP over IPv6 for as long as the outage, or more",
+        _survives,
+        _announced,
+    ),
+    Claim(
+        "IP.d-returns",
+        "When the route is back, it is used again.",
+        "ours",
+        "IPv6 carries at least 20 % of all octets in spite of the outage",
+        _comes_back,
+        _announced,
+    ),
+)
+
+
+def _draw_goodput(results: Results, axes: Axes) -> None:
+    networks = {"in the core": CORE, "in the access": ACCESS}
+
+    def points(curve: str) -> list[Estimate]:
+        cells = (at(curve, network) for network in networks.values())
+        return [median(results.values("goodput_mbps", **cell)) for cell in cells]
+
+    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, list(networks), bars)
+    axes.set(xlabel="bottleneck", ylabel="goodput (Mbit/s)")
+
+
+def _draw_shares(results: Results, axes: Axes) -> None:
+    shares = [
+        median(results.values("share_ipv6", **at(MPTCP, network)) * 100).value
+        for network in _ACCESS_RATE
+    ]
+    axes.bar(range(3), shares, 0.5, color=ORANGE, alpha=0.75, label="IPv6")
+    axes.bar(
+        range(3), [100 - each for each in shares], 0.5, shares, color=BLUE, alpha=0.75, label="IPv4"
+    )
+    axes.set_xticks(range(3), ["core", "access", "outage"])
+    axes.set(xlabel="network", ylabel="share of MPTCP's octets (%)")  # fmt: skip
+
+
+def _draw_outage(results: Results, axes: Axes) -> None:
+    lines = {}
+    for curve, style in STYLES.items():
+        key = cell_key(curve, OUTAGE)
+        samples = results.samples.filter(results.samples["cell"] == key)
+        samples = samples.unique("time_ns", maintain_order=True)
+        seconds = samples["time_ns"].to_numpy() / 1e9
+        rates = np.diff(samples["octets_delivered"].to_numpy()[::10]) * 8e-6
+        lines[curve] = (seconds[10::10][: rates.size], rates, style)
+    figures.series(axes, lines, "delivered in each second (Mbit/s)")
+    axes.axvspan(AWAY_S, BACK_S, color="0.92", zorder=0)
+    axes.set(xlabel="time (s)", xlim=(AWAY_S - 10, BACK_S + 15))
+
+
+def notes(results: Results) -> Sequence[str]:
+    """What the paths carried, and how the second is found."""
+    share = float(np.median(results.values("share_ipv6", **at(MPTCP, CORE)))) * 100
+    return [
+        "The connection is opened over IPv4. The server announces its IPv6 address in an ADD_ADDR "
+        "that only a holder of both keys can make, the client echoes it and joins from its own "
+        f"IPv6 address; IPv6 carries {share:.0f} % where it has 63 % of the capacity.",
+        "IPv6's header is 20 octets longer: 1.3 % of a full packet.",
+    ]
+
+
+ENTRY = Entry(
+    id="ipv4-ipv6",
+    title="IPv4 and IPv6 at once: two incongruent paths (seed of 2014, its last question)",
+    question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
+    "reliability gain from using both at once?",
+    references=(ALAY_SLIDES, RFC),
+    parameters=(
+        Parameter(
+            "access", "50 Mbit/s, or 10 in the control; 5 ms one way; 60 ms of queue", "ours"
+        ),
+        Parameter("route of IPv4", "12 Mbit/s, 10 ms one way, ± 1 ms, 60 ms of queue", "ours"),
+        Parameter("route of IPv6", "20 Mbit/s, 20 ms one way, ± 1 ms, 60 ms of queue", "ours"),
+        Parameter("outage", f"IPv6 dead from {AWAY_S} s to {BACK_S} s, silently", "ours"),
+        Parameter("workload", "8 KiB blocks, download", "ours"),
+        Parameter("buffers", "send 4 MiB, receive 6 MiB", "Linux' maxima"),
+        Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
+        Parameter("address of the other family", "announced by the server", "RFC 8684 §3.4.1"),
+    ),
+    quick=Tier("quick", seeds=10, measured_s=60),
+    full=Tier("full", seeds=20, measured_s=120),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Goodput",
+            "With bottlenecks in the core the sum; with one in the access nothing is gained.",
+            _draw_goodput,
+        ),
+        Panel("What each family carried", "Of MPTCP's octets.", _draw_shares),
+        Panel(
+            "IPv6 goes away and comes back",
+            "Delivered in each second, first seed; the route is dead in the shaded time.",
+            _draw_outage,
+        ),
+    ),
+    overview=Overview(
+        factors={"network": "network", "curve": "curve"},
+        metrics={
+            "goodput_mbps": "goodput (Mbit/s)",
+            "delay_mean_ms": "mean delay (ms)",
+            "recovery_ms": "longest pause (ms)",
+        },
+        path="ipv6",
+    ),
+    notes=notes,
+)

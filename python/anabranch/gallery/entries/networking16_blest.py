@@ -1,0 +1,276 @@
+"""Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016: BLEST, a scheduler that avoids blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, SKY, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Bulk, Cbr, Connection, Path, Scenario
+
+MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
+STYLES = {
+    MIN_RTT: Style(BLUE, "-", "o"),
+    BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
+    PAPER: Style(SKY, (0, (1, 1)), "x"),
+}
+_SCHEDULER: dict[str, Any] = {
+    MIN_RTT: "min_rtt",
+    BLEST: "blest",
+    PAPER: {"kind": "blest", "rule": "paper"},
+}
+
+WLAN = Path(name="wlan", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%")
+SECOND = {
+    "3G+WLAN": Path(name="second", rate="5Mbit/s", delay="65ms", limit="3750packets"),
+    "WLAN+WLAN": Path(name="second", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%"),
+}
+HETEROGENEOUS, HOMOGENEOUS = SECOND
+BULK, CBR = "bulk 64 MiB", "CBR 1 Mbit/s"
+_WORKLOADS: dict[str, Bulk | Cbr] = {
+    BULK: Bulk(size="64MiB"),
+    CBR: Cbr(rate="1Mbit/s", block_size="5KiB"),
+}
+
+FERLIN_BLEST = (
+    "S. Ferlin, Ö. Alay, O. Mehani, R. Boreli: BLEST: Blocking Estimation-based MPTCP Scheduler "
+    "for Heterogeneous Networks. IFIP Networking 2016."
+)
+
+
+def at(curve: str, paths: str, workload: str = BULK) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "paths": paths, "workload": workload}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every scheduler over both pairs of paths with both workloads."""
+    return [
+        _cell(tier, curve, paths, workload)
+        for workload in _WORKLOADS
+        for paths in SECOND
+        for curve in STYLES
+    ]
+
+
+def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
+    connection = Connection(
+        name="main",
+        congestion_control="olia",
+        scheduler=_SCHEDULER[curve],
+        send_buffer="1024KiB",
+        receive_buffer="2048KiB",
+        remedies={"opportunistic_retransmission": True, "penalisation": "conext13"},
+        workload=_WORKLOADS[workload],
+    )
+    scenario = Scenario(
+        name=f"{curve}, {paths}, {workload}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=(WLAN, SECOND[paths]),
+        connections=(connection,),
+    )
+    key = cell_key(curve, paths, workload.split()[0])
+    return Cell(key, scenario, at(curve, paths, workload))
+
+
+def _ratio(results: Results, metric: str, curve: str, paths: str, workload: str = BULK) -> Estimate:
+    return ratio_of_medians(
+        results.values(metric, **at(curve, paths, workload)),
+        results.values(metric, **at(MIN_RTT, paths, workload)),
+    )
+
+
+def _heterogeneous(
+    results: Results, metric: str, words: str, operator: str, threshold: float
+) -> list[Condition]:
+    return [
+        Condition(
+            f"{words}, {curve} / lowest RTT, {HETEROGENEOUS}",
+            _ratio(results, metric, curve, HETEROGENEOUS),
+            operator,
+            threshold,
+        )
+        for curve in (BLEST, PAPER)
+    ]
+
+
+def _homogeneous(results: Results) -> list[Condition]:
+    def deviation(a: Any, b: Any, axis: int) -> Any:
+        return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
+
+    samples = [
+        results.values("transfer_mbps", **at(curve, HOMOGENEOUS)) for curve in (BLEST, MIN_RTT)
+    ]
+    quantity = f"|{BLEST} / lowest RTT − 1|, {HOMOGENEOUS}"
+    return [Condition(quantity, estimate(deviation, *samples), "≤", 3, "%")]
+
+
+def _delay(results: Results) -> list[Condition]:
+    ratio = _ratio(results, "delay_mean_ms", BLEST, HETEROGENEOUS, CBR)
+    return [Condition(f"mean delay of frames, {BLEST} / lowest RTT", ratio, "≤", 1.0)]
+
+
+def _reinjects(results: Results) -> str | None:
+    """A precondition: lowest RTT reinjects, and both paths carry octets."""
+    reinjections = results.values("reinjections", **at(MIN_RTT, HETEROGENEOUS))
+    if float(np.median(reinjections)) < 50:
+        return f"lowest RTT reinjects only {np.median(reinjections):.0f} segments"
+    shares = results.values("share_second", **at(BLEST, HETEROGENEOUS))
+    return None if float(shares.min()) > 0.01 else "3G carried nothing with BLEST"
+
+
+CLAIMS = (
+    Claim(
+        "E11.blest-reinjections",
+        "BLEST avoids most retransmissions at data level.",
+        "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
+        "reinjections ≤ 0.5 × lowest RTT's, both rules",
+        partial(
+            _heterogeneous, metric="reinjections", words="reinjections", operator="≤", threshold=0.5
+        ),
+        _reinjects,
+    ),
+    Claim(
+        "E11.blest-goodput",
+        "BLEST improves goodput over heterogeneous paths.",
+        "Networking'16: by 12 % (second-hand)",
+        "goodput ≥ 1.03 × lowest RTT's, both rules",
+        partial(
+            _heterogeneous, metric="transfer_mbps", words="goodput", operator="≥", threshold=1.03
+        ),
+        _reinjects,
+    ),
+    Claim(
+        "E11.blest-out-of-order",
+        "With BLEST less waits out of order.",
+        "Networking'16: by 19 % (second-hand)",
+        "mean octets out of order ≤ 0.95 × lowest RTT's, both rules",
+        partial(
+            _heterogeneous,
+            metric="out_of_order_mean_octets",
+            words="octets out of order",
+            operator="≤",
+            threshold=0.95,
+        ),
+        _reinjects,
+    ),
+    Claim(
+        "E11.blest-homogeneous",
+        "Over equal paths BLEST does what lowest RTT does.",
+        "Networking'16",
+        "|goodput / lowest RTT's − 1| ≤ 3 %",
+        _homogeneous,
+    ),
+    Claim(
+        "E11.blest-cbr",
+        "Frames at a constant rate arrive no later with BLEST.",
+        "Networking'16: 62.8 against 68 ms (second-hand)",
+        "mean delay ≤ lowest RTT's, 3G+WLAN",
+        _delay,
+    ),
+)
+
+
+def _draw(
+    results: Results, axes: Axes, metric: str, unit: str, scale: float, workload: str
+) -> None:
+    def points(curve: str) -> list[Estimate]:
+        cells = (at(curve, paths, workload) for paths in SECOND)
+        return [median(results.values(metric, **cell) / scale) for cell in cells]
+
+    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, list(SECOND), bars)
+    axes.set_ylabel(unit)
+    axes.set_ylim(0)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Shares and goodputs behind the verdicts."""
+
+    def share(curve: str) -> str:
+        return median(results.values("share_second", **at(curve, HETEROGENEOUS)) * 100).text("%")
+
+    return [
+        f"3G carries {share(MIN_RTT)} of the octets with lowest RTT, {share(BLEST)} with BLEST's "
+        f"rule for Linux and {share(PAPER)} with the paper's.",
+        "Random loss of 1 % keeps WLAN's congestion window small, so that WLAN is slower than 3G "
+        "for most of the time. A rule that leaves 3G alone whenever it might block WLAN then gives "
+        "up capacity: fewer reinjections, and not more goodput.",
+        "The paper's rule changes its correction δ by a small step each round trip and bounds it "
+        "nowhere; with the step of 0.01 it falls until the rule hardly ever waits.",
+        "The paper's delays are taken as one-way; background traffic is left out here.",
+    ]
+
+
+ENTRY = Entry(
+    id="networking16-blest",
+    title="Blocking estimation over 3G and WLAN (IFIP Networking 2016)",
+    question="Does leaving the slow path alone when it would block the fast one save "
+    "retransmissions, buffer and time?",
+    references=(FERLIN_BLEST,),
+    parameters=(
+        Parameter("WLAN", "25 Mbit/s, 25 ms one way, 100 packets, 1 % loss", "Networking'16"),
+        Parameter("3G", "5 Mbit/s, 65 ms one way, 3750 packets, no loss", "Networking'16"),
+        Parameter("delays are one-way", "25 and 65 ms", "ours: the paper leaves it open"),
+        Parameter("buffers", "send 1024 KiB, receive 2048 KiB", "Networking'16"),
+        Parameter("bulk", "64 MiB", "Networking'16"),
+        Parameter("CBR", "1 Mbit/s in frames of 5 KiB", "Networking'16"),
+        Parameter("congestion control", "OLIA", "Networking'16"),
+        Parameter("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "Networking'16"),
+        Parameter("background traffic", "none", "ours: the paper has some"),
+    ),
+    quick=Tier("quick", seeds=20, measured_s=145),
+    full=Tier("full", seeds=50, measured_s=145),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Reinjections",
+            "Segments sent again on another subflow, during 64 MiB.",
+            partial(_draw, metric="reinjections", unit="segments", scale=1, workload=BULK),
+        ),
+        Panel(
+            "Goodput of 64 MiB",
+            "Medians over seeds with 95 % intervals.",
+            partial(_draw, metric="transfer_mbps", unit="goodput (Mbit/s)", scale=1, workload=BULK),
+        ),
+        Panel(
+            "Octets out of order",
+            "Mean while data arrived.",
+            partial(
+                _draw,
+                metric="out_of_order_mean_octets",
+                unit="mean out of order (kB)",
+                scale=1e3,
+                workload=BULK,
+            ),
+        ),
+        Panel(
+            "Delay of frames at 1 Mbit/s",
+            "Mean delay of 5 KiB frames.",
+            partial(_draw, metric="delay_mean_ms", unit="mean delay (ms)", scale=1, workload=CBR),
+        ),
+    ),
+    overview=Overview(
+        factors={"workload": "workload", "paths": "paths", "curve": "scheduler"},
+        metrics={
+            "transfer_mbps": "goodput (Mbit/s)",
+            "reinjections": "reinjections",
+            "out_of_order_mean_octets": "out of order (octets)",
+            "delay_mean_ms": "mean delay (ms)",
+        },
+        path="second",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,374 @@
+"""Wischik, Raiciu, Greenhalgh, Handley, NSDI 2011: linked increases (LIA), fair and useful."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.bottlenecks import all_carried, red
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports.figures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    Panel,
+    Style,
+    estimates,
+    grouped_bars,
+    reference_line,
+)
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, Sample, estimate
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
+
+LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
+STYLES = {
+    LIA: Style(GREEN, "-", "o"),
+    UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
+}
+_CONTROL = {LIA: "lia", BALIA: "balia", UNCOUPLED: "new_reno", TCP: "new_reno"}
+
+RANDOM_LOSS, DROP_TAIL, RED_QUEUE = "random loss", "drop-tail", "RED"
+SUBFLOWS = (1, 2, 3)
+_CORE = {
+    RANDOM_LOSS: Path(name="core", rate="10Mbit/s", delay="20ms", limit="400packets", loss="0.5%"),
+    DROP_TAIL: Path(name="core", rate="10Mbit/s", delay="20ms", limit="35packets"),
+    RED_QUEUE: Path(name="core", rate="10Mbit/s", delay="20ms", limit="400packets", queue=red(35)),
+}
+"""One bandwidth-delay product of queue for drop-tail; with loss the queue plays no part."""
+
+CORES = (RANDOM_LOSS, DROP_TAIL)
+"""What is run here."""
+
+WIFI_3G, UNEQUAL_LOSS, TORUS = "WiFi and 3G", "unequal loss", "torus"
+_PAIRS = {
+    WIFI_3G: (
+        Path(name="one", rate="14.4Mbit/s", delay="10ms", limit="24packets"),
+        Path(name="two", rate="2.1Mbit/s", delay="50ms", limit="18packets"),
+    ),
+    UNEQUAL_LOSS: (
+        Path(name="one", rate="50Mbit/s", delay="20ms", limit="200packets", loss="0.1%"),
+        Path(name="two", rate="50Mbit/s", delay="20ms", limit="200packets", loss="1%"),
+    ),
+}
+TCP_ONE, TCP_TWO = "TCP over one", "TCP over two"
+_LINKS = 5
+
+WISCHIK = (
+    "D. Wischik, C. Raiciu, A. Greenhalgh, M. Handley: Design, Implementation and Evaluation of "
+    "Congestion Control for Multipath TCP. NSDI 2011."
+)
+RFC = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
+
+
+def at(curve: str, network: str, subflows: int | None = None) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "network": network, "subflows": subflows or 0}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """One bottleneck with one to three subflows; two pairs of paths; the torus."""
+    shared = [
+        beside_tcp(tier, curve, core, count)
+        for core in CORES
+        for count in SUBFLOWS
+        for curve in STYLES
+    ]
+    pairs = [_pair(tier, curve, name) for name in _PAIRS for curve in (LIA, TCP_ONE, TCP_TWO)]
+    return [*shared, *pairs, _torus(tier)]
+
+
+def _access(name: str, via: str) -> Path:
+    """A path over a bottleneck; by its jitter seeds differ where the bottleneck draws nothing."""
+    return Path(name=name, via=via, rate="1Gbit/s", delay="2ms", limit="infinite", jitter="1ms")
+
+
+def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
+    return Connection(
+        name=name,
+        paths=tuple(paths),
+        protocol="tcp" if control == TCP else "mptcp",
+        congestion_control=_CONTROL[control],
+        workload=Bulk(),
+    )
+
+
+def _scenario(
+    tier: Tier, name: str, paths: Sequence[Path], connections: Sequence[Connection]
+) -> Scenario:
+    return Scenario(
+        name=name,
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        sample_interval="5s",
+        paths=tuple(paths),
+        connections=tuple(connections),
+    )
+
+
+def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
+    """So many subflows over one bottleneck, beside one TCP."""
+    names = [f"way{n}" for n in range(count)]
+    paths = [_CORE[core], *(_access(name, "core") for name in (*names, "beside"))]
+    connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
+    name = f"{curve}, {count} subflows, {core}"
+    scenario = _scenario(tier, name, paths, connections)
+    return Cell(cell_key(curve, core, str(count)), scenario, at(curve, core, count))
+
+
+def _pair(tier: Tier, curve: str, name: str) -> Cell:
+    alone = {TCP_ONE: ("one",), TCP_TWO: ("two",)}.get(curve)
+    connection = _connection("main", TCP if alone else curve, alone or ("one", "two"))
+    scenario = _scenario(tier, f"{curve}, {name}", _PAIRS[name], [connection])
+    return Cell(cell_key(curve, name), scenario, at(curve, name))
+
+
+def _torus(tier: Tier) -> Cell:
+    """Five links in a ring, and five connections, each over two neighbouring links."""
+    links = [
+        Path(name=f"link{n}", rate="10Mbit/s", delay="25ms", limit="45packets")
+        for n in range(_LINKS)
+    ]
+    ways, connections = [], []
+    for n in range(_LINKS):
+        names = (f"left{n}", f"right{n}")
+        ways += [_access(name, f"link{(n + side) % _LINKS}") for side, name in enumerate(names)]
+        connections.append(_connection(f"main{n}", LIA, names))
+    scenario = _scenario(tier, "torus", [*links, *ways], connections)
+    return Cell(cell_key(LIA, TORUS), scenario, at(LIA, TORUS))
+
+
+def shares(results: Results, curve: str, core: str, subflows: int) -> Sample:
+    """Multipath TCP's share of what it and TCP have together, for each seed.
+
+    Raises:
+        NothingMeasured: if there is none.
+    """
+    cell = at(curve, core, subflows)
+    main = results.values("goodput_mbps", connection="main", **cell)
+    return main / (main + results.values("goodput_mbps", connection="tcp", **cell))
+
+
+def mean(sample: Sample) -> Estimate:
+    """The mean over seeds."""
+    return estimate(lambda a, axis: np.mean(a, axis=axis), sample)
+
+
+def _fair_with_loss(results: Results) -> list[Condition]:
+    conditions = []
+    for count in SUBFLOWS:
+        share = mean(shares(results, LIA, RANDOM_LOSS, count))
+        words = f"mean share of LIA with {count} subflows"
+        conditions += [Condition(words, share, "≥", 0.42), Condition(words, share, "≤", 0.58)]
+    return conditions
+
+
+def _fair_with_drop_tail(results: Results) -> list[Condition]:
+    conditions = []
+    for count in SUBFLOWS[1:]:
+        pair = [shares(results, curve, DROP_TAIL, count) for curve in (LIA, UNCOUPLED)]
+        less = estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), *pair)
+        words = f"mean share with {count} subflows"
+        conditions += [
+            Condition(f"{words}, LIA", mean(pair[0]), "≤", 0.62),
+            Condition(f"{words}, uncoupled − LIA", less, "≥", 0.05),
+        ]
+    return conditions
+
+
+def _uncoupled_takes_more(results: Results) -> list[Condition]:
+    share = mean(shares(results, UNCOUPLED, RANDOM_LOSS, 2))
+    return [Condition("mean share of two uncoupled subflows", share, "≥", 0.60)]
+
+
+def _over_tcp(results: Results, network: str, others: Sequence[str], least: float) -> Condition:
+    lia, *alone = (results.values("goodput_mbps", **at(curve, network)) for curve in (LIA, *others))
+
+    def ratio(first: Sample, *rest: Sample, axis: int) -> Sample:
+        return np.asarray(
+            np.mean(first, axis=axis) / sum(np.mean(each, axis=axis) for each in rest)
+        )
+
+    return Condition(f"LIA / {' + '.join(others)}", estimate(ratio, lia, *alone), "≥", least)
+
+
+def _aggregates(results: Results) -> list[Condition]:
+    return [_over_tcp(results, WIFI_3G, (TCP_ONE, TCP_TWO), 0.9)]
+
+
+def _no_worse_than_best(results: Results) -> list[Condition]:
+    return [_over_tcp(results, UNEQUAL_LOSS, (TCP_ONE,), 0.95)]
+
+
+def jain(results: Results) -> Sample:
+    """Jain's index of the goodputs of the torus' connections, for each seed.
+
+    (Σx)² / (n · Σx²): 1 if all have the same.
+
+    Raises:
+        NothingMeasured: if there is none.
+    """
+    rows = results.runs.filter(pl.col("network") == TORUS)
+    if rows.is_empty():
+        raise NothingMeasured("the torus was not measured")
+    sums = rows.group_by("seed").agg(
+        total=pl.col("goodput_mbps").sum(),
+        squares=(pl.col("goodput_mbps") ** 2).sum(),
+        count=pl.len(),
+    )
+    index = pl.col("total") ** 2 / (pl.col("count") * pl.col("squares"))
+    return sums.sort("seed").select(index)["total"].to_numpy().astype(np.float64)
+
+
+def _even(results: Results) -> list[Condition]:
+    return [Condition("Jain's index of five connections", mean(jain(results)), "≥", 0.95)]
+
+
+CLAIMS = (
+    Claim(
+        "E10.lia-random-loss",
+        "Where loss sets the windows, LIA takes one TCP's share with one, two or three subflows.",
+        "RFC 6356 §2, goal 2; NSDI'11; the range is ours",
+        "mean share 0.42 to 0.58 beside one NewReno, 0.5 % random loss",
+        _fair_with_loss,
+        all_carried,
+    ),
+    Claim(
+        "E10.lia-uncoupled-takes-more",
+        "Two uncoupled subflows take more than one TCP's share.",
+        "NSDI'11; the threshold is ours",
+        "mean share ≥ 0.60 beside one NewReno, 0.5 % random loss",
+        _uncoupled_takes_more,
+        all_carried,
+    ),
+    Claim(
+        "E10.lia-drop-tail",
+        "At a drop-tail queue LIA takes less than uncoupled subflows, and little above one half.",
+        "RFC 6356 §2, goal 2; the thresholds are ours: losses of the subflows fall apart",
+        "mean share ≤ 0.62, and at least 0.05 below uncoupled",
+        _fair_with_drop_tail,
+        all_carried,
+    ),
+    Claim(
+        "E10.lia-sum",
+        "Over WiFi and 3G alone, LIA has nearly the sum.",
+        "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
+        "≥ 0.9 × the sum of TCP over each",
+        _aggregates,
+        all_carried,
+    ),
+    Claim(
+        "E10.lia-best-path",
+        "Over paths of unequal loss, LIA has no less than TCP over the better one.",
+        "RFC 6356 §2, goal 1; the threshold is ours",
+        "0.1 % and 1 % loss: ≥ 0.95 × TCP over the former",
+        _no_worse_than_best,
+        all_carried,
+    ),
+    Claim(
+        "E10.lia-torus",
+        "In a torus of five links, connections over two neighbours each have the same.",
+        "NSDI'11, torus; the threshold is ours",
+        "Jain's index ≥ 0.95, equal links",
+        _even,
+        all_carried,
+    ),
+)
+
+
+def draw_shares(
+    results: Results, axes: Axes, core: str, styles: Mapping[str, Style] = STYLES
+) -> None:
+    """The share beside one TCP over the number of subflows."""
+    for curve, style in styles.items():
+        points = [mean(shares(results, curve, core, count)) for count in SUBFLOWS]
+        estimates(axes, SUBFLOWS, points, curve, style)
+    axes.set(xlabel="subflows", ylabel="share beside one TCP")
+    axes.set_xticks(SUBFLOWS)
+    axes.set_ylim(0, 1)
+    reference_line(axes, 0.5, "one half")
+
+
+def _draw_goodputs(results: Results, axes: Axes) -> None:
+    styles = {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]}
+    bars = {
+        curve: ([mean(results.values("goodput_mbps", **at(curve, pair))) for pair in _PAIRS], style)
+        for curve, style in styles.items()
+    }
+    grouped_bars(axes, list(_PAIRS), bars)
+    axes.set_ylabel("goodput (Mbit/s)")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Mean shares of both."""
+    words = []
+    for core in CORES:
+        for curve in STYLES:
+            means = (f"{shares(results, curve, core, count).mean():.2f}" for count in SUBFLOWS)
+            words.append(f"{core}, {curve}: {', '.join(means)}")
+    return [
+        f"Mean share with {', '.join(map(str, SUBFLOWS))} subflows — {'; '.join(words)}.",
+        "All access paths are equal, for at a drop-tail queue 2 ms matter: trains of the flow with "
+        "the slightly shorter round trip meet the other's tail and have the losses.",
+    ]
+
+
+ENTRY = Entry(
+    id="nsdi11-lia",
+    title="Linked increases: fair on a shared bottleneck, useful on two (NSDI 2011)",
+    question="Does LIA take no more than one TCP where its subflows meet, and as much as the best "
+    "path, or the sum, where they do not?",
+    references=(WISCHIK, RFC),
+    parameters=(
+        Parameter("shared bottleneck", "10 Mbit/s, 20 ms one way", "ours"),
+        Parameter("random loss", "0.5 %, queue of 400 packets", "ours"),
+        Parameter("drop-tail", "35 packets, one bandwidth-delay product", "ours"),
+        Parameter("access paths", "1 Gbit/s, 2 ms, ± 1 ms", "ours; equal for all"),
+        Parameter(
+            "WiFi + 3G",
+            "14.4 and 2.1 Mbit/s; 10 and 50 ms; one product of queue",
+            "rates: NSDI'11; else ours",
+        ),
+        Parameter("unequal loss", "50 Mbit/s, 20 ms, 0.1 % and 1 %", "ours"),
+        Parameter(
+            "torus", "five links of 10 Mbit/s, 25 ms, 45 packets", "shape: NSDI'11; else ours"
+        ),
+        Parameter("workload", "bulk", "NSDI'11"),
+        Parameter("TCP", "NewReno", "ours"),
+    ),
+    quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
+    full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "One bottleneck, random loss",
+            "At one half Multipath TCP takes what one TCP takes.",
+            partial(draw_shares, core=RANDOM_LOSS),
+        ),
+        Panel("One bottleneck, drop-tail", "As before.", partial(draw_shares, core=DROP_TAIL)),
+        Panel(
+            "Paths of its own",
+            "LIA beside TCP over each path alone.",
+            _draw_goodputs,
+        ),
+    ),
+    overview=Overview(
+        factors={
+            "network": "network",
+            "subflows": "subflows",
+            "curve": "curve",
+            "connection": "connection",
+        },
+        metrics={"goodput_mbps": "goodput (Mbit/s)"},
+        path="one",
+    ),
+    notes=notes,
+)

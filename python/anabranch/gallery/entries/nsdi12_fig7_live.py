@@ -1,0 +1,275 @@
+"""NSDI 2012, Figure 7, three ways: the engine in virtual and in real time, and Linux as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared import real_time
+from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL, measured
+from anabranch.gallery.shared.wifi_3g import (
+    CHEN_HAN,
+    MPTCP,
+    MPTCP_M12,
+    PAASCH,
+    RAICIU,
+    STYLES,
+    TCP_WIFI,
+    THREE_G,
+    WIFI,
+    all_of,
+    both_paths_used,
+    cell_key,
+    connection,
+    ratio,
+)
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import estimate, median
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Blocks, Scenario
+
+BUFFER = "200KiB"
+SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
+COLOURS = {VIRTUAL: figures.SKY, ENGINE: figures.BLUE, KERNEL: figures.ORANGE}
+
+
+def at(hosts: str, curve: str) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"hosts": hosts, "curve": curve}
+
+
+def curves(hosts: str) -> Sequence[str]:
+    """What these hosts can run: Linux has neither mechanism."""
+    return CURVES[:-1] if hosts == KERNEL else CURVES
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """The four curves of the figure at each pair of hosts."""
+    return [_cell(tier, hosts, curve) for hosts in HOSTS for curve in curves(hosts)]
+
+
+def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
+    scenario = Scenario(
+        name=f"{curve}, {hosts}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=(WIFI, dataclasses.replace(THREE_G, jitter=JITTER)),
+        connections=(connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),),
+    )
+    key = cell_key(curve, SHORT[hosts])
+    return real_time.cell(key, hosts, scenario, {"curve": curve}, keep_blocks=True)
+
+
+def _same_in_real_time(results: Results) -> list[Condition]:
+    conditions = []
+    for name, metric, percent in (
+        ("goodput", "goodput_mbps", 5.0),
+        ("mean delay", "delay_mean_ms", 10.0),
+    ):
+        for curve in CURVES:
+            samples = [results.values(metric, **at(hosts, curve)) for hosts in (ENGINE, VIRTUAL)]
+            off = estimate(real_time.distance, *samples)
+            conditions.append(Condition(f"{curve}: {name} differs by", off, "≤", percent, "%"))
+    return conditions
+
+
+def _ratio(
+    results: Results, quantity: str, a: dict[str, Factor], b: dict[str, Factor], sign: str, x: float
+) -> Condition:
+    return Condition(quantity, ratio(results, "goodput_mbps", a, b), sign, x)
+
+
+def _linux_is_harmed(results: Results) -> list[Condition]:
+    words = "goodput, Linux: MPTCP / TCP over WiFi"
+    return [_ratio(results, words, at(KERNEL, MPTCP), at(KERNEL, TCP_WIFI), "<", 1.0)]
+
+
+def _cured(results: Results, hosts: str) -> list[Condition]:
+    wifi, regular = at(KERNEL, TCP_WIFI), at(KERNEL, MPTCP)
+    remedied = at(hosts, MPTCP_M12)
+    return [
+        _ratio(results, "goodput: M1,2 / Linux' TCP over WiFi", remedied, wifi, "≥", 0.95),
+        _ratio(results, "goodput: M1,2 / Linux' MPTCP", remedied, regular, ">", 1.0),
+        Condition(
+            "mean delay: M1,2 / Linux' MPTCP",
+            ratio(results, "delay_mean_ms", remedied, regular),
+            "<",
+            1.0,
+        ),
+    ]
+
+
+def _used(*cells: dict[str, Factor]) -> Callable[[Results], str | None]:
+    return all_of(*(both_paths_used(**each) for each in cells))
+
+
+CLAIMS = (
+    Claim(
+        "K1-virtual-is-real",
+        "The engine in virtual time does what it does in real time.",
+        "ours",
+        "goodput within 5 % and mean delay within 10 %, all four curves",
+        _same_in_real_time,
+        _used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
+    ),
+    Claim(
+        "K2-linux-is-harmed",
+        "Today's Linux is slower over WiFi and 3G than over WiFi alone.",
+        "ours; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
+        "goodput of Linux' MPTCP < that of its TCP over WiFi",
+        _linux_is_harmed,
+        _used(at(KERNEL, MPTCP)),
+    ),
+    Claim(
+        "K3-cured",
+        "The engine with both mechanisms is not, on the same links at the same time.",
+        "ours; NSDI'12, Fig. 7",
+        "goodput with M1,2 ≥ 0.95 × Linux' TCP over WiFi, and more goodput and less delay than "
+        "Linux' MPTCP",
+        partial(_cured, hosts=ENGINE),
+        _used(at(ENGINE, MPTCP_M12), at(KERNEL, MPTCP)),
+    ),
+)
+
+
+def _draw_cdf(results: Results, axes: Axes, hosts: str) -> None:
+    drawn = {curve: (results.delays(**at(hosts, curve)), STYLES[curve]) for curve in curves(hosts)}
+    figures.cdf(axes, drawn, right=_right_edge(results))
+
+
+def _right_edge(results: Results) -> float:
+    """The same for all three, so that they can be compared."""
+    return figures.right_edge(
+        [results.delays(**at(hosts, curve)) for hosts in HOSTS for curve in curves(hosts)], 0.995
+    )
+
+
+def _bars(results: Results, axes: Axes, metric: str) -> None:
+    bars = {}
+    for hosts in HOSTS:
+        points = [
+            median(results.values(metric, **at(hosts, curve))) if curve in curves(hosts) else None
+            for curve in CURVES
+        ]
+        bars[hosts] = (points, Style(COLOURS[hosts]))
+    figures.grouped_bars(axes, [curve.replace(" over ", "\n") for curve in CURVES], bars)
+    axes.annotate(
+        "Linux has\nneither",
+        (len(CURVES) - 1 + 0.15, 0),
+        xytext=(0, 4),
+        textcoords="offset points",
+        fontsize=6.5,
+        color=figures.GREY,
+    )
+    axes.set_xlim(-0.5, len(CURVES) - 0.3)
+
+
+def _draw_goodput(results: Results, axes: Axes) -> None:
+    _bars(results, axes, "goodput_mbps")
+    axes.set_ylabel("goodput (Mbit/s)")
+
+
+def _draw_delay(results: Results, axes: Axes) -> None:
+    _bars(results, axes, "delay_mean_ms")
+    axes.set_yscale("log")
+    figures.plain_log_y(axes)
+    axes.set_ylabel("mean delay of a block (ms)")
+
+
+def _draw_lateness(results: Results, axes: Axes) -> None:
+    runs = results.runs.drop_nulls("late_p999_ms")
+    for hosts in (ENGINE, KERNEL):
+        own = runs.filter(runs["hosts"] == hosts)
+        axes.plot(
+            own["late_p999_ms"], own["late_share"] * 100, "o", markersize=4,
+            color=COLOURS[hosts], label=hosts,
+        )  # fmt: skip
+    axes.axvline(5, color=figures.GREY, linewidth=0.8)
+    axes.axhline(1, color=figures.GREY, linewidth=0.8)
+    axes.set_xlim(0, 5.5)
+    axes.set_ylim(0, 1.1)
+    axes.set(
+        xlabel="lateness of packets, 99.9th percentile (ms)",
+        ylabel="packets later than 1 ms (%)",
+    )
+
+
+def notes(results: Results) -> Sequence[str]:
+    """The numbers side by side, and what the buffers are."""
+
+    def goodput(hosts: str, curve: str) -> str:
+        return measured(results, "goodput_mbps", "Mbit/s", **at(hosts, curve))
+
+    return [
+        f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
+        f"{goodput(ENGINE, MPTCP)} with the engine and {goodput(KERNEL, MPTCP)} with Linux in "
+        f"real time; TCP over WiFi: {goodput(VIRTUAL, TCP_WIFI)}, {goodput(ENGINE, TCP_WIFI)} and "
+        f"{goodput(KERNEL, TCP_WIFI)}. With both mechanisms the engine gets "
+        f"{goodput(VIRTUAL, MPTCP_M12)} and {goodput(ENGINE, MPTCP_M12)}.",
+        "Linux is asked for the same 200 KiB. It doubles that and charges each segment with what "
+        "it occupies in memory, so that its windows are others: the entry linux-today varies "
+        "what is asked for.",
+        real_time.lateness(results),
+    ]
+
+
+ENTRY = Entry(
+    id="nsdi12-fig7-live",
+    title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
+    question="Does the engine do in virtual time what it does in real time, and how does this "
+    "kernel's own Multipath TCP do on the same links?",
+    references=(RAICIU, CHEN_HAN, PAASCH),
+    parameters=(
+        Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "as in nsdi12-fig7"),
+        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s)", "as in nsdi12-fig7"),
+        Parameter("jitter of 3G", "50 ms, keeps the order of packets", "as in nsdi12-fig7"),
+        Parameter("both buffers", "200 KiB", "as in nsdi12-fig7"),
+        Parameter("block", "8 KiB", "NSDI'12"),
+        *real_time.PARAMETERS,
+    ),
+    quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),
+    full=Tier("full", seeds=10, measured_s=60),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        *(
+            Panel(
+                f"Delay of a block: {hosts}",
+                "Share of blocks delivered within a time; further left is quicker. The three "
+                "panels have the same axes.",
+                partial(_draw_cdf, hosts=hosts),
+            )
+            for hosts in HOSTS
+        ),
+        Panel(
+            "Goodput",
+            "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
+            _draw_goodput,
+        ),
+        Panel("Mean delay of a block", "Logarithmic.", _draw_delay),
+        Panel(
+            "How late the emulator was",
+            "A point for each run in real time. Beyond the grey lines a run would not count.",
+            _draw_lateness,
+        ),
+    ),
+    overview=Overview(
+        factors={"hosts": "hosts", "curve": "curve"},
+        metrics={
+            "goodput_mbps": "goodput (Mbit/s)",
+            "delay_mean_ms": "mean delay (ms)",
+            "delay_p50_ms": "p50 (ms)",
+            "delay_p95_ms": "p95 (ms)",
+            "delay_p99_ms": "p99 (ms)",
+        },
+        path="3g",
+    ),
+    notes=notes,
+)

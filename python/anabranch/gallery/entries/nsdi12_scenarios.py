@@ -1,0 +1,488 @@
+"""NSDI 2012 beyond its figures 4 and 7: weak 3G, fast links, memory, receive queue, short flows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.wifi_3g import (
+    MPTCP,
+    MPTCP_M12,
+    RAICIU,
+    STACK_PARAMETERS,
+    TCP_WIFI,
+    THREE_G,
+    WIFI,
+    cell_key,
+    connection,
+)
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style, reference_line
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Bulk, Connection, Path, RequestResponse, Scenario
+
+WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
+MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"
+TCP = "TCP"
+FIXED, M3, M34 = "fixed buffers", "M3", "M3,4"
+STYLES = {
+    TCP_WIFI: Style(BLUE, "-", "o"),
+    TCP: Style(BLUE, "-", "o"),
+    MPTCP: Style(RED, (0, (4, 1.5)), "s"),
+    MPTCP_M12: Style(GREEN, "-", "^"),
+    FIXED: Style(PURPLE, (0, (6, 1.5, 1, 1.5)), "v"),
+    M3: Style(ORANGE, (0, (2, 1)), "D"),
+    M34: Style(GREEN, "-", "^"),
+}
+WEAK_BUFFERS_KB = (100, 200, 400, 1000)
+FAST_BUFFERS_KB = (100, 200, 400, 800)
+SUBFLOWS = (2, 4, 8)
+FILES_KB = (10, 30, 100, 300, 1000)
+CONFIGURED_KB = 6000
+
+_WIFI = dataclasses.replace(WIFI, jitter="1ms")
+_WEAK_3G = dataclasses.replace(THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
+_FAST = Path(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
+"""A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
+_SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
+_REMEDIES: dict[str, dict[str, Any]] = {
+    MPTCP_M12: {"opportunistic_retransmission": True, "penalisation": "conext13"},
+    M3: {"buffer_autotuning": True},
+    M34: {"buffer_autotuning": True, "cwnd_cap": 2.0},
+}
+
+
+def at(network: str, curve: str, size: int) -> dict[str, Factor]:
+    """The factors of a cell; `size` is of the buffers or file in kB, or a number of subflows."""
+    return {"network": network, "curve": curve, "size": size}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """All six scenarios."""
+    return [*_weak(tier), *_fast(tier), *_memory(tier), *_queue(tier), *_short(tier)]
+
+
+def _weak(tier: Tier) -> list[Cell]:
+    paths = (_WIFI, _WEAK_3G)
+    return [
+        _cell(tier, WEAK, curve, kb, paths, connection(curve, f"{kb}kB", f"{kb}kB", Bulk()))
+        for kb in WEAK_BUFFERS_KB
+        for curve in (TCP_WIFI, MPTCP, MPTCP_M12)
+    ]
+
+
+def _fast(tier: Tier) -> list[Cell]:
+    networks = {UNEQUAL: (_FAST, _SLOW), SYMMETRIC: _equal("one", "two", "three")}
+    return [
+        _cell(tier, network, curve, kb, paths, _connection(curve, kb, Bulk()))
+        for network, paths in networks.items()
+        for kb in FAST_BUFFERS_KB
+        for curve in (TCP, MPTCP, MPTCP_M12)
+    ]
+
+
+def _memory(tier: Tier) -> list[Cell]:
+    paths = (_WIFI, dataclasses.replace(THREE_G, jitter="1ms"))
+    size = CONFIGURED_KB
+    return [
+        _cell(tier, MEMORY, curve, size, paths, _connection(curve, size, Bulk()))
+        for curve in (FIXED, M3, M34)
+    ]
+
+
+def _queue(tier: Tier) -> list[Cell]:
+    """As many subflows as paths, of which the last has four times the delay of the first."""
+    main = _connection(MPTCP, CONFIGURED_KB, Bulk())
+    return [
+        _cell(
+            tier, QUEUE, MPTCP, count,
+            [
+                dataclasses.replace(
+                    _FAST, name=f"way{n}", rate="20Mbit/s", delay=f"{5 + 15 * n // (count - 1)}ms"
+                )
+                for n in range(count)
+            ],
+            main,
+        )
+        for count in SUBFLOWS
+    ]  # fmt: skip
+
+
+def _short(tier: Tier) -> list[Cell]:
+    """One request over a connection that was opened for it."""
+    short = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
+    return [
+        _cell(
+            short, SHORT, curve, kb, _equal("one", "two"),
+            _connection(
+                curve,
+                CONFIGURED_KB,
+                RequestResponse(request_size="200B", response_size=f"{kb}kB", count=1),
+            ),
+        )
+        for kb in FILES_KB
+        for curve in (TCP, MPTCP)
+    ]  # fmt: skip
+
+
+def _equal(*names: str) -> tuple[Path, ...]:
+    return tuple(dataclasses.replace(_FAST, name=name) for name in names)
+
+
+def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connection:
+    tcp = curve == TCP
+    return Connection(
+        name="main",
+        paths=("one",) if tcp else None,
+        protocol="tcp" if tcp else "mptcp",
+        congestion_control="new_reno" if tcp else "lia",
+        send_buffer=f"{kb}kB",
+        receive_buffer=f"{kb}kB",
+        remedies=_REMEDIES.get(curve),
+        workload=workload,
+    )
+
+
+def _cell(
+    tier: Tier, network: str, curve: str, size: int, paths: Sequence[Path], main: Connection
+) -> Cell:
+    scenario = Scenario(
+        name=f"{network}, {curve}, {size}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=tuple(paths),
+        connections=(main,),
+    )
+    return Cell(cell_key(network, curve, str(size)), scenario, at(network, curve, size))
+
+
+def _ratio(
+    results: Results, metric: str, network: str, above: str, below: str, size: int
+) -> Estimate:
+    return ratio_of_medians(
+        *(results.values(metric, **at(network, curve, size)) for curve in (above, below))
+    )
+
+
+def _weak_no_harm(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"MPTCP+M1,2 / TCP over WiFi at {kb} kB",
+            _ratio(results, "goodput_mbps", WEAK, MPTCP_M12, TCP_WIFI, kb),
+            "≥",
+            0.9,
+        )
+        for kb in WEAK_BUFFERS_KB
+    ]
+
+
+def _weak_harm(results: Results) -> list[Condition]:
+    ratios = {
+        kb: _ratio(results, "goodput_mbps", WEAK, MPTCP, TCP_WIFI, kb) for kb in WEAK_BUFFERS_KB
+    }
+    worst = min(WEAK_BUFFERS_KB, key=lambda kb: ratios[kb].value)
+    return [Condition(f"MPTCP / TCP over WiFi at {worst} kB", ratios[worst], "<", 0.9)]
+
+
+def _unequal_helped(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"MPTCP+M1,2 / TCP over the faster link at {kb} kB",
+            _ratio(results, "goodput_mbps", UNEQUAL, MPTCP_M12, TCP, kb),
+            "≥",
+            0.95,
+        )
+        for kb in FAST_BUFFERS_KB
+    ]
+
+
+def _symmetric_same(results: Results) -> list[Condition]:
+    def deviation(a: Any, b: Any, axis: int) -> Any:
+        return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
+
+    return [
+        Condition(
+            f"|with M1,2 / without − 1| at {kb} kB",
+            estimate(
+                deviation,
+                *(
+                    results.values("goodput_mbps", **at(SYMMETRIC, curve, kb))
+                    for curve in (MPTCP_M12, MPTCP)
+                ),
+            ),
+            "≤",
+            5,
+            "%",
+        )
+        for kb in FAST_BUFFERS_KB
+    ]
+
+
+def _memory_of(results: Results, curve: str) -> Any:
+    """Send and receive buffer at the end, in MB, for each seed."""
+    cell = at(MEMORY, curve, CONFIGURED_KB)
+    return sum(results.values(f"{side}_buffer", **cell) for side in ("send", "receive")) / 1e6
+
+
+def _less_memory(results: Results) -> list[Condition]:
+    memory = ratio_of_medians(_memory_of(results, M34), _memory_of(results, FIXED))
+    goodput = _ratio(results, "goodput_mbps", MEMORY, M34, FIXED, CONFIGURED_KB)
+    return [
+        Condition("buffers with M3,4 / fixed", memory, "≤", 0.5),
+        Condition("goodput with M3,4 / fixed", goodput, "≥", 0.95),
+    ]
+
+
+def _searched(results: Results, count: int) -> Any:
+    """Share of the segments out of order that had to be searched for a place, in %."""
+    cell = at(QUEUE, MPTCP, count)
+    waiting = results.values("out_of_order_segments", **cell)
+    return results.values("stray_segments", **cell) / waiting * 100
+
+
+def _found_at_once(results: Results) -> list[Condition]:
+    return [
+        Condition(f"searched with {count} subflows", median(_searched(results, count)), "≤", 1, "%")
+        for count in SUBFLOWS
+    ]
+
+
+def _flow_ratio(results: Results, kb: int) -> Estimate:
+    return _ratio(results, "delay_mean_ms", SHORT, TCP, MPTCP, kb)
+
+
+def _long_files(results: Results) -> list[Condition]:
+    words = "time of TCP / time of MPTCP"
+    return [
+        Condition(f"{words}, {kb} kB", _flow_ratio(results, kb), ">", 1)
+        for kb in FILES_KB
+        if kb >= 100
+    ]
+
+
+def _short_files(results: Results) -> list[Condition]:
+    words = "time of TCP / time of MPTCP"
+    return [
+        Condition(f"{words}, {kb} kB", _flow_ratio(results, kb), "≤", 1.02)
+        for kb in FILES_KB
+        if kb <= 30
+    ]
+
+
+def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Any:
+    """A precondition: at every size the path carried octets."""
+
+    def reason(results: Results) -> str | None:
+        shares = {
+            size: results.values(f"share_{path}", **at(network, curve, size)).min()
+            for size in sizes
+        }
+        idle = [size for size, share in shares.items() if share == 0]
+        return f"{path} carried nothing at {idle[0]} kB ({network}, {curve})" if idle else None
+
+    return reason
+
+
+def _queue_grows(results: Results) -> str | None:
+    """A precondition: with every number of subflows much arrived out of order."""
+    waiting = {
+        count: results.values("out_of_order_segments", **at(QUEUE, MPTCP, count)).min()
+        for count in SUBFLOWS
+    }
+    few = [count for count, segments in waiting.items() if segments < 1000]
+    return f"too few segments out of order with {few[0]} subflows" if few else None
+
+
+CLAIMS = (
+    Claim(
+        "E3.weak-3g-harms",
+        "Beside 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi.",
+        "NSDI'12 (shape); the threshold is ours",
+        "at some buffer: MPTCP < 0.9 × TCP over WiFi",
+        _weak_harm,
+        _both_used(WEAK, MPTCP, WEAK_BUFFERS_KB, "3g"),
+    ),
+    Claim(
+        "E3.weak-3g-cured",
+        "With M1,2 it stays within 10 % at every buffer.",
+        "NSDI'12 (shape); the threshold is ours",
+        "MPTCP+M1,2 ≥ 0.9 × TCP over WiFi at every buffer",
+        _weak_no_harm,
+        _both_used(WEAK, MPTCP_M12, WEAK_BUFFERS_KB, "3g"),
+    ),
+    Claim(
+        "E3.unequal",
+        "Over a fast link and one of a tenth of its rate, M1,2 keep Multipath TCP at the fast one.",
+        "NSDI'12 (shape); the threshold is ours",
+        "MPTCP+M1,2 ≥ 0.95 × TCP over the faster link at every buffer",
+        _unequal_helped,
+        _both_used(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB, "two"),
+    ),
+    Claim(
+        "E3.symmetric",
+        "Over three equal links M1,2 change nothing (negative control).",
+        "NSDI'12 (shape, from memory)",
+        "|goodput with M1,2 / without − 1| ≤ 5 % at every buffer",
+        _symmetric_same,
+        _both_used(SYMMETRIC, MPTCP, FAST_BUFFERS_KB, "three"),
+    ),
+    Claim(
+        "E3.memory",
+        "M3 and M4 save memory and cost little goodput.",
+        "NSDI'12 §4.2 (shape, from memory); the thresholds are ours",
+        "buffers ≤ 0.5 × configured, goodput ≥ 0.95 × with fixed buffers",
+        _less_memory,
+        _both_used(MEMORY, M34, (CONFIGURED_KB,), "3g"),
+    ),
+    Claim(
+        "E3.receive-queue",
+        "What arrives out of order finds its place at once, however many subflows there are.",
+        "NSDI'12 §4.3 (shape): shortcuts per subflow; the threshold is ours",
+        "at most 1 % of the segments out of order are searched for a place; 2, 4, 8 subflows",
+        _found_at_once,
+        _queue_grows,
+    ),
+    Claim(
+        "E3.short-flows-gain",
+        "Files of 100 kB and more come sooner over two links.",
+        "NSDI'12 (shape, from memory)",
+        "time of TCP / time of MPTCP > 1",
+        _long_files,
+        _both_used(SHORT, MPTCP, [kb for kb in FILES_KB if kb >= 100], "two"),
+    ),
+    Claim(
+        "E3.short-flows-control",
+        "Files of up to 30 kB do not: they are over before the second subflow helps.",
+        "NSDI'12 (shape, from memory); the tolerance is ours",
+        "time of TCP / time of MPTCP ≤ 1.02",
+        _short_files,
+    ),
+)
+
+
+def _draw_goodput(results: Results, axes: Axes, network: str) -> None:
+    single = TCP_WIFI if network == WEAK else TCP
+    curves: dict[str, Any] = {
+        curve: ({"network": network, "curve": curve}, STYLES[curve])
+        for curve in (single, MPTCP, MPTCP_M12)
+    }
+    figures.over_factor(axes, results, "size", "goodput_mbps", curves)
+    axes.set(xlabel="send and receive buffer (kB)", ylabel="goodput (Mbit/s)")
+    figures.plain_ticks(axes, WEAK_BUFFERS_KB if network == WEAK else FAST_BUFFERS_KB)
+    axes.set_ylim(0)
+
+
+def _draw_memory(results: Results, axes: Axes) -> None:
+    for place, curve in enumerate((FIXED, M3, M34)):
+        axes.bar(
+            place, median(_memory_of(results, curve)).value, 0.6, color=STYLES[curve].colour,
+            alpha=0.75,
+        )  # fmt: skip
+        goodput = results.values("goodput_mbps", **at(MEMORY, curve, CONFIGURED_KB))
+        axes.annotate(
+            f"{np.median(goodput):.2f} Mbit/s", (place, 0.2), ha="center", fontsize=7,
+        )  # fmt: skip
+    axes.set_xticks(range(3), [FIXED, M3, M34])
+    axes.set_ylabel("send + receive buffer at the end (MB)")
+
+
+def _draw_short(results: Results, axes: Axes) -> None:
+    points = [_flow_ratio(results, kb) for kb in FILES_KB]
+    figures.estimates(axes, FILES_KB, points, MPTCP, STYLES[MPTCP])
+    axes.set(xlabel="size of the file (kB)", ylabel="time of TCP / time of MPTCP")
+    figures.plain_ticks(axes, FILES_KB)
+    reference_line(axes, 1, "TCP")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Memory, what waited in the receive queue, and which link small buffers stay on."""
+    memory = "; ".join(
+        f"{curve} {np.median(_memory_of(results, curve)):.2f} MB" for curve in (FIXED, M3, M34)
+    )
+    waiting = "; ".join(_waiting(results, count) for count in SUBFLOWS)
+    links = ("one", "two", "three")
+    most = np.median(
+        np.max([results.values(f"share_{n}", **at(SYMMETRIC, MPTCP, 200)) for n in links], axis=0)
+    )
+    return [
+        f"Buffers at the end, send and receive together: {memory}.",
+        f"Receive queue: {waiting}. The engine keeps one sorted run for each subflow, to whose end "
+        "nearly all that waits is appended; the rest goes to a tree. The paper's slow algorithm, a "
+        "scan of the whole queue, is not part of the engine.",
+        f"Three equal links, 200 kB: one link carries {most:.0%}. It holds the whole window in its "
+        "queue, and the others' smoothed round-trip times, last measured in slow start with full "
+        "queues, do not age: the scheduler never finds them quicker.",
+        "The links of 1 Gbit/s are run at a tenth of their rate, with the same round-trip time.",
+    ]
+
+
+def _waiting(results: Results, count: int) -> str:
+    segments = results.values("out_of_order_segments", **at(QUEUE, MPTCP, count))
+    searched = np.median(_searched(results, count))
+    words = f"{count} subflows {np.median(segments):,.0f} segments out of order"
+    return f"{words}, {searched:.2g} % searched"
+
+
+ENTRY = Entry(
+    id="nsdi12-scenarios",
+    title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
+    question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
+    "on fast links, for memory, for the receive queue and for short flows?",
+    references=(RAICIU,),
+    parameters=(
+        Parameter(
+            "weak 3G",
+            "50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4",
+            "rate: NSDI'12; else ours",
+        ),
+        Parameter(
+            "fast links",
+            "100 Mbit/s for 1 Gbit/s, 10 ms RTT, one product of queue",
+            "ours; scaled to 1/10",
+        ),
+        Parameter("unequal links", "100 and 10 Mbit/s", "ours, scaled to 1/10"),
+        Parameter("memory", f"WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured", "ours"),
+        Parameter("receive queue", "2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT", "ours"),
+        Parameter(
+            "short flows", "one request of 200 octets over a new connection, two fast links", "ours"
+        ),
+        *STACK_PARAMETERS,
+    ),
+    quick=Tier("quick", seeds=5, measured_s=20),
+    full=Tier("full", seeds=20, measured_s=100),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "WiFi and 3G of 50 kbit/s",
+            "M1,2 keep a nearly useless path from doing harm.",
+            partial(_draw_goodput, network=WEAK),
+        ),
+        Panel("Unequal links", "100 and 10 Mbit/s.", partial(_draw_goodput, network=UNEQUAL)),
+        Panel(
+            "Three equal links",
+            "Nothing to repair: with and without M1,2 alike.",
+            partial(_draw_goodput, network=SYMMETRIC),
+        ),
+        Panel("Memory", "Buffers at the end of the run, and goodput.", _draw_memory),
+        Panel("Short flows", "Above 1, two links are quicker.", _draw_short),
+    ),
+    overview=Overview(
+        factors={"network": "network", "curve": "curve", "size": "size"},
+        metrics={
+            "goodput_mbps": "goodput (Mbit/s)",
+            "delay_mean_ms": "time of a file (ms)",
+            "reinjections": "reinjections",
+        },
+        path="3g",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,302 @@
+"""RFC 8382: are subflows told apart that share a bottleneck and that do not?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.two_path_design import both_used, medians
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Sample, estimate
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import (
+    Bulk,
+    Connection,
+    CrossTraffic,
+    Distribution,
+    Path,
+    Scenario,
+    SharedBottleneckDetection,
+)
+from anabranch.sweeps import design
+from anabranch.sweeps.design import Range
+
+SHARED, DISJOINT = "one bottleneck", "two bottlenecks"
+LIA, DETECTION = "LIA", "LIA + detection"
+STYLES = {LIA: Style(BLUE, "-", "o"), DETECTION: Style(ORANGE, (0, (2, 1)), "D")}
+COUNTS = {"quick": 30, "full": 100}
+DESIGN_SEED = 8382
+SOURCES = 8
+"""Of UDP on each bottleneck, each on for half of the time."""
+
+_RATE_MBPS = Range(4, 40, "log")
+_DELAY_MS = Range(5, 60)
+_QUEUE_MS = Range(50, 200)
+_LOAD = Range(0.60, 0.95)
+
+RFC = (
+    "D. Hayes, S. Ferlin, M. Welzl, K. Hiorth: Shared Bottleneck Detection for Coupled Congestion "
+    "Control for RTP Media. RFC 8382, 2018."
+)
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """A link, and the traffic of others over it."""
+
+    rate_mbps: float
+    delay_ms: float
+    queue_ms: float
+    load: float
+
+    def path(self, name: str) -> Path:
+        """As a path of a scenario."""
+        return Path(
+            name=name,
+            rate=f"{self.rate_mbps:.3f}Mbit/s",
+            delay=f"{self.delay_ms:.3f}ms",
+            limit=f"{self.queue_ms:.3f}ms",
+        )
+
+    def traffic(self, name: str) -> list[CrossTraffic]:
+        """UDP sources whose mean rates add up to the load."""
+        period = Distribution(kind="pareto", mean="500ms", shape=1.5)
+        rate = f"{2 * self.load * self.rate_mbps / SOURCES:.4f}Mbit/s"
+        return [
+            CrossTraffic(name=f"{name}-{n}", path=name, rate=rate, on=period, off=period)
+            for n in range(SOURCES)
+        ]
+
+
+@cache
+def settings(count: int) -> tuple[tuple[Bottleneck, Bottleneck], ...]:
+    """`count` pairs of bottlenecks; where subflows share one, it is the first."""
+    unit = design.wsp(count, 8, DESIGN_SEED)
+    ranges = (_RATE_MBPS, _DELAY_MS, _QUEUE_MS, _LOAD)
+    values = np.column_stack([ranges[n % 4].scaled(unit[:, n]) for n in range(8)])
+    return tuple(
+        (Bottleneck(*map(float, row[:4])), Bottleneck(*map(float, row[4:]))) for row in values
+    )
+
+
+def at(curve: str, environment: str) -> dict[str, Factor]:
+    """The factors that name a curve in an environment."""
+    return {"curve": curve, "environment": environment}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every setting with one and two bottlenecks, without and with detection."""
+    return [
+        _cell(tier, environment, number, pair, curve)
+        for environment in (SHARED, DISJOINT)
+        for number, pair in enumerate(settings(COUNTS[tier.name]))
+        for curve in STYLES
+    ]
+
+
+def _access(name: str, via: str) -> Path:
+    return Path(name=name, via=via, rate="1Gbit/s", delay="1ms", limit="infinite")
+
+
+def _cell(
+    tier: Tier, environment: str, number: int, pair: tuple[Bottleneck, Bottleneck], curve: str
+) -> Cell:
+    cores = ("core",) if environment == SHARED else ("core", "other")
+    last = cores[-1]
+    paths = [each.path(name) for each, name in zip(pair, cores, strict=False)]
+    paths += [_access("one", "core"), _access("two", last), _access("tcp", "core")]
+    multipath = Connection(
+        name="main",
+        paths=("one", "two"),
+        congestion_control="lia",
+        shared_bottleneck_detection=SharedBottleneckDetection() if curve == DETECTION else None,
+        workload=Bulk(),
+    )
+    tcp = Connection(
+        name="tcp",
+        paths=("tcp",),
+        protocol="tcp",
+        congestion_control="new_reno",
+        workload=Bulk(),
+    )
+    point = f"{environment} {number:03}"
+    scenario = Scenario(
+        name=f"{curve}, {point}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        sample_interval="350ms",
+        paths=tuple(paths),
+        connections=(multipath, tcp),
+        cross_traffic=tuple(
+            source for each, name in zip(pair, cores, strict=False) for source in each.traffic(name)
+        ),
+    )
+    factors = at(curve, environment) | {"point": point}
+    return Cell(cell_key(curve, point), scenario, factors)
+
+
+def verdicts(results: Results, environment: str) -> Sample:
+    """By setting, the share of time in which both subflows were in one group."""
+    rows = at(DETECTION, environment) | {"connection": "main"}
+    return np.array(list(medians(results, "one_bottleneck_share", **rows).values()))
+
+
+def _goodputs(results: Results, curve: str, environment: str, connection: str) -> Sample:
+    rows = at(curve, environment) | {"connection": connection}
+    return np.array(list(medians(results, "goodput_mbps", **rows).values()))
+
+
+def tcp_shares(results: Results, curve: str) -> Sample:
+    """By setting with one bottleneck, TCP's share of what it and Multipath TCP have together."""
+    tcp = _goodputs(results, curve, SHARED, "tcp")
+    return tcp / (tcp + _goodputs(results, curve, SHARED, "main"))
+
+
+def _found(results: Results) -> list[Condition]:
+    right = estimate(lambda a, axis: np.mean(a > 0.5, axis=axis) * 100, verdicts(results, SHARED))
+    return [Condition("settings in which the subflows were mostly together", right, "≥", 90, "%")]
+
+
+def _told_apart(results: Results) -> list[Condition]:
+    right = estimate(
+        lambda a, axis: np.mean(a <= 0.5, axis=axis) * 100, verdicts(results, DISJOINT)
+    )
+    return [Condition("settings in which they were mostly apart", right, "≥", 95, "%")]
+
+
+def _gains(results: Results) -> list[Condition]:
+    detection, coupled = (_goodputs(results, curve, DISJOINT, "main") for curve in (DETECTION, LIA))
+    ratio = estimate(lambda a, axis: np.median(a, axis=axis), detection / coupled)
+    return [Condition("median of goodput with detection / always coupled", ratio, "≥", 1.0)]
+
+
+def _fair(results: Results) -> list[Condition]:
+    share = estimate(lambda a, axis: np.median(a, axis=axis), tcp_shares(results, DETECTION))
+    return [
+        Condition("median share of TCP, one bottleneck", share, "≥", 0.4),
+        Condition("median share of TCP, one bottleneck", share, "≤", 0.6),
+    ]
+
+
+CLAIMS = (
+    Claim(
+        "E12.a-shared",
+        "Subflows that share a bottleneck are found to do so.",
+        "RFC 8382; the threshold is ours",
+        "together for most of the time in ≥ 90 % of the settings",
+        _found,
+        both_used(DETECTION),
+    ),
+    Claim(
+        "E12.b-disjoint",
+        "Subflows with bottlenecks of their own are told apart.",
+        "RFC 8382; the threshold is ours",
+        "apart for most of the time in ≥ 95 % of the settings",
+        _told_apart,
+        both_used(DETECTION),
+    ),
+    Claim(
+        "E12.c-uncoupled-gains",
+        "With two bottlenecks, coupling only what shares one costs no goodput.",
+        "Ferlin's thesis; the threshold is ours",
+        "median goodput ratio ≥ 1",
+        _gains,
+        both_used(*STYLES),
+    ),
+    Claim(
+        "E12.d-fair",
+        "With one bottleneck, TCP keeps its share.",
+        "RFC 6356 §2, goal 2; the range is ours",
+        "TCP's median share is 0.4 to 0.6",
+        _fair,
+        both_used(DETECTION),
+    ),
+)
+
+
+def _draw_verdicts(results: Results, axes: Axes) -> None:
+    styles = {SHARED: Style(BLUE, "-", "o"), DISJOINT: Style(ORANGE, (0, (2, 1)), "D")}
+    for environment, style in styles.items():
+        values = verdicts(results, environment) * 100
+        figures.share_of_settings(axes, values, environment, style)
+    axes.axvline(50, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_xlabel("time in one group (%)")
+    axes.set_xlim(0, 100)
+
+
+def _draw_goodput(results: Results, axes: Axes, environment: str, connection: str) -> None:
+    for curve, style in STYLES.items():
+        values = _goodputs(results, curve, environment, connection)
+        figures.share_of_settings(axes, values, curve, style)
+    axes.set_xlabel("goodput (Mbit/s)")
+    figures.plain_log_x(axes)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """How much of the time the verdict is right, and TCP's share."""
+    together = {each: np.mean(verdicts(results, each)) for each in (SHARED, DISJOINT)}
+    shares = [f"{curve} {np.median(tcp_shares(results, curve)):.2f}" for curve in STYLES]
+    return [
+        f"Mean share of the time in one group: {together[SHARED]:.0%} with one bottleneck, "
+        f"{together[DISJOINT]:.0%} with two.",
+        f"Median share of TCP with one bottleneck: {', '.join(shares)}.",
+        "The first 55 s are left out: a verdict takes 17.5 s, and three such periods are given.",
+    ]
+
+
+ENTRY = Entry(
+    id="rfc8382-sbd",
+    title="Shared-bottleneck detection (RFC 8382)",
+    question="Does the sender find out which of its subflows share a bottleneck, and does coupling "
+    "only those pay off?",
+    references=(RFC,),
+    parameters=(
+        Parameter("settings", f"WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100", "ours"),
+        Parameter("bottlenecks", "4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms", "ours"),
+        Parameter("cross-traffic", "8 UDP sources, Pareto on/off of 500 ms, shape 1.5", "ours"),
+        Parameter("load by cross-traffic", "60–95 % of each bottleneck", "ours"),
+        Parameter("TCP", "one NewReno flow over the first bottleneck", "ours"),
+        Parameter("congestion control", "LIA", "ours"),
+        Parameter("T, N, M", "350 ms, 50, 30", "RFC 8382"),
+        Parameter("p_l", "5 %", "ours: implementations have 5 % or 10 %"),
+        Parameter("warm-up", "55 s: three times N · T", "ours"),
+    ),
+    quick=Tier("quick", seeds=1, measured_s=50, warm_up_s=55),
+    full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Verdicts",
+            "Right: the curve of one bottleneck hugs the right edge, that of two the left one.",
+            _draw_verdicts,
+        ),
+        Panel(
+            "Two bottlenecks: Multipath TCP",
+            "Right of the other curve: more goodput.",
+            partial(_draw_goodput, environment=DISJOINT, connection="main"),
+        ),
+        Panel(
+            "One bottleneck: TCP beside it",
+            "Left of the other curve: TCP loses by the detection.",
+            partial(_draw_goodput, environment=SHARED, connection="tcp"),
+        ),
+    ),
+    overview=Overview(
+        factors={"environment": "environment", "curve": "curve", "connection": "connection"},
+        metrics={
+            "goodput_mbps": "goodput (Mbit/s)",
+            "one_bottleneck_share": "share of time in one group",
+        },
+        path="two",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,308 @@
+"""Veerman 2012: Multipath TCP beside TCP, on one and on two shared links of a LAN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.veerman12 import (
+    RFC_LIA,
+    SCALE,
+    SCALING,
+    STACK_PARAMETERS,
+    VEERMAN,
+    carried,
+    connection,
+    link,
+)
+from anabranch.gallery.shared.wifi_3g import all_of, cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, Sample, estimate
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Path, Scenario
+
+LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
+STYLES = {
+    LIA: Style(GREEN, "-", "o"),
+    UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
+    TCP: Style(BLUE, (0, (2, 1)), "D"),
+}
+_CONTROL = {LIA: "lia", UNCOUPLED: "new_reno", TCP: "new_reno"}
+
+ONE_LINK = "one link"
+TWO_LINKS_ONE_TCP = "two links, TCP on one"
+TWO_LINKS_TWO_TCP = "two links, TCP on both"
+_WAYS = {
+    ONE_LINK: {"main": ("one", "one"), "tcp": ("one",)},
+    TWO_LINKS_ONE_TCP: {"main": ("one", "two"), "tcp": ("one",)},
+    TWO_LINKS_TWO_TCP: {"main": ("one", "two"), "tcp": ("one",), "tcp-two": ("two",)},
+}
+"""Which links the ways of each connection cross."""
+
+THEORY = {ONE_LINK: 1 / 2, TWO_LINKS_ONE_TCP: 1.0, TWO_LINKS_TWO_TCP: 2 / 3}
+"""Share of its link that TCP has if every connection has the same in total."""
+
+BUFFER_MB = 6.0
+LINK_MBPS = 1000 / SCALE
+
+
+def at(curve: str, network: str) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "network": network}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """LIA and uncoupled subflows in every network; two TCPs on one link."""
+    pairs = [(curve, network) for network in _WAYS for curve in (LIA, UNCOUPLED)]
+    return [_cell(tier, curve, network) for curve, network in [*pairs, (TCP, ONE_LINK)]]
+
+
+def _cell(tier: Tier, curve: str, network: str) -> Cell:
+    cores = [replace(link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")]
+    accesses, connections = [], []
+    for name, links in _WAYS[network].items():
+        single = name != "main" or curve == TCP
+        names = [f"{name}-{number}" for number in range(1 if single else len(links))]
+        accesses += [_access(way, via) for way, via in zip(names, links, strict=False)]
+        connections.append(
+            connection(
+                name,
+                BUFFER_MB,
+                paths=tuple(names),
+                protocol="tcp" if single else "mptcp",
+                congestion_control="new_reno" if single else _CONTROL[curve],
+            )
+        )
+    scenario = Scenario(
+        name=f"{curve}, {network}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        sample_interval="1s",
+        paths=(*cores[: len(set(_WAYS[network]["main"]))], *accesses),
+        connections=tuple(connections),
+    )
+    return Cell(cell_key(curve, network), scenario, at(curve, network))
+
+
+def _access(name: str, via: str) -> Path:
+    return replace(link(name, 100, 1), limit="infinite", via=via)
+
+
+def share(results: Results, curve: str, network: str) -> Sample:
+    """TCP's share of the octets that link one delivers, for each seed."""
+
+    def goodput(name: str) -> Sample:
+        return results.values("goodput_mbps", connection=name, **at(curve, network))
+
+    crossing = goodput("main")
+    if network != ONE_LINK:
+        crossing = crossing * results.values(
+            "share_main-0", connection="main", **at(curve, network)
+        )
+    return goodput("tcp") / (goodput("tcp") + crossing)
+
+
+def _mean(sample: Sample) -> Estimate:
+    return estimate(lambda a, axis: np.mean(a, axis=axis), sample)
+
+
+def _between(results: Results, curve: str, low: float, high: float) -> list[Condition]:
+    mean = _mean(share(results, curve, ONE_LINK))
+    quantity = f"TCP's mean share beside {curve}"
+    return [Condition(quantity, mean, "≥", low), Condition(quantity, mean, "≤", high)]
+
+
+def _uncoupled_takes_more(results: Results) -> list[Condition]:
+    mean = _mean(share(results, UNCOUPLED, ONE_LINK))
+    return [Condition(f"TCP's mean share beside {UNCOUPLED}", mean, "<", 0.4)]
+
+
+def _below_theory(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"TCP's mean share / theory, {network}",
+            _mean(share(results, LIA, network) / THEORY[network]),
+            "≤",
+            0.9,
+        )
+        for network in (TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)
+    ]
+
+
+def _leaves_more(results: Results) -> list[Condition]:
+    def ratio(a: Sample, b: Sample, axis: int) -> Sample:
+        return np.asarray(np.mean(a, axis=axis) / np.mean(b, axis=axis))
+
+    return [
+        Condition(
+            f"TCP's share, LIA / uncoupled, {network}",
+            estimate(ratio, *(share(results, curve, network) for curve in (LIA, UNCOUPLED))),
+            "≥",
+            1.1,
+        )
+        for network in _WAYS
+    ]
+
+
+def _carried(*curves: str, networks: Sequence[str] = tuple(_WAYS)) -> Callable[..., str | None]:
+    return all_of(
+        *(
+            carried("main-0", "main-1", connection="main", **at(curve, network))
+            for curve in curves
+            for network in networks
+        )
+    )
+
+
+CLAIMS = (
+    Claim(
+        "E9.fairness-lia",
+        "On one shared link, LIA with two subflows leaves one TCP its half.",
+        "RFC 6356 §2, goal 2; the range is ours",
+        "TCP's mean share 0.40 to 0.60",
+        partial(_between, curve=LIA, low=0.4, high=0.6),
+        _carried(LIA, networks=(ONE_LINK,)),
+    ),
+    Claim(
+        "E9.fairness-uncoupled",
+        "On one shared link, two uncoupled subflows leave one TCP less.",
+        "RFC 6356 §1; the threshold is ours",
+        "TCP's mean share < 0.40",
+        _uncoupled_takes_more,
+        _carried(UNCOUPLED, networks=(ONE_LINK,)),
+    ),
+    Claim(
+        "E9.fairness-control",
+        "Two TCPs share a link evenly: the link itself is fair.",
+        "ours",
+        "mean share 0.45 to 0.55",
+        partial(_between, curve=TCP, low=0.45, high=0.55),
+    ),
+    Claim(
+        "E9.fairness-below-theory",
+        "Beside Multipath TCP over two links, TCP has far less than in theory.",
+        "slides, “LAN: Fairness”; theory and threshold are ours",
+        "TCP's mean share ≤ 0.9 × that with equal totals for all",
+        _below_theory,
+        _carried(LIA, networks=(TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)),
+    ),
+    Claim(
+        "E9.fairness-coupling-helps",
+        "Coupled subflows leave TCP more than uncoupled ones.",
+        "RFC 6356 §2, goals 2 and 3; the threshold is ours",
+        "TCP's mean share with LIA ≥ 1.1 × with uncoupled NewReno, in every network",
+        _leaves_more,
+        _carried(LIA, UNCOUPLED),
+    ),
+)
+
+
+def _draw_shares(results: Results, axes: Axes) -> None:
+    """TCP's share of its link in every network, and what it should be in theory."""
+    for index, curve in enumerate(STYLES):
+        for place, network in enumerate(_WAYS):
+            if curve == TCP and network != ONE_LINK:
+                continue
+            mean = _mean(share(results, curve, network))
+            axes.bar(
+                place + 0.27 * (index - 1), mean.value, 0.25, color=STYLES[curve].colour,
+                alpha=0.75, yerr=[[mean.value - mean.low], [mean.high - mean.value]], capsize=2.5,
+                error_kw={"elinewidth": 0.8}, label=None if place else f"beside {curve}",
+            )  # fmt: skip
+    for place, network in enumerate(_WAYS):
+        axes.plot(
+            (place - 0.42, place + 0.42), (THEORY[network],) * 2, color=BLACK, linestyle="--",
+            linewidth=1.1, label=None if place else "in theory",
+        )  # fmt: skip
+    axes.set_xticks(range(len(_WAYS)), [name.replace(", ", ",\n") for name in _WAYS])
+    axes.set_ylabel("TCP's share of its link")
+    axes.set_ylim(0, 1.05)
+
+
+def _draw_over_time(results: Results, axes: Axes) -> None:
+    """Goodputs of the two connections, with LIA, where TCP has one of two links."""
+    lines = {}
+    for name, label, style in (
+        ("main", "Multipath TCP, LIA", STYLES[LIA]),
+        ("tcp", "TCP", STYLES[TCP]),
+    ):
+        rows = results.samples.filter(
+            pl.col("curve") == LIA,
+            pl.col("network") == TWO_LINKS_ONE_TCP,
+            pl.col("connection_name") == name,
+        ).unique("time_ns", maintain_order=True)
+        seconds, octets = rows["time_ns"].to_numpy() / 1e9, rows["octets_delivered"].to_numpy()
+        lines[label] = (seconds[1:], np.diff(octets) * 8 / 1e6 / np.diff(seconds), style)
+    figures.series(axes, lines, "goodput (Mbit/s)")
+    axes.set_ylim(0, 2 * LINK_MBPS)
+    axes.axhline(
+        LINK_MBPS, color=BLACK, linestyle="--", linewidth=1.1, label="in theory: one link each"
+    )
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Shares of TCP, and why theory is not met."""
+    words = []
+    for network in _WAYS:
+        each = (
+            f"{curve} {share(results, curve, network).mean():.2f}" for curve in (LIA, UNCOUPLED)
+        )
+        words.append(f"{network}: {', '.join(each)}, theory {THEORY[network]:.2f}")
+    return [
+        f"TCP's mean share of its link — {'; '.join(words)}.",
+        "In theory all links are one pool and every connection has the same total. With TCP on one "
+        "of two links that means leaving the shared link alone. LIA keeps a window there and lets "
+        "it grow, if slowly, to find out whether the link is still busy. OLIA was made to do "
+        "without.",
+        "With TCP on both links nothing is gained by moving, and TCP has no less than in theory. "
+        "What the slides call far below occurs in one of the two networks; they do not say which "
+        "they had.",
+    ]
+
+
+ENTRY = Entry(
+    id="veerman12-fairness",
+    title="Beside TCP in a LAN, on one and two shared links (Veerman 2012)",
+    question="How much of a shared link does Multipath TCP leave to TCP, where its subflows meet "
+    "and where it has another link?",
+    references=(VEERMAN, RFC_LIA),
+    parameters=(
+        SCALING,
+        Parameter("links", "1 Gbit/s, 5 ms RTT, one or two of them", "slides"),
+        Parameter("access", "10 Gbit/s, 1 ms of the RTT, equal for all", "ours"),
+        Parameter("buffers", f"{BUFFER_MB:g} MB each", "slides: LAN throughput"),
+        Parameter("TCP", "NewReno", "ours: what LIA becomes with one subflow"),
+        Parameter("theory", "all connections have the same total", "ours: RFC 6356 §2"),
+        *STACK_PARAMETERS,
+    ),
+    quick=Tier("quick", seeds=10, measured_s=40),
+    full=Tier("full", seeds=20, measured_s=100),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "TCP's share of its link",
+            "Means over seeds with 95 % intervals; the dashed lines are the theory.",
+            _draw_shares,
+        ),
+        Panel(
+            "Two links, TCP on one",
+            "First seed, goodput in seconds.",
+            _draw_over_time,
+        ),
+    ),
+    overview=Overview(
+        factors={"network": "network", "curve": "curve", "connection": "connection"},
+        metrics={"goodput_mbps": "goodput (Mbit/s)"},
+        path="main-0",
+    ),
+    notes=notes,
+)

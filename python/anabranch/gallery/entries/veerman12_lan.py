@@ -1,0 +1,540 @@
+"""Veerman 2012: Multipath TCP in a LAN, its buffers, interfaces that come and go, unequal links."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.veerman12 import (
+    LARGE_MSS,
+    RFC_LIA,
+    SCALE,
+    SCALING,
+    SMALL_MSS,
+    STACK_PARAMETERS,
+    VEERMAN,
+    carried,
+    connection,
+    draw_paths,
+    limited,
+    link,
+    min_buffer_mb,
+    recovery_s,
+)
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.policy import (
+    AddressChanged,
+    Close,
+    Established,
+    Open,
+    PathAction,
+    PathContext,
+    PathEvent,
+    PathManager,
+    Remove,
+)
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style, reference_line
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import Estimate, Sample, estimate, median
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.runs.run import nanoseconds
+from anabranch.scenarios.scenario import Bulk, Change, Path, Scenario
+
+RTT_MS = 5
+LINK_MBPS = 1000 / SCALE
+SUM_MBPS = 2 * LINK_MBPS
+
+THROUGHPUT, ROBUSTNESS, TRANSFER = "throughput", "robustness", "transfer"
+BALANCING, TWO_TEN = "balancing", "2 × 10 Gbit/s"
+
+COLOURS = {"one": BLUE, "two": ORANGE, "ten": GREEN}
+
+LIA = "LIA"
+MIN_BUFFER_MB = min_buffer_mb(RTT_MS, 1, 1)
+SLIDES_MB = 6.0
+BUFFERS_MB = (*(MIN_BUFFER_MB * factor for factor in (0.25, 0.5, 0.75, 1, 2)), SLIDES_MB)
+
+REJOINS, STAYS_AWAY, SILENT = "re-opens", "never re-opens", "silent"
+ARMS = (REJOINS, STAYS_AWAY, SILENT)
+MSS_BUFFER_MB = {SMALL_MSS: 16.0, LARGE_MSS: 26.0}
+SESSIONS = {"one session": ("main",), "two sessions": ("main", "second")}
+TWO_TEN_MB = 20.0
+
+TRANSFER_MB = 250
+DOWN_S, UP_S = 2.0, 5.0
+"""How soon throughput has to follow an interface that goes down, or comes up."""
+
+_STEP_S, _WINDOW_S = 0.1, 0.5
+"""Throughput after an interface changed is that of half a second, looked at ten times a second."""
+
+
+class OpensOnce(PathManager):
+    """Opens a subflow from each address at the beginning, and none again that has ended."""
+
+    def __init__(self) -> None:
+        self.actions: deque[PathAction] = deque()
+
+    def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
+        """Something changed."""
+        match event:
+            case Established(initiator=True, local=addresses, remote=remote):
+                self.actions.extend(Open(local, remote) for local in addresses if local.id != 0)
+            case AddressChanged(local_address_id=address, usable=False):
+                gone = [view.id for view in ctx.subflows if view.local_address_id == address]
+                self.actions.extend(Close(subflow, reset=True) for subflow in gone)
+                self.actions.append(Remove(address))
+
+    def poll_action(self) -> PathAction | None:
+        """The next thing to do."""
+        return self.actions.popleft() if self.actions else None
+
+
+def at(test: str, curve: str, buffer_mb: float) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"test": test, "curve": curve, "buffer_mb": buffer_mb}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Buffers; interfaces down and up; a third, larger link; two large links."""
+    return [
+        *(_cell(tier, at(THROUGHPUT, LIA, buffer)) for buffer in BUFFERS_MB),
+        *(_flapping(tier, arm) for arm in ARMS),
+        _transfer(tier),
+        *(_balancing(tier, mss) for mss in MSS_BUFFER_MB),
+        *(_two_ten(tier, curve) for curve in SESSIONS),
+    ]
+
+
+def _cell(
+    tier: Tier,
+    factors: dict[str, Factor],
+    paths: Sequence[Path] = (link("one", 1, RTT_MS), link("two", 1, RTT_MS)),
+    sessions: Sequence[str] = ("main",),
+    **others: Any,
+) -> Cell:
+    buffer = float(factors["buffer_mb"])
+    words = (str(factors["test"]).replace("×", "x"), str(factors["curve"]), f"{buffer:g}mb")
+    scenario = Scenario(
+        name=", ".join(words),
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=tuple(paths),
+        connections=tuple(connection(name, buffer, **others) for name in sessions),
+    )
+    return Cell(
+        cell_key(*words).replace("/", "-"), scenario, factors,
+        keep_samples=factors["test"] == ROBUSTNESS,
+    )  # fmt: skip
+
+
+def _flapping(tier: Tier, arm: str) -> Cell:
+    """Link one goes down and comes up twice, at four equally spaced times."""
+    times = event_times(tier.warm_up_s, tier.warm_up_s + tier.measured_s)
+    changes = _changes(times, noticed=arm != SILENT)
+    paths = (link("one", 1, RTT_MS, changes=changes), link("two", 1, RTT_MS))
+    manager = OpensOnce if arm == STAYS_AWAY else "full_mesh"
+    return _cell(tier, at(ROBUSTNESS, arm, SLIDES_MB), paths, path_manager=manager)
+
+
+def _transfer(tier: Tier) -> Cell:
+    """Both links go down and come up again and again, for half a second of each four together."""
+    paths = []
+    for name, down, up in (("one", 2, 4), ("two", 3.5, 5)):
+        times = [time + 4 * cycle for cycle in range(6) for time in (down, up)]
+        paths.append(link(name, 1, RTT_MS, changes=_changes(times)))
+    size = Bulk(size=f"{TRANSFER_MB}MB")
+    return _cell(tier, at(TRANSFER, REJOINS, SLIDES_MB), paths, workload=size)
+
+
+def _changes(times: Sequence[float], noticed: bool = True) -> tuple[Change, ...]:
+    return tuple(
+        Change(at=f"{time:g}s", state=("down", "up")[index % 2], noticed=noticed or None)
+        for index, time in enumerate(times)
+    )
+
+
+def _balancing(tier: Tier, mss: int) -> Cell:
+    rates = {"one": 1, "two": 1, "ten": 10}
+    paths = [link(name, gbps, RTT_MS, mss=mss) for name, gbps in rates.items()]
+    return _cell(tier, at(BALANCING, f"MSS {mss}", MSS_BUFFER_MB[mss]), paths)
+
+
+def _two_ten(tier: Tier, curve: str) -> Cell:
+    paths = [link(name, 10, RTT_MS, mss=LARGE_MSS) for name in ("one", "two")]
+    return _cell(tier, at(TWO_TEN, curve, TWO_TEN_MB), paths, SESSIONS[curve])
+
+
+def event_times(begin: float, end: float) -> list[float]:
+    """When link one goes down, up, down and up, if the measurement lasts from `begin` to `end`."""
+    return [float(time) for time in np.linspace(begin, end, 6)[1:-1].round(1)]
+
+
+def _events(results: Results) -> list[float]:
+    about = results.provenance
+    return event_times(*(nanoseconds(about[key]) / 1e9 for key in ("warm_up", "duration")))
+
+
+def _throughput(results: Results, arm: str, event: int) -> list[Sample]:
+    """Of each seed, the throughputs in Mbit/s from event `event` to the next.
+
+    Each is that of the half second that ends a multiple of 0.1 s after the event.
+    """
+    times = [*_events(results), nanoseconds(results.provenance["duration"]) / 1e9]
+    ends = np.arange(times[event] + _STEP_S, times[event + 1] + _STEP_S / 2, _STEP_S)
+    rows = results.samples.filter(pl.col("test") == ROBUSTNESS, pl.col("curve") == arm)
+    if rows.is_empty():
+        raise NothingMeasured(f"no time series of {arm}")
+    throughputs = []
+    for samples in rows.partition_by("seed", maintain_order=True):
+        once = samples.unique("time_ns", maintain_order=True)
+        seconds, octets = once["time_ns"].to_numpy() / 1e9, once["octets_delivered"].to_numpy()
+        new = np.interp(ends, seconds, octets) - np.interp(ends - _WINDOW_S, seconds, octets)
+        throughputs.append(new * 8 / 1e6 / _WINDOW_S)
+    return throughputs
+
+
+def _settling_s(
+    results: Results, arm: str, events: Sequence[int], low: float, high: float = np.inf
+) -> Estimate:
+    """How long after the events throughput last lay outside of a range, in the worst seed."""
+
+    def last_outside(rates: Sample) -> float:
+        outside = np.flatnonzero((rates < low) | (rates > high))
+        return float(outside[-1] + 1) * _STEP_S if outside.size else 0.0
+
+    settled = [[last_outside(rates) for rates in _throughput(results, arm, e)] for e in events]
+    return estimate(lambda a, axis: np.max(a, axis=axis), np.max(settled, axis=0))
+
+
+def _phase_mbps(results: Results, arm: str, event: int) -> Sample:
+    """Mean throughput of each seed from event `event`, and the criterion's time, to the next."""
+    skipped = round((DOWN_S, UP_S)[event % 2] / _STEP_S)
+    return np.array([rates[skipped:].mean() for rates in _throughput(results, arm, event)])
+
+
+def _at_least(results: Results, cells: Sequence[dict[str, Factor]], mbps: float) -> list[Condition]:
+    return [
+        Condition(
+            f"{cell['curve']}, {cell['buffer_mb']} MB",
+            median(_total(results, cell)),
+            "≥",
+            0.9 * mbps,
+            "Mbit/s",
+        )
+        for cell in cells
+    ]
+
+
+def _total(results: Results, cell: dict[str, Factor]) -> Sample:
+    """Goodput of all sessions of a cell, for each seed."""
+    names = SESSIONS.get(str(cell["curve"]), ("main",))
+    each = [results.values("goodput_mbps", connection=name, **cell) for name in names]
+    return np.asarray(np.sum(each, axis=0))
+
+
+def _aggregates(results: Results) -> list[Condition]:
+    enough = [buffer for buffer in BUFFERS_MB if buffer >= MIN_BUFFER_MB]
+    return _at_least(results, [at(THROUGHPUT, LIA, buffer) for buffer in enough], SUM_MBPS)
+
+
+def _needs_buffer(results: Results) -> list[Condition]:
+    goodput = median(_total(results, at(THROUGHPUT, LIA, BUFFERS_MB[0])))
+    return [Condition(f"goodput with {BUFFERS_MB[0]} MB", goodput, "≤", 0.7 * SUM_MBPS, "Mbit/s")]
+
+
+def _robust(results: Results) -> list[Condition]:
+    near_one = (0.9 * LINK_MBPS, 1.1 * LINK_MBPS)
+    return [
+        Condition(
+            "time from DOWN to one link ± 10 %, worst seed",
+            _settling_s(results, REJOINS, (0, 2), *near_one),
+            "≤",
+            DOWN_S,
+            "s",
+        ),
+        Condition(
+            "time from UP to 90 % of the sum, worst seed",
+            _settling_s(results, REJOINS, (1, 3), 0.9 * SUM_MBPS),
+            "≤",
+            UP_S,
+            "s",
+        ),
+    ]
+
+
+def _stuck(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"throughput after UP number {number}",
+            median(_phase_mbps(results, STAYS_AWAY, event)),
+            "≤",
+            1.1 * LINK_MBPS,
+            "Mbit/s",
+        )
+        for number, event in ((1, 1), (2, 3))
+    ]
+
+
+def _nothing_lost(results: Results) -> list[Condition]:
+    cell = at(TRANSFER, REJOINS, SLIDES_MB)
+    completed = results.values("completed", **cell)
+    delivered = results.values("octets_delivered", **cell) / (TRANSFER_MB * 1e6)
+    share = estimate(lambda a, axis: np.mean(a, axis=axis), completed * 100)
+    least = estimate(lambda a, axis: np.min(a, axis=axis), delivered * 100)
+    return [
+        Condition("transfers completed", share, "≥", 100, "%"),
+        Condition("octets delivered, worst seed", least, "≥", 100, "%"),
+    ]
+
+
+def _balances(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"octets over 10 Gbit/s, MSS {mss}, {buffer} MB",
+            median(results.values("share_ten", **at(BALANCING, f"MSS {mss}", buffer)) * 100),
+            "≥",
+            70,
+            "%",
+        )
+        for mss, buffer in MSS_BUFFER_MB.items()
+    ]
+
+
+def _fills_two_ten(results: Results) -> list[Condition]:
+    cells = [at(TWO_TEN, curve, TWO_TEN_MB) for curve in SESSIONS]
+    first = results.values("goodput_mbps", connection="main", **cells[1])
+    share = median(first / _total(results, cells[1]))
+    return [
+        *_at_least(results, cells, 20_000 / SCALE),
+        Condition("share of the first of two sessions", share, "≥", 0.4),
+        Condition("share of the first of two sessions", share, "≤", 0.6),
+    ]
+
+
+_BOTH_IN_LAN = carried("one", "two", **at(THROUGHPUT, LIA, SLIDES_MB))
+
+CLAIMS = (
+    Claim(
+        "E9.lan-throughput",
+        "In a LAN with two equal links and the buffer of the rule, the throughput is the sum.",
+        "slides, “LAN: Throughput”; the threshold is ours",
+        f"≥ 90 % of the sum of rates from {MIN_BUFFER_MB:g} MB on",
+        _aggregates,
+        _BOTH_IN_LAN,
+    ),
+    Claim(
+        "E9.lan-needs-buffer",
+        "Multipath TCP needs higher buffers than TCP does.",
+        "slides, “Properties of MPTCP”; the threshold is ours",
+        "with a quarter of the rule's buffer ≤ 70 % of the sum",
+        _needs_buffer,
+    ),
+    Claim(
+        "E9.lan-robustness",
+        "When an interface goes down and comes up, throughput follows the theory.",
+        "slides, “LAN: Robustness”; the times are ours",
+        "within 10 % of one link ≤ 2 s after DOWN, ≥ 90 % of the sum ≤ 5 s after UP",
+        _robust,
+        carried("one", "two", **at(ROBUSTNESS, REJOINS, SLIDES_MB)),
+    ),
+    Claim(
+        "E9.lan-stuck-subflow",
+        "After UP the throughput can stay that of one link: “subflow count stays 1”.",
+        "slides, “Analysis”; the replay is ours",
+        "a path manager that never re-opens: ≤ 110 % of one link, from 5 s after UP on",
+        _stuck,
+        carried("one", "two", **at(ROBUSTNESS, STAYS_AWAY, SLIDES_MB)),
+    ),
+    Claim(
+        "E9.lan-nothing-lost",
+        "Interfaces that go up and down, even both, never halt a transfer or lose an octet.",
+        "ours; the slides' kernel froze sometimes",
+        f"{TRANSFER_MB} MB arrive whole and right with every seed",
+        _nothing_lost,
+        carried("one", "two", **at(TRANSFER, REJOINS, SLIDES_MB)),
+    ),
+    Claim(
+        "E9.lan-balancing",
+        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most octets, with either MSS.",
+        "slides, “LAN: Balancing”; the threshold is ours",
+        "the 10 Gbit/s link carries ≥ 70 % of the octets",
+        _balances,
+        carried("one", "two", **at(BALANCING, f"MSS {LARGE_MSS}", MSS_BUFFER_MB[LARGE_MSS])),
+    ),
+    Claim(
+        "E9.lan-two-ten",
+        "One session fills two links of 10 Gbit/s; two sessions fill and share them.",
+        "slides, “LAN: 2x 10Gb/s Link”; the thresholds are ours",
+        "≥ 90 % of the sum in total; the first of two has 40 to 60 % of it",
+        _fills_two_ten,
+        carried("one", "two", connection="main", **at(TWO_TEN, "one session", TWO_TEN_MB)),
+    ),
+)
+
+
+def _draw_buffers(results: Results, axes: Axes) -> None:
+    curves = {LIA: ({"test": THROUGHPUT}, Style(BLUE))}
+    figures.over_factor(axes, results, "buffer_mb", "goodput_mbps", curves)
+    axes.set(xlabel=f"buffer of the slides (MB; run with 1/{SCALE})", ylabel="goodput (Mbit/s)")
+    axes.set_ylim(0, 1.15 * SUM_MBPS)
+    reference_line(axes, SUM_MBPS, "sum of the rates")
+    reference_line(axes, LINK_MBPS, "one link")
+    axes.axvline(MIN_BUFFER_MB, color=figures.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+    axes.text(MIN_BUFFER_MB + 0.08, 8, "rule", fontsize=7, color=figures.GREY)
+
+
+def _draw_flapping(results: Results, axes: Axes, arm: str) -> None:
+    """Throughput of each link, stacked, and what it should be in theory."""
+    rows = results.samples.filter(
+        pl.col("test") == ROBUSTNESS, pl.col("curve") == arm, pl.col("seed") == 1
+    ).drop_nulls("subflow")
+    if rows.is_empty():
+        raise NothingMeasured(f"no time series of {arm}")
+    bin_s = 0.5
+    octets = (
+        rows.sort("time_ns")
+        .with_columns(
+            new=pl.col("subflow_octets_received").diff().over("subflow"),
+            bin=(pl.col("time_ns") - 1) // round(bin_s * 1e9),
+        )
+        .pivot("path_name", index="bin", values="new", aggregate_function="sum")
+        .sort("bin")
+        .fill_null(0)
+    )
+    seconds = (octets["bin"].to_numpy() + 0.5) * bin_s
+    rates = [octets[name].to_numpy() * 8 / 1e6 / bin_s for name in ("two", "one")]
+    colours = [COLOURS[name] for name in ("two", "one")]
+    axes.stackplot(seconds, *rates, colors=colours, alpha=0.8, labels=["path two", "path one"])
+    times = [0.0, *_events(results), float(seconds[-1])]
+    theory = [SUM_MBPS, LINK_MBPS, SUM_MBPS, LINK_MBPS, SUM_MBPS, SUM_MBPS]
+    axes.step(
+        times, theory, where="post", color=figures.BLACK, linestyle=(0, (4, 1.5)), linewidth=1.1,
+        label="in theory",
+    )  # fmt: skip
+    axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
+    axes.set_ylim(0, 1.15 * SUM_MBPS)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """What limits the runs, how soon they settle, and where data is stuck."""
+    shares = [
+        results.values("share_ten", **at(BALANCING, f"MSS {mss}", buffer)) * 100
+        for mss, buffer in MSS_BUFFER_MB.items()
+    ]
+    spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
+    buffers = [at(THROUGHPUT, LIA, buffer) for buffer in BUFFERS_MB]
+    silent = _settling_s(results, SILENT, (1, 3), 0.9 * SUM_MBPS).text("s")
+    recovery = recovery_s(2, 1, RTT_MS, SMALL_MSS)
+    return [
+        f"What limits throughput — {limited(results, [f'{b:g} MB' for b in BUFFERS_MB], buffers)}. "
+        "A queue of one bandwidth-delay product keeps a link busy even with half the window, so "
+        f"that losses cost nothing; LIA needs {recovery:.1f} s to win the half back.",
+        "With a quarter of the rule's buffer lowest RTT puts nearly everything on one link: its "
+        "window takes all that the buffer holds.",
+        f"If nobody notices that the interface is back (silent), up to {silent} pass until 90 % of "
+        "the sum: the retransmission timer has doubled with every expiry while the link was away. "
+        "Meanwhile it looks like a subflow that never returns.",
+        f"Share of the 10 Gbit/s link over seeds, MSS 1400 and 8900: {spread}.",
+    ]
+
+
+ENTRY = Entry(
+    id="veerman12-lan",
+    title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
+    question="Does Multipath TCP have the sum of its links in a LAN, with which buffer, and does "
+    "it follow links that go down and come up?",
+    references=(VEERMAN, RFC_LIA),
+    parameters=(
+        SCALING,
+        Parameter("links", "1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT", "slides"),
+        Parameter("buffers, 1 + 1 Gbit/s", "0.625 to 5 MB; 6 MB", "6 MB: slides; else ours"),
+        Parameter(
+            "rule for buffers", "2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s", "slides"
+        ),
+        Parameter("balancing", "MSS 1400 with 16 MB, MSS 8900 with 26 MB", "slides"),
+        Parameter("2 × 10 Gbit/s", "MSS 8900, 20 MB for each session", "slides"),
+        Parameter(
+            "interfaces",
+            "link one down and up twice, all phases alike; noticed by the client's host",
+            "DOWN and UP: slides; times ours",
+        ),
+        Parameter("silent", "the same, noticed by nobody", "ours"),
+        Parameter(
+            "never re-opens",
+            "a path manager that opens a subflow from each address, once",
+            "ours, in this entry",
+        ),
+        Parameter(
+            "transfer",
+            f"{TRANSFER_MB} MB, both links down and up six times within 26 s",
+            "ours",
+        ),
+        *STACK_PARAMETERS,
+    ),
+    quick=Tier("quick", seeds=5, measured_s=30),
+    full=Tier("full", seeds=20, measured_s=100),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Buffers, 1 + 1 Gbit/s",
+            "Medians over seeds with 95 % intervals; the dashed line is the rule's buffer.",
+            _draw_buffers,
+        ),
+        *(
+            Panel(
+                f"Interfaces down and up: {arm}",
+                "First seed, bins of half a second. The dashed line is the theory.",
+                partial(_draw_flapping, arm=arm),
+            )
+            for arm in ARMS
+        ),
+        Panel(
+            "Balancing, 1 + 1 + 10 Gbit/s",
+            "Throughput by path, first seed.",
+            partial(
+                draw_paths,
+                cells={
+                    f"MSS {mss}, {buffer:g} MB": at(BALANCING, f"MSS {mss}", buffer)
+                    for mss, buffer in MSS_BUFFER_MB.items()
+                },
+                colours=COLOURS,
+            ),
+        ),
+        Panel(
+            "2 × 10 Gbit/s, 20 MB, MSS 8900",
+            "Throughput by path of one session alone, and of each of two; first seed.",
+            partial(
+                draw_paths,
+                cells={
+                    words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
+                    for words, curve, name in (
+                        ("one session", "one session", "main"),
+                        ("two: first", "two sessions", "main"),
+                        ("two: second", "two sessions", "second"),
+                    )
+                },
+                colours={name: COLOURS[name] for name in ("one", "two")},
+            ),
+        ),
+    ),
+    overview=Overview(
+        factors={
+            "test": "test",
+            "curve": "curve",
+            "buffer_mb": "buffer of the slides (MB)",
+            "connection": "session",
+        },
+        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
+        path="one",
+    ),
+    notes=notes,
+)

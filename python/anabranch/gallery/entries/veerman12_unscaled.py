@@ -1,0 +1,254 @@
+"""Veerman 2012 at full rates: 10 Gbit/s at 202 ms with 570 MB, and with what is too little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.veerman12 import (
+    LARGE_MSS,
+    RFC_LIA,
+    SMALL_MSS,
+    STACK_PARAMETERS,
+    VEERMAN,
+    carried,
+    connection,
+    draw_paths,
+    halvings_measured,
+    link,
+    recovery_s,
+)
+from anabranch.gallery.shared.wifi_3g import all_of, cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style, reference_line
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import median, ratio_of_medians
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.scenarios.scenario import Path, Scenario
+
+TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
+
+_WAN_MS, _FAR_MS, _LAN_MS = 35, 202, 5
+
+
+def _link(name: str, gbps: float, rtt_ms: float, mss: int = SMALL_MSS) -> Path:
+    return link(name, gbps, rtt_ms, mss=mss, scale=1)
+
+
+_GENEVA = (_link("small", 0.3, _WAN_MS), _link("large", 1, _WAN_MS))
+_PATHS = {
+    TWO_LINKS: _GENEVA,
+    THREE_LINKS: (*_GENEVA, _link("far", 10, _FAR_MS)),
+    BALANCING: tuple(
+        _link(name, gbps, _LAN_MS, LARGE_MSS)
+        for name, gbps in (("one", 1), ("two", 1), ("ten", 10))
+    ),
+}
+
+RULE_MB, BALANCING_MB = 570.0, 26.0
+LITTLE_MB = (16.0, 64.0)
+SUM_MBPS = 11_300
+_COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
+
+
+def at(curve: str, buffer_mb: float) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "buffer_mb": buffer_mb}
+
+
+RULE = at(THREE_LINKS, RULE_MB)
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """The far link with the rule's buffer and with little; without it; a LAN with three links."""
+    return [
+        _cell(tier, THREE_LINKS, RULE_MB),
+        *(_cell(tier, curve, mb) for curve in (TWO_LINKS, THREE_LINKS) for mb in LITTLE_MB),
+        _cell(tier, BALANCING, BALANCING_MB),
+    ]
+
+
+def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
+    words = (curve, f"{buffer_mb:g}mb")
+    scenario = Scenario(
+        name=", ".join(words),
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=_PATHS[curve],
+        connections=(connection("main", buffer_mb, scale=1),),
+    )
+    return Cell(cell_key(*words), scenario, at(curve, buffer_mb), keep_samples=True)
+
+
+def _fills_far_link(results: Results) -> list[Condition]:
+    goodput = median(results.values("goodput_mbps", **RULE))
+    return [
+        Condition("goodput with 570 MB", goodput, "≥", 0.9 * SUM_MBPS, "Mbit/s"),
+        Condition(
+            "octets over 10 Gbit/s",
+            median(results.values("share_far", **RULE) * 100),
+            "≥",
+            70,
+            "%",
+        ),
+    ]
+
+
+def _without_loss(results: Results) -> str | None:
+    """A precondition: after slow start no loss set a window, with the rule's buffer."""
+    halvings = halvings_measured(results, **RULE)
+    return f"{halvings} halvings after the warm-up" if halvings else None
+
+
+def _two_beat_three(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"two links / three links at {buffer:g} MB",
+            ratio_of_medians(
+                *(
+                    results.values("goodput_mbps", **at(curve, buffer))
+                    for curve in (TWO_LINKS, THREE_LINKS)
+                )
+            ),
+            "≥",
+            1,
+        )
+        for buffer in LITTLE_MB
+    ]
+
+
+def _balances(results: Results) -> list[Condition]:
+    share = median(results.values("share_ten", **at(BALANCING, BALANCING_MB)) * 100)
+    return [Condition("octets over 10 Gbit/s, MSS 8900", share, "≥", 70, "%")]
+
+
+CLAIMS = (
+    Claim(
+        "E9.unscaled-rule",
+        "With the rule's 570 MB, 0.3 + 1 + 10 Gbit/s give their sum, though one is at 202 ms.",
+        "slides, “Buffer calculation”; the thresholds are ours",
+        "≥ 90 % of 11.3 Gbit/s after slow start, ≥ 70 % of the octets over 10 Gbit/s",
+        _fills_far_link,
+        all_of(_without_loss, carried("small", "large", "far", **RULE)),
+    ),
+    Claim(
+        "E9.unscaled-advanced",
+        "With a link of 10 Gbit/s at 202 ms, using only the two links at 35 ms is better.",
+        "slides, “WAN: Advanced Throughput”; the buffers are ours",
+        "two links ≥ three links at 16 and at 64 MB",
+        _two_beat_three,
+        all_of(
+            *(carried("small", "large", "far", **at(THREE_LINKS, buffer)) for buffer in LITTLE_MB)
+        ),
+    ),
+    Claim(
+        "E9.unscaled-balancing",
+        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most octets.",
+        "slides, “LAN: Balancing”; the threshold is ours",
+        "with 26 MB and MSS 8900 ≥ 70 % of the octets",
+        _balances,
+        carried("one", "two", **at(BALANCING, BALANCING_MB)),
+    ),
+)
+
+
+def _draw_start(results: Results, axes: Axes) -> None:
+    """Congestion windows of the first seed with the rule's buffer."""
+    rows = results.samples.filter(
+        *(pl.col(name) == value for name, value in RULE.items()), pl.col("seed") == 1
+    )
+    if rows.is_empty():
+        raise NothingMeasured("no time series with the rule's buffer")
+    lines = {}
+    for path, colour in _COLOURS.items():
+        subflow = rows.filter(pl.col("path_name") == path)
+        cwnd = subflow["cwnd"].to_numpy() / 1e6
+        lines[f"path {path}"] = (subflow["time_ns"].to_numpy() / 1e9, cwnd, Style(colour))
+    figures.series(axes, lines, "congestion window (MB)")
+    figures.plain_log_y(axes)
+    reference_line(axes, 10e3 / 8 * _FAR_MS / 1e3, "10 Gbit/s × 202 ms")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Whether losses or buffers limit the far link, and where it begins to pay off."""
+    rows = results.subflows.filter(*(pl.col(name) == value for name, value in RULE.items()))
+    far = rows.filter(pl.col("path_name") == "far")
+    retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
+    recovery_h = recovery_s(3, 10, _FAR_MS, SMALL_MSS, scale=1) / 3600
+    return [
+        f"Slow start overshoots the far link's queue once: {retransmitted:.0f} segments are lost "
+        "and sent again within a few round trips. Half the window that is left is one "
+        "bandwidth-delay product and fills the link, and no loss follows in the time measured. "
+        f"LIA would need {recovery_h:.0f} hours to win the half back.",
+        "With 64 MB the far link gives more than the two near ones alone, with 16 MB all three "
+        "give less: a buffer in each 202 ms is 0.6 Gbit/s at 16 MB and 2.5 Gbit/s at 64 MB, and "
+        "the near links wait for the far one.",
+        "What a segment costs as windows grow: see the page of this entry.",
+    ]
+
+
+ENTRY = Entry(
+    id="veerman12-unscaled",
+    title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
+    question="Do 0.3 + 1 + 10 Gbit/s give their sum with the rule's 570 MB when one of them is at "
+    "202 ms, and what do they give with less?",
+    references=(VEERMAN, RFC_LIA),
+    parameters=(
+        Parameter("scaling", "none", "the other entries have a tenth"),
+        Parameter("links", "0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT", "slides"),
+        Parameter("rule for buffers", "2 × 202 ms × 11.3 Gbit/s: 570 MB", "slides"),
+        Parameter("less", "16 and 64 MB", "ours; slides: “different”"),
+        Parameter("balancing", "1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900", "slides"),
+        Parameter("warm-up", "6 s: slow start and its losses", "ours"),
+        *STACK_PARAMETERS,
+    ),
+    quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),
+    full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
+            "Throughput by path, first seed; with 570 MB the rule's buffer.",
+            partial(
+                draw_paths,
+                cells={
+                    f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
+                    for curve, mb in (
+                        *((THREE_LINKS, mb) for mb in (*LITTLE_MB, RULE_MB)),
+                        *((TWO_LINKS, mb) for mb in LITTLE_MB),
+                    )
+                },
+                colours=_COLOURS,
+            ),
+        ),
+        Panel(
+            "Three links, 570 MB: windows",
+            "First seed. Slow start doubles the far window every 202 ms.",
+            _draw_start,
+        ),
+        Panel(
+            "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
+            "Throughput by path, the first five seeds: the same experiment, other jitter.",
+            partial(
+                draw_paths,
+                cells={
+                    f"seed {seed}": at(BALANCING, BALANCING_MB) | {"seed": seed}
+                    for seed in range(1, 6)
+                },
+                colours={"one": BLUE, "two": ORANGE, "ten": GREEN},
+            ),
+        ),
+    ),
+    overview=Overview(
+        factors={"curve": "links", "buffer_mb": "buffer (MB)"},
+        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
+        path="far",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,302 @@
+"""Veerman 2012: Multipath TCP over long distances: buffers, a far link, a LAN beside a WAN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.veerman12 import (
+    RFC_LIA,
+    SCALE,
+    SCALING,
+    SMALL_MSS,
+    STACK_PARAMETERS,
+    VEERMAN,
+    carried,
+    connection,
+    draw_paths,
+    limited,
+    link,
+    min_buffer_mb,
+    recovery_s,
+)
+from anabranch.gallery.shared.wifi_3g import all_of, cell_key
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style, reference_line
+from anabranch.results.claims import Claim, Condition
+from anabranch.results.estimates import median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Scenario
+
+THROUGHPUT, ADVANCED, MIXED = "throughput", "advanced", "LAN and WAN"
+SLOW_START, HYSTART = "slow start", "HyStart++"
+TWO_LINKS, THREE_LINKS = "two links", "three links"
+LAN_WAN = "LAN + WAN"
+
+RTT_MS, FAR_RTT_MS, LAN_RTT_MS = 35, 202, 5
+GENEVA = (link("small", 0.3, RTT_MS), link("large", 1, RTT_MS))
+_PATHS = {
+    SLOW_START: GENEVA,
+    HYSTART: GENEVA,
+    TWO_LINKS: GENEVA,
+    THREE_LINKS: (*GENEVA, link("far", 10, FAR_RTT_MS)),
+    LAN_WAN: (link("wan", 1, RTT_MS), link("lan", 1, LAN_RTT_MS)),
+}
+SUM_MBPS = 1300 / SCALE
+
+MIN_BUFFER_MB = round(min_buffer_mb(RTT_MS, 0.3, 1), 1)
+BUFFERS_MB = (3.0, 6.0, 9.0, MIN_BUFFER_MB, 23.0)
+ENOUGH_MB = tuple(buffer for buffer in BUFFERS_MB if buffer >= MIN_BUFFER_MB)
+ADVANCED_MB = (8.0, 16.0, 32.0, 64.0)
+MIXED_MB = (5.0, 10.0, 17.5)
+
+RECOVERY_S = recovery_s(2, 1, RTT_MS, SMALL_MSS)
+_LONG_S = round(5 * RECOVERY_S + 1)
+"""What is measured where 90 % of the sum are judged: five recoveries of LIA from a loss."""
+
+
+def at(test: str, curve: str, buffer_mb: float) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"test": test, "curve": curve, "buffer_mb": buffer_mb}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Two links with every buffer; a far third; a LAN beside a WAN."""
+    return [
+        *(_cell(tier, THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB),
+        *(_cell(tier, THROUGHPUT, HYSTART, buffer) for buffer in ENOUGH_MB),
+        *(
+            _cell(tier, ADVANCED, curve, buffer)
+            for curve in (TWO_LINKS, THREE_LINKS)
+            for buffer in ADVANCED_MB
+        ),
+        *(_cell(tier, MIXED, LAN_WAN, buffer) for buffer in MIXED_MB),
+    ]
+
+
+def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
+    measured_s = tier.measured_s
+    if test == THROUGHPUT and buffer_mb in ENOUGH_MB:
+        measured_s = max(measured_s, _LONG_S)
+    words = (test, curve, f"{buffer_mb:g}mb")
+    scenario = Scenario(
+        name=", ".join(words),
+        duration=f"{tier.warm_up_s + measured_s}s",
+        warm_up=tier.warm_up,
+        paths=_PATHS[curve],
+        connections=(connection("main", buffer_mb, hystart=curve == HYSTART),),
+    )
+    return Cell(cell_key(*words), scenario, at(test, curve, buffer_mb))
+
+
+def _sum(results: Results) -> list[Condition]:
+    return [
+        Condition(
+            f"{curve}, {buffer:g} MB",
+            median(results.values("goodput_mbps", **at(THROUGHPUT, curve, buffer))),
+            "≥",
+            0.9 * SUM_MBPS,
+            "Mbit/s",
+        )
+        for curve in (SLOW_START, HYSTART)
+        for buffer in ENOUGH_MB
+    ]
+
+
+def _over(
+    results: Results, above: dict[str, Factor], below: dict[str, Factor], operator: str, than: float
+) -> Condition:
+    words = [f"{cell['curve']} at {cell['buffer_mb']:g} MB" for cell in (above, below)]
+    goodputs = [results.values("goodput_mbps", **cell) for cell in (above, below)]
+    return Condition(" / ".join(words), ratio_of_medians(*goodputs), operator, than)
+
+
+def _monotone(results: Results) -> list[Condition]:
+    cells = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
+    return [_over(results, more, less, "≥", 0.98) for less, more in pairwise(cells)]
+
+
+def _two_beat_three(results: Results) -> list[Condition]:
+    return [
+        _over(results, at(ADVANCED, TWO_LINKS, buffer), at(ADVANCED, THREE_LINKS, buffer), "≥", 1)
+        for buffer in ADVANCED_MB
+    ]
+
+
+def _mix_needs_buffer(results: Results) -> list[Condition]:
+    return [_over(results, at(MIXED, LAN_WAN, 10.0), at(MIXED, LAN_WAN, 17.5), "<", 1)]
+
+
+CLAIMS = (
+    Claim(
+        "E9.wan-monotone",
+        "Over a WAN the throughput rises with the buffer.",
+        "slides, “WAN: Throughput”; the tolerance of 2 % is ours",
+        "each buffer ≥ 0.98 × the one before",
+        _monotone,
+        carried("small", "large", **at(THROUGHPUT, SLOW_START, MIN_BUFFER_MB)),
+    ),
+    Claim(
+        "E9.wan-sum",
+        "With the buffer of the rule, the throughput over a WAN is the sum.",
+        "slides, “WAN: Throughput”; the threshold is ours",
+        f"≥ 90 % of the sum of rates from {MIN_BUFFER_MB:g} MB on, with and without HyStart++",
+        _sum,
+        all_of(
+            *(
+                carried("small", "large", **at(THROUGHPUT, curve, buffer))
+                for curve in (SLOW_START, HYSTART)
+                for buffer in ENOUGH_MB
+            )
+        ),
+    ),
+    Claim(
+        "E9.wan-advanced",
+        "With a link of 10 Gbit/s at 202 ms, using only the two links at 35 ms is better.",
+        "slides, “WAN: Advanced Throughput”; the buffers are ours",
+        "two links ≥ three links at every buffer up to 64 MB",
+        _two_beat_three,
+        all_of(
+            *(
+                carried("small", "large", "far", **at(ADVANCED, THREE_LINKS, buffer))
+                for buffer in ADVANCED_MB
+            )
+        ),
+    ),
+    Claim(
+        "E9.lan-wan",
+        "With a LAN beside a WAN, 10 MB are too little.",
+        "slides, “LAN + WAN: Throughput”; the comparison is ours",
+        "goodput at 10 MB < goodput at the rule's 17.5 MB",
+        _mix_needs_buffer,
+        carried("wan", "lan", **at(MIXED, LAN_WAN, 10.0)),
+    ),
+)
+
+
+def _draw_buffers(results: Results, axes: Axes) -> None:
+    curves = {
+        SLOW_START: ({"curve": SLOW_START}, Style(BLUE)),
+        HYSTART: ({"curve": HYSTART}, Style(RED, (0, (4, 1.5)), "s")),
+    }
+    figures.over_factor(axes, results, "buffer_mb", "goodput_mbps", curves)
+    axes.set(xlabel=f"buffer of the slides (MB; run with 1/{SCALE})", ylabel="goodput (Mbit/s)")
+    axes.set_ylim(0, 1.15 * SUM_MBPS)
+    reference_line(axes, SUM_MBPS, "sum of the rates")
+    axes.axvline(MIN_BUFFER_MB, color=figures.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+    axes.text(MIN_BUFFER_MB + 0.3, 5, "rule", fontsize=7, color=figures.GREY)
+
+
+def _draw_advanced(results: Results, axes: Axes) -> None:
+    curves = {
+        TWO_LINKS: ({"curve": TWO_LINKS}, Style(BLUE)),
+        THREE_LINKS: ({"curve": THREE_LINKS}, Style(GREEN, (0, (4, 1.5)), "^")),
+    }
+    figures.over_factor(axes, results, "buffer_mb", "goodput_mbps", curves)
+    axes.set(xlabel=f"buffer of the slides (MB; run with 1/{SCALE})", ylabel="goodput (Mbit/s)")
+    figures.plain_ticks(axes, ADVANCED_MB)
+    axes.set_ylim(0)
+    reference_line(axes, SUM_MBPS, "sum of the two")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """What limits the runs, and where a far link begins to pay off."""
+    buffers = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
+    limits = limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
+    latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
+    worst = min(
+        results.values("goodput_mbps", **at(THROUGHPUT, curve, MIN_BUFFER_MB)).min()
+        for curve in (SLOW_START, HYSTART)
+    )
+    return [
+        f"What limits throughput — {limits}. LIA needs about n²·w/2 round trips to recover from a "
+        f"loss, {RECOVERY_S:.0f} s for two windows of 1 Gbit/s × {RTT_MS} ms at 1/{SCALE}; where "
+        f"90 % are judged, {_LONG_S} s or more are measured. A queue of one bandwidth-delay "
+        "product keeps a link busy with half a window too.",
+        f"With just the rule's buffer the worst seed has {worst:.1f} Mbit/s: a loss on the small "
+        "link holds up the data-level acknowledgement until the buffer is full, and the flight on "
+        "the large one drains. A loss that is found there at that moment leaves half of what is in "
+        "flight (RFC 5681), which is next to nothing. With twice the buffer that does not happen.",
+        "Octets sent on the near links wait for those sent earlier on the far one, so that a "
+        "buffer is emptied about once in the far round-trip time. With three links, 1.3 Gbit/s × "
+        f"{FAR_RTT_MS} ms = {latest_mb:.0f} MB give at least what two near links give alone; the "
+        "claim holds for buffers well below that, and fails above.",
+        f"The rule for buffers gives {MIN_BUFFER_MB:g} MB for 0.3 + 1 Gbit/s; the slides say 10.8.",
+        "Beside a LAN, a WAN whose queue is empty needs 2 Gbit/s × 35 ms = 8.75 MB: 10 MB, all of "
+        "them payload, are enough. A kernel charges its bookkeeping to the same buffer, so that "
+        "less of 10 MB is left for payload there; compare 5 MB.",
+    ]
+
+
+ENTRY = Entry(
+    id="veerman12-wan",
+    title="A WAN: buffers, a far link, a LAN beside a WAN (Veerman 2012)",
+    question="How does throughput over long distances depend on the buffer, and when does a fast "
+    "but far link do harm?",
+    references=(VEERMAN, RFC_LIA),
+    parameters=(
+        SCALING,
+        Parameter("WAN", "0.3 + 1 Gbit/s, 35 ms RTT", "slides: Geneva"),
+        Parameter("advanced", "beside them 10 Gbit/s, 202 ms RTT", "slides"),
+        Parameter("LAN and WAN", "1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN", "slides"),
+        Parameter(
+            "rule for buffers",
+            f"2 × longest RTT × sum of rates: {MIN_BUFFER_MB:g} MB; 570 MB; 17.5 MB",
+            "slides",
+        ),
+        Parameter("buffers, WAN", "3 to 23 MB", "ours; slides: “different”"),
+        Parameter("buffers, advanced", "8 to 64 MB", "ours; slides: “different”"),
+        Parameter("buffers, LAN and WAN", "5, 10 and 17.5 MB", "10 MB and rule: slides; 5 MB ours"),
+        Parameter(
+            "HyStart++",
+            "off; on as well where the sum is judged",
+            "ours; the slides' kernel is not known to have had it on",
+        ),
+        Parameter("measured where the sum is judged", f"≥ {_LONG_S} s", "ours"),
+        *STACK_PARAMETERS,
+    ),
+    quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
+    full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
+    cells=cells,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "0.3 + 1 Gbit/s at 35 ms",
+            "Medians over seeds with 95 % intervals; the dashed line is the rule's buffer.",
+            _draw_buffers,
+        ),
+        Panel(
+            "10 Gbit/s at 202 ms beside them",
+            "Where three links lie below two, the far link does harm.",
+            _draw_advanced,
+        ),
+        Panel(
+            "Three links: who carries what",
+            "Throughput by path, first seed.",
+            partial(
+                draw_paths,
+                cells={f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
+                colours={"small": SKY, "large": BLUE, "far": GREEN},
+            ),
+        ),
+        Panel(
+            "LAN and WAN, 1 + 1 Gbit/s",
+            "Throughput by path, first seed.",
+            partial(
+                draw_paths,
+                cells={f"{b:g} MB": at(MIXED, LAN_WAN, b) for b in MIXED_MB},
+                colours={"wan": BLUE, "lan": ORANGE},
+            ),
+        ),
+    ),
+    overview=Overview(
+        factors={"test": "test", "curve": "curve", "buffer_mb": "buffer of the slides (MB)"},
+        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
+        path="large",
+    ),
+    notes=notes,
+)

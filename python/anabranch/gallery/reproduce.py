@@ -1,0 +1,73 @@
+"""Reproducing an entry: its runs, its claims judged, its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from anabranch.batches import batch
+from anabranch.gallery.entry import Entry, Overview, Tier
+from anabranch.reports.report import Report, Table, overview_row
+from anabranch.results.claims import Judgement, judge
+from anabranch.results.folder import Results
+from anabranch.runs.executors import Progress
+
+
+def execute(
+    entry: Entry,
+    tier: Tier,
+    folder: Path,
+    *,
+    on: str | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Results:
+    """Run all cells of an entry with the seeds 1 to `tier.seeds` into a folder, by `batch.execute`.
+
+    Raises:
+        IntegrityError: if a connection failed or delivered wrong octets.
+    """
+    seeds = range(1, tier.seeds + 1)
+    about = {
+        "entry": entry.id,
+        "tier": tier.name,
+        "seeds": list(seeds),
+        "duration": tier.duration,
+        "warm_up": tier.warm_up,
+    }
+    tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
+    return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
+
+
+def save_entry(entry: Entry, results: Results, folder: Path) -> list[Judgement]:
+    """Judge an entry's claims, write its report, and return the judgements.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    judgements = [judge(claim, results) for claim in entry.claims]
+    Report(
+        id=entry.id,
+        title=entry.title,
+        question=entry.question,
+        results=results,
+        panels=entry.panels,
+        judgements=judgements,
+        parameters=[(each.name, each.value, each.source) for each in entry.parameters],
+        references=entry.references,
+        notes=entry.notes(results),
+        overview=_overview_table(results, entry.overview),
+    ).save(folder)
+    return judgements
+
+
+def _overview_table(results: Results, overview: Overview) -> Table:
+    """All combinations of factors with their metrics: medians over runs, and intervals."""
+    model = overview.coarse_model
+    headings = [*overview.factors.values(), *overview.metrics.values(), f"{overview.path} carried"]
+    headings += ["coarse model"] if model else []
+    rows = []
+    for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):
+        shares = [f"share_{overview.path}"]
+        row = overview_row(runs, list(overview.factors), list(overview.metrics), shares)
+        rows.append((*row, model(runs.row(0, named=True))) if model else row)
+    return Table(tuple(headings), tuple(rows))

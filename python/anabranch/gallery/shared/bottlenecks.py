@@ -1,0 +1,23 @@
+"""What the entries about congestion control share: queues that drop at random, a precondition."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Queue
+
+
+def red(packets: float) -> Queue:
+    """RED that begins at half a bandwidth-delay product, given in packets, and ends at two."""
+    return Queue(
+        kind="red",
+        min_packets=max(5, round(packets / 2)),
+        max_packets=max(15, round(packets * 2)),
+    )
+
+
+def all_carried(results: Results) -> str | None:
+    """A precondition: every subflow carried octets."""
+    idle = results.subflows.filter(pl.col("octets_received") == 0).height
+    return None if idle == 0 else f"{idle} subflows carried nothing"

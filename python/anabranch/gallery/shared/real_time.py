@@ -1,0 +1,88 @@
+"""What entries in real time share: who runs the hosts, and what follows from that."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from anabranch.errors import AnabranchError
+from anabranch.gallery.entry import Cell, Parameter
+from anabranch.results.estimates import median
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Connection, Scenario
+
+VIRTUAL = "engine, virtual time"
+ENGINE = "engine, real time"
+KERNEL = "Linux, real time"
+HOSTS = (VIRTUAL, ENGINE, KERNEL)
+
+_STACKS = {VIRTUAL: None, ENGINE: ("engine", "engine"), KERNEL: ("kernel", "kernel")}
+
+PARAMETERS = (
+    Parameter(
+        "congestion control",
+        "engine: NewReno for TCP, LIA for Multipath TCP; Linux: NewReno and cubic",
+        "ours: Linux has no coupled congestion control",
+    ),
+    Parameter(
+        "buffers",
+        "what the program asks for: the engine counts payload; Linux doubles it and charges what "
+        "each segment occupies in memory",
+        "ours: the same scenario file for all hosts",
+    ),
+    Parameter(
+        "real time",
+        "same links and queues on the clock of this machine; a run whose emulator was late by "
+        "more than 5 ms (p99.9), or with more than 1 % of the packets later than 1 ms, does not "
+        "count and is made again",
+        "ours",
+    ),
+)
+
+
+def cell(
+    key: str, hosts: str, scenario: Scenario, factors: dict[str, Factor], *, keep_blocks: bool
+) -> Cell:
+    """A scenario at these hosts."""
+    if hosts == KERNEL:
+        known = [_known_to_linux(each) for each in scenario.connections]
+        scenario = dataclasses.replace(scenario, connections=tuple(known))
+    labels = {"hosts": hosts, **factors}
+    return Cell(key, scenario, labels, keep_blocks=keep_blocks, stacks=_STACKS[hosts])
+
+
+def _known_to_linux(connection: Connection) -> Connection:
+    """With NewReno or CUBIC, which is what Linux has: no coupled one."""
+    if connection.protocol == "tcp" and connection.congestion_control == "new_reno":
+        return connection
+    return dataclasses.replace(connection, congestion_control="cubic")
+
+
+def distance(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
+    """By how many per cent two medians differ, for `estimates.estimate`."""
+    ratio = np.median(a, axis=axis) / np.median(b, axis=axis)
+    return np.asarray(abs(ratio - 1) * 100)
+
+
+def lateness(results: Results) -> str:
+    """How late the emulator was, over all runs in real time."""
+    runs = results.runs.drop_nulls("late_p999_ms")
+    late, latest, share = (
+        runs[name].to_numpy() for name in ("late_p999_ms", "late_max_ms", "late_share")
+    )
+    worst = int(late.argmax())
+    return (
+        f"The emulator was late by at most {late[worst]:.2f} ms at the 99.9th percentile "
+        f"({runs['cell'][worst]}, seed {runs['seed'][worst]}), and by {np.median(late):.2f} ms in "
+        f"the median of {runs.height} runs; the latest packet of all was {latest.max():.1f} ms "
+        f"late. At most {share.max():.2%} of a run's packets were later than 1 ms."
+    )
+
+
+def measured(results: Results, metric: str, unit: str, **factors: Factor) -> str:
+    """The median of a metric, in words; a dash where nothing was measured."""
+    try:
+        return median(results.values(metric, **factors)).text(unit)
+    except AnabranchError:
+        return "–"

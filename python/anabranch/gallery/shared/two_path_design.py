@@ -1,0 +1,195 @@
+"""What entries over an experimental design of two paths share: points, links, and benefit.
+
+The factors and ranges are those of Paasch et al., CoNEXT 2013, as quoted for CSWS 2014: the
+capacity, round-trip time and queueing delay of each of two disjoint paths. A low-BDP and a
+high-BDP environment differ in their ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Parameter
+from anabranch.reports import figures
+from anabranch.reports.figures import Style
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.scenarios.scenario import Path
+from anabranch.sweeps import design
+from anabranch.sweeps.design import Range
+
+LOW, HIGH = "low-BDP", "high-BDP"
+ENVIRONMENTS = (LOW, HIGH)
+DESIGN_SEED = 2013
+
+TCP_ONE, TCP_TWO = "TCP over path one", "TCP over path two"
+BASELINES: Mapping[str, tuple[str, ...]] = {TCP_ONE: ("one",), TCP_TWO: ("two",)}
+
+_CAPACITY_MBPS = Range(0.1, 100)
+_RTT_MS = {LOW: Range(0, 50), HIGH: Range(0, 400)}
+_QUEUE_MS = {LOW: Range(0, 100), HIGH: Range(0, 2000)}
+_SMALLEST_QUEUE_MS = 1.0
+
+DESIGN_PARAMETERS = (
+    Parameter(
+        "design",
+        f"WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly",
+        "CoNEXT'13; the seed and linear scale ours",
+    ),
+    Parameter("low-BDP", "0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path", "CSWS'14"),
+    Parameter("high-BDP", "0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path", "CSWS'14"),
+    Parameter(
+        "baseline of the benefit",
+        "TCP NewReno over each path alone, same buffers and seeds",
+        "ours; the papers have the same kernel's TCP",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of the design."""
+
+    environment: str
+    number: int
+    paths: tuple[Path, Path]
+    capacities_mbps: tuple[float, float]
+
+    @property
+    def name(self) -> str:
+        """Unique in the design."""
+        return f"{self.environment} {self.number:03}"
+
+
+@cache
+def points(environment: str, count: int) -> tuple[Point, ...]:
+    """`count` settings of an environment."""
+    unit = design.wsp(count, 6, DESIGN_SEED)
+    capacity = _CAPACITY_MBPS.scaled(unit[:, :2])
+    rtt = _RTT_MS[environment].scaled(unit[:, 2:4])
+    queue = _QUEUE_MS[environment].scaled(unit[:, 4:])
+    return tuple(
+        Point(
+            environment,
+            number,
+            (
+                _path("one", capacity[number, 0], rtt[number, 0], queue[number, 0]),
+                _path("two", capacity[number, 1], rtt[number, 1], queue[number, 1]),
+            ),
+            (float(capacity[number, 0]), float(capacity[number, 1])),
+        )
+        for number in range(count)
+    )
+
+
+def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> Path:
+    return Path(
+        name=name,
+        rate=f"{mbps:.3f}Mbit/s",
+        delay=f"{rtt_ms / 2:.3f}ms",
+        limit=f"{max(queue_ms, _SMALLEST_QUEUE_MS):.3f}ms",
+    )
+
+
+def at(curve: str, environment: str) -> dict[str, Factor]:
+    """The factors that name a curve in an environment."""
+    return {"curve": curve, "environment": environment}
+
+
+def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float]:
+    """By setting, the median over seeds of a metric of the runs with these factors.
+
+    Raises:
+        NothingMeasured: if there is none.
+    """
+    chosen = (pl.col(name) == value for name, value in factors.items())
+    rows = results.runs.filter(*chosen).drop_nulls(metric)
+    if rows.is_empty():
+        raise NothingMeasured(f"no {metric} was measured for {factors}")
+    table = rows.group_by("point").agg(pl.col(metric).median()).sort("point")
+    return dict(table.iter_rows())
+
+
+def benefits(results: Results, curve: str, environment: str) -> Sample:
+    """Aggregation benefit of a curve in each setting of an environment.
+
+    With C the goodputs of TCP over each path alone and G that of the curve:
+    (G − max C) / (ΣC − max C) if G ≥ max C, else (G − max C) / max C. So −1 is nothing, 0 the
+    better path, 1 the sum; more is not cut off. Kaspar, 2012; Paasch et al., CoNEXT 2013.
+    """
+    alone = [medians(results, "goodput_mbps", **at(each, environment)) for each in BASELINES]
+    together = medians(results, "goodput_mbps", **at(curve, environment))
+    values = [
+        benefit(goodput, [each.get(point, 0.0) for each in alone])
+        for point, goodput in together.items()
+    ]
+    return np.array([value for value in values if value is not None])
+
+
+def benefit(goodput: float, alone: Sequence[float]) -> float | None:
+    """Aggregation benefit, of goodputs; `None` if TCP alone carried nothing."""
+    best, total = max(alone), sum(alone)
+    if best <= 0 or total <= best:
+        return None
+    scale = total - best if goodput >= best else best
+    return (goodput - best) / scale
+
+
+def both_used(*curves: str) -> Callable[[Results], str | None]:
+    """A precondition: each path carried octets in at least nine of ten runs of `main` with a curve.
+
+    In the others one path is so slow or its queue so short that a good scheduler leaves it.
+    """
+
+    def reason(results: Results) -> str | None:
+        for curve in curves:
+            rows = results.runs.filter(
+                (pl.col("curve") == curve) & (pl.col("connection") == "main")
+            )
+            used = rows.filter((pl.col("share_one") > 0) & (pl.col("share_two") > 0)).height
+            if used < 0.9 * rows.height:
+                return f"{curve}: both paths carried octets in only {used} of {rows.height} runs"
+        return None
+
+    return reason
+
+
+def draw_benefits(
+    results: Results, axes: Axes, environment: str, styles: Mapping[str, Style]
+) -> None:
+    """Cumulative distributions over the settings of an environment."""
+    for curve, style in styles.items():
+        figures.share_of_settings(axes, benefits(results, curve, environment), curve, style)
+    axes.axvline(0, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.axvline(1, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_xlabel("aggregation benefit")
+    axes.set_xlim(-1, 1.5)
+    for place, words in ((0, "best path"), (1, "sum")):
+        axes.text(place + 0.02, 0.3, words, fontsize=7, color=figures.GREY, rotation=90)
+
+
+def draw_boxes(results: Results, axes: Axes, styles: Mapping[str, Style]) -> None:
+    """Box plots of the benefit, by environment."""
+    width = 0.8 / len(styles)
+    for index, (curve, style) in enumerate(styles.items()):
+        data = [benefits(results, curve, environment) for environment in ENVIRONMENTS]
+        centres = [place + (index - (len(styles) - 1) / 2) * width for place in (0, 1)]
+        boxes = axes.boxplot(
+            data, positions=centres, widths=0.8 * width, whis=(5, 95), sym="", patch_artist=True
+        )
+        for box in boxes["boxes"]:
+            box.set(facecolor=style.colour, alpha=0.5, edgecolor=style.colour)
+        for middle in boxes["medians"]:
+            middle.set(color=figures.BLACK)
+        axes.plot([], [], label=curve, **style.line_arguments())
+    axes.set_xticks([0, 1], ENVIRONMENTS)
+    axes.set_xlim(-0.5, 1.5)
+    axes.axhline(0, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.axhline(1, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_ylabel("aggregation benefit")

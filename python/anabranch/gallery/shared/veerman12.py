@@ -1,0 +1,169 @@
+"""What the entries after Veerman 2012 share: links, buffers, and how both are scaled.
+
+Rates and buffers are a tenth of the originals, round-trip times are not scaled: every window and
+every queue is a tenth in octets. Factors and labels keep the original buffers, in MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Parameter
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.runs.run import nanoseconds
+from anabranch.scenarios.scenario import Bulk, Change, Connection, Path
+
+SCALE = 10
+"""What rates and buffers are divided by, unless an entry says otherwise."""
+
+SMALL_MSS, LARGE_MSS = 1400, 8900
+
+VEERMAN = (
+    "G. Veerman: MultiPath TCP: Hands-On. Supervisor: R. van der Pol. Research project, University "
+    "of Amsterdam and SARA, 2012. Slides."
+)
+RFC_LIA = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
+
+SCALING = Parameter(
+    "scaling",
+    f"rates and buffers 1/{SCALE} of the slides', round-trip times in full",
+    "ours; veerman12-unscaled is not scaled",
+)
+STACK_PARAMETERS = (
+    Parameter("MSS", "1400 (MTU 1440 octets) unless it says 8900", "slides"),
+    Parameter("queues", "drop-tail, one bandwidth-delay product of the path", "ours"),
+    Parameter("jitter", "± 0.1 ms, towards the client, so that seeds differ", "ours"),
+    Parameter("workload", "bulk, download", "slides: iperf"),
+    Parameter("how buffers are counted", "payload octets, send = receive", "ours"),
+    Parameter("congestion control", "LIA (RFC 6356)", "slides"),
+    Parameter("scheduler, path manager", "lowest RTT, full mesh", "defaults of that kernel"),
+)
+
+
+def link(
+    name: str,
+    gbps: float,
+    rtt_ms: float,
+    *,
+    mss: int = SMALL_MSS,
+    scale: int = SCALE,
+    changes: tuple[Change, ...] = (),
+) -> Path:
+    """A link of the slides with one bandwidth-delay product of queue."""
+    return Path(
+        name=name,
+        rate=f"{gbps * 1000 / scale:g}Mbit/s",
+        delay=f"{rtt_ms / 2:g}ms",
+        limit=f"{rtt_ms:g}ms",
+        jitter="0.1ms",
+        mtu=f"{mss + 40}B",
+        changes=changes,
+    )
+
+
+def connection(name: str, buffer_mb: float, *, scale: int = SCALE, **others: Any) -> Connection:
+    """A connection with bulk data whose buffers hold so many of the slides' megabytes."""
+    size = f"{buffer_mb * 1e6 / scale:.0f}B"
+    settings: dict[str, Any] = {"congestion_control": "lia", "workload": Bulk()} | others
+    return Connection(name=name, send_buffer=size, receive_buffer=size, **settings)
+
+
+def min_buffer_mb(rtt_ms: float, *gbps: float) -> float:
+    """The slides' rule for buffers: twice the longest round-trip time times the sum of rates."""
+    return 2 * rtt_ms * sum(gbps) / 8
+
+
+def recovery_s(subflows: int, gbps: float, rtt_ms: float, mss: int, scale: int = SCALE) -> float:
+    """How long LIA takes to win back half a window of one product: about n²·w/2 round trips."""
+    window = gbps * 1e6 * rtt_ms / 8 / scale / mss
+    return float(subflows**2 * window / 2 * rtt_ms / 1000)
+
+
+def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
+    """A precondition: in every run with these factors each path carried over 1 % of the octets."""
+
+    def reason(results: Results) -> str | None:
+        for path in paths:
+            least = float(results.values(f"share_{path}", **factors).min())
+            if least <= 0.01:
+                words = ", ".join(str(value) for value in factors.values())
+                return f"{path} carried {least:.2%} of the octets ({words})"
+        return None
+
+    return reason
+
+
+def halvings(results: Results, **factors: Factor) -> float:
+    """Median over runs of how often losses halved a window of the main connection for good."""
+    rows = results.subflows.filter(
+        pl.col("connection_name") == "main",
+        *(pl.col(name) == value for name, value in factors.items()),
+    )
+    sums = rows.group_by("seed").agg((pl.col("recoveries") - pl.col("undone")).sum())["recoveries"]
+    if sums.is_empty():
+        raise NothingMeasured(f"no run with {factors}")
+    return float(np.median(sums.to_numpy()))
+
+
+def halvings_measured(results: Results, **factors: Factor) -> int:
+    """How often a loss set a window after the warm-up, in all runs with these factors.
+
+    Seen in the time series, which the cell has to keep of all seeds.
+    """
+    warm_up_ns = nanoseconds(results.provenance["warm_up"])
+    rows = results.samples.filter(
+        pl.col("time_ns") >= warm_up_ns,
+        *(pl.col(name) == value for name, value in factors.items()),
+    )
+    changes = pl.col("ssthresh").diff().over("seed", "connection", "subflow") != 0
+    return int(rows.sort("time_ns").select(changes.sum()).item())
+
+
+def limited(results: Results, words: Sequence[str], cells: Sequence[dict[str, Factor]]) -> str:
+    """Whether losses or buffers limit the runs of each cell, in words."""
+    counts = [halvings(results, **cell) for cell in cells]
+    return "; ".join(
+        f"{word}: {f'loss-limited, {count:.0f} halvings a run' if count else 'window-limited'}"
+        for word, count in zip(words, counts, strict=True)
+    )
+
+
+def path_mbps(results: Results, path: str, **factors: Factor) -> float:
+    """Throughput of a path after the warm-up, in the first seed's time series or that of `seed`.
+
+    It is that of the main connection unless `connection_name` says otherwise, and 0 if there is no
+    such path.
+    """
+    wanted = {"seed": 1, "connection_name": "main", "path_name": path} | factors
+    rows = results.samples.filter(
+        pl.col("time_ns") >= nanoseconds(results.provenance["warm_up"]),
+        *(pl.col(name) == value for name, value in wanted.items()),
+    )
+    if rows.is_empty():
+        return 0.0
+    octets = pl.col("subflow_octets_received")
+    received = rows.group_by("subflow").agg(new=octets.max() - octets.min())["new"].to_numpy()
+    return float(received.sum() * 8e3 / np.ptp(rows["time_ns"].to_numpy()))
+
+
+def draw_paths(
+    results: Results,
+    axes: Axes,
+    cells: Mapping[str, dict[str, Factor]],
+    colours: Mapping[str, str],
+) -> None:
+    """Throughput by path, stacked, for labelled cells; first seed unless a cell names another."""
+    for place, cell in enumerate(cells.values()):
+        bottom = 0.0
+        for path, colour in colours.items():
+            height = path_mbps(results, path, **cell)
+            label = None if place else f"path {path}"
+            axes.bar(place, height, 0.5, bottom=bottom, color=colour, alpha=0.8, label=label)
+            bottom += height
+    axes.set_xticks(range(len(cells)), list(cells))
+    axes.set_ylabel("throughput (Mbit/s)")

@@ -1,0 +1,161 @@
+"""What the entries about WiFi and 3G share: links, curves, and recurring conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from anabranch.gallery.entry import Parameter
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
+from anabranch.results.claims import Condition
+from anabranch.results.estimates import Estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.metrics import expected_delay_ms
+from anabranch.scenarios.scenario import Blocks, Bulk, Connection, Path
+
+TCP_WIFI = "TCP over WiFi"
+TCP_3G = "TCP over 3G"
+MPTCP = "MPTCP"
+MPTCP_M1 = "MPTCP+M1"
+MPTCP_M12 = "MPTCP+M1,2"
+MPTCP_M12_NSDI = "MPTCP+M1,2 (2012)"
+
+STYLES = {
+    TCP_WIFI: Style(BLUE, "-", "o"),
+    TCP_3G: Style(PURPLE, (0, (6, 1.5, 1, 1.5)), "v"),
+    MPTCP: Style(RED, (0, (4, 1.5)), "s"),
+    MPTCP_M1: Style(ORANGE, (0, (2, 1)), "D"),
+    MPTCP_M12: Style(GREEN, "-", "^"),
+    MPTCP_M12_NSDI: Style(SKY, (0, (1, 1)), "x"),
+}
+
+_REMEDIES: dict[str, dict[str, Any]] = {
+    MPTCP_M1: {"opportunistic_retransmission": True},
+    MPTCP_M12: {"opportunistic_retransmission": True, "penalisation": "conext13"},
+    MPTCP_M12_NSDI: {"opportunistic_retransmission": True, "penalisation": "nsdi12"},
+}
+
+WIFI = Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+THREE_G = Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
+
+RAICIU = (
+    "C. Raiciu, C. Paasch, S. Barré, A. Ford, M. Honda, F. Duchêne, O. Bonaventure, M. Handley: "
+    "How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP. NSDI 2012."
+)
+PAASCH = (
+    "C. Paasch, R. Khalili, O. Bonaventure: On the Benefits of Applying Experimental Design to "
+    "Improve Multipath TCP. CoNEXT 2013."
+)
+CHEN_HAN = (
+    "W.-C. Chen, K. Han: Reproducing the 3G/WiFi application level latency results in MPTCP. "
+    "CS244, Stanford, 2015."
+)
+CULLEN_BARBER = (
+    "Cullen, Barber: reproduction of the application latency figure of NSDI 2012, github.com/"
+    "cheney2cq/cs244-pa3. CS244, Stanford, 2014."
+)
+
+STACK_PARAMETERS = (
+    Parameter(
+        "congestion control",
+        "TCP: NewReno; MPTCP: LIA (RFC 6356)",
+        "ours: NewReno is what LIA becomes with one subflow, so that only the paths differ",
+    ),
+    Parameter("scheduler", "lowest RTT", "default of the kernels of NSDI'12 and CS244"),
+    Parameter(
+        "penalisation (M2)",
+        "the form of CoNEXT'13, unless a curve says 2012",
+        "CS244'14 and '15 ran kernels of May 2014, which had it",
+    ),
+    Parameter("Hosts", "linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10", "ours"),
+    Parameter(
+        "how buffers are counted",
+        "payload octets at data level; KiB = 1024 octets, kB = 1000",
+        "ours; Linux doubles what a program asks for and charges overhead",
+    ),
+    Parameter("start of the connection", "within 200 ms, depends on the seed", "ours"),
+    Parameter("jitter", "uniform, ± the value, in the direction of the data only", "ours"),
+)
+
+
+def cell_key(*words: str) -> str:
+    """A name for a cell that is fit for a file name, from the words that tell it apart."""
+    return "_".join(words).lower().translate(str.maketrans(" +,", "---", "()"))
+
+
+def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
+    """The connection of a curve, with these buffers."""
+    single = {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve)
+    return Connection(
+        name="main",
+        paths=single or ("wifi", "3g"),
+        protocol="tcp" if single else "mptcp",
+        congestion_control="new_reno" if single else "lia",
+        scheduler="min_rtt",
+        host="linux",
+        send_buffer=send,
+        receive_buffer=receive,
+        remedies=_REMEDIES.get(curve),
+        workload=workload,
+    )
+
+
+def ratio(
+    results: Results,
+    metric: str,
+    numerator: Mapping[str, Factor],
+    denominator: Mapping[str, Factor],
+) -> Estimate:
+    """A metric of some runs over that of others: medians over seeds, then the ratio."""
+    return ratio_of_medians(
+        results.values(metric, **numerator), results.values(metric, **denominator)
+    )
+
+
+def little(
+    results: Results, name: str, send_buffer: int, reverse_delay_ms: float, **factors: Factor
+) -> Condition:
+    """Mean block delay over what Little's law demands of it: they differ by at most 15 %."""
+    measured = results.values("delay_mean_ms", **factors)
+    goodput = results.values("goodput_mbps", **factors)
+    expected = np.array(
+        [expected_delay_ms(send_buffer, each, reverse_delay_ms) for each in goodput]
+    )
+    quantity = (
+        f"{name}: mean delay {median(measured).text('ms')}, "
+        f"expected {median(expected).text('ms')}, deviation"
+    )
+    return Condition(quantity, median(abs(measured / expected - 1) * 100), "≤", 15, "%")
+
+
+def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
+    """A precondition: 3G carried more than 1 % of the octets in the runs with these factors."""
+
+    def reason(results: Results) -> str | None:
+        try:
+            share = float(median(results.values("share_3g", **factors)).value)
+        except NothingMeasured as nothing:
+            return str(nothing)
+        if share > 0.01:
+            return None
+        words = ", ".join(str(value) for value in factors.values())
+        return f"3G carried only {share * 100:.2f} % of the octets ({words})"
+
+    return reason
+
+
+def share_condition(results: Results, **factors: Factor) -> Condition:
+    """3G's share of the octets is above 1 %."""
+    share = median(results.values("share_3g", **factors) * 100)
+    return Condition(f"{factors['curve']}: share of 3G", share, ">", 1, "%")
+
+
+def all_of(*preconditions: Callable[[Results], str | None]) -> Callable[[Results], str | None]:
+    """The first precondition that fails."""
+
+    def reason(results: Results) -> str | None:
+        return next((why for each in preconditions if (why := each(results))), None)
+
+    return reason

@@ -1,0 +1,118 @@
+"""The gallery as a static site: an index of all experiments beside their folders of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch.errors import InputError
+from anabranch.gallery import reproduce
+from anabranch.gallery.entry import Entry, Tier
+from anabranch.reports import report
+from anabranch.results.claims import Judgement
+from anabranch.results.provenance import describe_host, effort
+from anabranch.runs.executors import Progress
+
+INDEX, VERDICTS = "index.html", "verdicts.md"
+
+Display = Callable[[str], AbstractContextManager[Callable[[Progress], None]]]
+"""Shows how far the runs of something have come."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """An entry that was run and judged."""
+
+    entry: Entry
+    judgements: Sequence[Judgement]
+    provenance: Mapping[str, Any]
+
+    @property
+    def command(self) -> str:
+        """What repeats it."""
+        full = " --full" if self.provenance["tier"] == "full" else ""
+        return f"anabranch reproduce {self.entry.id}{full}"
+
+    @property
+    def effort(self) -> str:
+        """What it took."""
+        return f"{len(self.provenance['seeds'])} seeds: {effort(self.provenance)}"
+
+
+def exhibit(
+    entry: Entry, tier: Tier, folder: Path, display: Display, *, on: str | None = None
+) -> Exhibit:
+    """Run an entry into a folder, as far as it does not hold the runs yet, and judge it.
+
+    Raises:
+        InputError: if the folder cannot be written, or `on` cannot be used.
+        IntegrityError: if a connection failed or delivered wrong octets.
+    """
+    with display(f"{entry.id}, {tier.seeds} seeds") as advance:
+        results = reproduce.execute(entry, tier, folder, on=on, on_progress=advance)
+    judgements = reproduce.save_entry(entry, results, folder)
+    return Exhibit(entry, judgements, results.provenance)
+
+
+def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
+    """Write the index, and the verdicts as a table in Markdown, beside the folders of the entries.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    about = describe_host()
+    page = report.template("index.html").render(
+        papers=_by_paper(exhibits),
+        counts=report.counts([each for one in exhibits for each in one.judgements]),
+        **{name: about[name] for name in ("command", "version", "commit")},
+    )
+    try:
+        (folder / INDEX).write_text(page, encoding="utf-8")
+        (folder / VERDICTS).write_text(markdown(exhibits), encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
+
+
+def _by_paper(exhibits: Sequence[Exhibit]) -> list[tuple[str, list[Exhibit]]]:
+    papers: dict[str, list[Exhibit]] = {}
+    for each in exhibits:
+        papers.setdefault(each.entry.references[0], []).append(each)
+    return list(papers.items())
+
+
+def markdown(exhibits: Sequence[Exhibit]) -> str:
+    """The verdicts and what they took, as tables in Markdown."""
+    lines = [
+        "| entry | claims | seeds | runs | wall s | CPU s | version |",
+        "|---|---|--:|--:|--:|--:|---|",
+    ]
+    for each in exhibits:
+        about = each.provenance
+        verdicts = ", ".join(
+            f"{n} {verdict.words}" for verdict, n in report.counts(each.judgements)
+        )
+        numbers = (
+            len(about["seeds"]),
+            len(about["runs"]),
+            f"{about['wall_all_s']:,.0f}",
+            f"{about['cpu_s']:,.0f}",
+        )
+        version = f"{about['version']}, {about['commit'] or 'unknown commit'}"
+        cells = (f"[{each.entry.id}](#{each.entry.id})", verdicts, *numbers, version)
+        lines.append(_row(cells))
+    for each in exhibits:
+        lines += ["", f"## {each.entry.id}", "", f"{each.entry.question} `{each.command}`", ""]
+        lines += ["| claim | statement | measured | verdict |", "|---|---|---|---|"]
+        lines += [
+            _row((one.claim.id, one.claim.statement, one.measured, one.verdict.words))
+            for one in each.judgements
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[Any]) -> str:
+    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"

@@ -1,0 +1,1 @@
+"""Runs in real time, and the lab that they need."""

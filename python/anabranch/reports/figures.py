@@ -1,0 +1,342 @@
+"""Drawing: from frames to axes.
+
+Colours are those of Okabe and Ito, which people with any colour vision can tell apart; line
+styles differ too. Every axis has its unit, and every figure says where its numbers come from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+from anabranch.results.estimates import Estimate, Sample, median
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.metrics import MODE_BIN_MS
+from anabranch.results.provenance import combined_digest
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
+GREY = "#666666"
+
+RC: Any = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "font.size": 9,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": True,
+    "legend.framealpha": 0.85,
+    "legend.edgecolor": "none",
+    "lines.linewidth": 1.6,
+    "savefig.facecolor": "white",
+    "svg.hashsalt": "anabranch",
+}
+
+_PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
+_HEADER_HEIGHT = 0.65
+_QUANTILE_MARKS = (50, 95, 99)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One drawing of a figure."""
+
+    title: str
+    caption: str
+    """How to read it, for the report."""
+    draw: Callable[[Results, Axes], None]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a curve looks, in every panel."""
+
+    colour: str
+    line: Any = "-"
+    marker: str = "o"
+
+    def line_arguments(self) -> dict[str, Any]:
+        """Arguments for `Axes.plot`."""
+        return {"color": self.colour, "linestyle": self.line}
+
+
+Curves = Mapping[str, tuple[Sample, Style]]
+"""Delays in ms and style by label."""
+
+
+def cdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
+    """Cumulative distributions of delays, with the quantiles that tables give marked."""
+    for label, (delays, style) in curves.items():
+        share = np.linspace(0, 1, 801)
+        axes.plot(np.quantile(delays, share), share, label=label, **style.line_arguments())
+    for mark in _QUANTILE_MARKS:
+        _mark(axes, mark / 100, f"p{mark}")
+    axes.set(xlabel="delay of a block (ms)", ylabel="share of blocks, cumulative")
+    axes.set_ylim(0, 1.01)
+    axes.set_xlim(0, right)
+
+
+def ccdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
+    """Shares of blocks that take longer, on a logarithmic scale, which shows the tails."""
+    lowest = 1e-2
+    for label, (delays, style) in curves.items():
+        lowest = min(lowest, 1 / delays.size)
+        longer = np.geomspace(1, 1 / delays.size, 801)
+        axes.plot(np.quantile(delays, 1 - longer), longer, label=label, **style.line_arguments())
+    for mark in _QUANTILE_MARKS:
+        _mark(axes, 1 - mark / 100, f"p{mark}")
+    axes.set(xlabel="delay of a block (ms)", ylabel="share of blocks that take longer")
+    axes.set_yscale("log")
+    axes.set_ylim(max(lowest, 1e-4), 1.1)
+    axes.set_xlim(0, right)
+
+
+def pdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
+    """Densities of delays: histograms with bins of 20 ms whose areas are 1."""
+    for label, (delays, style) in curves.items():
+        edges = np.arange(0, delays.max() + 2 * MODE_BIN_MS, MODE_BIN_MS)
+        density, _ = np.histogram(delays, edges, density=True)
+        axes.stairs(density, edges, label=label, **style.line_arguments())
+    axes.set(xlabel="delay of a block (ms)", ylabel=f"density (1/ms; bins of {MODE_BIN_MS:.0f} ms)")
+    axes.set_xlim(0, right)
+    axes.set_ylim(0)
+
+
+def share_of_settings(axes: Axes, values: Sample, label: str, style: Style) -> None:
+    """The share of the settings of a design whose value is no larger, as steps."""
+    share = np.arange(1, values.size + 1) / values.size
+    axes.step(np.sort(values), share, where="post", label=label, **style.line_arguments())
+    axes.set_ylabel("share of settings, cumulative")
+    axes.set_ylim(0, 1)
+
+
+def over_factor(
+    axes: Axes,
+    results: Results,
+    factor: str,
+    metric: str,
+    curves: Mapping[str, tuple[Mapping[str, Factor], Style]],
+    scale: float = 1,
+) -> None:
+    """Medians over seeds of a metric over a numeric factor, with 95 % confidence intervals.
+
+    `curves` gives for each label the other factors and the style; `scale` multiplies the metric.
+    """
+    for label, (others, style) in curves.items():
+        points = results.runs.filter(
+            *(results.runs[name] == value for name, value in others.items())
+        )
+        drawn: dict[float, Estimate] = {}
+        for level in sorted(points[factor].drop_nulls().unique().to_list()):
+            with contextlib.suppress(NothingMeasured):
+                values = results.values(metric, **{factor: level}, **others)
+                drawn[level] = median(values * scale)
+        estimates(axes, list(drawn), list(drawn.values()), label, style)
+
+
+def estimates(
+    axes: Axes, x: Sequence[float], points: Sequence[Estimate], label: str, style: Style
+) -> None:
+    """A curve of estimates with their intervals."""
+    axes.errorbar(
+        x, [point.value for point in points], _intervals(points), label=label, capsize=2.5,
+        marker=style.marker, markersize=4, elinewidth=0.8, **style.line_arguments(),
+    )  # fmt: skip
+
+
+def grouped_bars(
+    axes: Axes, groups: Sequence[str], bars: Mapping[str, tuple[Sequence[Estimate | None], Style]]
+) -> None:
+    """Estimates as bars with their intervals; each label has one in every group, or none."""
+    width = 0.8 / len(bars)
+    for index, (label, (points, style)) in enumerate(bars.items()):
+        shift = (index - (len(bars) - 1) / 2) * width
+        drawn = [(place + shift, point) for place, point in enumerate(points) if point]
+        axes.bar(
+            [place for place, _ in drawn], [point.value for _, point in drawn], 0.9 * width,
+            yerr=_intervals([point for _, point in drawn]), capsize=2.5, color=style.colour,
+            alpha=0.75, error_kw={"elinewidth": 0.8},
+        )  # fmt: skip
+        axes.plot([], [], label=label, **style.line_arguments())
+    axes.set_xticks(range(len(groups)), list(groups))
+
+
+def _intervals(points: Sequence[Estimate]) -> tuple[list[float], list[float]]:
+    """How far the ends of the intervals lie below and above."""
+    return (
+        [point.value - point.low for point in points],
+        [point.high - point.value for point in points],
+    )
+
+
+def series(axes: Axes, lines: Mapping[str, tuple[Sample, Sample, Style]], unit: str) -> None:
+    """Values over time; for each label the times in s, the values, and the style."""
+    for label, (seconds, values, style) in lines.items():
+        axes.plot(seconds, values, label=label, linewidth=1, **style.line_arguments())
+    axes.set(xlabel="time (s)", ylabel=unit)
+
+
+def plain_ticks(axes: Axes, levels: Sequence[float]) -> None:
+    """A logarithmic x axis whose ticks are the levels of a factor, written out."""
+    axes.set_xscale("log")
+    axes.set_xticks(list(levels), [f"{level:g}" for level in levels])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def plain_log_y(axes: Axes) -> None:
+    """A logarithmic y axis whose ticks are written out: 1, 2, 5, 10 and so on."""
+    axes.set_yscale("log")
+    _written_out(axes.yaxis)
+
+
+def plain_log_x(axes: Axes) -> None:
+    """A logarithmic x axis whose ticks are written out: 1, 2, 5, 10 and so on."""
+    axes.set_xscale("log")
+    _written_out(axes.xaxis)
+
+
+def _written_out(axis: Axis) -> None:
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def reference_line(axes: Axes, y: float, text: str) -> None:
+    """A labelled horizontal line."""
+    axes.axhline(y, color=GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
+    axes.annotate(
+        text, (0.995, y), xycoords=axes.get_yaxis_transform(), ha="right", va="bottom",
+        fontsize=7, color=GREY,
+    )  # fmt: skip
+
+
+def nothing_to_draw(axes: Axes, reason: str) -> None:
+    """A sentence in place of a drawing."""
+    axes.text(0.5, 0.5, reason, ha="center", va="center", wrap=True, transform=axes.transAxes)
+    axes.set_axis_off()
+
+
+def compose(panels: Sequence[Panel], results: Results, title: str, columns: int) -> Figure:
+    """All panels in one figure, with a title and where the numbers come from.
+
+    Panels whose curves all occur in the first panel share one legend at the top.
+    """
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    with matplotlib.rc_context(RC):
+        heights = (_HEADER_HEIGHT, _PANEL_HEIGHT * rows)
+        figure = Figure(figsize=(_PANEL_WIDTH * columns, sum(heights)), layout="constrained")
+        strips: Any = figure.subfigures(2, 1, height_ratios=heights)
+        header, body = strips
+        grid = list(body.subplots(rows, columns, squeeze=False).flat)
+        for panel, axes in zip(panels, grid, strict=False):
+            _draw(panel, results, axes)
+        for unused in grid[len(panels) :]:
+            unused.set_axis_off()
+        shared = _curves(grid[0])
+        for axes in grid:
+            if not _curves(axes).keys() <= shared.keys():
+                _legend_below(axes)
+        header.text(0.008, 0.97, title, fontsize=12, fontweight="bold", va="top")
+        if shared:
+            header.legend(
+                shared.values(), shared.keys(), loc="lower left", ncols=len(shared), fontsize=9
+            )
+        body.supxlabel(footer(results), fontsize=7, color=GREY, x=0.008, ha="left")
+    return figure
+
+
+def alone(panel: Panel, results: Results) -> Figure:
+    """One panel as a figure of its own, for a report, of a width that a phone can show."""
+    with matplotlib.rc_context(RC):
+        figure = Figure(figsize=(4.9, 4.1), layout="constrained")
+        axes = figure.subplots()
+        _draw(panel, results, axes)
+        _legend_below(axes)
+    return figure
+
+
+def _curves(axes: Axes) -> dict[str, Any]:
+    """What a legend shows for the curves of an axes, by label."""
+    handles, labels = axes.get_legend_handles_labels()
+    return dict(zip(labels, handles, strict=True))
+
+
+def _legend_below(axes: Axes) -> None:
+    curves = _curves(axes)
+    if curves:
+        axes.legend(
+            curves.values(), curves.keys(), loc="upper center", bbox_to_anchor=(0.5, -0.17),
+            ncols=2, handlelength=2.4, columnspacing=1.2,
+        )  # fmt: skip
+
+
+def rendered(figure: Figure, form: str) -> bytes:
+    """The figure as the octets of a file: ``"svg"`` or ``"png"``."""
+    octets = io.BytesIO()
+    metadata = {"Date": None} if form == "svg" else {}
+    with matplotlib.rc_context(RC):
+        figure.savefig(octets, format=form, dpi=150, metadata=metadata)
+    return octets.getvalue()
+
+
+def footer(results: Results) -> str:
+    """Where the numbers of a figure come from, in one line."""
+    about = results.provenance
+    parts = [
+        f"anabranch {about['version']}",
+        f"commit {about['commit']}" if about.get("commit") else "",
+        about.get("entry") or str(about.get("scenario", "")),
+        _seed_words(about["seeds"]),
+        f"{about['duration']} each, first {about['warm_up']} left out",
+        f"digest {combined_digest([run['digest'] for run in about['runs']])}",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _seed_words(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]}–{seeds[-1]}"
+
+
+def _draw(panel: Panel, results: Results, axes: Axes) -> None:
+    try:
+        panel.draw(results, axes)
+    except NothingMeasured as nothing:
+        nothing_to_draw(axes, str(nothing))
+    axes.set_title(panel.title)
+
+
+def _mark(axes: Axes, y: float, text: str) -> None:
+    axes.axhline(y, color=GREY, linewidth=0.6, linestyle=(0, (1, 3)), zorder=1)
+    axes.annotate(
+        text, (1.0, y), xycoords=axes.get_yaxis_transform(), ha="left", va="center",
+        fontsize=6.5, color=GREY, annotation_clip=False,
+    )  # fmt: skip
+
+
+def right_edge(samples: Iterable[Sample], quantile: float = 0.999) -> float:
+    """A right end for delay axes that shows nearly all of every sample."""
+    return max(float(np.quantile(sample, quantile)) for sample in samples) * 1.05

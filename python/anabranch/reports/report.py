@@ -1,0 +1,213 @@
+"""A report: one HTML file that needs nothing else, and the figure beside it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from anabranch.errors import InputError
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel
+from anabranch.results.claims import Judgement, Verdict
+from anabranch.results.estimates import median, number
+from anabranch.results.folder import Results
+from anabranch.results.provenance import combined_digest
+from anabranch.scenarios.own import OwnPolicy
+
+FIGURE_COLUMNS = 3
+_MOST_ROWS = 120
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a report: headings, and cells as text."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left_out: int = 0
+    """Rows at the end that are only in the data files."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report says, ready to be laid out."""
+
+    id: str
+    title: str
+    question: str
+    results: Results
+    panels: Sequence[Panel]
+    judgements: Sequence[Judgement] = ()
+    parameters: Sequence[tuple[str, str, str]] = ()
+    """Name, value and source of each."""
+    references: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    overview: Table | None = None
+
+    def figure(self) -> Figure:
+        """All panels in one figure."""
+        return figures.compose(self.panels, self.results, self.title, FIGURE_COLUMNS)
+
+    def html(self) -> str:
+        """The report as the text of an HTML file."""
+        return template("report.html").render(
+            report=self,
+            images=[_image(panel, self.results) for panel in self.panels],
+            counts=counts(self.judgements),
+            octets=octets_per_subflow(self.results),
+            links=queues(self.results),
+            provenance=_provenance(self.results.provenance),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write ``report.html``, ``figure.svg``, ``figure.png`` and ``claims.json``.
+
+        Raises:
+            InputError: if the folder cannot be written.
+        """
+        figure = self.figure()
+        files = {
+            "report.html": self.html().encode(),
+            "figure.svg": figures.rendered(figure, "svg"),
+            "figure.png": figures.rendered(figure, "png"),
+            "claims.json": _json([judgement.as_json() for judgement in self.judgements]),
+        }
+        try:
+            for name, octets in files.items():
+                (folder / name).write_bytes(octets)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
+
+
+def overview_row(
+    runs: pl.DataFrame, labels: Sequence[str], metrics: Sequence[str], shares: Sequence[str]
+) -> tuple[str, ...]:
+    """Some runs that belong together: their labels, and medians of metrics and shares."""
+    first = runs.row(0, named=True)
+    return (
+        *(_text(first[label]) for label in labels),
+        *(_estimate(runs, metric) for metric in metrics),
+        *(_percent(float(np.median(runs[share].fill_null(0)))) for share in shares),
+    )
+
+
+def octets_per_subflow(results: Results) -> Table:
+    """What every subflow carried: medians over seeds."""
+    columns = {
+        "octets_sent": "MB sent",
+        "octets_received": "MB received",
+        "octets_retransmitted": "MB retransmitted",
+        "octets_reinjected": "MB reinjected",
+    }
+    events = {"timeouts": "timeouts", "recoveries": "recoveries"}
+    keys = ["cell", "connection_name", "subflow", "path_name"]
+    medians = results.subflows.group_by(keys, maintain_order=True).agg(
+        *(pl.col(name).median() / 1e6 for name in columns),
+        *(pl.col(name).median() for name in events),
+        pl.col("share").median(),
+    )
+    rows = tuple(
+        (
+            *(str(row[key]) for key in keys if key != "subflow"),
+            _percent(row["share"]),
+            *(number(row[name]) for name in columns),
+            *(f"{row[name]:g}" for name in events),
+        )
+        for row in medians.iter_rows(named=True)
+    )
+    headings = ("cell", "connection", "path", "share", *columns.values(), *events.values())
+    return _shortened(headings, rows)
+
+
+def queues(results: Results) -> Table:
+    """What happened in the queues of the links that carry data: medians over seeds."""
+    counts = {
+        "packets_in": "packets in",
+        "marked": "marked by the queue",
+        "dropped_by_queue": "dropped by the queue",
+        "dropped_by_loss": "lost",
+        "queue_packets_max": "longest queue (packets)",
+    }
+    keys = ["cell", "path_name", "direction_name"]
+    medians = (
+        results.links.filter(pl.col("packets_in") > 0)
+        .group_by(keys, maintain_order=True)
+        .agg(*(pl.col(name).median() for name in counts))
+    )
+    rows = tuple(
+        (*(str(row[key]) for key in keys), *(f"{row[name]:.0f}" for name in counts))
+        for row in medians.iter_rows(named=True)
+    )
+    return _shortened(("cell", "path", "direction", *counts.values()), rows)
+
+
+def _shortened(headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Table:
+    return Table(headings, rows[:_MOST_ROWS], max(0, len(rows) - _MOST_ROWS))
+
+
+def template(name: str) -> jinja2.Template:
+    """The template of a page."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("anabranch.reports"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(name)
+
+
+def _image(panel: Panel, results: Results) -> str:
+    svg = figures.rendered(figures.alone(panel, results), "svg")
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+
+
+def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
+    """How often each verdict was given, of those that were."""
+    verdicts = [judgement.verdict for judgement in judgements]
+    return [(verdict, verdicts.count(verdict)) for verdict in Verdict if verdict in verdicts]
+
+
+def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    shown = {key: value for key, value in about.items() if key not in ("runs", "entry")}
+    shown["runs"] = len(about["runs"])
+    if "own_policies" in about:
+        policies = [OwnPolicy(**policy).text() for policy in about["own_policies"]]
+        shown["own_policies"] = "; ".join(policies)
+    shown["digest of all runs"] = combined_digest([run["digest"] for run in about["runs"]])
+    return [(key.replace("_", " "), _text(value)) for key, value in shown.items()]
+
+
+def _estimate(runs: pl.DataFrame, metric: str) -> str:
+    sample = runs[metric].drop_nulls().to_numpy()
+    return median(sample).text() if sample.size else "–"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value)
+    return str(value)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2f} %"
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()

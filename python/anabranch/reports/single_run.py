@@ -1,0 +1,175 @@
+"""The report of one run of a user's scenario: what happened on every subflow over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.reports import figures
+from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
+from anabranch.reports.report import Report, Table
+from anabranch.results.estimates import Sample, number
+from anabranch.results.folder import NothingMeasured, Results
+
+_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK)
+_LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
+
+Samples = tuple[str, pl.DataFrame, Style]
+"""A label, the samples of one subflow or connection, and how they are drawn."""
+
+
+def panels(results: Results) -> tuple[Panel, ...]:
+    """Time series of the run, and the distribution of block delays if there are any."""
+    drawn = [
+        Panel(
+            "Goodput over time",
+            "Octets delivered in order to the application, per second of virtual time.",
+            _goodput,
+        ),
+        Panel(
+            "Throughput of every subflow",
+            "Payload octets that arrived on each path: proof that it carried data.",
+            _throughput,
+        ),
+        Panel(
+            "Congestion windows",
+            "What each subflow may have in flight.",
+            lambda results, axes: _subflow_series(results, axes, "cwnd", 1e3, "cwnd (kB)"),
+        ),
+        Panel(
+            "Smoothed RTT",
+            "Grows with the queue in front of the bottleneck.",
+            lambda results, axes: _subflow_series(results, axes, "srtt_ns", 1e6, "SRTT (ms)"),
+        ),
+        Panel(
+            "Queues",
+            "Packets that wait for each path, in the direction of the data.",
+            lambda results, axes: _subflow_series(
+                results, axes, "queue_packets", 1, "queue (packets)"
+            ),
+        ),
+    ]
+    if not results.blocks.is_empty():
+        drawn.append(Panel("Delay of a block", "Cumulative distribution.", _block_delay))
+    return tuple(drawn)
+
+
+def save(results: Results, folder: Path) -> None:
+    """Write the report of one run of a user's scenario.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    name = str(results.provenance["scenario"])
+    Report(
+        id=name,
+        title=name,
+        question=results.provenance["description"] or "One run of a scenario.",
+        results=results,
+        panels=panels(results),
+        overview=Table(
+            ("connection", "goodput (Mbit/s)", "blocks", "mean delay (ms)", "p95 (ms)", "p99 (ms)"),
+            tuple(
+                (
+                    row["connection"],
+                    number(row["goodput_mbps"]),
+                    str(row["block_count"]),
+                    *(
+                        "–" if row[key] is None else number(row[key])
+                        for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
+                    ),
+                )
+                for row in results.runs.iter_rows(named=True)
+            ),
+        ),
+    ).save(folder)
+
+
+def _goodput(results: Results, axes: Axes) -> None:
+    lines = {}
+    for label, samples, style in _connections(results):
+        lines[label] = (*_rate_mbps(samples, "octets_delivered"), style)
+    figures.series(axes, lines, "goodput (Mbit/s)")
+    _finish(axes)
+    _cut_spikes(axes, [values for _, values, _ in lines.values()])
+
+
+def _throughput(results: Results, axes: Axes) -> None:
+    lines = {}
+    for label, samples, style in _subflows(results):
+        lines[label] = (*_rate_mbps(samples, "subflow_octets_received"), style)
+    figures.series(axes, lines, "throughput (Mbit/s)")
+    _finish(axes)
+    _cut_spikes(axes, [values for _, values, _ in lines.values()])
+
+
+def _subflow_series(results: Results, axes: Axes, column: str, scale: float, unit: str) -> None:
+    lines = {}
+    for label, samples, style in _subflows(results):
+        values = samples[column].to_numpy() / scale
+        lines[label] = (samples["time_ns"].to_numpy() / 1e9, values, style)
+    figures.series(axes, lines, unit)
+    _finish(axes)
+
+
+def _block_delay(results: Results, axes: Axes) -> None:
+    curves = {}
+    names = results.blocks["connection_name"].unique(maintain_order=True)
+    for name, colour in zip(names, _COLOURS, strict=False):
+        curves[name] = (results.delays(connection_name=name), Style(colour))
+    figures.cdf(axes, curves)
+
+
+def _finish(axes: Axes) -> None:
+    axes.set_xlim(0)
+    axes.set_ylim(0)
+
+
+def _cut_spikes(axes: Axes, series: Sequence[Sample]) -> None:
+    """Leave out what a few samples reach when data is released at once, and say so."""
+    sampled = [values for values in series if values.size]
+    usual = max((float(np.quantile(values, 0.98)) for values in sampled), default=0.0)
+    largest = max((float(values.max()) for values in sampled), default=0.0)
+    if usual > 0 and largest > 2 * usual:
+        axes.set_ylim(0, 1.4 * usual)
+        axes.text(
+            0.99, 0.97, f"cut; largest {largest:.0f}", fontsize=7, color=figures.GREY,
+            ha="right", va="top", transform=axes.transAxes,
+        )  # fmt: skip
+
+
+def _connections(results: Results) -> Iterator[Samples]:
+    if results.samples.is_empty():
+        raise NothingMeasured("no connection was established")
+    groups = results.samples.partition_by("connection_name", maintain_order=True)
+    for samples, colour in zip(groups, _COLOURS, strict=False):
+        unique = samples.unique("time_ns", maintain_order=True)
+        yield samples["connection_name"][0], unique, Style(colour)
+
+
+def _subflows(results: Results) -> Iterator[Samples]:
+    samples = results.samples.drop_nulls("subflow")
+    if samples.is_empty():
+        raise NothingMeasured("no subflow was established")
+    keys = ["connection_name", "subflow", "path_name"]
+    several = samples["connection_name"].n_unique() > 1
+    groups = samples.partition_by(keys, maintain_order=True)
+    places = Counter((group["connection_name"][0], group["path_name"][0]) for group in groups)
+    for index, group in enumerate(groups):
+        connection, path = group["connection_name"][0], group["path_name"][0]
+        if places[connection, path] > 1:
+            path = f"{path}, subflow {group['subflow'][0]}"
+        style = Style(_COLOURS[index % len(_COLOURS)], _LINES[index // len(_COLOURS) % len(_LINES)])
+        yield f"{connection}, {path}" if several else path, group, style
+
+
+def _rate_mbps(samples: pl.DataFrame, column: str) -> tuple[Sample, Sample]:
+    """Ends of the sample intervals in s, and the growth of a column of octets in Mbit/s."""
+    seconds = samples["time_ns"].to_numpy() / 1e9
+    octets = samples[column].to_numpy().astype(np.float64)
+    return seconds[1:], np.diff(octets) * 8 / 1e6 / np.diff(seconds)

@@ -1,0 +1,127 @@
+"""Where results come from: what ran, on what, and started how."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core
+
+_SOURCES = (
+    "batches/reduction.py",
+    "live/lab.py",
+    "live/run.py",
+    "results/metrics.py",
+    "runs/run.py",
+)
+"""Files of this package that numbers depend on, beside the compiled core."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What makes runs and reduces them: two equal ones give equal numbers."""
+
+    version: str
+    sources: str
+    """SHA-256 of the Python files that numbers depend on."""
+    platform: str
+    core: str
+    """SHA-256 of the compiled core."""
+
+    def makes_the_same_runs_as(self, other: Build) -> bool:
+        """Are both made of the same sources, as far as can be told between platforms?"""
+        if self.platform != other.platform:
+            return (self.version, self.sources) == (other.version, other.sources)
+        return self == other
+
+    def text(self) -> str:
+        """The build in a few words."""
+        return f"{self.version}, core {self.core[:8]}, sources {self.sources[:8]}"
+
+
+@functools.cache
+def build() -> Build:
+    """The build of the package that is running."""
+    package = Path(__file__).parents[1]
+    sources = b"".join((package / name).read_bytes() for name in _SOURCES)
+    return Build(
+        version=_core.__version__,
+        sources=hashlib.sha256(sources).hexdigest(),
+        platform=f"{sys.platform}-{platform.machine()}",
+        core=hashlib.sha256(Path(str(_core.__file__)).read_bytes()).hexdigest(),
+    )
+
+
+def describe_host() -> dict[str, Any]:
+    """Version of the package, commit, command line, and the machine."""
+    return {
+        "version": _core.__version__,
+        "commit": commit(),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def commit() -> str | None:
+    """The commit of the source tree that this package was installed from, if it lies in one.
+
+    Ends in ``+changes`` if tracked files differ from it.
+    """
+    here = Path(__file__).resolve().parent
+    root = next((each for each in here.parents if _is_source_tree(each)), None)
+    if root is None:
+        return None
+    head = _git(root, "rev-parse", "--short=12", "HEAD")
+    if not head:
+        return None
+    changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    return f"{head}+changes" if changed else head
+
+
+def combined_digest(digests: list[str]) -> str:
+    """One digest, of 12 hexadecimal digits, for the digests of many runs."""
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:12]
+
+
+def effort(about: Mapping[str, Any]) -> str:
+    """How many runs there are, and how long making them took, from a provenance."""
+    found = about.get("runs_found")  # this and the following: absent from earlier versions' folders
+    before = f", {found} of them finished before," if found else ""
+    words = f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
+    if not about.get("cpu_s"):
+        return words
+    rate = about["segments"] / about["cpu_s"] / 1e6
+    return (
+        f"{words} · all runs together {about['cpu_s']:,.1f} CPU s, {about['segments']:,} segments, "
+        f"{rate:.2f} M segments per CPU s"
+    )
+
+
+def _is_source_tree(folder: Path) -> bool:
+    return (folder / "crates" / "anabranch-py").is_dir() and (folder / ".git").exists()
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

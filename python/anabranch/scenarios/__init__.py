@@ -1,0 +1,1 @@
+"""Scenarios as objects, and users' own policies in them."""

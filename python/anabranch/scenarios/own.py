@@ -1,0 +1,213 @@
+"""Policies of the user's own in a scenario: their names, where they come from, what may go wrong.
+
+A scenario file can only name such a policy, ``scheduler = "own:my_scheduler.LowestRtt"``; the
+policy itself is handed over with the run.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import inspect
+import pickle
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core
+from anabranch.errors import InputError, PolicyError
+
+KINDS = ("scheduler", "congestion_control", "path_manager")
+"""The policies that can be the user's own, as a scenario calls them."""
+
+PREFIX = "own:"
+
+Factory = Callable[..., Any]
+"""What makes a policy: its class, as a rule."""
+
+MadeBy = list[dict[str, Factory | None]]
+"""What makes the policies of each connection, by kind; `None` stands for a built-in one."""
+
+
+@dataclass(frozen=True)
+class OwnPolicy:
+    """A policy of the user's own that took part in a run: a scenario alone cannot repeat it."""
+
+    connection: str
+    kind: str
+    """``"scheduler"``, ``"congestion_control"`` or ``"path_manager"``."""
+    name: str
+    file: str | None
+    """The file that defines it; `None` if there is none."""
+    sha256: str | None
+    """Of that file as it was when the run ended."""
+
+    def text(self) -> str:
+        """Who it is and where it comes from, in one line."""
+        source = "" if self.file is None else f", {self.file} (SHA-256 {self.sha256})"
+        return f"{self.kind} {self.name} of connection {self.connection}{source}"
+
+
+def name_of(factory: Factory) -> str:
+    """The name by which a scenario calls what `factory` makes."""
+    if isinstance(factory, functools.partial):
+        positional = [repr(each) for each in factory.args]
+        named = [f"{key}={value!r}" for key, value in factory.keywords.items()]
+        return f"{name_of(factory.func)}({', '.join(positional + named)})"
+    named_by = factory if hasattr(factory, "__qualname__") else type(factory)
+    return f"{named_by.__module__}.{named_by.__qualname__}"
+
+
+def value_of(kind: str, factory: object) -> str:
+    """What a scenario says for `factory`.
+
+    Raises:
+        InputError: if it is nothing that makes a policy.
+    """
+    if callable(factory):
+        return PREFIX + name_of(factory)
+    raise InputError(
+        f"{kind}={factory!r}: give a name, or the class of your policy; every connection gets an "
+        "object of its own"
+    )
+
+
+def describe(names: list[str], made_by: MadeBy) -> tuple[OwnPolicy, ...]:
+    """Which policies took part in a run over the connections `names`."""
+    return tuple(
+        OwnPolicy(connection, kind, name_of(factory), *_source(factory))
+        for connection, each in zip(names, made_by, strict=True)
+        for kind, factory in each.items()
+        if factory is not None
+    )
+
+
+def _source(factory: Factory) -> tuple[str | None, str | None]:
+    """The file that defines it, and its SHA-256."""
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    try:
+        file = inspect.getsourcefile(factory if hasattr(factory, "__code__") else _class(factory))
+        if file is None:
+            return None, None
+        return file, hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except (OSError, TypeError):
+        return None, None
+
+
+def _class(factory: Factory) -> type:
+    return factory if isinstance(factory, type) else type(factory)
+
+
+def require_picklable(made_by: MadeBy) -> None:
+    """Refuse policies that cannot be handed to other processes.
+
+    Raises:
+        InputError: if what makes one cannot.
+    """
+    for each in made_by:
+        for kind, factory in each.items():
+            if factory is None:
+                continue
+            try:
+                pickle.dumps(factory)
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                raise InputError(
+                    f"{kind}={name_of(factory)}: runs with policies of your own are spread over "
+                    f"processes, which must be able to import them, and this one cannot be: "
+                    f"{error}; define it at the top level of a module or script (no lambda, no "
+                    "class inside a function)"
+                ) from error
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Policies that were named on the command line, as ``FILE.py:CLASS``."""
+
+    scheduler: str | None
+    congestion_control: str | None
+    path_manager: str | None
+
+    def put_into(self, toml: str, file: str) -> tuple[str, MadeBy | None]:
+        """The scenario with their names in it, and what makes them, for each connection.
+
+        Raises:
+            ScenarioError: if the scenario is wrong.
+            InputError: if there is no such policy, or no connection for it.
+        """
+        texts = {kind: getattr(self, kind) for kind in KINDS}
+        chosen = {kind: load(_option(kind), text) for kind, text in texts.items() if text}
+        if not chosen:
+            return toml, None
+        names = {kind: name_of(factory) for kind, factory in chosen.items()}
+        named = _core.with_own(toml, file, **names)
+        made_by = [
+            {kind: chosen.get(kind) if _is_own(connection[kind]) else None for kind in KINDS}
+            for connection in tomllib.loads(named)["connection"]
+        ]
+        for kind in chosen:
+            if not any(each[kind] for each in made_by):
+                raise InputError(f"{_option(kind)}: no connection of {file} speaks mptcp")
+        return named, made_by
+
+
+def _is_own(written: object) -> bool:
+    return isinstance(written, str) and written.startswith(PREFIX)
+
+
+def _option(kind: str) -> str:
+    return "--" + kind.replace("_", "-")
+
+
+def load(option: str, text: str) -> Factory:
+    """The class that ``FILE.py:CLASS`` names, for the option of the command line.
+
+    Raises:
+        InputError: if there is no such file, or no such class in it.
+        PolicyError: if the file cannot be imported.
+    """
+    path, _, name = text.rpartition(":")
+    if not path or not name:
+        raise InputError(f"{option} {text}: write FILE.py:CLASS")
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"{option} {text}: no file {path}; name a readable Python file")
+    module = _module(file)
+    found: Factory | None = getattr(module, name, None)
+    if callable(found):
+        return found
+    raise InputError(f"{option} {text}: no class {name} in {path}{_classes(module)}")
+
+
+def _module(file: Path) -> Any:
+    """The module in `file`, which can import from its own folder."""
+    spec = importlib.util.spec_from_file_location(file.stem, file.resolve())
+    if spec is None or spec.loader is None:
+        raise InputError(f"{file}: not a Python file; its name must end in .py")
+    present = sys.modules.get(file.stem)
+    if present is not None and getattr(present, "__file__", None) != spec.origin:
+        raise InputError(f"{file}: there is another module {file.stem}; rename the file")
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[file.stem]
+        raise PolicyError(f"{file}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _classes(module: Any) -> str:
+    defined = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    return f" (classes: {', '.join(defined)})" if defined else ""

@@ -1,0 +1,1 @@
+"""Sweeps: a scenario under many combinations of factors; comparisons of results."""

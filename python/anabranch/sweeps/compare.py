@@ -1,0 +1,294 @@
+"""Comparisons: what changes between two sets of runs, pair by pair.
+
+A pair is two runs with the same seed in the same cell, so over the same links with the same
+randomness; only what the sets differ in has changed. Differences of pairs vary less than the
+runs themselves do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anabranch.errors import InputError, unknown
+from anabranch.reports.report import Table
+from anabranch.results.estimates import Estimate, Sample, median, number
+from anabranch.results.folder import Results
+from anabranch.sweeps.factors import label
+
+METRICS = {
+    "goodput_mbps": "goodput (Mbit/s)",
+    "delay_mean_ms": "mean delay (ms)",
+    "delay_p95_ms": "p95 delay (ms)",
+    "reinjections": "reinjections",
+}
+MAX_CELLS_SHOWN = 8
+
+_IGNORED = ("name", "description")
+"""Keys of a scenario that change nothing."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two sets of runs."""
+
+    name: str
+    runs: pl.DataFrame
+    scenarios: Mapping[str, str]
+    """TOML by name of the cell."""
+    keys: tuple[str, ...]
+    """Columns that say which runs belong together."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A metric in a cell, or over all cells, of the runs that have a partner."""
+
+    cell: str | None
+    """`None` for all cells: then each cell counts once, with its median."""
+    connection: str
+    metric: str
+    a: float
+    """Median of the first set."""
+    b: float
+    difference: Estimate
+    """Median of the paired differences, second minus first."""
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changes from one set of runs to another."""
+
+    a: str
+    b: str
+    differences: tuple[Difference, ...]
+    changed: tuple[str, ...]
+    """What differs between the scenarios."""
+    notes: tuple[str, ...]
+    """What a reader must know before believing the differences."""
+
+    def table(self) -> Table:
+        """For people; without the single cells if they are many."""
+        cells = {each.cell for each in self.differences} - {None}
+        shown = [
+            each
+            for each in self.differences
+            if each.cell is None or (1 < len(cells) <= MAX_CELLS_SHOWN)
+        ]
+        headings = ("cell", "connection", "metric", "A", "B", "B − A [95 %]", "relative", "pairs")
+        return Table(headings, tuple(map(_row, shown)))
+
+    def save(self, file: Path) -> None:
+        """Write everything as JSON.
+
+        Raises:
+            InputError: if the file cannot be written.
+        """
+        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+        try:
+            file.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(f"{file}: {reason}; name a file that can be written") from error
+
+
+def folders(a: Results, b: Results, names: tuple[str, str]) -> Comparison:
+    """Compare two results: cells with equal factors, or with equal names if there are none.
+
+    Raises:
+        InputError: if no run of one has a partner in the other.
+    """
+    keys = _common_factors(a, b)
+    if not keys:
+        single = a.runs["cell"].n_unique() == b.runs["cell"].n_unique() == 1
+        keys = () if single else ("cell",)
+    return _compare(
+        Side(names[0], a.runs, a.scenarios, keys), Side(names[1], b.runs, b.scenarios, keys)
+    )
+
+
+def levels(results: Results, factor: str, a: str, b: str) -> Comparison:
+    """Compare two levels of a factor; cells that agree in all other factors belong together.
+
+    Raises:
+        InputError: if there is no such factor or level.
+    """
+    names = _factors(results)
+    if factor not in names:
+        raise unknown("--by: unknown factor", factor, names)
+    text = results.runs[factor].cast(pl.String)
+    keys = tuple(name for name in names if name != factor)
+    sides = []
+    for level in (a, b):
+        if level not in text.to_list():
+            raise unknown(f"--by {factor}: unknown level", level, text.unique(maintain_order=True))
+        sides.append(Side(level, results.runs.filter(text == level), results.scenarios, keys))
+    return _compare(*sides)
+
+
+def _factors(results: Results) -> tuple[str, ...]:
+    """Columns that tell cells apart: those before the seed."""
+    columns = results.runs.columns
+    return tuple(columns[1 : columns.index("seed")])
+
+
+def _common_factors(a: Results, b: Results) -> tuple[str, ...]:
+    """Factors of both, or none if they have different ones."""
+    return _factors(a) if set(_factors(a)) == set(_factors(b)) else ()
+
+
+def _compare(a: Side, b: Side) -> Comparison:
+    on = [*a.keys, "connection", "seed"]
+    paired = a.runs.join(b.runs, on=on, how="inner", suffix=" of b", maintain_order="left")
+    ambiguous = any(side.runs.select(on).is_duplicated().any() for side in (a, b))
+    if ambiguous or paired.is_empty():
+        raise InputError(
+            f"{a.name} and {b.name} cannot be paired by {', '.join(on)}: compare results of the "
+            "same plan, seeds and connections"
+        )
+    cells = paired.select("cell", pl.col("cell of b")).unique(maintain_order=True)
+    changed, notes = _scenario_changes(a, b, list(cells.iter_rows()))
+    return Comparison(
+        a=a.name,
+        b=b.name,
+        differences=tuple(_differences(_with_pair_names(paired, a.keys))),
+        changed=changed,
+        notes=(*_unpaired(a, b, on, paired.height), *notes),
+    )
+
+
+def _with_pair_names(paired: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
+    """The pairs, their cells named by what both sides have in common."""
+    if not keys:
+        return paired.with_columns(cell=pl.lit("all"))
+    values = [pl.col(key).cast(pl.String) for key in keys]
+    return paired.with_columns(cell=pl.concat_str(values, separator=", "))
+
+
+def _differences(paired: pl.DataFrame) -> Iterator[Difference]:
+    shares = [name for name in paired.columns if name.startswith("share_")]
+    metrics = [each for each in (*METRICS, *shares) if f"{each} of b" in paired.columns]
+    for of_connection in paired.partition_by("connection", maintain_order=True):
+        connection = of_connection["connection"][0]
+        for metric in metrics:
+            measured = of_connection.drop_nulls([metric, f"{metric} of b"])
+            cells = measured.partition_by("cell", maintain_order=True)
+            samples = [(cell["cell"][0], *_columns(cell, metric)) for cell in cells]
+            for name, of_a, of_b in samples:
+                yield _difference(name, connection, metric, of_a, of_b, of_b - of_a, of_a.size)
+            if samples:
+                yield _over_all(connection, metric, [each[1:] for each in samples])
+
+
+def _over_all(connection: str, metric: str, samples: list[tuple[Sample, Sample]]) -> Difference:
+    pairs = sum(of_a.size for of_a, _ in samples)
+    if len(samples) == 1:
+        of_a, of_b = samples[0]
+        return _difference(None, connection, metric, of_a, of_b, of_b - of_a, pairs)
+    return _difference(
+        None,
+        connection,
+        metric,
+        np.array([np.median(of_a) for of_a, _ in samples]),
+        np.array([np.median(of_b) for _, of_b in samples]),
+        np.array([np.median(of_b - of_a) for of_a, of_b in samples]),
+        pairs,
+    )
+
+
+def _difference(
+    cell: str | None,
+    connection: str,
+    metric: str,
+    a: Sample,
+    b: Sample,
+    differences: Sample,
+    pairs: int,
+) -> Difference:
+    medians = float(np.median(a)), float(np.median(b))
+    return Difference(cell, connection, metric, *medians, median(differences), pairs)
+
+
+def _columns(cell: pl.DataFrame, metric: str) -> tuple[Sample, Sample]:
+    return (
+        cell[metric].to_numpy().astype(np.float64),
+        cell[f"{metric} of b"].to_numpy().astype(np.float64),
+    )
+
+
+def _unpaired(a: Side, b: Side, on: list[str], pairs: int) -> Iterator[str]:
+    seeds = [sorted(set(side.runs["seed"])) for side in (a, b)]
+    if seeds[0] != seeds[1]:
+        common = len(set(seeds[0]) & set(seeds[1]))
+        yield f"not the same seeds: {len(seeds[0])} in A, {len(seeds[1])} in B, {common} in both"
+    for name, one, other in (("A", a, b), ("B", b, a)):
+        alone = one.runs.join(other.runs, on=on, how="anti").height
+        if alone and seeds[0] == seeds[1]:
+            yield f"{alone} of {alone + pairs} rows of {name} have no partner"
+
+
+def _scenario_changes(
+    a: Side, b: Side, cells: list[tuple[str, str]]
+) -> tuple[tuple[str, ...], list[str]]:
+    """What differs between the scenarios of paired cells, and what is wrong with that."""
+    changes: dict[str, set[str]] = {}
+    for of_a, of_b in cells:
+        if of_a in a.scenarios and of_b in b.scenarios:
+            before, after = tomllib.loads(a.scenarios[of_a]), tomllib.loads(b.scenarios[of_b])
+            for key, words in _changes(before, after):
+                changes.setdefault(key, set()).add(words)
+    changed = tuple(
+        f"{key}: {next(iter(words)) if len(words) == 1 else f'{len(words)} different changes'}"
+        for key, words in changes.items()
+    )
+    notes = []
+    links = [key for key in changes if key.split("[")[0] in ("path", "cross_traffic")]
+    if links:
+        notes.append(
+            f"the links differ ({', '.join(links[:3])}{', …' if links[3:] else ''}): "
+            "the pairs do not have the same network"
+        )
+    if times := [key for key in ("duration", "warm_up") if key in changes]:
+        notes.append(f"{' and '.join(times)} differ: the pairs were not measured alike")
+    return changed, notes
+
+
+def _changes(before: Any, after: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Keys of a scenario whose values differ, and how."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in [*before, *(name for name in after if name not in before)]:
+            if key or name not in _IGNORED:
+                inner = f"{key}.{name}" if key else name
+                yield from _changes(before.get(name), after.get(name), inner)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, pair in enumerate(zip(before, after, strict=True)):
+            yield from _changes(*pair, f"{key}[{index}]")
+    elif before != after:
+        yield key, f"{_words(before)} → {_words(after)}"
+
+
+def _words(value: Any) -> str:
+    return "nothing" if value is None else label(value)
+
+
+def _row(each: Difference) -> tuple[str, ...]:
+    relative = f"{each.difference.value / each.a * 100:+.1f} %" if each.a else "–"
+    return (
+        each.cell or "all",
+        each.connection,
+        METRICS.get(each.metric, f"share of {each.metric.removeprefix('share_')}"),
+        number(each.a),
+        number(each.b),
+        each.difference.text(),
+        relative,
+        str(each.pairs),
+    )

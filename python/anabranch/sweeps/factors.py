@@ -1,0 +1,165 @@
+"""Factors of a sweep: keys of a scenario, and the levels that they take.
+
+A key leads through the scenario's tables: ``"warm_up"``, ``"path[1].rate"``, ``"path.wifi.rate"``,
+``"connection.download.workload.block_size"``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import InputError, unknown
+from anabranch.results.folder import Factor as Label
+from anabranch.scenarios.scenario import TomlTable
+
+ARRAYS = ("path", "connection", "cross_traffic")
+"""Tables of a scenario that can be several; each has a name."""
+
+_STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
+_NOT_COLUMNS = ("cell", "seed")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A value of a factor."""
+
+    value: Any
+    """What the scenario says."""
+    label: Label
+    """What the results say."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Something that differs between cells."""
+
+    name: str
+    """Its column in the results."""
+    keys: tuple[str, ...]
+    """What it sets in the scenario: all these keys, to the same value."""
+    levels: tuple[Level, ...]
+    where: str
+    """How messages call it."""
+
+
+def read(table: object, where: str) -> tuple[Factor, ...]:
+    """The table ``[factors]`` of a plan: lists of values by key.
+
+    Instead of a list, ``{ keys = ["…", "…"], values = [...] }`` sets several keys alike, under a
+    name of your own.
+
+    Raises:
+        InputError: if it is wrong.
+    """
+    if not isinstance(table, Mapping):
+        raise InputError(f'{where}: factors: write a table, such as "path.wifi.rate" = ["8Mbit/s"]')
+    return tuple(_factor(key, value, f"{where}: factors") for key, value in _flat(table))
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Keys and values; a key written without quotation marks is a table of tables to TOML."""
+    flat = []
+    for key, value in table.items():
+        if isinstance(value, Mapping) and "values" not in value and "keys" not in value:
+            flat += _flat(value, f"{before}{key}.")
+        else:
+            flat.append((before + key, value))
+    return flat
+
+
+def _factor(name: str, value: object, where: str) -> Factor:
+    where = f'{where}."{name}"'
+    keys: object = [name]
+    if isinstance(value, Mapping):
+        if set(value) != {"keys", "values"}:
+            raise InputError(f"{where}: write {{ keys = [...], values = [...] }}, both and no more")
+        keys, value = value["keys"], value["values"]
+    if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
+        raise InputError(f"{where}: keys: {keys!r} is not a list of keys of the scenario")
+    if not isinstance(value, list) or not value:
+        raise InputError(f"{where}: {value!r} is not a list of values")
+    if name in _NOT_COLUMNS:
+        raise InputError(f"{where}: the results have a column of that name; choose another name")
+    return Factor(name, tuple(keys), levels(value, where), where)
+
+
+def levels(values: list[Any], where: str) -> tuple[Level, ...]:
+    """Values with their labels, which are text unless all are numbers or all are booleans.
+
+    Raises:
+        InputError: if a value is given twice.
+    """
+    kinds = {type(value) for value in values}
+    plain = kinds <= {int, float} or kinds == {bool}
+    labels = [value if plain else label(value) for value in values]
+    if kinds == {int, float}:
+        labels = [float(value) for value in values]
+    for each in labels:
+        if labels.count(each) > 1:
+            raise InputError(f"{where}: {each} is there twice; every value once")
+    return tuple(Level(value, each) for value, each in zip(values, labels, strict=True))
+
+
+def label(value: Any) -> str:
+    """A value in short: text as it is, a table as ``key=value, …``."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        words = (
+            f"{key}=({label(each)})" if isinstance(each, Mapping) else f"{key}={label(each)}"
+            for key, each in value.items()
+        )
+        return ", ".join(words) or "none"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def put(table: TomlTable, key: str, value: Any, where: str) -> TomlTable:
+    """A copy of a scenario in which `key` has the value.
+
+    Raises:
+        InputError: if the key leads to no table of the scenario; names the nearest one.
+    """
+    steps = key.split(".")
+    if not all(_STEP.fullmatch(step) for step in steps):
+        raise InputError(f'{where}: "{key}" is no key; write one such as "path[1].rate"')
+    return _put(table, steps, value, where)
+
+
+def _put(table: TomlTable, steps: list[str], value: Any, where: str) -> TomlTable:
+    matched = _STEP.fullmatch(steps[0])
+    assert matched is not None  # `put` has checked every step
+    key, number = matched.groups()
+    rest = steps[1:]
+    if key in ARRAYS:
+        return {**table, key: _put_in_array(table.get(key, []), key, number, rest, value, where)}
+    if number is not None:
+        raise InputError(f'{where}: "{key}" is no array; only {", ".join(ARRAYS)} are')
+    if not rest:
+        return {**table, key: value}
+    inner = table.get(key, {})
+    if not isinstance(inner, dict):
+        inner = {"kind": inner}  # scheduler = "ecf" is short for { kind = "ecf" }
+    return {**table, key: _put(inner, rest, value, where)}
+
+
+def _put_in_array(
+    array: list[TomlTable], key: str, number: str | None, rest: list[str], value: Any, where: str
+) -> list[TomlTable]:
+    names = [each.get("name") for each in array]
+    if number is not None:
+        index = int(number)
+        if index >= len(array):
+            raise InputError(f"{where}: the scenario has no {key}[{number}], only {len(array)}")
+    else:
+        name, rest = (rest[0], rest[1:]) if rest else ("", [])
+        if name not in names:
+            raise unknown(f"{where}: the scenario has no {key}", name, map(str, names))
+        index = names.index(name)
+    if not rest:
+        raise InputError(f'{where}: name a key of that {key}, such as "{key}[{index}].name"')
+    changed = _put(array[index], rest, value, where)
+    return [*array[:index], changed, *array[index + 1 :]]

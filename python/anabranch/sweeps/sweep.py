@@ -1,0 +1,45 @@
+"""Sweeps: a scenario under all combinations of factors, with several seeds each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from anabranch.batches import batch
+from anabranch.results.folder import Results
+from anabranch.runs.executors import Progress
+from anabranch.sweeps.plan import Plan, read
+
+
+def sweep(
+    plan: str | os.PathLike[str] | Plan,
+    out: str | os.PathLike[str],
+    *,
+    on: str | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Results:
+    """Run a sweep, given as a plan or as the name of its TOML file; write and return its results.
+
+    Called again with the same folder `out`, it makes only the runs that the folder does not hold
+    yet. `on` is the address of a Dask scheduler (``dask://HOST:PORT``), all local cores unless
+    given.
+
+    Raises:
+        ScenarioError: if the scenario of a cell is wrong.
+        InputError: if the plan is wrong or the folder cannot be written.
+        IntegrityError: if a run delivered wrong octets.
+    """
+    planned = plan if isinstance(plan, Plan) else read(plan)
+    tasks = planned.tasks()
+    about = {
+        "entry": None,
+        "sweep": planned.name,
+        "description": planned.description,
+        "plan": planned.file,
+        "factors": planned.factor_names(),
+        "seeds": list(planned.seeds),
+        "duration": tasks[0].settings["duration"],
+        "warm_up": tasks[0].settings["warm_up"],
+    }
+    return batch.execute(about, tasks, Path(out), on=on, on_progress=on_progress)
