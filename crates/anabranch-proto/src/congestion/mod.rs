@@ -109,7 +109,7 @@ pub enum CongestionEvent {
         /// When.
         now: Instant,
         /// Octets to reduce from: sent and not cumulatively acknowledged (RFC 5681's FlightSize), or
-        /// the congestion window ([`crate::TcpConfig::reduce_from_cwnd`]).
+        /// the congestion window ([`crate::config::TcpConfig::reduce_from_cwnd`]).
         flight_size: u64,
     },
     /// Packets were marked on their way, none was lost: the window is reduced as for a loss.
