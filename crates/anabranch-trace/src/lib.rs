@@ -38,9 +38,11 @@
 //! ```
 
 mod analyser;
+mod analysis;
 mod capture;
 mod connection;
 mod data;
+mod error;
 mod handshake;
 mod input;
 mod keys;
@@ -55,8 +57,10 @@ mod survey;
 mod tables;
 mod watch;
 
-pub use analyser::{AnalyseError, Outcome, analyse};
+pub use analysis::analyse;
 pub use capture::Damage;
+pub use error::AnalyseError;
 pub use input::Input;
+pub use report::Outcome;
 pub use rules::Rule;
 pub use tables::{Column, Table};
