@@ -47,6 +47,7 @@ pub mod pcap;
 mod reader;
 mod segment;
 mod seq;
+mod subtype;
 mod tcp;
 mod tcp_option;
 mod time;
