@@ -71,9 +71,11 @@ test: ## formatting, lints, types, all tests
 	$(MAKE) --jobs dev build-test-rust
 	$(MAKE) test-rust check-python test-python
 
-check-rust: ## formatting and lints of the Rust code
+check-rust: ## formatting, lints, documentation and imports of the Rust code
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps
+	$(PYTHON) tests/rust_imports.py
 	$(PYTHON) docs/rfc/coverage.py --check
 
 build-test-rust:

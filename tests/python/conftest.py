@@ -1,3 +1,6 @@
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 import anabranch
@@ -27,3 +30,16 @@ def scenario(duration: str = "3s", **changes: object) -> anabranch.Scenario:
 @pytest.fixture(scope="session")
 def short_run() -> anabranch.Run:
     return anabranch.run(scenario(), seed=1)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT interrupts this process, and every child that the test starts.
+
+    A shell without job control starts background commands with SIGINT ignored, and children
+    inherit that. They do not inherit a handler: a child of a process that handles SIGINT starts
+    with the default. A test that sends SIGINT uses this fixture.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

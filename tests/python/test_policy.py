@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -351,14 +351,6 @@ class Interrupted(LowestRtt):  # type: ignore[misc, valid-type]
         if ctx.now_ns > 10**9:
             signal.raise_signal(signal.SIGINT)
         return super().schedule(ctx)  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A shell without job control starts background commands with SIGINT ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")

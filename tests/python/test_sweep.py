@@ -146,6 +146,7 @@ def test_a_grid_design_has_all_combinations(file: Path) -> None:
 # ---- nothing is lost ------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> None:
     file = write_plan(tmp_path / "plan", duration=LONG)

@@ -1,10 +1,32 @@
-//! Real time, on Linux: the same scenario with hosts that are this kernel's, the engine's, or one
-//! of each, over the same emulated links.
+//! Run scenarios in real time on Linux, with the kernel's Multipath TCP, the engine, or one of
+//! each.
 //!
-//! A host of the kernel's is a network namespace with its sockets in it. Every packet that leaves
-//! or enters it does so through a veth pair whose other end this process holds, and passes the
-//! links and middleboxes of `anabranch-net`, driven by the monotonic clock. None of it needs
-//! privilege where user namespaces are allowed: [`enter`] starts the command again inside one.
+//! [`run`] takes a scenario of `anabranch-sim` and returns the same tables. Each kernel host is a
+//! network namespace with its own sockets. Its packets pass through a veth pair to this process,
+//! which drives the links and middleboxes of `anabranch-net` by the monotonic clock. Where user
+//! namespaces are allowed, none of this needs root: [`enter`] restarts the command inside one.
+//! [`probe`] checks what this host supports.
+//!
+//! ```no_run
+//! use anabranch_live::{Options, Stack, enter, is_inside, run};
+//! use anabranch_sim::scenario::Scenario;
+//!
+//! if !is_inside() {
+//!     let command: Vec<String> = std::env::args().collect();
+//!     std::process::exit(enter(&command)?.code().unwrap_or(1));
+//! }
+//! let scenario = Scenario::from_toml(&std::fs::read_to_string("wifi_3g.toml")?, "wifi_3g.toml")?;
+//! let options = Options {
+//!     client: Stack::Engine,
+//!     server: Stack::Kernel,
+//!     capture: None,
+//!     linger: None,
+//!     interventions: Vec::new(),
+//! };
+//! let outcome = run(&scenario, 1, options)?;
+//! println!("{} packets; {:?}", outcome.packets, outcome.lateness);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg(target_os = "linux")]
 

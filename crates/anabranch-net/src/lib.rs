@@ -1,9 +1,38 @@
-//! The emulated network: links, their queues and their impairments, sans-IO.
+//! Emulated links with queues and impairments, and the middleboxes on a path, sans-I/O.
 //!
-//! Everything that a packet passes on its way is a [`Node`]: it takes packets and the time, and
-//! gives packets back later, fewer, or in another order. Nodes hold no clock and no socket,
-//! so the same link runs in virtual time and in wall time; and every random draw is a function
-//! of a seed and a packet number ([`rng`]), so a run can be repeated to the nanosecond.
+//! Every element of a path is a [`Node`]. It takes packets and the time, and returns packets later,
+//! changed, reordered, or not at all. Nodes hold no clock and no socket, so the same [`Link`] runs
+//! in virtual time and in real time. Every random draw is a function of a seed and a packet number
+//! ([`rng`]), so runs repeat to the nanosecond.
+//!
+//! A link driven by hand:
+//!
+//! ```
+//! use anabranch_net::{Link, LinkConfig, Node, units::Rate};
+//! use anabranch_wire::{Datagram, Duration, Endpoint, Instant, Piece};
+//!
+//! let rate: Rate = "8Mbit/s".parse()?;
+//! let config = LinkConfig::new(rate, Duration::from_millis(10), "100packets".parse()?);
+//! let mut link = Link::new(config, 1);
+//!
+//! // 1000 octets on the wire: 20 of IPv4, 8 of UDP, 972 of payload.
+//! let packet = Datagram {
+//!     source: Endpoint::new([10, 0, 0, 1].into(), 5000),
+//!     destination: Endpoint::new([10, 0, 0, 2].into(), 5000),
+//!     payload: Piece::pattern(0, 972).into(),
+//!     ecn: 0,
+//! };
+//! link.handle_packet(Instant::ZERO, packet.into());
+//! assert!(link.poll_transmit(Instant::ZERO).is_none());
+//!
+//! // 8000 bit at 8 Mbit/s take 1 ms, and the propagation takes 10 ms.
+//! let arrival = link.poll_timeout().ok_or("the link holds a packet")?;
+//! assert_eq!(arrival.as_millis(), 11);
+//! link.handle_timeout(arrival);
+//! assert!(link.poll_transmit(arrival).is_some());
+//! assert_eq!(link.stats().packets_delivered, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod impairment;
 mod link;

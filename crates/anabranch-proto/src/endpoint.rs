@@ -108,6 +108,35 @@ impl Endpoint {
         self.listeners.insert(port, Arc::new(config));
     }
 
+    /// Refuse new connections to `port`. Connections that it accepted stay.
+    pub fn stop_listening(&mut self, port: u16) {
+        self.listeners.remove(&port);
+    }
+
+    /// Give the host a further address, or give one back that was removed.
+    ///
+    /// Connections that begin later can use it. A connection keeps the list of addresses that it
+    /// began with: it can use the address if it had it before
+    /// [`remove_address`](Endpoint::remove_address), and then its path manager learns that the
+    /// address is back.
+    pub fn add_address(&mut self, now: Instant, address: IpAddr) {
+        if !self.addresses.contains(&address) {
+            self.addresses.push(address);
+            self.handle_address_change(now, address, true);
+        }
+    }
+
+    /// Take an address from the host. Its connections learn of it as by
+    /// [`handle_address_change`](Endpoint::handle_address_change), and nothing is accepted or
+    /// opened at the address any more.
+    pub fn remove_address(&mut self, now: Instant, address: IpAddr) {
+        if self.addresses.contains(&address) {
+            self.handle_address_change(now, address, false);
+            self.addresses.retain(|other| *other != address);
+            self.addresses_down.retain(|other| *other != address);
+        }
+    }
+
     /// Open a connection from address `local` (any port) to `remote`.
     ///
     /// # Errors
@@ -419,8 +448,9 @@ impl Endpoint {
         }
         for opening in connection.take_openings() {
             let port = self.free_port(opening.local.address, opening.remote);
+            let is_here = self.addresses.contains(&opening.local.address);
             let Some(connection) = &mut self.slots[index as usize].connection else { return any };
-            match port.filter(|_| connection.can_open(&opening)) {
+            match port.filter(|_| is_here && connection.can_open(&opening)) {
                 Some(port) => {
                     self.counters.active_opens += 1;
                     self.counters.join_syn_tx += 1;
@@ -490,7 +520,8 @@ impl Endpoint {
     /// This host's addresses, `first` with identifier 0. RFC 8684 §3.2, §3.4.1.
     fn addresses_from(&self, first: IpAddr, config: &ConnectionConfig) -> Vec<LocalAddress> {
         let usable = config.local_addresses.as_ref().unwrap_or(&self.addresses);
-        let others = usable.iter().filter(|address| **address != first);
+        let others =
+            usable.iter().filter(|address| **address != first && self.addresses.contains(address));
         std::iter::once(&first)
             .chain(others)
             .enumerate()

@@ -1,12 +1,54 @@
-//! A Multipath TCP engine (RFC 8684) on a complete TCP, sans-IO.
+//! A Multipath TCP engine (RFC 8684) with its own TCP stack, sans-I/O.
 //!
-//! Nothing here owns a socket, a clock or a thread. A driver hands in segments and the time
-//! ([`Endpoint::handle_segment`], [`Endpoint::handle_timeout`]) and pulls out segments, the next
-//! deadline and events ([`Endpoint::poll_transmit`], [`Endpoint::poll_timeout`],
-//! [`Endpoint::poll_event`]). After any `&mut` call, pull until empty, then read the deadline.
+//! An [`Endpoint`] is a host: it holds all connections, listeners and addresses. It owns no socket,
+//! clock or thread, so a simulator, a test or a program with a TUN device can drive it. The driver
+//! hands in segments and the time ([`Endpoint::handle_segment`], [`Endpoint::handle_timeout`]), and
+//! pulls out segments, events and the next deadline ([`Endpoint::poll_transmit`],
+//! [`Endpoint::poll_event`], [`Endpoint::poll_timeout`]). After any `&mut` call, pull until both
+//! queues are empty, then read the deadline.
 //!
-//! Floors, imports go down only: [`view`] and the policies ([`congestion`], [`scheduler`],
-//! [`remedy`], [`path_manager`]) ← `subflow` (TCP) ← `connection` (data level) ← `endpoint`.
+//! ```
+//! use anabranch_proto::config::ConnectionConfig;
+//! use anabranch_proto::{Endpoint, Event};
+//! use anabranch_wire::{Endpoint as Address, Instant, Piece};
+//!
+//! let (here, there) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+//! let mut client = Endpoint::new(vec![here], [1; 32]); // the second argument is the host's secret
+//! let mut server = Endpoint::new(vec![there], [2; 32]);
+//! server.listen(80, ConnectionConfig::default());
+//!
+//! let now = Instant::ZERO;
+//! let to = Address::new(there, 80);
+//! let connection = client.connect(now, here, to, ConnectionConfig::default())?;
+//! client.send(connection, Piece::Shared("hello".into()))?;
+//!
+//! // The network between the two hosts takes no time here.
+//! let mut received = Vec::new();
+//! loop {
+//!     if let Some(segment) = client.poll_transmit(now) {
+//!         server.handle_segment(now, segment);
+//!     } else if let Some(segment) = server.poll_transmit(now) {
+//!         client.handle_segment(now, segment);
+//!     } else {
+//!         break;
+//!     }
+//!     while let Some((accepted, event)) = server.poll_event() {
+//!         if event == Event::Readable {
+//!             received.extend(server.recv(accepted).map_or(vec![], |payload| payload.to_vec()));
+//!         }
+//!     }
+//! }
+//! assert_eq!(received, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `examples/two_engines.rs` adds delay, timers and a second path. Applications choose policies in
+//! [`config::ConnectionConfig`], and can bring their own: [`congestion`] controls, [`scheduler`]s,
+//! [`remedy`]s for a full receive window, and [`path_manager`]s. Policies see copies of the
+//! subflows' state ([`view`]) and return decisions.
+//!
+//! Inside the crate, imports go down only: [`view`] and the round-trip time estimator ← policies ←
+//! `subflow` (TCP) ← `connection` (the data level) ← `endpoint`.
 
 mod bottleneck;
 pub mod config;

@@ -1,13 +1,15 @@
-//! Packet scripts in a subset of packetdrill's language, played against a TCP stack.
+//! Test a TCP stack segment by segment, with packet scripts in a subset of packetdrill's language.
 //!
 //! A script lists system calls, segments that a peer sends to the stack under test (`<`), and
-//! segments that the stack must send (`>`), each with its time. [`Script::parse`] reads one,
-//! [`play`] plays it against a [`Stack`]: the [`EngineStack`] runs in virtual time, and
-//! `anabranch-live` adds this host's kernel. docs/conformance.md describes the language.
+//! segments that the stack must send (`>`), each with its time. [`Script::parse`] reads a script
+//! and [`play`] plays it against a [`Stack`]. The [`EngineStack`] runs the engine in virtual time,
+//! and `anabranch-live` adds this host's kernel. docs/conformance.md in the repository describes
+//! the language.
 //!
 //! ```
 //! use anabranch_script::{EngineStack, Script, play};
 //!
+//! // RFC 9293 §3.10.7.1: a closed port answers a SYN with a reset.
 //! let script = Script::parse(
 //!     "+0 < S 0:0(0) win 65535 <mss 1460>\n\
 //!      +0 > R. 0:0(0) ack 1\n",

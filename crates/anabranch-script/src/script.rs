@@ -2,9 +2,8 @@
 
 use anabranch_wire::{Duration, Flags};
 
-use crate::cursor::ScriptError;
+use crate::options::OptionList;
 use crate::settings::Settings;
-use crate::{options::OptionList, parse};
 
 /// A parsed script.
 #[derive(Clone, Debug)]
@@ -16,16 +15,6 @@ pub struct Script {
     /// What its header sets.
     pub settings: Settings,
     pub(crate) events: Vec<Event>,
-}
-
-impl Script {
-    /// Parse the text of a script; `file` is its name in messages.
-    ///
-    /// # Errors
-    /// If the text is not a script: one line that says where, why, and what would be right.
-    pub fn parse(text: &str, file: &str) -> Result<Self, ScriptError> {
-        parse::script(text, file)
-    }
 }
 
 /// One line of a script: at this time, this happens or must happen.

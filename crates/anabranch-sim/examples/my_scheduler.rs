@@ -5,7 +5,7 @@
 
 use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
 use anabranch_sim::scenario::{OwnNames, Scenario};
-use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError};
+use anabranch_sim::{Options, Outcome, OwnPolicies, RunError};
 
 /// Of the subflows that may carry the data and have room, the one with the lowest round-trip time.
 #[derive(Debug)]
@@ -70,12 +70,9 @@ fn print(whose: &str, seed: u64, outcome: &Outcome) {
 }
 
 fn octets_delivered(outcome: &Outcome) -> u64 {
-    let connections = outcome.tables.iter().filter(|table| table.name == "connections");
-    let mut columns = connections.flat_map(|table| &table.columns);
-    match columns.find(|(name, _)| *name == "octets_delivered_measured") {
-        Some((_, Column::U64(values))) => values.iter().sum(),
-        _ => 0,
-    }
+    let connections = outcome.table("connections").expect("every run has this table");
+    let delivered = connections.column("octets_delivered_measured").expect("it has this column");
+    delivered.values().iter().sum()
 }
 
 #[cfg(test)]

@@ -1,7 +1,42 @@
-//! Virtual time: hosts that run the engine, the network between them, and what is recorded.
+//! Simulate Multipath TCP in virtual time: hosts, applications, paths, and tables of results.
 //!
-//! [`run`] executes a [`scenario::Scenario`] with a seed. The outcome is a pure function of
-//! (version, scenario, seed): the digest in [`Outcome`] proves it.
+//! A [`scenario::Scenario`] describes paths, connections and workloads; it is read from TOML or
+//! built from values. [`run`] executes it with a seed. The [`Outcome`] holds tables, counters and a
+//! digest. It is a pure function of version, scenario and seed, and the digest proves it.
+//!
+//! ```
+//! use anabranch_sim::{Options, run, scenario::Scenario};
+//!
+//! let scenario = Scenario::from_toml(
+//!     r#"
+//!     name = "phone"
+//!     duration = "60s"
+//!     [[path]]
+//!     name = "wifi"
+//!     rate = "8Mbit/s"
+//!     delay = "10ms"
+//!     limit = "54packets"
+//!     [[path]]
+//!     name = "3g"
+//!     rate = "2Mbit/s"
+//!     delay = "75ms"
+//!     limit = "334packets"
+//!     [[connection]]
+//!     workload = { kind = "bulk" }
+//!     "#,
+//!     "phone.toml", // the file name in error messages
+//! )?;
+//! let outcome = run(&scenario, 1, Options::default())?;
+//!
+//! let connections = outcome.table("connections").ok_or("every run has it")?;
+//! let delivered = connections.column("octets_delivered").ok_or("it has this column")?.values();
+//! let goodput_mbps = delivered[0] as f64 * 8e-6 / outcome.end.as_secs_f64();
+//! assert!(goodput_mbps > 8.0, "more than WiFi alone: {goodput_mbps:.1} Mbit/s");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The examples are `simulator.rs` (several runs and a table), `my_scheduler.rs` and
+//! `my_congestion_control.rs` (policies from outside the engine, through [`OwnPolicies`]).
 
 mod application;
 mod cross_traffic;

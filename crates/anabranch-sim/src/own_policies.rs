@@ -92,6 +92,20 @@ impl OwnPolicies {
         OwnPolicies { scheduler: Some(Arc::new(make)), ..OwnPolicies::default() }
     }
 
+    /// Those with this congestion control.
+    pub fn congestion_control(
+        make: impl Fn(&Owner, &Start) -> Box<dyn CongestionControl> + Send + Sync + 'static,
+    ) -> Self {
+        OwnPolicies { congestion_control: Some(Arc::new(make)), ..OwnPolicies::default() }
+    }
+
+    /// Those with this path manager.
+    pub fn path_manager(
+        make: impl Fn(&Owner) -> Box<dyn PathManager> + Send + Sync + 'static,
+    ) -> Self {
+        OwnPolicies { path_manager: Some(Arc::new(make)), ..OwnPolicies::default() }
+    }
+
     pub(crate) fn scheduler_factory(&self, owner: &Owner) -> SchedulerFactory {
         let (make, owner) = (self.scheduler.clone().expect("it was checked"), owner.clone());
         Arc::new(move || make(&owner))

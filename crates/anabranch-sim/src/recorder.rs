@@ -30,6 +30,24 @@ pub struct Table {
     pub columns: Vec<(&'static str, Column)>,
 }
 
+impl Table {
+    /// The column with this name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|(each, _)| *each == name).map(|(_, column)| column)
+    }
+}
+
+impl Column {
+    /// The values, whatever type the column stores them in.
+    pub fn values(&self) -> Vec<u64> {
+        match self {
+            Column::U8(values) => values.iter().copied().map(u64::from).collect(),
+            Column::U32(values) => values.iter().copied().map(u64::from).collect(),
+            Column::U64(values) => values.clone(),
+        }
+    }
+}
+
 /// Builds a table of 64-bit columns, with the leading ones narrowed at the end.
 struct Builder {
     name: &'static str,

@@ -52,6 +52,13 @@ pub struct Outcome {
     pub counters: [Counters; 2],
 }
 
+impl Outcome {
+    /// The table with this name: `connections`, `subflows`, `links` or one of the time series.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+}
+
 /// Why a run could not be completed.
 #[derive(Debug, Error)]
 pub enum RunError {

@@ -1,91 +1,17 @@
 //! The second reading: every subflow is followed from the place that saw it best.
 
 use std::collections::HashMap;
-use std::io;
 
 use anabranch_wire::{Flags, Instant, TcpOptions};
 
-use crate::capture::Damage;
 use crate::connection::{Connection, Protocol};
-use crate::input::{Input, Packets, Sighting};
+use crate::input::Sighting;
 use crate::options;
-use crate::report;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
-use crate::survey::{Choice, FlowKey, MOST_FLOWS, Survey};
-use crate::tables::{Kind, SegmentRow, Segments, Table};
+use crate::survey::{Choice, FlowKey, MOST_FLOWS};
+use crate::tables::{Kind, SegmentRow, Segments};
 use crate::watch::{At, Watch, Whom};
-
-/// What an analysis found.
-#[derive(Debug)]
-pub struct Outcome {
-    /// `connections`, `subflows`, `segments`, `events`, `violations` and `files`.
-    pub tables: Vec<Table>,
-    /// For each file, what ended the reading before its end.
-    pub damages: Vec<Option<Damage>>,
-    /// What a reader must know before believing the tables.
-    pub notes: Vec<String>,
-}
-
-/// Why nothing was found.
-#[derive(Debug, thiserror::Error)]
-pub enum AnalyseError {
-    /// A file cannot be opened.
-    #[error("{file}: {error}")]
-    Unreadable {
-        /// Its name.
-        file: String,
-        /// The system's reason.
-        error: io::Error,
-    },
-    /// A file is not a capture.
-    #[error("{file}: {damage}")]
-    NoCapture {
-        /// Its name.
-        file: String,
-        /// What stands there instead.
-        damage: Damage,
-    },
-    /// The caller has had enough.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-/// Read captures, merged by time, and reconstruct the connections in them.
-///
-/// `progress` is given the octets read and to be read, and says whether to go on; both readings
-/// count.
-///
-/// # Errors
-/// If a file cannot be opened or is no capture, or `progress` says no. A file that is damaged
-/// further on is read up to there: see [`Outcome::damages`].
-pub fn analyse(
-    inputs: &[Input<'_>],
-    progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Outcome, AnalyseError> {
-    let octets: u64 = inputs.iter().map(Input::octets_len).sum();
-    let mut survey = Survey::default();
-    let mut packets = Packets::open(inputs)?;
-    packets.for_each(|sighting| survey.take(&sighting), |read| progress(read, 2 * octets))?;
-    let (left_out, stripped) = (survey.left_out, survey.stripped());
-
-    let mut analyser = Analyser { choices: survey.choose(), ..Analyser::default() };
-    let mut packets = Packets::open(inputs)?;
-    packets.for_each(
-        |sighting| analyser.take(&sighting),
-        |read| progress(octets + read, 2 * octets),
-    )?;
-    let places = packets.place_names().to_vec();
-    let files = inputs.iter().map(|input| input.name().to_owned()).zip(packets.into_reports());
-    let mut outcome = report::finish(analyser, files.collect(), &places, left_out);
-    if stripped > 0 {
-        outcome.notes.push(format!(
-            "{stripped} TCP connections carry options of Multipath TCP at one place and none at \
-             another: something in between removes them"
-        ));
-    }
-    Ok(outcome)
-}
 
 /// All that is known so far.
 #[derive(Default)]
@@ -118,7 +44,12 @@ pub(crate) struct Step<'a> {
 }
 
 impl Analyser {
-    fn take(&mut self, sighting: &Sighting<'_>) {
+    /// Follow each flow from the place that was chosen for it.
+    pub(crate) fn new(choices: HashMap<FlowKey, Choice>) -> Self {
+        Analyser { choices, ..Analyser::default() }
+    }
+
+    pub(crate) fn take(&mut self, sighting: &Sighting<'_>) {
         let key = FlowKey::of(sighting);
         let segment = &sighting.segment;
         let Some(choice) = self.choices.get(&key).copied() else {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anabranch_wire::{CapturedSegment, Instant};
 
-use crate::AnalyseError;
 use crate::capture::{self, Damage, Frame, Reader};
+use crate::error::AnalyseError;
 
 /// A capture to be analysed; it is read twice.
 #[derive(Debug)]

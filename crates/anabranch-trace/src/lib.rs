@@ -1,14 +1,48 @@
-//! What a capture shows of Multipath TCP: connections and subflows, every segment with its data
-//! sequence number, and what breaks RFC 8684.
+//! Analyse captures of Multipath TCP: connections, subflows, data, and violations of RFC 8684.
 //!
-//! A capture is read twice. The first reading finds out which packets were captured at several
-//! places, and where each subflow was seen best ([`survey`]); the second follows each subflow from
-//! that one place ([`analyser`]). Nothing here knows the engine: what is checked is the RFC.
+//! [`analyse`] reads one or several captures (pcap or pcapng) and returns tables: connections,
+//! subflows, every segment with its data sequence number, events, violations and files. Each
+//! violation names a [`Rule`] and its clause in the RFC. The crate does not know the engine,
+//! because it judges the engine's captures as well.
+//!
+//! Captures are read twice. The first pass finds the packets that were captured at several places,
+//! and the place that saw each subflow best. The second pass follows each subflow from that place.
+//!
+//! ```
+//! use anabranch_sim::{Options, run, scenario::Scenario};
+//! use anabranch_trace::{Input, analyse};
+//!
+//! // A capture of a short simulation; `Input::file` reads one from a file.
+//! let scenario = Scenario::from_toml(
+//!     r#"
+//!     name = "short"
+//!     duration = "2s"
+//!     [[path]]
+//!     name = "wifi"
+//!     rate = "8Mbit/s"
+//!     delay = "10ms"
+//!     limit = "54packets"
+//!     [[connection]]
+//!     workload = { kind = "bulk", size = "100kB" }
+//!     "#,
+//!     "short.toml",
+//! )?;
+//! let mut capture = Vec::new();
+//! run(&scenario, 1, Options { capture: Some(&mut capture), ..Options::default() })?;
+//!
+//! let found = analyse(&[Input::octets("short.pcapng", &capture)], &mut |_, _| true)?;
+//! let rows = |name| found.tables.iter().find(|table| table.name == name).unwrap().rows();
+//! assert_eq!(rows("connections"), 1);
+//! assert_eq!(rows("violations"), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod analyser;
+mod analysis;
 mod capture;
 mod connection;
 mod data;
+mod error;
 mod handshake;
 mod input;
 mod keys;
@@ -23,8 +57,10 @@ mod survey;
 mod tables;
 mod watch;
 
-pub use analyser::{AnalyseError, Outcome, analyse};
+pub use analysis::analyse;
 pub use capture::Damage;
+pub use error::AnalyseError;
 pub use input::Input;
+pub use report::Outcome;
 pub use rules::Rule;
 pub use tables::{Column, Table};

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_wire::{Endpoint, Instant};
 
-use crate::analyser::{Analyser, Outcome, since};
+use crate::analyser::{Analyser, since};
+use crate::capture::Damage;
 use crate::connection::{Connection, Protocol};
 use crate::input::FileReport;
 use crate::keys;
@@ -12,6 +13,17 @@ use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
 use crate::tables::{Cell, Rows, Table};
 use crate::watch::{At, Whom};
+
+/// What an analysis found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// `connections`, `subflows`, `segments`, `events`, `violations` and `files`.
+    pub tables: Vec<Table>,
+    /// For each file, what ended the reading before its end.
+    pub damages: Vec<Option<Damage>>,
+    /// What a reader must know before believing the tables.
+    pub notes: Vec<String>,
+}
 
 /// Judge what is left to judge, and make the tables.
 pub(crate) fn finish(

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use crate::ip::PROTOCOL_TCP;
 use crate::{DataSeq, Payload, SeqNumber};
 
 /// A running Internet checksum: the one's complement sum of big-endian 16-bit words.
@@ -31,13 +30,7 @@ impl Checksum {
         Checksum { sum: 0, odd: false }
     }
 
-    /// The sum of the pseudo-header that TCP over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1)
-    /// prepends to a segment of `tcp_octets` octets, header and options included.
-    pub fn of_tcp_pseudo_header(source: IpAddr, destination: IpAddr, tcp_octets: usize) -> Self {
-        Checksum::of_pseudo_header(source, destination, PROTOCOL_TCP, tcp_octets)
-    }
-
-    /// The same for `octets` octets of any protocol's header and payload.
+    /// The sum of the pseudo-header for `octets` octets of a protocol's header and payload.
     pub(crate) fn of_pseudo_header(
         source: IpAddr,
         destination: IpAddr,

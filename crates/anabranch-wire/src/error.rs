@@ -3,7 +3,7 @@
 use core::fmt;
 use std::net::IpAddr;
 
-use crate::mptcp::Subtype;
+use crate::subtype::Subtype;
 
 /// Why octets are not a well-formed packet, header or option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -30,6 +30,14 @@ pub const fn ip_header_octets(address: IpAddr) -> usize {
     }
 }
 
+impl Checksum {
+    /// The sum of the pseudo-header that TCP over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1)
+    /// prepends to a segment of `tcp_octets` octets, header and options included.
+    pub fn of_tcp_pseudo_header(source: IpAddr, destination: IpAddr, tcp_octets: usize) -> Self {
+        Checksum::of_pseudo_header(source, destination, PROTOCOL_TCP, tcp_octets)
+    }
+}
+
 /// A parsed IP packet.
 pub(crate) struct IpPacket<'a> {
     pub(crate) source: IpAddr,

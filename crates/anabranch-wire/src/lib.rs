@@ -1,9 +1,38 @@
-//! Octets ⇄ values: the formats that hosts and links exchange. No state, no clock.
+//! Read and write the packets of Multipath TCP: IPv4 and IPv6, TCP with all its options, UDP,
+//! pcapng.
 //!
-//! A [`Segment`] is the value that travels through the emulated network: header, options and
-//! payload already parsed. It becomes octets ([`Segment::emit`]) only for a capture, a real
-//! device or a round-trip check, and octets become a segment through [`Segment::parse`]. A
-//! [`Packet`] is a segment or a UDP [`Datagram`].
+//! A [`Segment`] is a TCP segment as a plain value: addresses, header, options and payload, already
+//! parsed and checked. [`Segment::parse`] makes one from the octets of an IP packet, and
+//! [`Segment::emit`] turns it back into octets. A [`Packet`] is a segment or a UDP [`Datagram`].
+//! Links and hosts exchange these values. Octets appear only in captures ([`pcap`]) and on real
+//! devices.
+//!
+//! The crate has no state and reads no clock. It defines the types for time, [`Instant`] and
+//! [`Duration`], because the engine and the links share them.
+//!
+//! ```
+//! use anabranch_wire::{Flags, Segment};
+//!
+//! let syn = [
+//!     0x45, 0, 0, 48, 0, 0, 0x40, 0, 64, 6, 0x26, 0xc6, // IPv4, TCP inside
+//!     10, 0, 0, 1, 10, 0, 0, 2, // from 10.0.0.1 to 10.0.0.2
+//!     0xc0, 0x00, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, // ports, sequence number, acknowledgement
+//!     0x70, 0x02, 0xff, 0xff, 0x94, 0xc9, 0, 0, // seven words, SYN, window, checksum
+//!     2, 4, 0x05, 0xb4, // maximum segment size 1460
+//!     30, 4, 0x01, 0x01, // MP_CAPABLE: version 1, HMAC-SHA256
+//! ];
+//! let segment = Segment::parse(&syn)?;
+//! assert!(segment.checksum_ok && segment.header.flags.contains(Flags::SYN));
+//! assert_eq!(segment.destination.to_string(), "10.0.0.2:80");
+//! assert_eq!(segment.options.mss, Some(1460));
+//! let capable = segment.options.control.as_ref().and_then(|control| control.capable);
+//! assert_eq!(capable.map(|capable| capable.version), Some(1));
+//!
+//! let mut octets = Vec::new();
+//! segment.emit(&mut octets)?;
+//! assert_eq!(octets, syn);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod captured;
 mod checksum;
@@ -18,6 +47,7 @@ pub mod pcap;
 mod reader;
 mod segment;
 mod seq;
+mod subtype;
 mod tcp;
 mod tcp_option;
 mod time;

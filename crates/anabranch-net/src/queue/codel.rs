@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{DropTail, FULL_SIZE_PACKET, Packet};
+use super::{DropTail, Packet};
+use crate::units::FULL_SIZE_PACKET;
 
 /// Parameters of CoDel. The defaults are those of RFC 8289 §4.2 and §4.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,10 +19,6 @@ use crate::units::{QueueLimit, Rate};
 use codel::CoDel;
 use red::Red;
 
-/// Octets of a full-size packet, the unit in which limits in packets, octets and time are
-/// converted into one another: the MTU of Ethernet.
-pub(crate) const FULL_SIZE_PACKET: u64 = 1_500;
-
 /// A handle to a packet inside a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {

@@ -2,8 +2,9 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{DropTail, FULL_SIZE_PACKET, Packet};
+use super::{DropTail, Packet};
 use crate::rng::{Draws, stream_seed};
+use crate::units::FULL_SIZE_PACKET;
 use crate::units::{Probability, Rate};
 
 /// Parameters of RED, with the averages in packets.

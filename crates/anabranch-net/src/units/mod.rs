@@ -17,6 +17,10 @@ pub use probability::Probability;
 pub use queue_limit::{LimitEquivalents, QueueLimit};
 pub use rate::Rate;
 
+/// Octets of a full-size packet, the unit in which limits in packets, octets and time are
+/// converted into one another: the MTU of Ethernet.
+pub(crate) const FULL_SIZE_PACKET: u64 = 1_500;
+
 /// A configuration string that is not the quantity it should be. Displays as one line that says
 /// what was found and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,8 +8,7 @@ use anabranch_wire::Duration;
 use super::decimal::{Quantity, Unit, refuse};
 use super::duration::{DURATION, format_duration};
 use super::octets::{Octets, SIZE};
-use super::{Rate, UnitError};
-use crate::queue::FULL_SIZE_PACKET;
+use super::{FULL_SIZE_PACKET, Rate, UnitError};
 
 /// How much may wait in a queue. The packet in transmission does not wait and is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,17 +4,7 @@ use std::ops::Range;
 
 use anabranch_wire::{Duration, Instant};
 
-use super::Growth;
-use super::linux;
-
-/// The congestion window of a subflow.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cwnd {
-    pub(crate) octets: u64,
-    /// It has, or had, no room for another segment.
-    pub(crate) full: bool,
-    pub(crate) slow_start: bool,
-}
+use super::{Cwnd, Growth, linux};
 
 /// What is known of the use of a subflow's congestion window.
 #[derive(Clone, Copy, Debug)]

@@ -5,17 +5,18 @@
 //! numbers, with their sources, are in its own file.
 
 mod cwnd_usage;
+mod facts;
 mod linux;
 mod nagle;
 mod receive_window;
 mod rfc;
 mod send_buffer;
 
-pub(crate) use cwnd_usage::{Cwnd, CwndUsage};
+pub(crate) use cwnd_usage::CwndUsage;
+pub(crate) use facts::{Cwnd, Extent, Held, ShortSegments};
 pub(crate) use linux::socket_buffer;
-pub(crate) use nagle::ShortSegments;
-pub(crate) use receive_window::{Held, ReceiveWindow};
-pub(crate) use send_buffer::{Extent, SendBuffer};
+pub(crate) use receive_window::ReceiveWindow;
+pub(crate) use send_buffer::SendBuffer;
 
 use anabranch_wire::Duration;
 

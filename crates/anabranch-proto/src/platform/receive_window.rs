@@ -2,19 +2,7 @@
 //!
 //! Offsets are those of the data level. The promised edge never moves back (RFC 8684 §3.3.5).
 
-use super::Buffers;
-use super::linux;
-
-/// What the receive queue holds, as offsets and octets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    /// The next octet that the application reads.
-    pub(crate) read: u64,
-    /// The next octet expected.
-    pub(crate) nxt: u64,
-    /// Octets that wait for something earlier.
-    pub(crate) out_of_order: u64,
-}
+use super::{Buffers, Held, linux};
 
 /// The receive window of a connection.
 #[derive(Debug)]

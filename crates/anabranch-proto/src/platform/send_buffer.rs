@@ -1,15 +1,7 @@
 //! How much the application may write ahead of what the peer has acknowledged.
 
-use super::Buffers;
 use super::linux::{self, SendMemory};
-
-/// Offsets of what is not acknowledged, of what is not sent, and of what is not written.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
-    pub(crate) una: u64,
-    pub(crate) nxt: u64,
-    pub(crate) end: u64,
-}
+use super::{Buffers, Extent};
 
 /// The send buffer of a connection.
 #[derive(Debug)]

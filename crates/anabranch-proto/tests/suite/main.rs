@@ -11,6 +11,7 @@ mod checksum;
 mod data_level;
 mod dss;
 mod ecn;
+mod endpoint;
 mod fallback;
 mod fastclose;
 mod faults;

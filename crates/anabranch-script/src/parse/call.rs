@@ -1,6 +1,6 @@
 //! `write(4, ..., 1000) = 1000`.
 
-use super::segment::numbered;
+use super::words::numbered;
 use crate::cursor::{Cursor, Parsed, unknown};
 use crate::script::{Call, CallResult, SetOption, SystemCall};
 use crate::stack::SocketOption;

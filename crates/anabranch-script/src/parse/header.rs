@@ -3,8 +3,8 @@
 use anabranch_proto::platform::Platform;
 use anabranch_wire::Duration;
 
+use super::words::numbered;
 use crate::cursor::{Cursor, Parsed, one_of, unknown};
-use crate::parse::segment::numbered;
 use crate::settings::{Congestion, EndpointUse, Settings};
 
 const NAMES: &[&str] = &[

@@ -4,13 +4,24 @@ mod call;
 mod header;
 mod options;
 mod segment;
+mod words;
 
 use anabranch_wire::Duration;
 
-use crate::cursor::{Cursor, Parsed};
+use crate::cursor::{Cursor, Parsed, ScriptError};
 use crate::script::{Action, Event, Fact, FactValue, Moment, Relation, Script, Time};
 
-pub(crate) fn script(text: &str, file: &str) -> Parsed<Script> {
+impl Script {
+    /// Parse the text of a script; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// If the text is not a script: one line that says where, why, and what would be right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ScriptError> {
+        script(text, file)
+    }
+}
+
+fn script(text: &str, file: &str) -> Parsed<Script> {
     let mut cursor = Cursor::new(text, file);
     let settings = header::settings(&mut cursor)?;
     let mut events = Vec::new();
@@ -171,7 +182,7 @@ fn address(cursor: &mut Cursor<'_>) -> Parsed<Action> {
     cursor.word()?;
     cursor.skip()?;
     let at = cursor.clone();
-    let host = match segment::numbered(cursor.word()?, "host") {
+    let host = match words::numbered(cursor.word()?, "host") {
         Some(host) => host,
         None => return Err(at.error("address needs one of the host's: host0 to host3")),
     };

@@ -1,6 +1,6 @@
 //! `<mss 1460, sackOK, dss dack8=1 dsn8=1 ssn=1 dll=100 nocs>`.
 
-use super::segment::{keyword, numbered, relative};
+use super::words::{keyword, numbered, relative};
 use crate::cursor::{Cursor, Parsed, unknown};
 use crate::options::{AddressName, DataNumber, MappingSpec, OptionList, OptionSpec, Value, Width};
 

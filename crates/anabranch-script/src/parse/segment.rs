@@ -3,8 +3,8 @@
 use anabranch_wire::{CE, ECT_0, Flags};
 
 use super::options;
+use super::words::{keyword, numbered, relative};
 use crate::cursor::{Cursor, Parsed};
-use crate::layout::ADDRESSES;
 use crate::options::OptionList;
 use crate::script::{PathName, SegmentSpec};
 
@@ -78,12 +78,6 @@ fn port(cursor: &mut Cursor<'_>) -> Parsed<Option<u16>> {
     if cursor.take_exactly(":") { Ok(Some(short(cursor, "a port")?)) } else { Ok(None) }
 }
 
-/// The number in `host2`, for the name `host`.
-pub(super) fn numbered(word: &str, name: &str) -> Option<u8> {
-    let number = word.strip_prefix(name)?.parse().ok()?;
-    (number < ADDRESSES).then_some(number)
-}
-
 fn flags(cursor: &mut Cursor<'_>) -> Parsed<Flags> {
     cursor.skip()?;
     let at = cursor.clone();
@@ -125,28 +119,12 @@ fn sequence(cursor: &mut Cursor<'_>) -> Parsed<(u32, u32)> {
     Ok((seq, len))
 }
 
-/// A sequence number, which wraps; below 0 are those before the initial one.
-pub(super) fn relative(cursor: &mut Cursor<'_>, what: &str) -> Parsed<u32> {
-    let negative = cursor.take("-")?;
-    let number = cursor.number(what, u64::from(u32::MAX))? as u32;
-    Ok(if negative { number.wrapping_neg() } else { number })
-}
-
 fn field(cursor: &mut Cursor<'_>, name: &str) -> Parsed<Option<u32>> {
     if keyword(cursor, name)? {
         relative(cursor, "the acknowledgement").map(Some)
     } else {
         Ok(None)
     }
-}
-
-/// Take a word if it is the next.
-pub(super) fn keyword(cursor: &mut Cursor<'_>, name: &str) -> Parsed<bool> {
-    let found = cursor.peek_word()? == name;
-    if found {
-        cursor.word()?;
-    }
-    Ok(found)
 }
 
 fn short(cursor: &mut Cursor<'_>, what: &str) -> Parsed<u16> {

@@ -1,4 +1,4 @@
-//! What stands around an IP packet, by link type. https://www.tcpdump.org/linktypes.html
+//! What stands around an IP packet, by link type. <https://www.tcpdump.org/linktypes.html>
 
 /// An IP packet, and what its link-layer header says about where it was seen.
 pub(crate) struct Carried<'a> {

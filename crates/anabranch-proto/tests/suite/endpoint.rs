@@ -1,0 +1,148 @@
+//! Addresses and listeners that come and go while a host runs.
+
+use std::sync::Arc;
+
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::path_manager::{PathAction, PathEvent, PathManager};
+use anabranch_proto::view::SubflowView;
+use anabranch_proto::{ConnectError, ConnectionError, ConnectionId, Event};
+use anabranch_wire::{Endpoint as Address, Instant, Piece, Segment};
+
+use crate::pair::{PORT, Pair, client_address, is_on, is_rst, is_syn, server_address};
+
+fn pair(addresses: u8) -> Pair {
+    Pair::new(addresses, ConnectionConfig::default(), ConnectionConfig::default())
+}
+
+/// A further connection from client address 0.
+fn connect(pair: &mut Pair, config: ConnectionConfig) -> ConnectionId {
+    let to = Address::new(server_address(), PORT);
+    pair.client.connect(pair.now, client_address(0), to, config).expect("the address is right")
+}
+
+/// Client addresses of the subflows that a connection has.
+fn used(pair: &Pair, id: ConnectionId) -> Vec<u8> {
+    let is_at = |n: &u8, at: &Address| at.address == client_address(*n);
+    let number = |at: Address| (0..9).find(|n| is_at(n, &at)).expect("an address of the client");
+    pair.client.subflow_stats(id).map(|stats| number(stats.local)).collect()
+}
+
+fn removes_an_address(segment: &Segment) -> bool {
+    segment.options.control.as_ref().is_some_and(|control| control.remove_addr.is_some())
+}
+
+#[test]
+fn a_listener_that_stops_refuses_new_connections_and_keeps_its_old_ones() {
+    let mut pair = pair(1);
+    pair.upload(100_000, 5_000);
+    pair.server.stop_listening(PORT);
+    connect(&mut pair, ConnectionConfig::default());
+    pair.run_ms(100);
+    assert_eq!(pair.client_events.last(), Some(&Event::Failed(ConnectionError::Refused)));
+    pair.upload(100_000, 5_000);
+    assert_eq!(pair.received[1], 200_000);
+}
+
+#[test]
+fn an_address_that_is_added_serves_connections_that_begin_later() {
+    let mut pair = pair(1);
+    pair.settle(500);
+    pair.client.add_address(pair.now, client_address(1));
+    let later = connect(&mut pair, ConnectionConfig::default());
+    pair.run_ms(100);
+    pair.client.send(later, Piece::pattern(0, 1_000)).expect("it is open");
+    pair.run_ms(500);
+    assert_eq!(used(&pair, pair.connection), [0]);
+    assert_eq!(used(&pair, later), [0, 1]);
+}
+
+#[test]
+fn an_address_that_is_removed_loses_its_subflows_until_it_is_added_again() {
+    let mut pair = pair(2);
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0, 1]);
+
+    pair.client.remove_address(pair.now, client_address(1));
+    pair.run_ms(1_000);
+    assert!(pair.segments(|s| is_rst(s) && is_on(s, 1)) > 0, "the subflow is reset");
+    assert!(pair.segments(|s| removes_an_address(s) && is_on(s, 0)) > 0, "the peer learns of it");
+    let joined = pair.segments(|s| is_syn(s) && is_on(s, 1));
+    pair.upload(500_000, 5_000);
+    assert_eq!(pair.received[1], 1_000_000);
+    let to = Address::new(server_address(), PORT);
+    let refused = pair.client.connect(pair.now, client_address(1), to, ConnectionConfig::default());
+    assert_eq!(refused, Err(ConnectError::UnknownLocalAddress));
+    pair.run_ms(10_000);
+    assert_eq!(pair.segments(|s| is_syn(s) && is_on(s, 1)), joined, "no subflow from there");
+
+    pair.client.add_address(pair.now, client_address(1));
+    pair.run_ms(500);
+    assert!(pair.segments(|s| is_syn(s) && is_on(s, 1)) > joined, "a new subflow, at once");
+    pair.upload(500_000, 5_000);
+    assert_eq!(pair.received[1], 1_500_000);
+}
+
+#[test]
+fn a_connection_that_names_its_addresses_uses_none_that_was_removed() {
+    let mut pair = pair(3);
+    pair.settle(500);
+    pair.client.remove_address(pair.now, client_address(1));
+    let local_addresses = Some([0, 1, 2].map(client_address).to_vec());
+    let config = ConnectionConfig { local_addresses, ..ConnectionConfig::default() };
+    let later = connect(&mut pair, config);
+    pair.run_ms(100);
+    pair.client.send(later, Piece::pattern(0, 1_000)).expect("it is open");
+    pair.run_ms(500);
+    assert_eq!(used(&pair, later), [0, 2]);
+}
+
+#[test]
+fn a_removed_address_of_a_listener_answers_nothing() {
+    let mut pair = pair(1);
+    pair.server.remove_address(pair.now, server_address());
+    pair.run_ms(5_000);
+    assert!(pair.segments(is_syn) > 1, "the client repeats its SYN");
+    assert_eq!(pair.segments(|s| s.source.address == server_address()), 0);
+}
+
+/// Opens a subflow from the second address, and another whenever an address changes.
+#[derive(Debug, Default)]
+struct Stubborn {
+    open: Option<PathAction>,
+    again: Option<PathAction>,
+}
+
+impl PathManager for Stubborn {
+    fn handle_event(&mut self, _now: Instant, event: &PathEvent<'_>, _subflows: &[SubflowView]) {
+        if let PathEvent::Established { local, remote, .. } = *event {
+            let (local, remote_address_id) = (local[1], 0);
+            self.open = Some(PathAction::Open { local, remote, remote_address_id, backup: false });
+            self.again = self.open;
+        } else if let PathEvent::AddressChanged { .. } = event {
+            self.open = self.again;
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Instant, _subflows: &[SubflowView]) {}
+
+    fn poll_action(&mut self) -> Option<PathAction> {
+        self.open.take()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[test]
+fn no_path_manager_opens_a_subflow_from_a_removed_address() {
+    let path_manager = Arc::new(|| Box::new(Stubborn::default()) as Box<dyn PathManager>);
+    let client = ConnectionConfig { path_manager, ..ConnectionConfig::default() };
+    let mut pair = Pair::new(2, client, ConnectionConfig::default());
+    pair.settle(500);
+    let joined = pair.segments(|s| is_syn(s) && is_on(s, 1));
+    assert_eq!(joined, 2, "SYN and SYN/ACK");
+    pair.client.remove_address(pair.now, client_address(1));
+    pair.run_ms(1_000);
+    assert_eq!(pair.segments(|s| is_syn(s) && is_on(s, 1)), joined);
+}

@@ -1,0 +1,97 @@
+//! A congestion control of one's own, outside the engine: NewReno with a choice of its decrease.
+//!
+//! `cargo run --release -p anabranch-sim --example my_congestion_control`
+//!
+//! With the decrease of RFC 5681, one half, it is the built-in `new_reno`: the digests are equal.
+
+use anabranch_proto::congestion::{
+    AckSample, CongestionControl, CongestionEvent, ExternalReduction, Start, Window,
+};
+use anabranch_proto::view::SubflowView;
+use anabranch_sim::scenario::{OwnNames, Scenario};
+use anabranch_sim::{Options, Outcome, OwnPolicies, RunError};
+
+/// [`Window`] does the arithmetic: whole segments, slow start, reduction, undo, idle periods.
+#[derive(Debug)]
+struct Reno {
+    window: Window,
+    /// What a loss leaves of the window.
+    decrease: f64,
+}
+
+impl CongestionControl for Reno {
+    fn cwnd(&self) -> u64 {
+        self.window.cwnd()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn on_ack(&mut self, sample: &AckSample, _me: usize, _peers: &[SubflowView]) {
+        if sample.cwnd_limited {
+            let left = self.window.slow_start(sample.acked);
+            // One segment per window. RFC 5681 §3.1.
+            let mss = f64::from(self.window.mss());
+            self.window.grow(left as f64 * mss / self.window.cwnd() as f64);
+        }
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
+        self.window.on_event(event, self.decrease);
+    }
+
+    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
+        self.window.on_external_reduction(reduction);
+    }
+}
+
+const LOSSY: &str = r#"
+name = "lossy"
+duration = "10s"
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+loss = "0.5%"
+[[connection]]
+congestion_control = "new_reno"
+workload = { kind = "bulk" }
+"#;
+
+fn main() -> Result<(), RunError> {
+    print("new_reno", &run(None)?);
+    for decrease in [0.5, 0.7] {
+        print(&format!("Reno({decrease})"), &run(Some(decrease))?);
+    }
+    Ok(())
+}
+
+/// A run with the congestion control above, or with the built-in one.
+fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
+    let scenario = Scenario::from_toml(LOSSY, "lossy").expect("it is written above");
+    let Some(decrease) = decrease else {
+        return anabranch_sim::run(&scenario, 1, Options::default());
+    };
+    let names = OwnNames { congestion_control: Some("Reno".into()), ..OwnNames::default() };
+    let own_policies = &[OwnPolicies::congestion_control(move |_owner, start: &Start| {
+        Box::new(Reno { window: Window::new(start), decrease })
+    })];
+    let options = Options { own_policies, ..Options::default() };
+    anabranch_sim::run(&scenario.with_own(&names), 1, options)
+}
+
+fn print(name: &str, outcome: &Outcome) {
+    let connections = outcome.table("connections").expect("every run has this table");
+    let octets = connections.column("octets_delivered").expect("it has this column").values()[0];
+    let goodput_mbps = octets as f64 * 8e-6 / outcome.end.as_secs_f64();
+    println!("{name:10} digest {:016x}, goodput {goodput_mbps:.3} Mbit/s", outcome.digest);
+}
+
+#[test]
+fn with_the_decrease_of_rfc_5681_it_is_the_built_in_one() {
+    assert_eq!(run(None).unwrap(), run(Some(0.5)).unwrap());
+    assert_ne!(run(None).unwrap(), run(Some(0.7)).unwrap());
+    main().unwrap();
+}

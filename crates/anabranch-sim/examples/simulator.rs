@@ -1,0 +1,80 @@
+//! The simulator as a library: change one value of a scenario, run it with several seeds, print a
+//! table.
+//!
+//! `cargo run --release -p anabranch-sim --example simulator`
+
+use anabranch_sim::scenario::{Scenario, ScenarioError};
+use anabranch_sim::{Options, Outcome, run};
+use anabranch_wire::Duration;
+
+const SCENARIO: &str = r#"
+name = "phone"
+duration = "10s"
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+[[path]]
+name = "cellular"
+rate = "4Mbit/s"
+delay = "10ms"
+limit = "54packets"
+jitter = "2ms"
+[[connection]]
+receive_buffer = "200KiB"
+workload = { kind = "bulk" }
+"#;
+
+const SEEDS: u64 = 3;
+
+fn main() -> Result<(), ScenarioError> {
+    let scenario = Scenario::from_toml(SCENARIO, "phone")?;
+    println!("one-way delay    goodput   cellular share");
+    for delay_ms in [10, 50, 250] {
+        let runs: Vec<Measured> =
+            (1..=SEEDS).map(|seed| measure(&scenario, delay_ms, seed)).collect();
+        let mean = |value: fn(&Measured) -> f64| runs.iter().map(value).sum::<f64>() / SEEDS as f64;
+        println!(
+            "{delay_ms:11} ms {:5.2} Mbit/s {:14.0} %",
+            mean(|run| run.goodput_mbps),
+            mean(|run| run.cellular_percent),
+        );
+    }
+    Ok(())
+}
+
+struct Measured {
+    goodput_mbps: f64,
+    cellular_percent: f64,
+}
+
+fn measure(scenario: &Scenario, delay_ms: u64, seed: u64) -> Measured {
+    let mut scenario = scenario.clone();
+    let cellular = &mut scenario.paths[1];
+    cellular.forward.delay = Duration::from_millis(delay_ms);
+    cellular.reverse.delay = Duration::from_millis(delay_ms);
+    let outcome = run(&scenario, seed, Options::default()).expect("no capture can fail");
+
+    let octets = column(&outcome, "connections", "octets_delivered")[0];
+    let paths = column(&outcome, "subflows", "path");
+    let sent = column(&outcome, "subflows", "octets_sent");
+    let cellular: u64 = paths.iter().zip(&sent).map(|(path, sent)| path * sent).sum();
+    Measured {
+        goodput_mbps: octets as f64 * 8e-6 / outcome.end.as_secs_f64(),
+        cellular_percent: 100.0 * cellular as f64 / sent.iter().sum::<u64>() as f64,
+    }
+}
+
+fn column(outcome: &Outcome, table: &str, column: &str) -> Vec<u64> {
+    let column = outcome.table(table).and_then(|table| table.column(column));
+    column.expect("every run has this table and this column").values()
+}
+
+#[test]
+fn a_long_delay_costs_goodput_in_a_small_receive_buffer() {
+    main().unwrap();
+    let scenario = Scenario::from_toml(SCENARIO, "phone").unwrap();
+    let [short, long] = [10, 250].map(|delay_ms| measure(&scenario, delay_ms, 1).goodput_mbps);
+    assert!(short > 9.0 && long < 0.8 * short, "{short} and {long} Mbit/s");
+}
