@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_proto::{ConnectionId, Endpoint};
 use anabranch_wire::{
     Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpOptions,
@@ -351,9 +352,12 @@ impl Hosts {
     }
 }
 
-/// Small buffers, so that their limits are reached.
-fn config(dss_checksum: bool) -> ConnectionConfig {
+/// Small buffers, so that their limits are reached, on one of the platforms.
+fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
+    let platforms =
+        [Platform::linux(Buffers::Payload), Platform::linux(Buffers::Socket), Platform::rfc()];
     ConnectionConfig {
+        platform: platforms[platform % platforms.len()],
         send_buffer: 100_000,
         receive_buffer: 50_000,
         dss_checksum,
@@ -364,7 +368,7 @@ fn config(dss_checksum: bool) -> ConnectionConfig {
 /// Two hosts, of which the client's segments may be anybody's. What the server writes arrives at
 /// the client as it was written, and nothing panics or goes on for ever.
 pub fn peers(operations: &[Operation]) {
-    let mut config = config(operations.len() % 2 == 1);
+    let mut config = config(operations.len() % 2 == 1, operations.len() / 2);
     if let Some(Operation::Use { sack, timestamps }) = operations.first() {
         (config.tcp.sack, config.tcp.timestamps) = (*sack, *timestamps);
     }
@@ -380,7 +384,7 @@ pub fn peers(operations: &[Operation]) {
 /// the hosts.
 pub fn endpoint(octets: &[u8]) {
     let len = octets.len();
-    let mut config = config(len % 2 == 1);
+    let mut config = config(len % 2 == 1, len / 64);
     // One time in eight each: without SACK, without timestamps, without both.
     config.tcp.sack = !matches!(len / 2 % 8, 5 | 7);
     config.tcp.timestamps = !matches!(len / 2 % 8, 6 | 7);

@@ -41,11 +41,6 @@ impl Connection {
     pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
         loop {
             while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
-                if self.recv.is_crowded() {
-                    // Not acknowledged at data level, so it will come again.
-                    self.counters.no_dss_in_window += 1;
-                    continue;
-                }
                 match self.recv.take(slot, data, payload) {
                     Taken::Delivered => self.readable = true,
                     Taken::Waiting => self.counters.ofo_queue += 1,

@@ -31,7 +31,6 @@ impl Connection {
         }
         let window = match self.mode {
             Mode::Mptcp => (self.recv.window().most() * COPIES).max(1 << 16),
-            _ if self.recv.is_crowded() => 0,
             _ => self.recv.accepted_window(),
         };
         let lane = &mut self.lanes[usize::from(slot)];

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_wire::Payload;
+use bytes::Bytes;
 
 use crate::platform::{Held, ReceiveWindow};
 use crate::reassembly::{Reassembly, most_pieces};
@@ -80,11 +81,6 @@ impl RecvQueue {
         self.window.accepted(self.held())
     }
 
-    /// Is what the application has not read in so many pieces that no more is accepted?
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.ready.len() >= most_pieces(self.window.capacity())
-    }
-
     /// Arrivals so far that had to be put in their place by a search.
     pub(crate) fn strays_so_far(&self) -> u64 {
         self.out_of_order.strays_so_far()
@@ -127,6 +123,18 @@ impl RecvQueue {
     fn deliver(&mut self, payload: Payload) {
         self.nxt += payload.len() as u64;
         self.ready.push_back(payload);
+        if self.ready.len() > most_pieces(self.window.capacity()) {
+            self.join_last();
+        }
+    }
+
+    /// The later half of the pieces becomes one: what arrived in order is the application's, in however
+    /// many pieces it came.
+    fn join_last(&mut self) {
+        let pieces = self.ready.drain(self.ready.len() / 2..);
+        let mut octets = Vec::new();
+        pieces.for_each(|payload| payload.for_each_slice(|slice| octets.extend_from_slice(slice)));
+        self.ready.push_back(Payload::from(Bytes::from(octets)));
     }
 
     /// The next offset of data expected.
@@ -240,6 +248,22 @@ mod tests {
             next += payload.len() as u64;
         }
         assert_eq!(next, 2001);
+    }
+
+    #[test]
+    fn data_in_order_is_taken_in_however_many_pieces_it_comes() {
+        const OCTETS: u64 = 10_000;
+        let mut queue = queue_of(OCTETS, 0);
+        for start in 1..=OCTETS {
+            assert_eq!(queue.take(0, start, pattern(start, 1)), Taken::Delivered);
+            assert!(queue.ready.len() <= most_pieces(OCTETS));
+        }
+        let mut next = 1;
+        while let Some(payload) = queue.read() {
+            assert!(payload.matches_pattern(next));
+            next += payload.len() as u64;
+        }
+        assert_eq!(next, 1 + OCTETS);
     }
 
     #[test]

@@ -19,10 +19,12 @@ use crate::view::{SubflowSet, SubflowView, Usability};
 pub(super) struct Overdue {
     /// Expiries of the retransmission timer since the last progress.
     pub(super) timeouts: u32,
-    /// When the first of them was.
+    /// Those of them in a row when no subflow had anything outstanding.
+    unexplained: u16,
+    /// When the first of all was.
     since: Instant,
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
-    repeating: u32,
+    repeating: u16,
     /// Window probes since the last progress.
     probes: u32,
     /// Window probes since anything came from the peer.
@@ -626,6 +628,7 @@ impl Connection {
     /// DATA_ACK moved on.
     pub(super) fn on_data_acknowledged(&mut self, now: Instant) {
         (self.overdue.timeouts, self.overdue.probes) = (0, 0);
+        self.overdue.unexplained = 0;
         self.timers.stop(Timer::Persist);
         self.small_window_due = false;
         self.timers.stop(Timer::GiveUp);
@@ -637,7 +640,7 @@ impl Connection {
         if !self.has_data_under_way() {
             // The peer did not have what it has now, so it may lack what follows as well.
             self.overdue.repeating = self.overdue.repeating.saturating_mul(2);
-            self.send.reinject_first(self.overdue.repeating);
+            self.send.reinject_first(self.overdue.repeating.into());
         }
         self.arm_retransmission(now);
     }
@@ -688,7 +691,9 @@ impl Connection {
         }
         self.send.reinject_uncarried();
         let under_way = self.has_data_under_way();
-        if !under_way && self.overdue.timeouts >= self.config.tcp.retries {
+        self.overdue.unexplained =
+            if under_way { 0 } else { self.overdue.unexplained.saturating_add(1) };
+        if u32::from(self.overdue.unexplained) > self.config.tcp.retries {
             // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
             // outstanding that it could give up for.
             return self.give_up(ConnectionError::TimedOut);
@@ -696,7 +701,7 @@ impl Connection {
         if self.views.len() > 1 || !under_way {
             self.send.reinject_first(1);
         }
-        self.overdue.repeating = u32::from(!under_way);
+        self.overdue.repeating = u16::from(!under_way);
         if !self.fallback.repeats {
             self.probe_peer(self.overdue.timeouts);
         }

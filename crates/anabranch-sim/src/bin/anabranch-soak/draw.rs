@@ -7,6 +7,8 @@
 use std::fmt::Write;
 
 use anabranch_net::rng::{Draws, stream_seed};
+use anabranch_proto::policy::Entry;
+use anabranch_proto::{congestion, scheduler};
 
 /// Virtual seconds after which no path changes any more.
 pub(crate) const CALM_AT: u64 = 20;
@@ -43,6 +45,11 @@ impl Dice {
 
     fn pick(&mut self, from: &[&'static str]) -> &'static str {
         from[self.below(from.len() as u64) as usize]
+    }
+
+    /// The name of one of these policies.
+    fn named<M>(&mut self, from: &[Entry<M>]) -> &'static str {
+        from[self.below(from.len() as u64) as usize].name
     }
 
     /// From `least` to `most`, each power of ten as likely.
@@ -280,6 +287,9 @@ fn one_side(dice: &mut Dice, toml: &mut String) {
     }
 }
 
+/// Platforms and what their buffers count.
+const HOSTS: [&str; 3] = ["\"linux\"", "{ kind = \"linux\", buffers = \"socket\" }", "\"rfc\""];
+
 fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mixed: bool) {
     let size = dice.spread(100.0, 1_500_000.0);
     let checksum = dice.one_in(2);
@@ -291,9 +301,9 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     let _ = write!(
         toml,
         "[[connection]]\ndirection = \"{direction}\"\nstart = \"{}ms\"\n\
-         send_buffer = \"{send}B\"\nreceive_buffer = \"{receive}B\"\nhost = \"{}\"\n",
+         send_buffer = \"{send}B\"\nreceive_buffer = \"{receive}B\"\nhost = {}\n",
         index * dice.between(0, 3_000),
-        dice.pick(&["linux", "linux", "rfc"]),
+        dice.pick(&HOSTS),
     );
     let mut path_manager = "";
     if tcp {
@@ -326,9 +336,8 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
 
 /// The policies of a connection; the name of its path manager.
 fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
-    let scheduler =
-        dice.pick(&["min_rtt", "min_rtt", "round_robin", "redundant", "blest", "ecf", "linux"]);
-    let congestion_control = dice.pick(&["lia", "olia", "balia", "wvegas", "new_reno", "cubic"]);
+    let scheduler = dice.named(scheduler::ALL);
+    let congestion_control = dice.named(congestion::ALL);
     let path_manager = if mixed {
         dice.pick(&["full_mesh", "full_mesh", "drepas"])
     } else {
