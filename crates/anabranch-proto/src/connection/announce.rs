@@ -46,41 +46,43 @@ impl Announcements {
     fn are_due(&self, now: Instant) -> bool {
         !self.echoes.is_empty() || self.next() <= now
     }
-}
 
-impl Connection {
     /// Tell the peer an address of this host.
     pub(super) fn announce(&mut self, local: LocalAddress) {
-        let own = &mut self.announcements.own;
-        own.retain(|each| each.local.id != local.id);
-        if self.addresses.contains(&local) {
-            own.push(Announcement { local, due: Instant::ZERO, told: 0 });
-        }
+        self.withdraw(local.id);
+        self.own.push(Announcement { local, due: Instant::ZERO, told: 0 });
     }
 
     /// Stop telling an address that is gone. RFC 8684 §3.4.2.
     pub(super) fn withdraw(&mut self, local_address_id: u8) {
-        self.announcements.own.retain(|each| each.local.id != local_address_id);
+        self.own.retain(|each| each.local.id != local_address_id);
     }
 
+    /// The peer has echoed an address of this host.
+    fn on_echo(&mut self, told: LocalAddress) {
+        self.own.retain(|each| each.local != told);
+    }
+}
+
+impl Connection {
     /// Hand what is due to the subflows, each of which sends one at a time.
     pub(super) fn signal_addresses(&mut self, now: Instant) {
-        if !self.announcements.are_due(now) {
+        if !self.paths.announcements.are_due(now) {
             return;
         }
         if !self.manages_paths() {
-            self.announcements = Announcements::default();
+            self.paths.announcements = Announcements::default();
             return;
         }
-        if let Some((slot, echo)) = self.announcements.echoes.front().copied() {
+        if let Some((slot, echo)) = self.paths.announcements.echoes.front().copied() {
             // RFC 8684 §3.4.1: the echo goes back over the subflow that the address came on.
             let subflow = &mut self.lanes[usize::from(slot)].subflow;
             if !subflow.is_established() || subflow.signal_address(echo) {
-                self.announcements.echoes.pop_front();
+                self.paths.announcements.echoes.pop_front();
             }
             return;
         }
-        let own = &mut self.announcements.own;
+        let own = &mut self.paths.announcements.own;
         own.retain(|each| each.told < MOST_TOLD);
         let (Some(announcement), Some(remote_key)) =
             (own.iter_mut().find(|each| each.due <= now), self.keys.remote)
@@ -107,7 +109,7 @@ impl Connection {
         let Some(hmac) = truncated_hmac else {
             self.counters.echo_add += 1;
             let told = LocalAddress { id: address_id, address };
-            return self.announcements.own.retain(|each| each.local != told);
+            return self.paths.announcements.on_echo(told);
         };
         self.counters.add_addr += 1;
         let Some(remote_key) = self.keys.remote else { return };
@@ -118,9 +120,9 @@ impl Connection {
         let remote = Endpoint::new(address, port.unwrap_or(own_port));
         // RFC 8684 §3.4.1: with a wrong HMAC it is ignored. So are an identifier that stands for
         // another address already, and addresses that nobody can be connected to.
-        let known = self.announcements.heard.iter().find(|(id, _)| *id == address_id);
+        let known = self.paths.announcements.heard.iter().find(|(id, _)| *id == address_id);
         let contradicts = address_id == 0 || known.is_some_and(|(_, other)| *other != remote);
-        let full = known.is_none() && self.announcements.heard.len() >= MOST_HEARD;
+        let full = known.is_none() && self.paths.announcements.heard.len() >= MOST_HEARD;
         if hmac != expected || contradicts || full || !self.is_elsewhere(address) {
             self.counters.add_addr_drop += 1;
             return;
@@ -130,12 +132,12 @@ impl Connection {
         (lane.subflow.confirmed, lane.heard) = (true, true);
         let is_new = known.is_none();
         let echo = AddAddr { truncated_hmac: None, ..*option };
-        let echoes = &mut self.announcements.echoes;
+        let echoes = &mut self.paths.announcements.echoes;
         if !echoes.iter().any(|(_, waiting)| *waiting == echo) {
             echoes.push_back((slot, echo));
         }
         if is_new {
-            self.announcements.heard.push((address_id, remote));
+            self.paths.announcements.heard.push((address_id, remote));
             self.start_path_manager(now);
             let event = PathEvent::AddressAnnounced { remote, remote_address_id: address_id };
             self.tell_path_manager(now, &event);
@@ -146,16 +148,16 @@ impl Connection {
     /// that are meant for itself alone.
     fn is_elsewhere(&self, address: IpAddr) -> bool {
         let loopback = |address: IpAddr| address.to_canonical().is_loopback();
-        let own = self.addresses.iter().any(|own| own.address == address);
+        let own = self.paths.addresses().iter().any(|own| own.address == address);
         let reachable =
-            !loopback(address) || self.addresses.iter().all(|own| loopback(own.address));
+            !loopback(address) || self.paths.addresses().iter().all(|own| loopback(own.address));
         is_unicast(address) && reachable && !own
     }
 
     /// The peer takes addresses back. RFC 8684 §3.4.2.
     pub(super) fn forget_addresses(&mut self, now: Instant, address_ids: &[u8]) {
         for &remote_address_id in address_ids {
-            let heard = &mut self.announcements.heard;
+            let heard = &mut self.paths.announcements.heard;
             if let Some(index) = heard.iter().position(|(id, _)| *id == remote_address_id) {
                 heard.remove(index);
                 self.tell_path_manager(now, &PathEvent::AddressWithdrawn { remote_address_id });

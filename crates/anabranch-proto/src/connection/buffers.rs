@@ -46,7 +46,8 @@ impl Connection {
     fn offer_buffer(&mut self) {
         if self.recv.window().is_smaller_at_first() {
             let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped);
-            let all = self.opens.is_empty() && lanes.all(|lane| lane.subflow.receive_next() > 1);
+            let all =
+                !self.paths.has_openings() && lanes.all(|lane| lane.subflow.receive_next() > 1);
             self.recv.window_mut().offer(all);
         }
     }

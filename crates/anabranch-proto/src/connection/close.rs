@@ -59,7 +59,7 @@ impl Connection {
         match self.mode {
             Mode::Mptcp => {
                 self.send.fin_sent();
-                self.bare_fin_due = true;
+                self.data_fin.send();
             }
             _ => {
                 // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
@@ -75,7 +75,7 @@ impl Connection {
 
     /// The DATA_FIN to send on the subflow in `slot`, if that is the one to carry it.
     pub(super) fn bare_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
-        if !self.bare_fin_due || self.owes_keys() {
+        if !self.data_fin.is_due() || self.owes_keys() {
             return None;
         }
         let of = |usability| move |view: &&SubflowView| view.usability == usability;
@@ -91,7 +91,7 @@ impl Connection {
         // The best first, and then in turn: no other sign comes from a dead path on which this host
         // has nothing else to send.
         let turn = self.overdue.timeouts as usize % all().count();
-        let on = self.bare_fin_on.filter(|on| all().any(|view| view.id.slot == *on));
+        let on = self.data_fin.is_due_on().filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
             Some(on) => slot == usize::from(on),
             None => all().filter(|view| key(view) < own).count() == turn,
@@ -200,9 +200,9 @@ impl Connection {
             self.fallback.failing = None;
         }
         self.send.forget_carrier(slot);
-        if self.bare_fin_was_on.take_if(|on| *on == slot).is_some() && self.send.fin_outstanding() {
+        if self.data_fin.lose(slot) && self.send.fin_outstanding() {
             // RFC 8684 §3.3.6: what went with the subflow goes out again.
-            self.bare_fin_due = true;
+            self.data_fin.send();
         }
         if let Some(detector) = &mut self.detector {
             detector.forget(id);
@@ -292,7 +292,7 @@ impl Connection {
     pub(super) fn give_up(&mut self, error: ConnectionError) {
         let mptcp = self.mode == Mode::Mptcp;
         let arrived = mptcp && self.recv.is_complete() && self.send.una() == self.send.end();
-        let told = self.fin_told && self.send.fin_outstanding();
+        let told = self.data_fin.was_told() && self.send.fin_outstanding();
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 

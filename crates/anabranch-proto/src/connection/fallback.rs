@@ -170,13 +170,11 @@ impl Connection {
     /// RFC 8684 §3.7.
     pub(super) fn give_up_on_data_fin(&mut self) {
         let waits = self.send.fin_outstanding() && self.send.una() == self.send.end();
-        let spoke = std::mem::take(&mut self.peer_spoke);
-        self.data_fins_unheard = if waits && spoke { self.data_fins_unheard + 1 } else { 0 };
-        if self.data_fins_unheard >= UNHEARD_DATA_FINS
-            && let Some(slot) = self.bare_fin_was_on
+        if self.data_fin.count_unheard(waits) >= UNHEARD_DATA_FINS
+            && let Some(slot) = self.data_fin.was_on()
             && self.is_alone(slot)
         {
-            self.data_fins_unheard = 0;
+            self.data_fin.forget_unheard();
             self.on_options_lost(slot);
         }
     }
@@ -304,10 +302,9 @@ impl Connection {
         self.short_segment_end = self.short_segment_end.min(self.send.nxt());
         self.recv.become_plain();
         self.stop_timers();
-        self.bare_fin_due = false;
+        self.data_fin.cancel();
         self.probes.clear();
-        self.opens.clear();
-        self.removals.clear();
+        self.paths.become_plain();
         for other in (0..self.lanes.len()).filter(|other| *other != usize::from(slot)) {
             let lane = &mut self.lanes[other];
             if !lane.subflow.is_doomed() {

@@ -300,7 +300,7 @@ impl Connection {
         self.reinject_from_failed();
         if self.send.fin_outstanding() && self.overdue.timeouts > 0 {
             // Nobody has heard the DATA_FIN so far.
-            (self.bare_fin_due, self.bare_fin_on) = (true, Some(slot));
+            self.data_fin.send_on(slot);
         }
         self.tell_path_manager(now, &PathEvent::SubflowEstablished(id));
     }

@@ -59,7 +59,7 @@ impl Connection {
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
             self.overdue.unanswered = 0;
-            self.peer_spoke = true;
+            self.data_fin.on_segment();
             self.answer_join(slot, segment);
             if bare && self.mode == Mode::Mptcp {
                 let fin = segment.header.flags.contains(Flags::FIN);

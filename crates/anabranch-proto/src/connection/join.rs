@@ -108,7 +108,7 @@ impl Connection {
         let MpJoin::Syn { backup, address_id, nonce: remote_nonce, .. } = join else { return None };
         let remote_key = self.keys.remote?;
         let address = syn.destination.address;
-        let local_id = self.addresses.iter().find(|own| own.address == address).map_or(0, |a| a.id);
+        let local_id = self.paths.id_of(address);
         let place = Place {
             now,
             purpose: Purpose::Join,

@@ -4,12 +4,15 @@ mod announce;
 mod buffers;
 mod checksum;
 mod close;
+mod data_fin;
 mod fallback;
 mod handshake;
 mod input;
 mod join;
 mod mapping;
+mod path_driver;
 mod paths;
+mod probes;
 mod recv_queue;
 mod schedule;
 mod send_queue;
@@ -19,7 +22,7 @@ mod transmit;
 
 pub(crate) use handshake::because;
 pub(crate) use join::JoinAnswer;
-pub(crate) use paths::Opening;
+pub(crate) use path_driver::Opening;
 pub use stats::{ConnectionStats, Fallback, SubflowStats};
 
 use std::collections::VecDeque;
@@ -34,14 +37,17 @@ use crate::counters::{ConnectionCounters, Counters};
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
-use crate::path_manager::{LocalAddress, PathEvent, PathManager, Retry};
+use crate::path_manager::{LocalAddress, PathEvent, Retry};
 use crate::platform::{ReceiveWindow, SendBuffer};
 use crate::remedy::{BufferSide, Remedy};
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
 use crate::trace::{TraceEvent, TraceKind};
 use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
+use data_fin::DataFin;
 use mapping::MappingTable;
+use path_driver::PathDriver;
+use probes::Probes;
 use recv_queue::RecvQueue;
 use send_queue::SendQueue;
 
@@ -136,10 +142,6 @@ pub(crate) struct Connection {
     /// the first, if so agreed. RFC 8684 §3.1.
     closed_to_joins: (Option<Endpoint>, Option<Endpoint>),
     secrets: Secrets,
-    /// This host's addresses, with their identifiers.
-    addresses: Vec<LocalAddress>,
-    /// Identifiers of those whose interfaces are down.
-    addresses_down: Vec<u8>,
     /// Subflows by slot; `views` runs in parallel.
     lanes: Vec<Lane>,
     views: Vec<SubflowView>,
@@ -151,32 +153,12 @@ pub(crate) struct Connection {
     detector: Option<Detector>,
     scheduler: Box<dyn Scheduler>,
     remedies: Vec<Box<dyn Remedy>>,
-    path_manager: Box<dyn PathManager>,
-    path_manager_started: bool,
-    /// When the path manager wants to be woken, and when it may be again at the earliest.
-    path_manager_due: Instant,
-    path_manager_rests_until: Instant,
-    /// Subflows that the path manager wants opened.
-    opens: VecDeque<Opening>,
-    /// Addresses of which the peer is to be told that they are gone.
-    removals: Vec<u8>,
+    paths: PathDriver,
     /// Copies that the path manager wants sent.
-    probes: Vec<paths::ProbeBurst>,
-    announcements: announce::Announcements,
+    probes: Probes,
     timers: timer::TimerTable,
     overdue: transmit::Overdue,
-    /// A DATA_FIN without payload is to be sent.
-    bare_fin_due: bool,
-    /// The subflow that has just come is to carry it, whosever turn it is.
-    bare_fin_on: Option<u8>,
-    /// The subflow that carried one last.
-    bare_fin_was_on: Option<u8>,
-    /// Has a DATA_FIN gone out?
-    fin_told: bool,
-    /// An acceptable segment has come since the data-level timer last expired.
-    peer_spoke: bool,
-    /// DATA_FINs in a row after which the peer spoke, and did not acknowledge them.
-    data_fins_unheard: u8,
+    data_fin: DataFin,
     /// Data offset after the last short segment, for Nagle's rule.
     short_segment_end: u64,
     /// The application's last write found no room.
@@ -254,11 +236,6 @@ impl Connection {
             fallback: fallback::Fallback::default(),
             closed_to_joins: (None, None),
             secrets: new.secrets,
-            addresses_down: (new.addresses.iter())
-                .filter(|own| new.addresses_down.contains(&own.address))
-                .map(|own| own.id)
-                .collect(),
-            addresses: new.addresses,
             lanes: Vec::new(),
             views: Vec::new(),
             send: SendQueue::new(send_buffer),
@@ -268,22 +245,11 @@ impl Connection {
             detector: config.shared_bottleneck_detection.map(Detector::new),
             scheduler: (config.scheduler)(),
             remedies,
-            path_manager: (config.path_manager)(),
-            path_manager_started: false,
-            path_manager_due: Instant::FAR_FUTURE,
-            path_manager_rests_until: Instant::ZERO,
-            opens: VecDeque::new(),
-            removals: Vec::new(),
-            probes: Vec::new(),
-            announcements: announce::Announcements::default(),
+            paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
+            probes: Probes::default(),
             timers: timer::TimerTable::new(),
             overdue: transmit::Overdue::default(),
-            bare_fin_due: false,
-            bare_fin_on: None,
-            bare_fin_was_on: None,
-            fin_told: false,
-            peer_spoke: false,
-            data_fins_unheard: 0,
+            data_fin: DataFin::default(),
             short_segment_end: 0,
             send_blocked: false,
             small_window_due: false,
@@ -395,7 +361,7 @@ impl Connection {
         self.send.release_memory();
         self.recv.release_memory();
         self.events.shrink_to_fit();
-        self.opens.shrink_to_fit();
+        self.paths.release_memory();
         self.registrations.shrink_to_fit();
         self.lanes.shrink_to_fit();
         self.views.shrink_to_fit();
@@ -534,7 +500,7 @@ impl Connection {
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let subflows = self.lanes.iter().map(|lane| lane.subflow.poll_timeout());
-        let own = self.timers.next().min(self.announcements.next());
+        let own = self.timers.next().min(self.paths.announcements.next());
         let next = subflows.fold(own.min(self.path_manager_timeout()), Instant::min);
         (next != Instant::FAR_FUTURE).then_some(next)
     }

@@ -3,101 +3,69 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use anabranch_wire::mptcp::{RemoveAddr, ResetReason};
-use anabranch_wire::{Duration, Endpoint, Instant, Segment};
+use anabranch_wire::mptcp::ResetReason;
+use anabranch_wire::{Instant, Segment};
 
 use super::handshake::because;
+use super::path_driver::{Duty, Opening};
+use super::probes::Probe;
 use super::transmit::Again;
 use super::{Connection, Mode, Role, Status};
-use crate::path_manager::{LocalAddress, PathAction, PathEvent, Retry};
+use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
-use crate::view::{SubflowId, SubflowSet, Usability};
-
-/// A subflow to be opened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
-    pub(crate) local: LocalAddress,
-    pub(crate) remote: Endpoint,
-    pub(crate) remote_address_id: u8,
-    pub(crate) backup: bool,
-}
-
-/// Copies of data under way that one subflow is to carry.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ProbeBurst {
-    subflow: SubflowId,
-    /// Data offsets: the next octet to copy, and the end.
-    next: u64,
-    end: u64,
-    /// Octets in a segment.
-    octets: u32,
-}
-
-/// Between two timeouts of a path manager: without it a bad one could make time stand still.
-const SHORTEST_REST: Duration = Duration::from_millis(1);
-/// Actions that are taken from a path manager at a time, for the same reason.
-const MOST_ACTIONS: usize = 256;
+use crate::view::{SubflowId, Usability};
 
 impl Connection {
     /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
     /// RFC 8684 §3.1.
     pub(super) fn start_path_manager(&mut self, now: Instant) {
-        if self.path_manager_started || self.mode != Mode::Mptcp {
+        if self.paths.is_started() || self.mode != Mode::Mptcp {
             return;
         }
-        self.path_manager_started = true;
-        for id in &self.addresses_down {
-            let down = PathEvent::AddressChanged { local_address_id: *id, usable: false };
-            self.path_manager.handle_event(now, &down, &self.views);
-        }
-        let event = PathEvent::Established {
-            initiator: self.role == Role::Initiator,
-            local: &self.addresses,
-            remote: self.lanes[0].subflow.remote,
-        };
-        self.path_manager.handle_event(now, &event, &self.views);
-        self.carry_out_path_actions();
+        let remote = self.lanes[0].subflow.remote;
+        self.paths.start(now, self.role == Role::Initiator, remote, &self.views);
+        self.carry_out_duties();
     }
 
     /// Are subflows managed: has that begun, and is there still use for them?
     pub(super) fn manages_paths(&self) -> bool {
-        self.path_manager_started && self.wants_subflows()
+        self.paths.is_started() && self.wants_subflows()
     }
 
     pub(super) fn tell_path_manager(&mut self, now: Instant, event: &PathEvent<'_>) {
         if self.manages_paths() {
-            self.path_manager.handle_event(now, event, &self.views);
-            self.carry_out_path_actions();
+            self.paths.tell(now, event, &self.views);
+            self.carry_out_duties();
         }
     }
 
+    /// When the path manager wants to be woken, or [`Instant::FAR_FUTURE`].
     pub(super) fn path_manager_timeout(&self) -> Instant {
-        if self.manages_paths() { self.path_manager_due } else { Instant::FAR_FUTURE }
+        self.paths.due().filter(|_| self.manages_paths()).unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Is there anything in view that would bring a subflow?
     pub(super) fn expects_subflows(&self) -> bool {
-        let planned = self.has_openings() || self.path_manager_timeout() != Instant::FAR_FUTURE;
-        planned || !self.addresses_down.is_empty()
+        let awaited = self.manages_paths() && self.paths.due().is_some();
+        awaited || self.paths.has_openings() || self.paths.awaits_an_interface()
     }
 
     /// Let the path manager act if its time has come.
     pub(crate) fn wake_path_manager(&mut self, now: Instant) {
         if self.path_manager_timeout() <= now {
-            self.path_manager_rests_until = now + SHORTEST_REST;
-            self.path_manager.handle_timeout(now, &self.views);
-            self.carry_out_path_actions();
+            self.paths.wake(now, &self.views);
+            self.carry_out_duties();
         }
     }
 
     /// The subflows that the endpoint is to open.
     pub(crate) fn take_openings(&mut self) -> VecDeque<Opening> {
-        std::mem::take(&mut self.opens)
+        self.paths.take_openings()
     }
 
     /// Are there subflows for the endpoint to open?
     pub(crate) fn has_openings(&self) -> bool {
-        !self.opens.is_empty()
+        self.paths.has_openings()
     }
 
     pub(crate) fn could_not_open(&mut self, now: Instant, opening: &Opening) {
@@ -113,7 +81,7 @@ impl Connection {
         let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
         // RFC 8684 §3.1: not where the peer has set the "C" flag.
         let welcome = self.closed_to_joins.1 != Some(opening.remote);
-        family && welcome && self.addresses.contains(&opening.local) && self.may_open()
+        family && welcome && self.paths.has(opening.local) && self.may_open()
     }
 
     pub(super) fn may_open(&self) -> bool {
@@ -133,47 +101,25 @@ impl Connection {
 
     /// The interface with `address` went down, or came back up.
     pub(crate) fn handle_address_change(&mut self, now: Instant, address: IpAddr, usable: bool) {
-        let known = self.addresses.iter().find(|own| own.address == address);
-        if let Some(local_address_id) = known.map(|own| own.id) {
-            self.addresses_down.retain(|id| *id != local_address_id);
-            if usable {
-                self.removals.retain(|id| *id != local_address_id);
-            } else {
-                self.addresses_down.push(local_address_id);
-            }
-            self.tell_path_manager(now, &PathEvent::AddressChanged { local_address_id, usable });
+        if let Some(changed) = self.paths.change(address, usable) {
+            self.tell_path_manager(now, &changed);
             self.reap(now);
         }
     }
 
-    fn carry_out_path_actions(&mut self) {
-        for _ in 0..MOST_ACTIONS {
-            let Some(action) = self.path_manager.poll_action() else { break };
-            match action {
-                PathAction::Open { local, remote, remote_address_id, backup } => {
-                    if self.opens.len() < SubflowSet::CAPACITY {
-                        let opening = Opening { local, remote, remote_address_id, backup };
-                        self.opens.push_back(opening);
-                    }
-                }
-                PathAction::Close { subflow, reset } => self.close_subflow(subflow, reset),
-                PathAction::SetPriority { subflow, backup, signalled } => {
+    fn carry_out_duties(&mut self) {
+        for duty in self.paths.take_duties() {
+            match duty {
+                Duty::Close { subflow, reset } => self.close_subflow(subflow, reset),
+                Duty::SetPriority { subflow, backup, signalled } => {
                     self.set_priority(subflow, backup, signalled);
                 }
-                PathAction::Remove { local_address_id } => {
-                    self.removals.retain(|id| *id != local_address_id);
-                    self.removals.push(local_address_id);
-                    self.withdraw(local_address_id);
-                }
-                PathAction::Announce { local } => self.announce(local),
-                PathAction::Probe { subflow, count, octets } => {
-                    self.start_probes(subflow, count, octets);
+                Duty::Probe { subflow, count, octets } => {
+                    let end = self.send.carried_to().min(self.send.end());
+                    self.probes.start(subflow, (count, octets), (self.send.una(), end));
                 }
             }
         }
-        let due = self.path_manager.poll_timeout();
-        let due = due.unwrap_or(Instant::FAR_FUTURE);
-        self.path_manager_due = due.max(self.path_manager_rests_until);
     }
 
     fn close_subflow(&mut self, id: SubflowId, reset: bool) {
@@ -200,17 +146,17 @@ impl Connection {
     /// Tell the peer which addresses are gone, on every subflow that can carry it: the option is
     /// not acknowledged. RFC 8684 §3.4.2.
     pub(super) fn signal_removals(&mut self) {
-        let Some(removed) = RemoveAddr::new(&self.removals) else { return };
+        let Some(removed) = self.paths.removals() else { return };
         let mut told = false;
         for (lane, view) in self.lanes.iter_mut().zip(&self.views) {
             let usable = view.usability == Usability::Usable;
-            if usable && !self.removals.contains(&view.local_address_id) {
+            if usable && !removed.address_ids().contains(&view.local_address_id) {
                 lane.subflow.signal_removal(removed);
                 told = true;
             }
         }
         if told {
-            self.removals.clear();
+            self.paths.removals_are_told();
         }
     }
 
@@ -230,31 +176,10 @@ impl Connection {
         }
     }
 
-    /// The newest data under way, in order, so that copies that arrive first are of some use.
-    fn start_probes(&mut self, subflow: SubflowId, count: u32, octets: u32) {
-        let end = self.send.carried_to().min(self.send.end());
-        let wanted = u64::from(count) * u64::from(octets);
-        let next = end.saturating_sub(wanted).max(self.send.una());
-        self.probes.retain(|burst| burst.subflow != subflow);
-        self.probes.push(ProbeBurst { subflow, next, end, octets });
-    }
-
     /// The next probe for which a subflow has room.
     pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let una = self.send.una();
-        let views = &self.views;
-        self.probes.retain_mut(|burst| {
-            burst.next = burst.next.max(una);
-            let there = views.get(usize::from(burst.subflow.slot));
-            burst.next < burst.end && there.is_some_and(|view| view.id == burst.subflow)
-        });
-        let can_send = |burst: &&mut ProbeBurst| views[usize::from(burst.subflow.slot)].can_send();
-        let burst = self.probes.iter_mut().find(can_send)?;
-        let (slot, start) = (burst.subflow.slot, burst.next);
-        let mss = u64::from(views[usize::from(slot)].mss);
-        let len = u64::from(burst.octets).min(mss).min(burst.end - start);
-        burst.next += len;
-        let payload = self.send.payload(start, len as u32);
+        let Probe { slot, start, len } = self.probes.poll(self.send.una(), &self.views)?;
+        let payload = self.send.payload(start, len);
         Some(self.send_again_on(now, level, slot, start, payload, Again::Probe))
     }
 }

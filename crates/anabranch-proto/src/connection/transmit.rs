@@ -96,9 +96,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
         return Some(segment);
     }
     connection.plan_fin();
-    if !connection.removals.is_empty() {
-        connection.signal_removals();
-    }
+    connection.signal_removals();
     connection.signal_addresses(now);
     for slot in 0..connection.lanes.len() {
         level.bare_data_fin = connection.bare_fin_for(now, slot);
@@ -143,9 +141,7 @@ impl Connection {
             self.counters.echo_add_tx += u64::from(told == Some(false));
         }
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
-            (self.bare_fin_due, self.bare_fin_on) = (false, None);
-            self.bare_fin_was_on = Some(slot as u8);
-            self.fin_told = true;
+            self.data_fin.went_alone(slot as u8);
         }
         self.refresh(slot as u8);
         segment
@@ -271,7 +267,9 @@ impl Connection {
         }
         let copied = matches!(why, Again::Copy | Again::Assigned);
         let data_fin = copied && last && self.send.fin_outstanding();
-        self.fin_told |= data_fin;
+        if data_fin {
+            self.data_fin.went_with_data();
+        }
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let lane = &mut self.lanes[usize::from(slot)];
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
@@ -467,7 +465,7 @@ impl Connection {
         let data_fin = last && self.mode == Mode::Mptcp && self.send.is_finished() && !with_keys;
         if data_fin {
             self.send.fin_sent();
-            self.fin_told = true;
+            self.data_fin.went_with_data();
         }
         let data_seq = self.data_seq(start);
         let cargo = (self.mode == Mode::Mptcp).then_some(Cargo {
@@ -687,7 +685,7 @@ impl Connection {
             return;
         }
         if self.send.fin_outstanding() {
-            self.bare_fin_due = true;
+            self.data_fin.send();
         }
         self.send.reinject_uncarried();
         let under_way = self.has_data_under_way();

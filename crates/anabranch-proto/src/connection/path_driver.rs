@@ -1,0 +1,210 @@
+//! What the path manager wants, and what is known of addresses: asked by the connection, which carries
+//! out what concerns its subflows. RFC 8684 §3.4.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use anabranch_wire::mptcp::RemoveAddr;
+use anabranch_wire::{Duration, Endpoint, Instant};
+
+use super::announce::Announcements;
+use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
+use crate::view::{SubflowId, SubflowSet, SubflowView};
+
+/// A subflow to be opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    pub(crate) local: LocalAddress,
+    pub(crate) remote: Endpoint,
+    pub(crate) remote_address_id: u8,
+    pub(crate) backup: bool,
+}
+
+/// What the path manager wants done to a subflow.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Duty {
+    Close { subflow: SubflowId, reset: bool },
+    SetPriority { subflow: SubflowId, backup: bool, signalled: bool },
+    Probe { subflow: SubflowId, count: u32, octets: u32 },
+}
+
+/// The path manager, and what it waits for.
+pub(super) struct PathDriver {
+    manager: Box<dyn PathManager>,
+    started: bool,
+    /// When the path manager wants to be woken, and when it may be again at the earliest.
+    due: Instant,
+    rests_until: Instant,
+    /// Subflows that it wants opened.
+    opens: VecDeque<Opening>,
+    /// Addresses of which the peer is to be told that they are gone.
+    removals: Vec<u8>,
+    pub(super) announcements: Announcements,
+    /// This host's addresses, with their identifiers.
+    addresses: Vec<LocalAddress>,
+    /// Identifiers of those whose interfaces are down.
+    down: Vec<u8>,
+}
+
+/// Between two timeouts of a path manager: without it a bad one could make time stand still.
+const SHORTEST_REST: Duration = Duration::from_millis(1);
+/// Actions that are taken from a path manager at a time, for the same reason.
+const MOST_ACTIONS: usize = 256;
+
+impl PathDriver {
+    /// Of a host with these addresses, of which some interfaces are down.
+    pub(super) fn new(
+        manager: Box<dyn PathManager>,
+        addresses: Vec<LocalAddress>,
+        down: &[IpAddr],
+    ) -> Self {
+        let is_down = |own: &&LocalAddress| down.contains(&own.address);
+        PathDriver {
+            manager,
+            started: false,
+            due: Instant::FAR_FUTURE,
+            rests_until: Instant::ZERO,
+            opens: VecDeque::new(),
+            removals: Vec::new(),
+            announcements: Announcements::default(),
+            down: addresses.iter().filter(is_down).map(|own| own.id).collect(),
+            addresses,
+        }
+    }
+
+    /// Further subflows may be opened from now on, beside the one to `remote`.
+    pub(super) fn start(
+        &mut self,
+        now: Instant,
+        initiator: bool,
+        remote: Endpoint,
+        views: &[SubflowView],
+    ) {
+        self.started = true;
+        for id in &self.down {
+            let down = PathEvent::AddressChanged { local_address_id: *id, usable: false };
+            self.manager.handle_event(now, &down, views);
+        }
+        let event = PathEvent::Established { initiator, local: &self.addresses, remote };
+        self.manager.handle_event(now, &event, views);
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        self.started
+    }
+
+    /// Tell the path manager.
+    pub(super) fn tell(&mut self, now: Instant, event: &PathEvent<'_>, views: &[SubflowView]) {
+        self.manager.handle_event(now, event, views);
+    }
+
+    /// When the path manager wants to be woken.
+    pub(super) fn due(&self) -> Option<Instant> {
+        (self.due != Instant::FAR_FUTURE).then_some(self.due)
+    }
+
+    /// The path manager's time has come.
+    pub(super) fn wake(&mut self, now: Instant, views: &[SubflowView]) {
+        self.rests_until = now + SHORTEST_REST;
+        self.manager.handle_timeout(now, views);
+    }
+
+    /// What the path manager wants done to subflows; what else it wants is noted.
+    pub(super) fn take_duties(&mut self) -> Vec<Duty> {
+        let mut duties = Vec::new();
+        for _ in 0..MOST_ACTIONS {
+            let Some(action) = self.manager.poll_action() else { break };
+            match action {
+                PathAction::Open { local, remote, remote_address_id, backup } => {
+                    if self.opens.len() < SubflowSet::CAPACITY {
+                        let opening = Opening { local, remote, remote_address_id, backup };
+                        self.opens.push_back(opening);
+                    }
+                }
+                PathAction::Close { subflow, reset } => duties.push(Duty::Close { subflow, reset }),
+                PathAction::SetPriority { subflow, backup, signalled } => {
+                    duties.push(Duty::SetPriority { subflow, backup, signalled });
+                }
+                PathAction::Remove { local_address_id } => {
+                    self.removals.retain(|id| *id != local_address_id);
+                    self.removals.push(local_address_id);
+                    self.announcements.withdraw(local_address_id);
+                }
+                PathAction::Announce { local } if self.has(local) => {
+                    self.announcements.announce(local);
+                }
+                PathAction::Announce { local } => self.announcements.withdraw(local.id),
+                PathAction::Probe { subflow, count, octets } => {
+                    duties.push(Duty::Probe { subflow, count, octets });
+                }
+            }
+        }
+        let due = self.manager.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        self.due = due.max(self.rests_until);
+        duties
+    }
+
+    /// Are there subflows for the endpoint to open?
+    pub(super) fn has_openings(&self) -> bool {
+        !self.opens.is_empty()
+    }
+
+    /// The subflows that the endpoint is to open.
+    pub(super) fn take_openings(&mut self) -> VecDeque<Opening> {
+        std::mem::take(&mut self.opens)
+    }
+
+    /// Is it one of this host's addresses, with its identifier?
+    pub(super) fn has(&self, local: LocalAddress) -> bool {
+        self.addresses.contains(&local)
+    }
+
+    pub(super) fn addresses(&self) -> &[LocalAddress] {
+        &self.addresses
+    }
+
+    /// The identifier of this host's address; 0 for one that it does not know.
+    pub(super) fn id_of(&self, address: IpAddr) -> u8 {
+        self.addresses.iter().find(|own| own.address == address).map_or(0, |own| own.id)
+    }
+
+    /// May an interface that is down come up again?
+    pub(super) fn awaits_an_interface(&self) -> bool {
+        !self.down.is_empty()
+    }
+
+    /// The interface with `address` went down, or came back up; what the path manager is to be told of
+    /// that, if the connection has the address.
+    pub(super) fn change(&mut self, address: IpAddr, usable: bool) -> Option<PathEvent<'static>> {
+        let own = self.addresses.iter().find(|own| own.address == address)?;
+        let local_address_id = own.id;
+        self.down.retain(|id| *id != local_address_id);
+        if usable {
+            self.removals.retain(|id| *id != local_address_id);
+        } else {
+            self.down.push(local_address_id);
+        }
+        Some(PathEvent::AddressChanged { local_address_id, usable })
+    }
+
+    /// Identifiers of addresses of which the peer is to be told that they are gone.
+    pub(super) fn removals(&self) -> Option<RemoveAddr> {
+        RemoveAddr::new(&self.removals)
+    }
+
+    /// The peer has been told.
+    pub(super) fn removals_are_told(&mut self) {
+        self.removals.clear();
+    }
+
+    /// It is plain TCP: no other subflow comes, and nothing is told of addresses.
+    pub(super) fn become_plain(&mut self) {
+        self.opens.clear();
+        self.removals.clear();
+    }
+
+    /// Give back memory that is not in use.
+    pub(super) fn release_memory(&mut self) {
+        self.opens.shrink_to_fit();
+    }
+}

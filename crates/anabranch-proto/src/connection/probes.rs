@@ -1,0 +1,66 @@
+//! Copies of data under way, by which the path manager measures a path.
+
+use crate::view::{SubflowId, SubflowView};
+
+/// Copies that subflows are to carry.
+#[derive(Debug, Default)]
+pub(super) struct Probes(Vec<Burst>);
+
+/// Copies that one subflow is to carry.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    subflow: SubflowId,
+    /// Data offsets: the next octet to copy, and the end.
+    next: u64,
+    end: u64,
+    /// Octets in a segment.
+    octets: u32,
+}
+
+/// A copy to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    pub(super) slot: u8,
+    pub(super) start: u64,
+    pub(super) len: u32,
+}
+
+impl Probes {
+    /// A subflow is to carry `count` copies of `octets` each: the newest of what is under way from `una`
+    /// to `end`, in order, so that copies that arrive first are of some use.
+    pub(super) fn start(
+        &mut self,
+        subflow: SubflowId,
+        (count, octets): (u32, u32),
+        (una, end): (u64, u64),
+    ) {
+        let wanted = u64::from(count) * u64::from(octets);
+        let next = end.saturating_sub(wanted).max(una);
+        self.0.retain(|burst| burst.subflow != subflow);
+        self.0.push(Burst { subflow, next, end, octets });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next copy for which a subflow has room; what is acknowledged up to `una` needs none.
+    pub(super) fn poll(&mut self, una: u64, views: &[SubflowView]) -> Option<Probe> {
+        self.0.retain_mut(|burst| {
+            burst.next = burst.next.max(una);
+            let there = views.get(usize::from(burst.subflow.slot));
+            burst.next < burst.end && there.is_some_and(|view| view.id == burst.subflow)
+        });
+        let view_of = |burst: &Burst| &views[usize::from(burst.subflow.slot)];
+        let burst = self.0.iter_mut().find(|burst| view_of(burst).can_send())?;
+        let (start, mss) = (burst.next, u64::from(view_of(burst).mss));
+        let len = u64::from(burst.octets).min(mss).min(burst.end - start);
+        burst.next += len;
+        Some(Probe { slot: burst.subflow.slot, start, len: len as u32 })
+    }
+
+    /// None are wanted any more.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
