@@ -34,7 +34,6 @@ ENGINE = [{"view", "rtt"}, POLICIES, {"subflow"}, {"connection"}, {"endpoint"}]
 
 KNOWN = {
     "anabranch-proto: circle of imports in crate: counters, subflow",
-    "anabranch-proto: circle of imports in crate::connection: handshake, paths",
     "anabranch-proto: circle of imports in crate::connection: schedule, transmit",
     "anabranch-sim: circle of imports in crate: scenario, workload",
     "anabranch-sim: circle of imports in crate::scenario: "

@@ -89,7 +89,7 @@ impl Connection {
         else {
             return;
         };
-        let usable = self.views.iter().position(|view| view.usability == Usability::Usable);
+        let usable = self.lanes.views().iter().position(|view| view.usability == Usability::Usable);
         if usable.is_some_and(|slot| self.lanes[slot].subflow.has_signals_to_send()) {
             // They go first, at once.
             return;

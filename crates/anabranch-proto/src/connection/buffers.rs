@@ -3,34 +3,16 @@
 use anabranch_wire::Instant;
 
 use super::Connection;
-use crate::remedy::{BufferContext, BufferSide, Remedy};
-use crate::view::SubflowView;
-
-/// The largest that any remedy asks for; `None` if none has an opinion.
-fn target(
-    remedies: &mut [Box<dyn Remedy>],
-    now: Instant,
-    side: BufferSide,
-    progress: u64,
-    subflows: &[SubflowView],
-) -> Option<u64> {
-    let context = BufferContext { now, side, progress, subflows };
-    remedies.iter_mut().filter_map(|remedy| remedy.buffer_target(&context)).max()
-}
-
-/// Octets that the buffer of a new connection has at the most.
-pub(super) fn initial(remedies: &mut [Box<dyn Remedy>], side: BufferSide) -> u64 {
-    target(remedies, Instant::ZERO, side, 0, &[]).unwrap_or(u64::MAX)
-}
+use crate::remedy::BufferSide;
 
 impl Connection {
     /// Let the buffers grow to what the remedies want.
     pub(super) fn tune_buffers(&mut self, now: Instant) {
         self.offer_buffer();
-        if self.remedies.is_empty() {
+        if self.lanes.remedies() == 0 {
             return;
         }
-        let mut ask = |side, progress| target(&mut self.remedies, now, side, progress, &self.views);
+        let mut ask = |side, progress| self.lanes.buffer_target(now, side, progress);
         let send = ask(BufferSide::Send, self.send.una() - 1);
         let receive = ask(BufferSide::Receive, self.recv.octets_read());
         if let Some(octets) = send {

@@ -84,10 +84,9 @@ impl Connection {
     /// RFC 8684 §3.7: reset the subflow with MP_FAIL.
     pub(super) fn break_failing(&mut self, slot: u8, fail: MpFail) {
         self.counters.dss_corruption_reset += 1;
-        let lane = &mut self.lanes[usize::from(slot)];
+        let mut lane = self.lanes.edit(slot);
         lane.distrusted = true;
         lane.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
-        self.refresh(slot);
     }
 
     /// Tell the peer, for the first time or again, unless that was in vain often enough.

@@ -21,7 +21,7 @@ impl Connection {
         self.send.finish();
         if self.status == Status::Opening && self.lanes.iter().all(|l| !l.subflow.is_established())
         {
-            for lane in &mut self.lanes {
+            for lane in self.lanes.iter_mut() {
                 lane.subflow.finish(true);
             }
         }
@@ -64,10 +64,9 @@ impl Connection {
             _ => {
                 // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
                 let slot = self.fallback.slot;
-                let subflow = &mut self.lanes[usize::from(slot)].subflow;
-                if self.send.una() == self.send.end() || subflow.has_window() {
-                    subflow.finish(false);
-                    self.refresh(slot);
+                let has_window = self.lanes[usize::from(slot)].subflow.has_window();
+                if self.send.una() == self.send.end() || has_window {
+                    self.lanes.edit(slot).subflow.finish(false);
                 }
             }
         }
@@ -81,13 +80,14 @@ impl Connection {
         let of = |usability| move |view: &&SubflowView| view.usability == usability;
         // Those that do not answer are tried where there is nobody else, or a new one among many
         // would have to wait for its turn.
-        let usable = match self.views.iter().any(|view| view.usability == Usability::Usable) {
+        let usable = match self.lanes.views().iter().any(|view| view.usability == Usability::Usable)
+        {
             true => of(Usability::Usable),
             false => of(Usability::PotentiallyFailed),
         };
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
-        let own = key(self.views.get(slot).filter(usable)?);
-        let all = || self.views.iter().filter(usable);
+        let own = key(self.lanes.views().get(slot).filter(usable)?);
+        let all = || self.lanes.views().iter().filter(usable);
         // The best first, and then in turn: no other sign comes from a dead path on which this host
         // has nothing else to send.
         let turn = self.overdue.timeouts as usize % all().count();
@@ -116,7 +116,7 @@ impl Connection {
         if self.mode != Mode::Mptcp {
             return;
         }
-        let usable = self.usable_subflows();
+        let usable = self.lanes.usable();
         let start = self.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.outstanding_data() {
             let from = data_seq.distance_from(start) as u64;
@@ -134,7 +134,7 @@ impl Connection {
         if self.mode != Mode::Mptcp {
             return;
         }
-        let usable = self.usable_subflows();
+        let usable = self.lanes.usable();
         let start = self.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.unacknowledged_data() {
             let from = data_seq.distance_from(start) as u64;
@@ -144,8 +144,8 @@ impl Connection {
 
     /// A subflow is there that can carry what those that do not answer could not deliver.
     pub(super) fn reinject_from_failed(&mut self) {
-        for slot in 0..self.views.len() {
-            if self.views[slot].usability == Usability::PotentiallyFailed {
+        for slot in 0..self.lanes.len() {
+            if self.lanes.views()[slot].usability == Usability::PotentiallyFailed {
                 self.reinject_outstanding(slot as u8);
             }
         }
@@ -156,8 +156,7 @@ impl Connection {
         if self.mode == Mode::Mptcp && self.is_done() {
             for slot in 0..self.lanes.len() {
                 if !self.lanes[slot].reaped {
-                    self.lanes[slot].subflow.finish(true);
-                    self.refresh(slot as u8);
+                    self.lanes.edit(slot as u8).subflow.finish(true);
                 }
             }
         }
@@ -166,7 +165,8 @@ impl Connection {
     /// Deal with subflows that have ended, and with the connection if that was the last.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
-        let ended = |lane: &super::Lane| lane.subflow.state() == State::Closed && !lane.reaped;
+        let ended =
+            |lane: &super::lanes::Lane| lane.subflow.state() == State::Closed && !lane.reaped;
         if self.is_done() || self.lanes.iter().any(ended) {
             self.reap_ended(now);
         }
@@ -183,18 +183,18 @@ impl Connection {
     }
 
     fn reap_subflow(&mut self, now: Instant, slot: u8) {
-        let lane = &mut self.lanes[usize::from(slot)];
+        let mut lane = self.lanes.edit(slot);
         lane.reaped = true;
         let subflow = &lane.subflow;
         let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
         self.registrations.push_back(Registration { slot, local, remote, exists: false });
         subflow.add_to(self.ended.get_or_insert_default());
-        self.refresh(slot);
+        drop(lane);
         self.reinject_unacknowledged(slot);
         if self.lanes[usize::from(slot)].distrusted && self.mode == Mode::Mptcp {
             // RFC 8684 §3.7: what was not DATA_ACKed goes out again, subflow ACKs or not.
-            self.send.reinject_carried(slot, self.usable_subflows());
+            self.send.reinject_carried(slot, self.lanes.usable());
         }
         if self.fallback.failing.is_some_and(|failing| failing.slot == slot) {
             self.fallback.failing = None;
@@ -268,8 +268,9 @@ impl Connection {
             return;
         }
         // At data level everything is said; with plain TCP the FINs must be acknowledged too.
-        let closing =
-            |lane: &super::Lane| matches!(lane.subflow.state(), State::TimeWait | State::Closed);
+        let closing = |lane: &super::lanes::Lane| {
+            matches!(lane.subflow.state(), State::TimeWait | State::Closed)
+        };
         if self.mode == Mode::Mptcp || self.lanes.iter().all(closing) {
             self.status = Status::Ended;
             self.window_limited.stop(now);

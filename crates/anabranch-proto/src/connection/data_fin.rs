@@ -58,6 +58,7 @@ impl DataFin {
         self.state = State::Quiet(self.told());
     }
 
+    #[inline]
     pub(super) fn is_due(&self) -> bool {
         matches!(self.state, State::Due { .. })
     }
@@ -108,6 +109,7 @@ impl DataFin {
     }
 
     /// An acceptable segment came.
+    #[inline]
     pub(super) fn on_segment(&mut self) {
         self.peer_spoke = true;
     }

@@ -333,7 +333,7 @@ impl Connection {
             Some(mapping) => self.lanes[usize::from(slot)].subflow.announce_infinite(mapping),
             None => self.settle_options(slot),
         }
-        self.refresh(slot);
+        self.lanes.refresh(slot);
     }
 
     /// RFC 8684 §3.7: it begins with the oldest data that is not DATA_ACKed.
@@ -391,11 +391,10 @@ impl Connection {
 
     /// Reset the subflow in `slot`, whatever it has carried going out on others.
     pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
-        let lane = &mut self.lanes[usize::from(slot)];
+        let mut lane = self.lanes.edit(slot);
         lane.distrusted = true;
         if !lane.subflow.is_doomed() {
             lane.subflow.reset(Some(because(reason)));
-            self.refresh(slot);
         }
     }
 

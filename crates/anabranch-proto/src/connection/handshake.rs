@@ -98,14 +98,13 @@ impl Connection {
         };
         let slot = self.add_lane(Subflow::connect, place);
         let nonce = self.secrets.draw("nonce") as u32;
-        let lane = &mut self.lanes[usize::from(slot)];
+        let mut lane = self.lanes.edit(slot);
         lane.nonces.0 = nonce;
         lane.subflow.priority.signalled = backup;
         lane.subflow.handshake_options = option(|control| {
             let token = keys::token(remote_key);
             control.join = Some(MpJoin::Syn { backup, address_id: local.id, token, nonce });
         });
-        self.refresh(slot);
     }
 
     /// The SYN/ACK arrived: what did the peer agree to?
@@ -218,8 +217,9 @@ impl Connection {
             Mode::Mptcp => self.mapping_carried(),
             _ => Carries::Nothing,
         };
-        self.lanes[usize::from(slot)].subflow.set_carries(carries, &self.views);
-        self.refresh(slot);
+        let (lane, views) = self.lanes.with_views(slot);
+        lane.subflow.set_carries(carries, views);
+        self.lanes.refresh(slot);
     }
 
     /// What data segments of Multipath TCP carry from now on.
@@ -290,11 +290,10 @@ impl Connection {
 
     /// A joined subflow can carry data, at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
-        self.lanes[usize::from(slot)].subflow.handshake_options = None;
+        self.lanes.edit(slot).subflow.handshake_options = None;
         self.timers.stop(Timer::Orphan);
         (self.fallback.joined, self.fallback.repeats) = (true, true);
         self.abandon_failing();
-        self.refresh(slot);
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.events.push_back(Event::SubflowEstablished(id));
         self.reinject_from_failed();

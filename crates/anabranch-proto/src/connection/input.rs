@@ -41,7 +41,8 @@ impl Connection {
             lane.bare_end = lane.bare_end.max(lane.subflow.end_of(segment));
         }
         let shared_window = self.mode == Mode::Mptcp;
-        let arrived = Arrived { window, shared_window, views: &self.views };
+        let (lane, views) = self.lanes.with_views(slot);
+        let arrived = Arrived { window, shared_window, views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
         let confirmed = lane.subflow.confirmed && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && lane.subflow.state() == State::Closed {
@@ -79,7 +80,7 @@ impl Connection {
                 self.plan_early_acknowledgement(slot);
             }
         }
-        self.refresh(slot);
+        self.lanes.refresh(slot);
         self.detect_bottlenecks(now, slot);
         self.tune_buffers(now);
         self.reap(now);

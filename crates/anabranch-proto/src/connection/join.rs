@@ -85,8 +85,7 @@ impl Connection {
     ) -> Option<u8> {
         if !self.may_open() {
             let oldest = self.half_open_joins().next()?;
-            self.lanes[oldest].subflow.abandon(SubflowEnd::TimedOut);
-            self.refresh(oldest as u8);
+            self.lanes.edit(oldest as u8).subflow.abandon(SubflowEnd::TimedOut);
             self.reap(now);
         }
         let joining = self.joining(now, syn, join, nonce).filter(|_| self.may_open())?;
@@ -145,7 +144,7 @@ impl Connection {
             Some(numbers) => self.resume(now, slot, numbers),
             None => self.counters.join_syn_rx += 1,
         }
-        self.refresh(slot);
+        self.lanes.refresh(slot);
         slot
     }
 

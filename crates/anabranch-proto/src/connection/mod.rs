@@ -9,6 +9,7 @@ mod fallback;
 mod handshake;
 mod input;
 mod join;
+mod lanes;
 mod mapping;
 mod path_driver;
 mod paths;
@@ -37,15 +38,15 @@ use crate::counters::{ConnectionCounters, Counters};
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
-use crate::path_manager::{LocalAddress, PathEvent, Retry};
+use crate::path_manager::{LocalAddress, PathEvent};
 use crate::platform::{ReceiveWindow, SendBuffer};
-use crate::remedy::{BufferSide, Remedy};
+use crate::remedy::BufferSide;
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
 use crate::trace::{TraceEvent, TraceKind};
-use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
+use crate::view::{SubflowId, SubflowSet};
 use data_fin::DataFin;
-use mapping::MappingTable;
+use lanes::Lanes;
 use path_driver::PathDriver;
 use probes::Probes;
 use recv_queue::RecvQueue;
@@ -85,47 +86,6 @@ struct Keys {
     remote_idsn: DataSeq,
 }
 
-/// A subflow and what the data level keeps for it.
-#[derive(Debug)]
-struct Lane {
-    subflow: Subflow,
-    mappings: MappingTable,
-    /// Nonces of a join in progress: local, remote. RFC 8684 §3.2.
-    nonces: (u32, u32),
-    /// The end of the subflow has been dealt with.
-    reaped: bool,
-    reinjected_octets: u64,
-    /// A data sequence signal has come on it.
-    heard: bool,
-    /// Since the last one, data was acknowledged without any Multipath TCP option.
-    bare_acks: bool,
-    /// When a data sequence signal last came.
-    heard_at: Instant,
-    /// Subflow offset of the end of the last payload without any Multipath TCP option.
-    bare_end: u64,
-    /// The end of the last short segment of new data, as a subflow offset.
-    short_end: u64,
-    /// The peer's FIN came without any Multipath TCP option.
-    bare_fin: bool,
-    /// Since when payload waits for a mapping.
-    unmapped_since: Option<Instant>,
-    /// What was sent lately.
-    run: fallback::Run,
-    /// The path changes what it carries: what was acknowledged on the subflow may not have arrived.
-    distrusted: bool,
-    /// What the peer said of another attempt when it reset the subflow. RFC 8684 §3.6.
-    retry: Option<Retry>,
-}
-
-impl Lane {
-    /// Has payload arrived, without any Multipath TCP option, that no mapping covers? Pieces of a
-    /// segment that was split may come without its options.
-    fn has_bare_data(&self) -> bool {
-        let reach = self.mappings.reach();
-        self.bare_end > reach && self.subflow.receive_next() > reach
-    }
-}
-
 pub(crate) struct Connection {
     config: Arc<ConnectionConfig>,
     role: Role,
@@ -142,9 +102,7 @@ pub(crate) struct Connection {
     /// the first, if so agreed. RFC 8684 §3.1.
     closed_to_joins: (Option<Endpoint>, Option<Endpoint>),
     secrets: Secrets,
-    /// Subflows by slot; `views` runs in parallel.
-    lanes: Vec<Lane>,
-    views: Vec<SubflowView>,
+    lanes: Lanes,
     send: SendQueue,
     recv: RecvQueue,
     receive_scale: u8,
@@ -152,7 +110,6 @@ pub(crate) struct Connection {
     peer_edge: u64,
     detector: Option<Detector>,
     scheduler: Box<dyn Scheduler>,
-    remedies: Vec<Box<dyn Remedy>>,
     paths: PathDriver,
     /// Copies that the path manager wants sent.
     probes: Probes,
@@ -210,12 +167,12 @@ pub(crate) struct NewConnection<'a> {
 impl Connection {
     pub(crate) fn new(new: NewConnection<'_>) -> Self {
         let config = new.config;
-        let mut remedies = (config.remedies)();
+        let mut lanes = Lanes::new((config.remedies)());
         let (counted, is_tcp) = (config.platform.buffers, config.protocol == Protocol::Tcp);
         let send_buffer = SendBuffer::new(counted, is_tcp, config.send_buffer)
-            .beginning_with(buffers::initial(&mut remedies, BufferSide::Send));
+            .beginning_with(lanes.initial_buffer(BufferSide::Send));
         let window = ReceiveWindow::new(counted, is_tcp, config.receive_buffer)
-            .beginning_with(buffers::initial(&mut remedies, BufferSide::Receive));
+            .beginning_with(lanes.initial_buffer(BufferSide::Receive));
         let receive_scale = window_scale(window.most());
         Connection {
             role: new.role,
@@ -236,15 +193,13 @@ impl Connection {
             fallback: fallback::Fallback::default(),
             closed_to_joins: (None, None),
             secrets: new.secrets,
-            lanes: Vec::new(),
-            views: Vec::new(),
+            lanes,
             send: SendQueue::new(send_buffer),
             recv: RecvQueue::new(window.scaled_by(receive_scale)),
             receive_scale,
             peer_edge: 1,
             detector: config.shared_bottleneck_detection.map(Detector::new),
             scheduler: (config.scheduler)(),
-            remedies,
             paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
             probes: Probes::default(),
             timers: timer::TimerTable::new(),
@@ -296,7 +251,7 @@ impl Connection {
     pub(crate) fn recv(&mut self) -> Option<Payload> {
         let payload = self.recv.read()?;
         if !self.recv.has_data() {
-            for lane in &mut self.lanes {
+            for lane in self.lanes.iter_mut() {
                 lane.subflow.on_drained();
             }
         }
@@ -363,48 +318,14 @@ impl Connection {
         self.events.shrink_to_fit();
         self.paths.release_memory();
         self.registrations.shrink_to_fit();
-        self.lanes.shrink_to_fit();
-        self.views.shrink_to_fit();
-        for lane in &mut self.lanes {
-            lane.mappings.release_memory();
-            lane.subflow.release_memory();
-        }
+        self.lanes.release_memory();
     }
 
     /// Add a lane for a new subflow, in a free slot.
     fn add_lane(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> u8 {
-        let free = self.lanes.iter().position(|lane| lane.reaped);
-        let slot = free.unwrap_or(self.lanes.len()) as u8;
-        let generation =
-            free.map_or(0, |index| self.lanes[index].subflow.id.generation.wrapping_add(1));
-        let lane = Lane {
-            subflow: self.make_subflow(SubflowId { slot, generation }, make, place),
-            mappings: MappingTable::default(),
-            nonces: (0, 0),
-            reaped: false,
-            reinjected_octets: 0,
-            heard: false,
-            bare_acks: false,
-            heard_at: Instant::ZERO,
-            bare_end: 0,
-            short_end: 0,
-            bare_fin: false,
-            unmapped_since: None,
-            run: fallback::Run::default(),
-            distrusted: false,
-            retry: None,
-        };
-        let view = lane.subflow.view();
-        match free {
-            Some(index) => {
-                self.lanes[index] = lane;
-                self.views[index] = view;
-            }
-            None => {
-                self.lanes.push(lane);
-                self.views.push(view);
-            }
-        }
+        let id = self.lanes.next_id();
+        let subflow = self.make_subflow(id, make, place);
+        let slot = self.lanes.add(subflow);
         let Place { local, remote, .. } = place;
         self.registrations.push_back(Registration { slot, local, remote, exists: true });
         slot
@@ -431,26 +352,6 @@ impl Connection {
         })
     }
 
-    fn lane_mut(&mut self, id: SubflowId) -> Option<&mut Lane> {
-        self.lanes
-            .get_mut(usize::from(id.slot))
-            .filter(|lane| lane.subflow.id == id && !lane.reaped)
-    }
-
-    /// Bring the view of the subflow in `slot` up to date.
-    fn refresh(&mut self, slot: u8) {
-        let view = &mut self.views[usize::from(slot)];
-        *view = self.lanes[usize::from(slot)].subflow.view();
-        limit_room(&mut self.remedies, view);
-    }
-
-    /// The same after the subflow has sent data.
-    fn refresh_after_sending(&mut self, now: Instant, slot: u8) {
-        let view = &mut self.views[usize::from(slot)];
-        self.lanes[usize::from(slot)].subflow.after_sending(now, view);
-        limit_room(&mut self.remedies, view);
-    }
-
     /// RFC 8382: the subflow in `slot` has measured a one-way delay, if it has.
     fn detect_bottlenecks(&mut self, now: Instant, slot: u8) {
         let Some(detector) = &mut self.detector else { return };
@@ -468,19 +369,10 @@ impl Connection {
         };
         let verdicts = detector.close_interval(now, totals);
         for (id, verdict) in verdicts {
-            if let Some(lane) = self.lane_mut(id) {
+            if let Some(mut lane) = self.lanes.edit_by_id(id) {
                 lane.subflow.bottleneck = verdict;
-                self.refresh(id.slot);
             }
         }
-    }
-
-    fn usable_subflows(&self) -> SubflowSet {
-        let mut set = SubflowSet::EMPTY;
-        for view in self.views.iter().filter(|view| view.usability == Usability::Usable) {
-            set.insert(view.id.slot);
-        }
-        set
     }
 
     fn record(&mut self, now: Instant, kind: TraceKind) {
@@ -509,8 +401,9 @@ impl Connection {
         self.remedies_asked = false;
         for slot in 0..self.lanes.len() {
             if self.lanes[slot].subflow.poll_timeout() <= now {
-                let timed_out = self.lanes[slot].subflow.handle_timeout(now, &self.views);
-                self.refresh(slot as u8);
+                let (lane, views) = self.lanes.with_views(slot as u8);
+                let timed_out = lane.subflow.handle_timeout(now, views);
+                self.lanes.refresh(slot as u8);
                 if timed_out {
                     self.on_subflow_timeout(now, slot as u8);
                 }
@@ -522,21 +415,12 @@ impl Connection {
 
     /// The subflow stopped answering: what only it carried goes out on others.
     fn on_subflow_timeout(&mut self, now: Instant, slot: u8) {
-        if self.views.len() > 1 {
+        if self.lanes.len() > 1 {
             self.reinject_outstanding(slot);
         }
         let subflow = &self.lanes[usize::from(slot)].subflow;
         let (id, in_a_row) = (subflow.id, subflow.timeouts_in_a_row());
         self.tell_path_manager(now, &PathEvent::SubflowTimeout { id, in_a_row });
-    }
-}
-
-/// What the remedies let a subflow send.
-fn limit_room(remedies: &mut [Box<dyn Remedy>], view: &mut SubflowView) {
-    for remedy in remedies {
-        if let Some(limit) = remedy.send_limit(view) {
-            view.room = view.room.min(limit.saturating_sub(view.bytes_in_flight));
-        }
     }
 }
 

@@ -89,6 +89,7 @@ impl PathDriver {
         self.manager.handle_event(now, &event, views);
     }
 
+    #[inline]
     pub(super) fn is_started(&self) -> bool {
         self.started
     }
@@ -99,6 +100,7 @@ impl PathDriver {
     }
 
     /// When the path manager wants to be woken.
+    #[inline]
     pub(super) fn due(&self) -> Option<Instant> {
         (self.due != Instant::FAR_FUTURE).then_some(self.due)
     }
@@ -145,6 +147,7 @@ impl PathDriver {
     }
 
     /// Are there subflows for the endpoint to open?
+    #[inline]
     pub(super) fn has_openings(&self) -> bool {
         !self.opens.is_empty()
     }
@@ -185,6 +188,12 @@ impl PathDriver {
             self.down.push(local_address_id);
         }
         Some(PathEvent::AddressChanged { local_address_id, usable })
+    }
+
+    /// Is the peer to be told of addresses that they are gone?
+    #[inline]
+    pub(super) fn has_removals(&self) -> bool {
+        !self.removals.is_empty()
     }
 
     /// Identifiers of addresses of which the peer is to be told that they are gone.

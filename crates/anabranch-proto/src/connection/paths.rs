@@ -13,7 +13,7 @@ use super::transmit::Again;
 use super::{Connection, Mode, Role, Status};
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
-use crate::view::{SubflowId, Usability};
+use crate::view::SubflowId;
 
 impl Connection {
     /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
@@ -23,7 +23,7 @@ impl Connection {
             return;
         }
         let remote = self.lanes[0].subflow.remote;
-        self.paths.start(now, self.role == Role::Initiator, remote, &self.views);
+        self.paths.start(now, self.role == Role::Initiator, remote, self.lanes.views());
         self.carry_out_duties();
     }
 
@@ -34,7 +34,7 @@ impl Connection {
 
     pub(super) fn tell_path_manager(&mut self, now: Instant, event: &PathEvent<'_>) {
         if self.manages_paths() {
-            self.paths.tell(now, event, &self.views);
+            self.paths.tell(now, event, self.lanes.views());
             self.carry_out_duties();
         }
     }
@@ -53,7 +53,7 @@ impl Connection {
     /// Let the path manager act if its time has come.
     pub(crate) fn wake_path_manager(&mut self, now: Instant) {
         if self.path_manager_timeout() <= now {
-            self.paths.wake(now, &self.views);
+            self.paths.wake(now, self.lanes.views());
             self.carry_out_duties();
         }
     }
@@ -123,24 +123,23 @@ impl Connection {
     }
 
     fn close_subflow(&mut self, id: SubflowId, reset: bool) {
-        let Some(lane) = self.lane_mut(id) else { return };
+        let Some(mut lane) = self.lanes.edit_by_id(id) else { return };
         if reset {
             lane.subflow.reset(Some(because(ResetReason::UNACCEPTABLE_PERFORMANCE)));
         } else {
             lane.subflow.finish(false);
         }
+        drop(lane);
         self.send.reassign(id.slot);
-        self.refresh(id.slot);
     }
 
     fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
-        let Some(lane) = self.lane_mut(id) else { return };
+        let Some(mut lane) = self.lanes.edit_by_id(id) else { return };
         if signalled {
             lane.subflow.signal_priority(backup);
         } else {
             lane.subflow.priority.standby = backup;
         }
-        self.refresh(id.slot);
     }
 
     /// Tell the peer which addresses are gone, on every subflow that can carry it: the option is
@@ -148,10 +147,11 @@ impl Connection {
     pub(super) fn signal_removals(&mut self) {
         let Some(removed) = self.paths.removals() else { return };
         let mut told = false;
-        for (lane, view) in self.lanes.iter_mut().zip(&self.views) {
-            let usable = view.usability == Usability::Usable;
-            if usable && !removed.address_ids().contains(&view.local_address_id) {
-                lane.subflow.signal_removal(removed);
+        let usable = self.lanes.usable();
+        for (lane, slot) in self.lanes.iter_mut().zip(0..) {
+            let subflow = &mut lane.subflow;
+            if usable.contains(slot) && !removed.address_ids().contains(&subflow.local_address_id) {
+                subflow.signal_removal(removed);
                 told = true;
             }
         }
@@ -164,11 +164,10 @@ impl Connection {
     /// scheduled on until they show that they live.
     pub(super) fn doubt_subflows(&mut self, now: Instant, told_on: u8, address_ids: &[u8]) {
         for slot in 0..self.lanes.len() as u8 {
-            let lane = &mut self.lanes[usize::from(slot)];
+            let lane = &self.lanes[usize::from(slot)];
             let lost = address_ids.contains(&lane.subflow.remote_address_id);
             if lost && slot != told_on && !lane.reaped {
-                lane.subflow.doubt(now);
-                self.refresh(slot);
+                self.lanes.edit(slot).subflow.doubt(now);
                 // Whoever lost the interface drops what came beyond a hole, too.
                 self.reinject_unacknowledged(slot);
                 self.send.reassign(slot);
@@ -178,7 +177,7 @@ impl Connection {
 
     /// The next probe for which a subflow has room.
     pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let Probe { slot, start, len } = self.probes.poll(self.send.una(), &self.views)?;
+        let Probe { slot, start, len } = self.probes.poll(self.send.una(), self.lanes.views())?;
         let payload = self.send.payload(start, len);
         Some(self.send_again_on(now, level, slot, start, payload, Again::Probe))
     }

@@ -40,6 +40,7 @@ impl Probes {
         self.0.push(Burst { subflow, next, end, octets });
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

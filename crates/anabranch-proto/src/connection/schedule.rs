@@ -47,7 +47,7 @@ impl Connection {
         let context = ScheduleContext {
             now,
             pending,
-            subflows: &self.views,
+            subflows: self.lanes.views(),
             window_room: self.window_room(),
             window: self
                 .peer_edge
@@ -70,7 +70,7 @@ impl Connection {
     fn judge(&mut self, now: Instant, pending: Pending, decision: Decision) -> Verdict {
         match decision {
             Decision::Send(id) => {
-                let view = self.views.get(usize::from(id.slot));
+                let view = self.lanes.views().get(usize::from(id.slot));
                 if view.is_some_and(|view| view.id == id && view.can_send()) {
                     return Verdict::Sends(Choice::only(id.slot));
                 }
@@ -78,8 +78,8 @@ impl Connection {
             }
             Decision::Assign(id) => self.judge_assignment(pending, id),
             Decision::Duplicate(set) => {
-                let members = set.and(self.usable_subflows());
-                let slot = members.slots().find(|slot| self.views[usize::from(*slot)].can_send());
+                let members = set.and(self.lanes.usable());
+                let slot = members.slots().find(|slot| self.lanes.view(*slot).can_send());
                 match slot {
                     Some(slot) => Verdict::Sends(Choice { copies: members, ..Choice::only(slot) }),
                     None if members.is_empty() => Verdict::Bad,
@@ -96,7 +96,7 @@ impl Connection {
     }
 
     fn judge_assignment(&self, pending: Pending, id: SubflowId) -> Verdict {
-        let view = self.views.get(usize::from(id.slot));
+        let view = self.lanes.views().get(usize::from(id.slot));
         let Some(view) = view.filter(|v| v.id == id && v.usability == Usability::Usable) else {
             return Verdict::Bad;
         };
@@ -120,13 +120,13 @@ impl Connection {
         let idle = |view: &crate::view::SubflowView| {
             view.usability != Usability::Usable || view.bytes_in_flight == 0
         };
-        if pending == (Pending::NewData { octets: 0 }) || !self.views.iter().all(idle) {
+        if pending == (Pending::NewData { octets: 0 }) || !self.lanes.views().iter().all(idle) {
             return None;
         }
         let context = ScheduleContext {
             now,
             pending,
-            subflows: &self.views,
+            subflows: self.lanes.views(),
             window_room: 0,
             window: 0,
             assigned: &[],
@@ -154,7 +154,7 @@ impl Connection {
         let lane = &self.lanes[usize::from(slot)];
         self.config.tcp.nagle
             && !self.send.is_finished()
-            && len < u64::from(self.views[usize::from(slot)].mss)
+            && len < u64::from(self.lanes.view(slot).mss)
             && lane.subflow.una() < lane.short_end
     }
 
@@ -162,7 +162,7 @@ impl Connection {
     /// carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         for slot in self.send.owing().slots() {
-            let view = &self.views[usize::from(slot)];
+            let view = self.lanes.view(slot);
             let (mss, room) = (u64::from(view.mss), view.room);
             if view.usability == Usability::Usable
                 && room > 0

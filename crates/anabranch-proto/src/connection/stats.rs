@@ -189,7 +189,7 @@ impl Connection {
 
     /// Totals of each subflow, by slot.
     pub(crate) fn subflow_stats(&self) -> impl Iterator<Item = SubflowStats> + '_ {
-        self.lanes.iter().zip(&self.views).map(|(lane, view)| {
+        self.lanes.iter().zip(self.lanes.views()).map(|(lane, view)| {
             let totals = lane.subflow.totals;
             SubflowStats {
                 view: *view,

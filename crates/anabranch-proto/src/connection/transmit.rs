@@ -74,7 +74,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
     if let Some(segment) = connection.acknowledge_early(now) {
         return Some(segment);
     }
-    if connection.recv.update_is_due(|| largest_mss(&connection.views)) {
+    if connection.recv.update_is_due(|| connection.lanes.largest_mss()) {
         connection.demand_acks();
     }
     let mut level = connection.data_level();
@@ -86,7 +86,7 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
                 connection.counters.mp_rst_tx += u64::from(control.reset.is_some());
                 connection.counters.mp_fastclose_tx += u64::from(control.fastclose.is_some());
             }
-            connection.refresh(slot as u8);
+            connection.lanes.refresh(slot as u8);
             return Some(segment);
         }
     }
@@ -96,7 +96,9 @@ pub(super) fn poll_transmit(connection: &mut Connection, now: Instant) -> Option
         return Some(segment);
     }
     connection.plan_fin();
-    connection.signal_removals();
+    if connection.paths.has_removals() {
+        connection.signal_removals();
+    }
     connection.signal_addresses(now);
     for slot in 0..connection.lanes.len() {
         level.bare_data_fin = connection.bare_fin_for(now, slot);
@@ -122,7 +124,7 @@ impl Connection {
     /// What came last is acknowledged, with the window before the application has read all of it.
     fn acknowledge_early(&mut self, now: Instant) -> Option<Segment> {
         let (slot, edge) = self.early_acknowledgement.take()?;
-        let window = self.recv.announce_up_to(edge, || largest_mss(&self.views));
+        let window = self.recv.announce_up_to(edge, || self.lanes.largest_mss());
         let level = self.data_level_with(window);
         let slot = usize::from(slot);
         let segment = self.lanes.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
@@ -143,13 +145,13 @@ impl Connection {
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
             self.data_fin.went_alone(slot as u8);
         }
-        self.refresh(slot as u8);
+        self.lanes.refresh(slot as u8);
         segment
     }
 
     /// What segments say of the data level, with the window as it is now.
     pub(super) fn data_level(&mut self) -> DataLevel {
-        let window = self.recv.announce(|| largest_mss(&self.views));
+        let window = self.recv.announce(|| self.lanes.largest_mss());
         self.data_level_with(window)
     }
 
@@ -174,7 +176,7 @@ impl Connection {
     /// The window opened by much: tell the peer on every subflow, the quickest of which it will
     /// hear first.
     fn demand_acks(&mut self) {
-        for lane in &mut self.lanes {
+        for lane in self.lanes.iter_mut() {
             if lane.subflow.is_established() {
                 lane.subflow.demand_ack();
             }
@@ -215,7 +217,7 @@ impl Connection {
             }
             self.fallback.repeats = true;
         }
-        let usable = self.usable_subflows();
+        let usable = self.lanes.usable();
         let mut already_on = mapped.carried_by();
         if (0..SubflowSet::CAPACITY as u8).all(|s| !usable.contains(s) || already_on.contains(s)) {
             // Everybody has carried it: anybody may again.
@@ -244,7 +246,7 @@ impl Connection {
         slot: u8,
         why: Again,
     ) -> Option<Segment> {
-        let limit = self.views[usize::from(slot)].mss;
+        let limit = self.lanes.view(slot).mss;
         let payload = self.send.carry_again(start, limit, slot)?;
         Some(self.send_again_on(now, level, slot, start, payload, why))
     }
@@ -271,15 +273,16 @@ impl Connection {
             self.data_fin.went_with_data();
         }
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
-        let lane = &mut self.lanes[usize::from(slot)];
+        let mss = self.lanes.view(slot).mss;
+        let (lane, views) = self.lanes.with_views(slot);
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
         lane.reinjected_octets += if why == Again::Assigned { 0 } else { u64::from(len) };
         let subflow = lane.subflow.id;
-        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, &self.views);
-        if why == Again::Assigned && u64::from(len) < u64::from(self.views[usize::from(slot)].mss) {
+        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, views);
+        if why == Again::Assigned && len < mss {
             lane.short_end = lane.subflow.send_next();
         }
-        self.refresh_after_sending(now, slot);
+        self.lanes.refresh_after_sending(now, slot);
         match why {
             Again::Copy => {
                 self.counters.copies += 1;
@@ -305,7 +308,7 @@ impl Connection {
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
     fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let slot = self.lanes.iter().position(|lane| lane.subflow.wants_tail_probe())? as u8;
-        if self.views[usize::from(slot)].usability != Usability::Usable {
+        if self.lanes.view(slot).usability != Usability::Usable {
             return None;
         }
         if let Some(start) = self.send.next_copy(slot).filter(|start| self.send.is_assigned(*start))
@@ -372,7 +375,7 @@ impl Connection {
         if self.window_room() < len {
             return None;
         }
-        let SubflowView { id, mss, .. } = self.views[usize::from(slot)];
+        let SubflowView { id, mss, .. } = *self.lanes.view(slot);
         let len = self.send.assign_next(len as u32, slot, mss);
         self.last_copies = SubflowSet::EMPTY;
         self.start_retransmission(now);
@@ -398,7 +401,7 @@ impl Connection {
             return Some(segment);
         }
         let room = self.window_room();
-        let idle = self.views.iter().find(|view| view.can_send()).map(|view| view.id.slot);
+        let idle = self.lanes.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
         match idle.filter(|slot| room < self.next_segment_octets(*slot)) {
             Some(slot) => self.on_window_limited(now, level, Choice::only(slot), room),
             None => {
@@ -442,7 +445,7 @@ impl Connection {
             writer_waits: self.send_blocked,
         };
         self.config.tcp.nagle
-            && len < u64::from(self.views[usize::from(slot)].mss)
+            && len < u64::from(self.lanes.view(slot).mss)
             && self.send.una() < self.config.platform.nagle.awaits(sent)
             && !self.send.is_finished()
     }
@@ -458,7 +461,8 @@ impl Connection {
         let with_keys = self.is_first_data_with_keys();
         let payload = self.send.map_next(len as u32, slot, copies);
         let last = self.send.unsent() == 0;
-        if len < u64::from(self.views[usize::from(slot)].mss) {
+        let is_short = len < u64::from(self.lanes.view(slot).mss);
+        if is_short {
             self.short_segment_end = self.send.nxt();
         }
         // RFC 8684 §3.3.3: the DATA_FIN rides on the last data.
@@ -473,16 +477,16 @@ impl Connection {
             with_keys,
             ..Cargo::new(data_seq)
         });
-        let lane = &mut self.lanes[usize::from(slot)];
+        let (lane, views) = self.lanes.with_views(slot);
         lane.run.extend(lane.subflow.send_next(), start, len);
         let id = lane.subflow.id;
-        let segment = lane.subflow.send_data(now, level, payload, cargo, last, &self.views);
-        if len < u64::from(self.views[usize::from(slot)].mss) {
+        let segment = lane.subflow.send_data(now, level, payload, cargo, last, views);
+        if is_short {
             lane.short_end = lane.subflow.send_next();
         }
         self.scheduler.on_sent(id, len);
         self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
-        self.refresh_after_sending(now, slot);
+        self.lanes.refresh_after_sending(now, slot);
         self.start_retransmission(now);
         segment
     }
@@ -521,7 +525,7 @@ impl Connection {
     /// remedies may help.
     fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         self.window_limited.stop(now);
-        if !self.send_blocked || self.remedies_asked || self.views.len() < 2 {
+        if !self.send_blocked || self.remedies_asked || self.lanes.len() < 2 {
             return None;
         }
         let choice = self.schedule(now, Pending::NewData { octets: 0 })?;
@@ -539,34 +543,36 @@ impl Connection {
         window_limited: bool,
     ) -> Option<Segment> {
         // One subflow cannot hold up another; nothing outstanding holds up nobody.
-        if self.remedies_asked || self.views.len() < 2 || self.mode != Mode::Mptcp {
+        if self.remedies_asked || self.lanes.len() < 2 || self.mode != Mode::Mptcp {
             return None;
         }
         self.remedies_asked = true;
         self.blocked += u64::from(window_limited || self.send.room() == 0);
-        if self.remedies.is_empty() {
+        if self.lanes.remedies() == 0 {
             return None;
         }
         let head = self.send.head()?;
-        let subflow = self.views[usize::from(slot)].id;
+        let subflow = self.lanes.view(slot).id;
         if window_limited {
             self.record(now, TraceKind::WindowLimited { subflow });
         }
         let mut reinject = false;
-        for index in 0..self.remedies.len() {
-            let context = RemedyContext {
-                now,
-                subflows: &self.views,
-                blocked: slot,
-                head_carried_by: head.carried_by(),
-                send_buffer_full: self.send.room() == 0,
-            };
-            let remedy = &mut self.remedies[index];
-            let actions = if window_limited {
-                remedy.on_window_limited(&context)
-            } else {
-                remedy.on_send_buffer_full(&context)
-            };
+        for remedy in 0..self.lanes.remedies() {
+            let send_buffer_full = self.send.room() == 0;
+            let actions = self.lanes.ask(remedy, |remedy, subflows| {
+                let head_carried_by = head.carried_by();
+                let context = RemedyContext {
+                    now,
+                    subflows,
+                    blocked: slot,
+                    head_carried_by,
+                    send_buffer_full,
+                };
+                match window_limited {
+                    true => remedy.on_window_limited(&context),
+                    false => remedy.on_send_buffer_full(&context),
+                }
+            });
             reinject |= actions.reinject;
             self.penalise(now, actions);
         }
@@ -580,9 +586,8 @@ impl Connection {
         let Some((guilty, reduction)) = actions.penalise else { return };
         for slot in 0..self.lanes.len() as u8 {
             if guilty.contains(slot) {
-                self.lanes[usize::from(slot)].subflow.penalise(reduction);
-                self.refresh(slot);
-                let view = &self.views[usize::from(slot)];
+                self.lanes.edit(slot).subflow.penalise(reduction);
+                let view = self.lanes.view(slot);
                 let (subflow, cwnd) = (view.id, view.cwnd);
                 self.record(now, TraceKind::Penalised { subflow, cwnd });
             }
@@ -601,7 +606,7 @@ impl Connection {
         let slowest = self
             .lanes
             .iter()
-            .zip(&self.views)
+            .zip(self.lanes.views())
             .filter(|(_, view)| view.usability == Usability::Usable)
             .map(|(lane, _)| lane.subflow.rto_without_backoff())
             .max()
@@ -696,7 +701,7 @@ impl Connection {
             // outstanding that it could give up for.
             return self.give_up(ConnectionError::TimedOut);
         }
-        if self.views.len() > 1 || !under_way {
+        if self.lanes.len() > 1 || !under_way {
             self.send.reinject_first(1);
         }
         self.overdue.repeating = u16::from(!under_way);
@@ -713,7 +718,8 @@ impl Connection {
     /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The best
     /// first, and then in turn: no other sign comes from a dead path on which nothing is outstanding.
     fn probe_peer(&mut self, attempt: u32) {
-        let usable = || self.views.iter().filter(|view| view.usability == Usability::Usable);
+        let usable =
+            || self.lanes.views().iter().filter(|view| view.usability == Usability::Usable);
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
         let turn = attempt as usize % usable().count().max(1);
         let next =
@@ -722,10 +728,4 @@ impl Connection {
             self.lanes[usize::from(id.slot)].subflow.demand_probe();
         }
     }
-}
-
-/// Size of a full segment on the subflows, for decisions about windows.
-fn largest_mss(views: &[SubflowView]) -> u64 {
-    let usable = views.iter().filter(|view| view.usability == Usability::Usable);
-    usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
 }
