@@ -33,8 +33,6 @@ POLICIES = {"congestion", "scheduler", "remedy", "path_manager"}
 ENGINE = [{"view", "rtt"}, POLICIES, {"subflow"}, {"connection"}, {"endpoint"}]
 
 KNOWN = {
-    "anabranch-proto: circle of imports in crate: counters, subflow",
-    "anabranch-proto: circle of imports in crate::connection: schedule, transmit",
     "anabranch-sim: circle of imports in crate: scenario, workload",
     "anabranch-sim: circle of imports in crate::scenario: "
     "cross_traffic, middlebox, resolve, table, workload",

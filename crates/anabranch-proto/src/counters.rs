@@ -1,7 +1,5 @@
 //! Event counters of a host: what each means, and what the kernel calls it.
 
-use crate::subflow::Totals;
-
 /// Makes the structs of counters from the table of all: meaning, field, name in results.
 macro_rules! counters {
     (
@@ -226,4 +224,30 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Counters::NAMES.len());
     }
+}
+
+/// Totals of one subflow. What happens once for a timeout, or ten times a second, has 32 bits: they
+/// last for years.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) segments_sent: u64,
+    pub(crate) octets_sent: u64,
+    pub(crate) segments_retransmitted: u64,
+    pub(crate) octets_retransmitted: u64,
+    pub(crate) octets_received: u64,
+    pub(crate) segments_received: u64,
+    pub(crate) acks_sent: u64,
+    pub(crate) timeouts: u32,
+    pub(crate) recoveries: u32,
+    pub(crate) undone: u32,
+    pub(crate) probes: u32,
+    pub(crate) idle_restarts: u32,
+    pub(crate) challenge_acks: u32,
+    pub(crate) keep_alive_probes: u32,
+    /// Expiries of the retransmission timer, in the handshake too.
+    pub(crate) expiries: u32,
+    pub(crate) syn_retransmissions: u32,
+    pub(crate) ce_received: u64,
+    pub(crate) ece_received: u64,
+    pub(crate) ecn_reductions: u64,
 }

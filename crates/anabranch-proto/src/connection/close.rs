@@ -3,8 +3,8 @@
 use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{DataSeq, Duration, Instant};
 
+use super::overdue::Overdue;
 use super::timer::Timer;
-use super::transmit::Overdue;
 use super::{Connection, Mode, Registration, Role, Status};
 use crate::error::ConnectionError;
 use crate::event::Event;

@@ -1,5 +1,6 @@
 //! The data level: one connection over several subflows. RFC 8684.
 
+mod again;
 mod announce;
 mod buffers;
 mod checksum;
@@ -11,6 +12,7 @@ mod input;
 mod join;
 mod lanes;
 mod mapping;
+mod overdue;
 mod path_driver;
 mod paths;
 mod probes;
@@ -47,6 +49,7 @@ use crate::trace::{TraceEvent, TraceKind};
 use crate::view::{SubflowId, SubflowSet};
 use data_fin::DataFin;
 use lanes::Lanes;
+use overdue::Overdue;
 use path_driver::PathDriver;
 use probes::Probes;
 use recv_queue::RecvQueue;
@@ -114,7 +117,7 @@ pub(crate) struct Connection {
     /// Copies that the path manager wants sent.
     probes: Probes,
     timers: timer::TimerTable,
-    overdue: transmit::Overdue,
+    overdue: Overdue,
     data_fin: DataFin,
     /// Data offset after the last short segment, for Nagle's rule.
     short_segment_end: u64,
@@ -203,7 +206,7 @@ impl Connection {
             paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
             probes: Probes::default(),
             timers: timer::TimerTable::new(),
-            overdue: transmit::Overdue::default(),
+            overdue: Overdue::default(),
             data_fin: DataFin::default(),
             short_segment_end: 0,
             send_blocked: false,

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use anabranch_wire::mptcp::ResetReason;
 use anabranch_wire::{Instant, Segment};
 
+use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
 use super::probes::Probe;
-use super::transmit::Again;
 use super::{Connection, Mode, Role, Status};
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;

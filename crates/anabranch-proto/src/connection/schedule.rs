@@ -1,12 +1,10 @@
 //! Asking the scheduler, and not trusting its answer.
 
-use anabranch_wire::{Duration, Instant, Segment};
+use anabranch_wire::{Duration, Instant};
 
 use super::timer::Timer;
-use super::transmit::Again;
 use super::{Connection, Mode};
 use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
-use crate::subflow::DataLevel;
 use crate::trace::TraceKind;
 use crate::view::{SubflowId, SubflowSet, Usability};
 
@@ -142,12 +140,6 @@ impl Connection {
         self.record(now, TraceKind::BadDecision);
     }
 
-    /// Does what is assigned to the subflow in `slot`, from `start` on, wait for more?
-    fn is_tail_held(&self, slot: u8, start: u64) -> bool {
-        let assigned = self.send.assigned().get(usize::from(slot));
-        self.send.is_assigned(start) && assigned.is_some_and(|all| self.is_short_held(slot, *all))
-    }
-
     /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is unacknowledged
     /// on the subflow (Minshall's variant).
     pub(super) fn is_short_held(&self, slot: u8, len: u64) -> bool {
@@ -156,29 +148,5 @@ impl Connection {
             && !self.send.is_finished()
             && len < u64::from(self.lanes.view(slot).mss)
             && lane.subflow.una() < lane.short_end
-    }
-
-    /// What a decision to assign or to duplicate left for later, before new data: each subflow
-    /// carries the stream in order.
-    pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        for slot in self.send.owing().slots() {
-            let view = self.lanes.view(slot);
-            let (mss, room) = (u64::from(view.mss), view.room);
-            if view.usability == Usability::Usable
-                && room > 0
-                && let Some(start) = self.send.next_copy(slot)
-                && !self.is_tail_held(slot, start)
-            {
-                let assigned = self.send.is_assigned(start);
-                let waiting = self.send.assigned().get(usize::from(slot)).copied();
-                // What fills the window may be less than a segment.
-                if room < waiting.filter(|_| assigned).map_or(mss, |octets| octets.min(mss)) {
-                    continue;
-                }
-                let why = if assigned { Again::Assigned } else { Again::Copy };
-                return self.carry_again(now, level, start, slot, why);
-            }
-        }
-        None
     }
 }

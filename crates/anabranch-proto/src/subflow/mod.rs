@@ -27,7 +27,7 @@ use anabranch_wire::{DataSeq, Duration, Endpoint, Flags, Instant, Payload, Segme
 
 use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
-use crate::counters::Counters;
+use crate::counters::{Counters, Totals};
 use crate::flood::Numbers;
 use crate::platform::{Cwnd, CwndUsage, Reduction};
 use crate::rtt::RttEstimator;
@@ -139,32 +139,6 @@ struct Clock {
     /// The last echo that came with data, and the round-trip time from such echoes, smoothed.
     last_echo: Option<u32>,
     receive_rtt: Option<Duration>,
-}
-
-/// Totals of one subflow. What happens once for a timeout, or ten times a second, has 32 bits: they
-/// last for years.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) segments_sent: u64,
-    pub(crate) octets_sent: u64,
-    pub(crate) segments_retransmitted: u64,
-    pub(crate) octets_retransmitted: u64,
-    pub(crate) octets_received: u64,
-    pub(crate) segments_received: u64,
-    pub(crate) acks_sent: u64,
-    pub(crate) timeouts: u32,
-    pub(crate) recoveries: u32,
-    pub(crate) undone: u32,
-    pub(crate) probes: u32,
-    pub(crate) idle_restarts: u32,
-    pub(crate) challenge_acks: u32,
-    pub(crate) keep_alive_probes: u32,
-    /// Expiries of the retransmission timer, in the handshake too.
-    pub(crate) expiries: u32,
-    pub(crate) syn_retransmissions: u32,
-    pub(crate) ce_received: u64,
-    pub(crate) ece_received: u64,
-    pub(crate) ecn_reductions: u64,
 }
 
 #[derive(Debug)]

@@ -1,0 +1,144 @@
+//! Data that goes out although it was mapped before: what a subflow failed to deliver, copies that the
+//! scheduler or the path manager wants, and what was assigned to a subflow ahead of its window.
+
+use anabranch_wire::{Instant, Payload, Segment};
+
+use super::Connection;
+use crate::scheduler::Pending;
+use crate::subflow::{Cargo, DataLevel};
+use crate::trace::TraceKind;
+use crate::view::{SubflowSet, Usability};
+
+/// Why data goes out that was mapped before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// The subflow that carried it does not answer.
+    Reinjection,
+    /// A remedy wants it.
+    Opportunistic,
+    /// The scheduler wants it on several.
+    Copy,
+    /// The path manager wants to know how the subflow does.
+    Probe,
+    /// The scheduler has assigned it to the subflow, which had no room: it goes out for the first time.
+    Assigned,
+}
+
+impl Connection {
+    /// Data that a subflow failed to deliver in time goes out on another.
+    pub(super) fn poll_reinjection(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        let mapped = self.send.next_reinjection()?;
+        if !self.fallback.repeats {
+            if !self.may_repeat_on_only_subflow() {
+                return None;
+            }
+            self.fallback.repeats = true;
+        }
+        let usable = self.lanes.usable();
+        let mut already_on = mapped.carried_by();
+        if (0..SubflowSet::CAPACITY as u8).all(|s| !usable.contains(s) || already_on.contains(s)) {
+            // Everybody has carried it: anybody may again.
+            already_on = SubflowSet::EMPTY;
+        }
+        let choice = self.schedule(now, Pending::Reinjection { already_on })?;
+        self.carry_again(now, level, mapped.start, choice.slot, Again::Reinjection)
+    }
+
+    /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
+    pub(super) fn carry_again(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        start: u64,
+        slot: u8,
+        why: Again,
+    ) -> Option<Segment> {
+        let limit = self.lanes.view(slot).mss;
+        let payload = self.send.carry_again(start, limit, slot)?;
+        Some(self.send_again_on(now, level, slot, start, payload, why))
+    }
+
+    pub(super) fn send_again_on(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: u8,
+        start: u64,
+        payload: Payload,
+        why: Again,
+    ) -> Segment {
+        let len = payload.len() as u32;
+        let data_seq = self.data_seq(start);
+        // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
+        let last = start + u64::from(len) == self.send.end();
+        if why == Again::Assigned && last && self.send.is_finished() {
+            self.send.fin_sent();
+        }
+        let copied = matches!(why, Again::Copy | Again::Assigned);
+        let data_fin = copied && last && self.send.fin_outstanding();
+        if data_fin {
+            self.data_fin.went_with_data();
+        }
+        let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
+        let mss = self.lanes.view(slot).mss;
+        let (lane, views) = self.lanes.with_views(slot);
+        lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
+        lane.reinjected_octets += if why == Again::Assigned { 0 } else { u64::from(len) };
+        let subflow = lane.subflow.id;
+        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, views);
+        if why == Again::Assigned && len < mss {
+            lane.short_end = lane.subflow.send_next();
+        }
+        self.lanes.refresh_after_sending(now, slot);
+        match why {
+            Again::Copy => {
+                self.counters.copies += 1;
+                self.record(now, TraceKind::Copied { subflow, data_seq, len });
+            }
+            Again::Probe => {
+                self.counters.path_probes += 1;
+                self.record(now, TraceKind::Probed { subflow, data_seq, len });
+            }
+            Again::Assigned => {
+                self.record(now, TraceKind::Scheduled { subflow, data_seq, len });
+            }
+            Again::Reinjection | Again::Opportunistic => {
+                let opportunistic = why == Again::Opportunistic;
+                self.counters.data_level_retransmits += 1;
+                self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
+                self.arm_retransmission(now);
+            }
+        }
+        segment
+    }
+
+    /// What a decision to assign or to duplicate left for later, before new data: each subflow
+    /// carries the stream in order.
+    pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+        for slot in self.send.owing().slots() {
+            let view = self.lanes.view(slot);
+            let (mss, room) = (u64::from(view.mss), view.room);
+            if view.usability == Usability::Usable
+                && room > 0
+                && let Some(start) = self.send.next_copy(slot)
+                && !self.is_tail_held(slot, start)
+            {
+                let assigned = self.send.is_assigned(start);
+                let waiting = self.send.assigned().get(usize::from(slot)).copied();
+                // What fills the window may be less than a segment.
+                if room < waiting.filter(|_| assigned).map_or(mss, |octets| octets.min(mss)) {
+                    continue;
+                }
+                let why = if assigned { Again::Assigned } else { Again::Copy };
+                return self.carry_again(now, level, start, slot, why);
+            }
+        }
+        None
+    }
+
+    /// Does what is assigned to the subflow in `slot`, from `start` on, wait for more?
+    fn is_tail_held(&self, slot: u8, start: u64) -> bool {
+        let assigned = self.send.assigned().get(usize::from(slot));
+        self.send.is_assigned(start) && assigned.is_some_and(|all| self.is_short_held(slot, *all))
+    }
+}

@@ -1,0 +1,191 @@
+//! Data that stays unacknowledged at data level, and windows that stay shut: how long the connection waits,
+//! what it does then, and when it gives up.
+
+use anabranch_wire::{Duration, Instant};
+
+use super::timer::Timer;
+use super::{Connection, Mode};
+use crate::error::ConnectionError;
+use crate::view::{SubflowView, Usability};
+
+/// What is known of data that stays unacknowledged, and of a window that stays shut.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Overdue {
+    /// Expiries of the retransmission timer since the last progress.
+    pub(super) timeouts: u32,
+    /// Those of them in a row when no subflow had anything outstanding.
+    unexplained: u16,
+    /// When the first of all was.
+    since: Instant,
+    /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
+    repeating: u16,
+    /// Window probes since the last progress.
+    probes: u32,
+    /// Window probes since anything came from the peer.
+    pub(super) unanswered: u32,
+}
+
+/// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
+/// twice what TCP's timeouts take. Subflows that fail may be replaced by others without end.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// How long a small window waits to grow before it is used: the timeout, within these bounds. RFC 9293
+/// §3.8.6.2.1: 0.1 to 1 seconds.
+const SMALL_WINDOW_PAUSES: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(1));
+/// Longest pause between data-level retransmissions, and between window probes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+impl Connection {
+    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. What there is of
+    /// it is used at once if it is half of the largest, and otherwise after a while.
+    pub(super) fn is_worth_using(&mut self, room: u64) -> bool {
+        let largest = self.lanes.iter().map(|lane| lane.subflow.largest_window()).max();
+        let due = std::mem::take(&mut self.small_window_due);
+        room > 0 && (due || 2 * room >= largest.unwrap_or(0))
+    }
+
+    /// Something is outstanding: its timer runs from the oldest on.
+    pub(super) fn start_retransmission(&mut self, now: Instant) {
+        if !self.timers.is_running(Timer::Retransmission) {
+            self.arm_retransmission(now);
+        }
+    }
+
+    /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        let slowest = self
+            .lanes
+            .iter()
+            .zip(self.lanes.views())
+            .filter(|(_, view)| view.usability == Usability::Usable)
+            .map(|(lane, _)| lane.subflow.rto_without_backoff())
+            .max()
+            .unwrap_or(Duration::from_secs(1));
+        let pause = slowest * 2 * (1 << self.overdue.timeouts.min(16));
+        self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
+        self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
+    }
+
+    /// The peer's window has `room`, which is nothing or not worth using.
+    pub(super) fn arm_persist(&mut self, now: Instant, room: u64) {
+        let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
+        if room > 0 {
+            let pause = rto.max(SMALL_WINDOW_PAUSES.0).min(SMALL_WINDOW_PAUSES.1);
+            self.timers.set_if_earlier(Timer::Persist, now + pause);
+        } else if !self.timers.is_running(Timer::Persist) {
+            let pause = rto * (1 << self.overdue.probes.min(16));
+            self.timers.set(Timer::Persist, now + pause.min(LONGEST_PAUSE));
+        }
+    }
+
+    /// DATA_ACK moved on.
+    pub(super) fn on_data_acknowledged(&mut self, now: Instant) {
+        (self.overdue.timeouts, self.overdue.probes) = (0, 0);
+        self.overdue.unexplained = 0;
+        self.timers.stop(Timer::Persist);
+        self.small_window_due = false;
+        self.timers.stop(Timer::GiveUp);
+        if self.send.una() == self.send.nxt() {
+            self.overdue.repeating = 0;
+            self.timers.stop(Timer::Retransmission);
+            return;
+        }
+        if !self.has_data_under_way() {
+            // The peer did not have what it has now, so it may lack what follows as well.
+            self.overdue.repeating = self.overdue.repeating.saturating_mul(2);
+            self.send.reinject_first(self.overdue.repeating.into());
+        }
+        self.arm_retransmission(now);
+    }
+
+    /// On a connection's only subflow TCP delivers everything, and a copy of data would take the way
+    /// back to TCP: without its mapping it would be taken for what comes next. So there is none but
+    /// for a peer that has dropped data after it had acknowledged it to TCP, and that goes on to
+    /// leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
+    pub(super) fn may_repeat_on_only_subflow(&self) -> bool {
+        !self.has_data_under_way()
+            && self.overdue.timeouts > 1
+            && self.lanes.iter().any(|lane| lane.heard_at > self.overdue.since)
+    }
+
+    fn has_data_under_way(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.subflow.has_outstanding())
+    }
+
+    pub(super) fn handle_data_timers(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Retransmission => self.on_data_retransmission(now),
+                Timer::Persist if self.window_room() > 0 => self.small_window_due = true,
+                Timer::Persist => self.probe_window(now),
+                Timer::Unmapped => self.on_unmapped_timeout(now),
+                Timer::Fail => self.tell_failure(now),
+                Timer::GiveUp if self.mode == Mode::Mptcp => {
+                    self.give_up(ConnectionError::TimedOut);
+                }
+                Timer::Orphan => self.give_up(ConnectionError::NoSubflow),
+                Timer::GiveUp | Timer::Scheduler => {}
+            }
+        }
+    }
+
+    /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
+    fn probe_window(&mut self, now: Instant) {
+        self.probe_peer(self.overdue.probes);
+        self.overdue.probes += 1;
+        self.overdue.unanswered += 1;
+        self.arm_persist(now, 0);
+        if self.overdue.unanswered > self.config.tcp.retries {
+            self.give_up(ConnectionError::TimedOut);
+        }
+    }
+
+    fn on_data_retransmission(&mut self, now: Instant) {
+        if self.send.una() == self.send.nxt() {
+            return;
+        }
+        self.give_up_unheard();
+        self.give_up_on_data_fin();
+        if self.mode != Mode::Mptcp {
+            return;
+        }
+        if self.send.fin_outstanding() {
+            self.data_fin.send();
+        }
+        self.send.reinject_uncarried();
+        let under_way = self.has_data_under_way();
+        self.overdue.unexplained =
+            if under_way { 0 } else { self.overdue.unexplained.saturating_add(1) };
+        if u32::from(self.overdue.unexplained) > self.config.tcp.retries {
+            // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
+            // outstanding that it could give up for.
+            return self.give_up(ConnectionError::TimedOut);
+        }
+        if self.lanes.len() > 1 || !under_way {
+            self.send.reinject_first(1);
+        }
+        self.overdue.repeating = u16::from(!under_way);
+        if !self.fallback.repeats {
+            self.probe_peer(self.overdue.timeouts);
+        }
+        if self.overdue.timeouts == 0 {
+            self.overdue.since = now;
+        }
+        self.overdue.timeouts += 1;
+        self.arm_retransmission(now);
+    }
+
+    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The best
+    /// first, and then in turn: no other sign comes from a dead path on which nothing is outstanding.
+    fn probe_peer(&mut self, attempt: u32) {
+        let usable =
+            || self.lanes.views().iter().filter(|view| view.usability == Usability::Usable);
+        let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
+        let turn = attempt as usize % usable().count().max(1);
+        let next =
+            |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
+        if let Some(id) = usable().find(next).map(|view| view.id) {
+            self.lanes[usize::from(id.slot)].subflow.demand_probe();
+        }
+    }
+}
