@@ -93,8 +93,8 @@ pub enum Operation {
     Bare {
         /// Of which segment.
         segment: u8,
-        /// Bit 0: the segment arrives first. Bit 1: the FIN is said too. Bit 2: of half the window, so
-        /// that the segment is a window update.
+        /// Bit 0: the segment arrives first. Bit 1: the FIN is said too. Bit 2: of half the window,
+        /// so that the segment is a window update.
         form: u8,
     },
     /// A segment arrives with a window that is no larger than this.
@@ -379,17 +379,17 @@ pub fn peers(operations: &[Operation]) {
     hosts.wait(200_000);
 }
 
-/// One host with a connection, to which arbitrary segments come: five octets are a header relative to
-/// what the host expects, then come options and a length of payload. How many octets there are chooses
-/// the hosts.
+/// One host with a connection, to which arbitrary segments come: five octets are a header relative
+/// to what the host expects, then come options and a length of payload. How many octets there are
+/// chooses the hosts.
 pub fn endpoint(octets: &[u8]) {
     let len = octets.len();
     let mut config = config(len % 2 == 1, len / 64);
     // One time in eight each: without SACK, without timestamps, without both.
     config.tcp.sack = !matches!(len / 2 % 8, 5 | 7);
     config.tcp.timestamps = !matches!(len / 2 % 8, 6 | 7);
-    // One time in five the client is the host, one time in four its first data is still under way, with
-    // MP_CAPABLE.
+    // One time in five the client is the host, one time in four its first data is still under way,
+    // with MP_CAPABLE.
     let host = usize::from(len % 5 != 4);
     let mut hosts = Hosts::new(&config);
     if len / 16 % 4 == 3 {

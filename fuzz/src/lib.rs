@@ -1,7 +1,7 @@
 //! What is fuzzed: each function takes whatever comes, and panics if something is wrong.
 //!
-//! `make fuzz` runs them under libFuzzer. `tests/corpus.rs` runs what that has found so far, as part
-//! of `make test`.
+//! `make fuzz` runs them under libFuzzer. `tests/corpus.rs` runs what that has found so far, as
+//! part of `make test`.
 
 mod hosts;
 

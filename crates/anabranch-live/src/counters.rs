@@ -1,4 +1,5 @@
-//! What a host has counted, by the names that `nstat` shows: the kernel's hosts and the engine's alike.
+//! What a host has counted, by the names that `nstat` shows: the kernel's hosts and the engine's
+//! alike.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -197,7 +197,8 @@ impl Plan {
         let path = connection.paths[0];
         let paths = connection.paths.iter().map(|path| &scenario.paths[*path]);
         let ipv4_only = paths.clone().all(|path| path.family == Family::Ipv4);
-        // A socket of IPv6 knows IPv4 addresses as mapped ones; only such a one has subflows of both.
+        // A socket of IPv6 knows IPv4 addresses as mapped ones; only such a one has subflows of
+        // both.
         let of_socket = |address: IpAddr| match address {
             IpAddr::V4(v4) if !ipv4_only => v4.to_ipv6_mapped().into(),
             other => other,

@@ -2,8 +2,8 @@
 
 use anabranch_wire::Duration;
 
-/// By how much packets left the emulated network later than they were due: counts, so that a run may take
-/// days.
+/// By how much packets left the emulated network later than they were due: counts, so that a run
+/// may take days.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     /// Packets by [`bucket_of`] their nanoseconds.
@@ -37,8 +37,8 @@ impl Lateness {
         self.packets
     }
 
-    /// The lateness that this share of the packets, from 0 to 1, did not exceed: not less, and at most
-    /// 1/64 more.
+    /// The lateness that this share of the packets, from 0 to 1, did not exceed: not less, and at
+    /// most 1/64 more.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (share * self.packets.saturating_sub(1) as f64).round() as u64;
         let mut seen = 0;

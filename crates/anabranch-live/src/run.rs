@@ -173,8 +173,8 @@ impl<'s, 'c> Lab<'s, 'c> {
                 }
             })
         };
-        // A namespace of its own for the emulator, since one run's interfaces go when the kernel has
-        // cleared them away, which may be after the next has begun.
+        // A namespace of its own for the emulator, since one run's interfaces go when the kernel
+        // has cleared them away, which may be after the next has begun.
         let emulator = namespace::Namespace::new()?;
         let hosts = emulator.within(|| Ok([make(Side::Client)?, make(Side::Server)?]))?;
         Ok(Lab {

@@ -36,8 +36,8 @@ pub(crate) struct Settings {
 pub(crate) struct Subflow {
     /// Its path.
     pub(crate) path: usize,
-    /// The identifier of its address, which counts the connection's paths, as the engine's does. The
-    /// first subflow's is 0 for the peer, whatever this is.
+    /// The identifier of its address, which counts the connection's paths, as the engine's does.
+    /// The first subflow's is 0 for the peer, whatever this is.
     pub(crate) address_id: usize,
     /// Is it a backup?
     pub(crate) backup: bool,
@@ -191,7 +191,8 @@ fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
         "full_mesh" => further.map(of).collect(),
         "backup" => {
             let Value::Path(regular) = chosen.values.get("regular") else { return None };
-            // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a backup.
+            // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a
+            // backup.
             let first = Subflow { path: paths[0], address_id: paths.len(), backup: true };
             let others = further.map(|index| Subflow { backup: index != regular, ..of(index) });
             (regular != 0).then_some(first).into_iter().chain(others).collect()

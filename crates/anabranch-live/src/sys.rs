@@ -101,8 +101,8 @@ pub(crate) fn give_way() -> bool {
 /// A set of processors.
 pub(crate) type Processors = libc::cpu_set_t;
 
-/// Have this thread, and those that it starts, stay on the processor that it runs on; returns those that it
-/// could run on before.
+/// Have this thread, and those that it starts, stay on the processor that it runs on; returns those
+/// that it could run on before.
 pub(crate) fn stay_on_this_processor() -> io::Result<Processors> {
     // SAFETY: a set of processors is plain octets.
     let (mut before, mut this): (Processors, Processors) = unsafe { (zeroed(), zeroed()) };
@@ -110,13 +110,15 @@ pub(crate) fn stay_on_this_processor() -> io::Result<Processors> {
     check(unsafe { libc::sched_getaffinity(0, size_of::<Processors>(), &mut before) })?;
     // SAFETY: takes no pointers.
     let this_processor = check(unsafe { libc::sched_getcpu() })? as usize;
-    // SAFETY: where there are more processors than a set has, asking for those of this thread has failed.
+    // SAFETY: where there are more processors than a set has, asking for those of this thread has
+    // failed.
     unsafe { libc::CPU_SET(this_processor, &mut this) };
     stay_on(&this);
     Ok(before)
 }
 
-/// Have this thread, and those that it starts, run on these processors. If it fails, they stay where they are.
+/// Have this thread, and those that it starts, run on these processors. If it fails, they stay
+/// where they are.
 pub(crate) fn stay_on(processors: &Processors) {
     // SAFETY: the set is as long as stated.
     unsafe { libc::sched_setaffinity(0, size_of::<Processors>(), processors) };
@@ -471,7 +473,8 @@ fn control_socket() -> io::Result<OwnedFd> {
 
 /// Most octets of a frame: a `virtio_net_hdr` and the longest IP packet.
 pub(crate) const LONGEST_FRAME: usize = 10 + (1 << 16);
-/// Checksums and TCP segmentation (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`) are left to the reader.
+/// Checksums and TCP segmentation (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`) are left to the
+/// reader.
 const TUN_OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04;
 
 /// The end of a TUN device that a process holds: what it writes arrives at the interface, what

@@ -1,8 +1,9 @@
 //! Throughput over TUN devices: the engine's against a bare copy's, with this kernel's sockets at
 //! the other end of both.
 //!
-//! The copy is what no user-space stack on TUN exceeds by much: it reads each packet that one kernel host
-//! sends, and writes it to the other. Every receiver compares every octet with the test pattern.
+//! The copy is what no user-space stack on TUN exceeds by much: it reads each packet that one
+//! kernel host sends, and writes it to the other. Every receiver compares every octet with the test
+//! pattern.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -26,8 +26,8 @@ pub struct TcpConfig {
     /// Use explicit congestion notification where the peer does too: packets are marked instead of
     /// dropped by queues that can. RFC 3168.
     pub ecn: bool,
-    /// Hold back a short segment while data is unacknowledged, as [`Platform::nagle`] says which. RFC 9293
-    /// §3.7.4.
+    /// Hold back a short segment while data is unacknowledged, as [`Platform::nagle`] says which.
+    /// RFC 9293 §3.7.4.
     pub nagle: bool,
     /// SYN retransmissions before the attempt is given up.
     pub syn_retries: u32,
@@ -39,8 +39,8 @@ pub struct TcpConfig {
     /// Time without acknowledgement of outstanding data before a subflow is given up; `None`
     /// leaves it to `retries`. RFC 9293 §3.8.3.
     pub user_timeout: Option<Duration>,
-    /// Idle time after which keep-alive probes are sent, one each time, until `retries` of them stay
-    /// without an answer and the subflow is given up; `None` for never. RFC 9293 §3.8.4.
+    /// Idle time after which keep-alive probes are sent, one each time, until `retries` of them
+    /// stay without an answer and the subflow is given up; `None` for never. RFC 9293 §3.8.4.
     pub keep_alive: Option<Duration>,
     /// How long a closed subflow lingers in TIME-WAIT. RFC 9293 §3.6.1.
     pub time_wait: Duration,
@@ -76,11 +76,11 @@ pub struct ConnectionConfig {
     pub platform: Platform,
     /// TCP parameters of its subflows.
     pub tcp: TcpConfig,
-    /// Send buffer in octets, as [`Platform::buffers`] counts them: written by the application and not
-    /// yet acknowledged at data level.
+    /// Send buffer in octets, as [`Platform::buffers`] counts them: written by the application and
+    /// not yet acknowledged at data level.
     pub send_buffer: u64,
-    /// Receive buffer in octets, as [`Platform::buffers`] counts them: the most that the peer may send
-    /// beyond what the application has read, at data level, shared by all subflows.
+    /// Receive buffer in octets, as [`Platform::buffers`] counts them: the most that the peer may
+    /// send beyond what the application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
     /// Require checksums of mappings: both hosts then use them. They reveal a middlebox that
     /// changes the payload, and cost time and two octets in each segment. RFC 8684 §3.1.

@@ -284,8 +284,8 @@ impl Endpoint {
         Ok(accepted)
     }
 
-    /// Octets that [`Endpoint::send`] would accept now; it may accept more where buffers are charged with
-    /// memory ([`crate::platform::Buffers::Socket`]).
+    /// Octets that [`Endpoint::send`] would accept now; it may accept more where buffers are
+    /// charged with memory ([`crate::platform::Buffers::Socket`]).
     pub fn send_room(&self, id: ConnectionId) -> u64 {
         self.connection(id).map_or(0, Connection::send_room)
     }

@@ -20,8 +20,8 @@ pub enum Event {
     SubflowClosed(SubflowId),
     /// The peer did not speak Multipath TCP (or stopped to): the connection goes on as TCP.
     FellBack,
-    /// Both directions are closed and everything was acknowledged. Data that was not read yet stays, and
-    /// so does the connection, until it is read or [`crate::Endpoint::abort`] is called.
+    /// Both directions are closed and everything was acknowledged. Data that was not read yet
+    /// stays, and so does the connection, until it is read or [`crate::Endpoint::abort`] is called.
     Closed,
     /// The connection ended with an error. Unread data stays as after [`Event::Closed`], or is
     /// discarded: [`crate::platform::Platform::keeps_unread_data`].

@@ -144,8 +144,8 @@ pub(crate) struct WaitingJoin {
     seq: SeqNumber,
     /// The SYN's option.
     pub(crate) join: MpJoin,
-    /// This host's nonce. RFC 8684 §3.2: a new one for each join, or who overheard one could say the
-    /// same again; so it cannot follow from a cookie.
+    /// This host's nonce. RFC 8684 §3.2: a new one for each join, or who overheard one could say
+    /// the same again; so it cannot follow from a cookie.
     pub(crate) nonce: u32,
 }
 

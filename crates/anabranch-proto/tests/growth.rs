@@ -1,5 +1,5 @@
-//! A connection that is used for long: counted by an allocator of the test's own. Alone in its process, in
-//! which the harness would allocate for other tests.
+//! A connection that is used for long: counted by an allocator of the test's own. Alone in its
+//! process, in which the harness would allocate for other tests.
 
 mod hosts;
 

@@ -69,8 +69,8 @@ fn json_schema() -> String {
 /// `scheduler`, `congestion_control`, `path_manager`. A run without any releases the interpreter
 /// lock.
 ///
-/// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables` and `counters`; a table is a
-/// dictionary of columns, a column a pair of NumPy type and little-endian octets. Counters are a
+/// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables` and `counters`; a table is
+/// a dictionary of columns, a column a pair of NumPy type and little-endian octets. Counters are a
 /// dictionary for client and server, by name.
 #[pyfunction]
 #[pyo3(signature = (toml, file, seed, pcap=None, own_policies=None))]

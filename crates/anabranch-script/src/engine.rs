@@ -25,8 +25,8 @@ pub struct EngineStack {
     known: BTreeMap<ConnectionId, Known>,
 }
 
-/// What Linux offers at first, and what a SYN can offer. A larger window is announced right after the
-/// handshake, which would be a line in each script.
+/// What Linux offers at first, and what a SYN can offer. A larger window is announced right after
+/// the handshake, which would be a line in each script.
 const RECEIVE_BUFFER: u64 = 65_535;
 
 #[derive(Default)]

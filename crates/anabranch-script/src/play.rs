@@ -260,8 +260,8 @@ impl<'a> Player<'a> {
         Err(stop)
     }
 
-    /// Is the waiting segment at `index` one that may come, and not the one that is expected? Then it
-    /// goes, and the permission with it.
+    /// Is the waiting segment at `index` one that may come, and not the one that is expected? Then
+    /// it goes, and the permission with it.
     fn is_permitted(&mut self, index: usize, expected: Option<&SegmentSpec>) -> bool {
         if self.permitted.is_empty() {
             return false;

@@ -330,7 +330,8 @@ impl Analyser {
             }
         }
         if let Some(beyond) = beyond {
-            // RFC 8684 §3.3.4 and §3.3.5: within DATA_ACK + receive window, whose edge never moves back.
+            // RFC 8684 §3.3.4 and §3.3.5: within DATA_ACK + receive window, whose edge never moves
+            // back.
             let text = format!("{beyond} octets beyond the receive window");
             self.data_violation(step, Rule::OutsideWindow, text);
         }

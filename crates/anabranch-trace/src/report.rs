@@ -72,8 +72,8 @@ impl Subflow {
 }
 
 impl Analyser {
-    /// What was begun before the capture and shows nothing of Multipath TCP is TCP. A join that came
-    /// to nothing belongs nowhere.
+    /// What was begun before the capture and shows nothing of Multipath TCP is TCP. A join that
+    /// came to nothing belongs nowhere.
     fn give_homes(&mut self) {
         for index in 0..self.subflows.len() {
             let subflow = &self.subflows[index];

@@ -283,7 +283,8 @@ impl Half {
                 mapped.forget(held);
             }
             let Some(sum) = &mut mapped.sum else { continue };
-            // A copy says nothing new; with other edges it makes the pieces overlap, see `verifies`.
+            // A copy says nothing new; with other edges it makes the pieces overlap, see
+            // `verifies`.
             if octets.is_empty() || sum.pieces.contains_key(&low) {
                 continue;
             }

@@ -2,8 +2,8 @@
 //!
 //! A packet that was captured at several places is one packet. Which copies belong together cannot
 //! always be told (a box between the places may have changed them, and acknowledgements repeat), so
-//! packets are not matched: each TCP connection is followed from one place, the one that saw most of
-//! its payload, which is the sender's side of any loss; of two alike, the one that saw it first.
+//! packets are not matched: each TCP connection is followed from one place, the one that saw most
+//! of its payload, which is the sender's side of any loss; of two alike, the one that saw it first.
 //! Behind a translator the same subflow has other addresses; its keys or its nonce tell.
 
 use std::collections::HashMap;

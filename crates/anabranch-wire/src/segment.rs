@@ -37,7 +37,8 @@ pub struct Segment {
     pub checksum_ok: bool,
 }
 
-// All of it is moved some ten times on its way; beyond 256 octets a copy takes twice the instructions.
+// All of it is moved some ten times on its way; beyond 256 octets a copy takes twice the
+// instructions.
 const _: () = assert!(size_of::<Segment>() <= 256);
 
 impl Endpoint {
@@ -86,9 +87,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Append the segment with the payloads `more` after its own as one IP packet, whose TCP checksum
-    /// (and division into segments) is left to an interface: its field holds the sum of the
-    /// pseudo-header. Returns where in `out` the TCP header begins. Virtio 1.2 §5.1.6.2.
+    /// Append the segment with the payloads `more` after its own as one IP packet, whose TCP
+    /// checksum (and division into segments) is left to an interface: its field holds the sum of
+    /// the pseudo-header. Returns where in `out` the TCP header begins. Virtio 1.2 §5.1.6.2.
     ///
     /// # Errors
     /// As [`Segment::emit`]; `out` is then left as it was.
@@ -113,7 +114,8 @@ impl Segment {
     }
 
     /// As [`Segment::parse`], for a packet whose TCP checksum was left to an interface that it did
-    /// not pass: it is not looked at. The payload shares the memory of `octets`. Virtio 1.2 §5.1.6.4.
+    /// not pass: it is not looked at. The payload shares the memory of `octets`. Virtio 1.2
+    /// §5.1.6.4.
     ///
     /// # Errors
     /// As [`Segment::parse`].
@@ -153,7 +155,8 @@ impl Segment {
         HEADER_OCTETS + self.options.octets_len() + self.payload.len()
     }
 
-    /// As [`Segment::emit_unsummed`], but `out` may be left with part of the packet in case of error.
+    /// As [`Segment::emit_unsummed`], but `out` may be left with part of the packet in case of
+    /// error.
     fn emit_unwound(&self, more: &[Payload], out: &mut Vec<u8>) -> Result<usize, EmitError> {
         let (source, destination) = (self.source, self.destination);
         let tcp_len = self.tcp_len() + more.iter().map(Payload::len).sum::<usize>();

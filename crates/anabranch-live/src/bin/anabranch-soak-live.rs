@@ -1,8 +1,8 @@
 //! Long live runs between the engine and this kernel: every octet compared, memory watched.
 //!
 //! `anabranch-soak-live PHASE AMOUNT FOLDER`: the phases are `transfer` (AMOUNT in GB),
-//! `connections` (how many at a time) and `flaps` (AMOUNT in minutes). Each runs in both roles, and writes
-//! the process's resident memory, second by second, to FOLDER.
+//! `connections` (how many at a time) and `flaps` (AMOUNT in minutes). Each runs in both roles, and
+//! writes the process's resident memory, second by second, to FOLDER.
 
 use std::process::ExitCode;
 

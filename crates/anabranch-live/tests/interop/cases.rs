@@ -46,7 +46,8 @@ pub(crate) struct Expected {
     pub(crate) first_data_fin: Option<Side>,
     /// Do the mappings have checksums?
     pub(crate) checksums: bool,
-    /// Counters of the kernel's that are to move, by name; so often, where a name stands several times.
+    /// Counters of the kernel's that are to move, by name; so often, where a name stands several
+    /// times.
     pub(crate) kernel: &'static [&'static str],
     /// Counters of errors that may move all the same.
     pub(crate) tolerated: &'static [&'static str],

@@ -43,8 +43,8 @@ impl Coupled {
 }
 
 /// `own`, then the other subflows that count: all, or where it is known which subflows share
-/// bottlenecks (RFC 8382), those that share this one's. While a subflow is in fast recovery its window is
-/// already the threshold, as the formulas want it.
+/// bottlenecks (RFC 8382), those that share this one's. While a subflow is in fast recovery its
+/// window is already the threshold, as the formulas want it.
 pub(super) fn subflows(
     own: Coupled,
     me: usize,

@@ -340,8 +340,8 @@ mod tests {
             acknowledge(&mut cubic, 1_000);
             cubic.cwnd()
         };
-        // dw/dn = slope / w from 14 segments, over 1000 acknowledgements: sqrt(14² + 2 × slope × n),
-        // with slope 9/17 up to 20 segments (n = 193) and 1 after that, or 9/17 all the way.
+        // dw/dn = slope / w from 14 segments, over 1000 acknowledgements: sqrt(14² + 2 × slope ×
+        // n), with slope 9/17 up to 20 segments (n = 193) and 1 after that, or 9/17 all the way.
         assert!((44_000..=45_000).contains(&grown(false)), "{}", grown(false));
         assert!((34_000..=36_000).contains(&grown(true)), "{}", grown(true));
     }

@@ -233,8 +233,8 @@ mod tests {
         assert!(!window.in_slow_start());
     }
 
-    /// Acknowledgements of 1000 octets each, so far apart, of which the window grows; `nxt` says what
-    /// had been sent.
+    /// Acknowledgements of 1000 octets each, so far apart, of which the window grows; `nxt` says
+    /// what had been sent.
     struct First {
         window: Window,
         hystart: FirstHyStart,

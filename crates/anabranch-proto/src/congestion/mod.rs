@@ -108,8 +108,8 @@ pub enum CongestionEvent {
     Recovery {
         /// When.
         now: Instant,
-        /// Octets to reduce from: sent and not cumulatively acknowledged (RFC 5681's FlightSize), or
-        /// the congestion window ([`crate::platform::Platform::reduction`]).
+        /// Octets to reduce from: sent and not cumulatively acknowledged (RFC 5681's FlightSize),
+        /// or the congestion window ([`crate::platform::Platform::reduction`]).
         flight_size: u64,
     },
     /// Packets were marked on their way, none was lost: the window is reduced as for a loss.

@@ -106,8 +106,8 @@ impl Window {
         self.credit = 0.0;
     }
 
-    /// The same for marks. Nothing was lost, so there is nothing to undo; and a window that is small
-    /// already does not grow to the least threshold.
+    /// The same for marks. Nothing was lost, so there is nothing to undo; and a window that is
+    /// small already does not grow to the least threshold.
     pub fn reduce_for_marks(&mut self, basis: u64, factor: f64) {
         let cwnd = self.cwnd;
         self.reduce(basis, factor);

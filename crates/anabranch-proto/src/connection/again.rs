@@ -1,5 +1,5 @@
-//! Data that goes out although it was mapped before: what a subflow failed to deliver, copies that the
-//! scheduler or the path manager wants, and what was assigned to a subflow ahead of its window.
+//! Data that goes out although it was mapped before: what a subflow failed to deliver, copies that
+//! the scheduler or the path manager wants, and what was assigned to a subflow ahead of its window.
 
 use anabranch_wire::{Instant, Payload, Segment};
 
@@ -20,7 +20,8 @@ pub(super) enum Again {
     Copy,
     /// The path manager wants to know how the subflow does.
     Probe,
-    /// The scheduler has assigned it to the subflow, which had no room: it goes out for the first time.
+    /// The scheduler has assigned it to the subflow, which had no room: it goes out for the first
+    /// time.
     Assigned,
 }
 

@@ -1,13 +1,13 @@
 //! Checksums of mappings, and what is done when one is wrong. RFC 8684 §3.3.1, §3.7.
 //!
 //! With checksums a mapping's octets reach the data level when all of them are there and the
-//! checksum is right, not before. When it is wrong, a middlebox has changed the payload, perhaps its
-//! length, so that nothing on the subflow from the start of that mapping on can be placed: not the
-//! mapping's octets, nor those behind it, which the subflow has acknowledged or will. They stay
+//! checksum is right, not before. When it is wrong, a middlebox has changed the payload, perhaps
+//! its length, so that nothing on the subflow from the start of that mapping on can be placed: not
+//! the mapping's octets, nor those behind it, which the subflow has acknowledged or will. They stay
 //! where they are, and DATA_ACK stays before them.
 //!
-//! * There are other subflows: this one is reset with MP_FAIL, its octets are forgotten with it, and
-//!   the peer sends them again elsewhere, since they are not DATA_ACKed.
+//! * There are other subflows: this one is reset with MP_FAIL, its octets are forgotten with it,
+//!   and the peer sends them again elsewhere, since they are not DATA_ACKed.
 //! * It is the only one: MP_FAIL goes back on an acknowledgement, and the octets wait. The peer, if
 //!   what it has in flight is contiguous, answers with MP_FAIL and an infinite mapping that acts
 //!   back to the last octet that was DATA_ACKed. Now the octets that waited are the stream, as they

@@ -128,8 +128,8 @@ impl Connection {
         }
     }
 
-    /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole: RFC 8684 §3.3.6 has
-    /// the sender keep all data until it is acknowledged at data level.
+    /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole:
+    /// RFC 8684 §3.3.6 has the sender keep all data until it is acknowledged at data level.
     pub(super) fn reinject_unacknowledged(&mut self, slot: u8) {
         if self.mode != Mode::Mptcp {
             return;
@@ -288,8 +288,8 @@ impl Connection {
         self.end(Some(error));
     }
 
-    /// No subflow is left, or none gets an answer. The peer acknowledges the last DATA_FIN once and is
-    /// gone: if that is all that is missing, everything has arrived at both ends.
+    /// No subflow is left, or none gets an answer. The peer acknowledges the last DATA_FIN once and
+    /// is gone: if that is all that is missing, everything has arrived at both ends.
     pub(super) fn give_up(&mut self, error: ConnectionError) {
         let mptcp = self.mode == Mode::Mptcp;
         let arrived = mptcp && self.recv.is_complete() && self.send.una() == self.send.end();
@@ -297,8 +297,8 @@ impl Connection {
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
-    /// Does the application know of this connection? RFC 9293 §3.10.7.4: a listener's need not hear of an attempt that
-    /// never became a connection.
+    /// Does the application know of this connection? RFC 9293 §3.10.7.4: a listener's need not hear
+    /// of an attempt that never became a connection.
     fn is_known(&self) -> bool {
         self.role == Role::Initiator || self.status != Status::Opening
     }

@@ -6,11 +6,11 @@
 //! * It drops options from the start: a subflow on which data, or an acknowledgement of data, comes
 //!   without options before any data sequence signal was heard. The first subflow becomes the TCP
 //!   connection, a joined one is reset.
-//! * It begins to drop them later: acknowledgements come without DATA_ACK until the data-level timer
-//!   expires. A sender that never had a second subflow, and whose stream has run straight on the one
-//!   it has, falls back, and says so. Payload for which no mapping comes, though, has the subflow
-//!   reset: nobody knows whether the peer has noticed, and without mappings what it sends again
-//!   would pass for new.
+//! * It begins to drop them later: acknowledgements come without DATA_ACK until the data-level
+//!   timer expires. A sender that never had a second subflow, and whose stream has run straight on
+//!   the one it has, falls back, and says so. Payload for which no mapping comes, though, has the
+//!   subflow reset: nobody knows whether the peer has noticed, and without mappings what it sends
+//!   again would pass for new.
 //! * It changes the payload: see `checksum.rs`.
 //!
 //! A host reverts both directions at once, if what it has sent and the peer has not
@@ -85,8 +85,8 @@ impl Run {
 }
 
 impl Connection {
-    /// An acceptable segment without any Multipath TCP option. RFC 8684 §3.3.2: one that acknowledges no
-    /// data is no sign of lost options, since the DATA_ACK has not moved.
+    /// An acceptable segment without any Multipath TCP option. RFC 8684 §3.3.2: one that
+    /// acknowledges no data is no sign of lost options, since the DATA_ACK has not moved.
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
         let lane = &mut self.lanes[usize::from(slot)];
         // A FIN has a number, and is no data.
@@ -111,9 +111,9 @@ impl Connection {
         }
     }
 
-    /// Has the peer ended the connection's only subflow by a bare FIN, and not the stream? A host of Multipath TCP
-    /// ends the stream first, by a DATA_FIN (RFC 8684 §3.3.3): it did not get through, or the peer is
-    /// back at TCP.
+    /// Has the peer ended the connection's only subflow by a bare FIN, and not the stream? A host
+    /// of Multipath TCP ends the stream first, by a DATA_FIN (RFC 8684 §3.3.3): it did not get
+    /// through, or the peer is back at TCP.
     fn is_at_bare_end(&self, slot: u8) -> bool {
         let lane = &self.lanes[usize::from(slot)];
         let ended = lane.bare_fin && lane.subflow.peer_finished();

@@ -86,8 +86,8 @@ impl Connection {
         self.reap(now);
     }
 
-    /// What came may be acknowledged when the application has read for the first time, which takes several
-    /// reads if it filled a large hole.
+    /// What came may be acknowledged when the application has read for the first time, which takes
+    /// several reads if it filled a large hole.
     fn plan_early_acknowledgement(&mut self, slot: u8) {
         let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
         if due
@@ -339,8 +339,8 @@ impl Connection {
     }
 }
 
-/// RFC 8684 §3.6: never if the reset says that its reason is there for good. Too much outstanding data
-/// is meant to start again; other reasons take time to pass.
+/// RFC 8684 §3.6: never if the reset says that its reason is there for good. Too much outstanding
+/// data is meant to start again; other reasons take time to pass.
 fn retry_after(reset: MpTcprst) -> Retry {
     match reset.reason {
         _ if !reset.transient => Retry::Never,

@@ -72,8 +72,8 @@ impl Lane {
     }
 }
 
-/// Subflows by slot, and a view of each. The views follow what is done through [`Lanes::edit`]; what does
-/// not show in a view may be changed without.
+/// Subflows by slot, and a view of each. The views follow what is done through [`Lanes::edit`];
+/// what does not show in a view may be changed without.
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     /// In parallel.
@@ -192,7 +192,8 @@ impl Lanes {
         (&mut self.lanes[usize::from(slot)], &self.views)
     }
 
-    /// Bring the view of the subflow in `slot` up to date, which was changed without [`Lanes::edit`].
+    /// Bring the view of the subflow in `slot` up to date, which was changed without
+    /// [`Lanes::edit`].
     #[inline]
     pub(super) fn refresh(&mut self, slot: u8) {
         let view = &mut self.views[usize::from(slot)];

@@ -429,7 +429,8 @@ mod tests {
 
     #[test]
     fn where_the_stream_goes_on_is_where_mappings_say_or_said_last() {
-        // RFC 8684 §3.7: on the way back to TCP the octets that wait have to be the next of the stream.
+        // RFC 8684 §3.7: on the way back to TCP the octets that wait have to be the next of the
+        // stream.
         let mut table = MappingTable::default();
         assert!(table.continues(1) && table.continues(77), "nobody knows yet");
         table.add(mapping(1, 1001, 500));

@@ -134,8 +134,8 @@ pub(crate) struct Connection {
     window_limited: stats::Stopwatch,
     events: VecDeque<Event>,
     readable: bool,
-    /// The subflow on which what came last is acknowledged before all of it was read, and the edge of the
-    /// window then.
+    /// The subflow on which what came last is acknowledged before all of it was read, and the edge
+    /// of the window then.
     early_acknowledgement: Option<(u8, u64)>,
     writable: bool,
     error: Option<ConnectionError>,

@@ -1,5 +1,5 @@
-//! Data that stays unacknowledged at data level, and windows that stay shut: how long the connection waits,
-//! what it does then, and when it gives up.
+//! Data that stays unacknowledged at data level, and windows that stay shut: how long the
+//! connection waits, what it does then, and when it gives up.
 
 use anabranch_wire::{Duration, Instant};
 
@@ -28,16 +28,16 @@ pub(super) struct Overdue {
 /// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
 /// twice what TCP's timeouts take. Subflows that fail may be replaced by others without end.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// How long a small window waits to grow before it is used: the timeout, within these bounds. RFC 9293
-/// §3.8.6.2.1: 0.1 to 1 seconds.
+/// How long a small window waits to grow before it is used: the timeout, within these bounds.
+/// RFC 9293 §3.8.6.2.1: 0.1 to 1 seconds.
 const SMALL_WINDOW_PAUSES: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_secs(1));
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl Connection {
-    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. What there is of
-    /// it is used at once if it is half of the largest, and otherwise after a while.
+    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. What there is
+    /// of it is used at once if it is half of the largest, and otherwise after a while.
     pub(super) fn is_worth_using(&mut self, room: u64) -> bool {
         let largest = self.lanes.iter().map(|lane| lane.subflow.largest_window()).max();
         let due = std::mem::take(&mut self.small_window_due);
@@ -98,10 +98,10 @@ impl Connection {
         self.arm_retransmission(now);
     }
 
-    /// On a connection's only subflow TCP delivers everything, and a copy of data would take the way
-    /// back to TCP: without its mapping it would be taken for what comes next. So there is none but
-    /// for a peer that has dropped data after it had acknowledged it to TCP, and that goes on to
-    /// leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
+    /// On a connection's only subflow TCP delivers everything, and a copy of data would take the
+    /// way back to TCP: without its mapping it would be taken for what comes next. So there is none
+    /// but for a peer that has dropped data after it had acknowledged it to TCP, and that goes on
+    /// to leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
     pub(super) fn may_repeat_on_only_subflow(&self) -> bool {
         !self.has_data_under_way()
             && self.overdue.timeouts > 1
@@ -129,7 +129,8 @@ impl Connection {
         }
     }
 
-    /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are answered.
+    /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
+    /// answered.
     fn probe_window(&mut self, now: Instant) {
         self.probe_peer(self.overdue.probes);
         self.overdue.probes += 1;
@@ -175,8 +176,9 @@ impl Connection {
         self.arm_retransmission(now);
     }
 
-    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The best
-    /// first, and then in turn: no other sign comes from a dead path on which nothing is outstanding.
+    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The
+    /// best first, and then in turn: no other sign comes from a dead path on which nothing is
+    /// outstanding.
     fn probe_peer(&mut self, attempt: u32) {
         let usable =
             || self.lanes.views().iter().filter(|view| view.usability == Usability::Usable);

@@ -1,5 +1,5 @@
-//! What the path manager wants, and what is known of addresses: asked by the connection, which carries
-//! out what concerns its subflows. RFC 8684 §3.4.
+//! What the path manager wants, and what is known of addresses: asked by the connection, which
+//! carries out what concerns its subflows. RFC 8684 §3.4.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -176,8 +176,8 @@ impl PathDriver {
         !self.down.is_empty()
     }
 
-    /// The interface with `address` went down, or came back up; what the path manager is to be told of
-    /// that, if the connection has the address.
+    /// The interface with `address` went down, or came back up; what the path manager is to be told
+    /// of that, if the connection has the address.
     pub(super) fn change(&mut self, address: IpAddr, usable: bool) -> Option<PathEvent<'static>> {
         let own = self.addresses.iter().find(|own| own.address == address)?;
         let local_address_id = own.id;

@@ -26,8 +26,8 @@ pub(super) struct Probe {
 }
 
 impl Probes {
-    /// A subflow is to carry `count` copies of `octets` each: the newest of what is under way from `una`
-    /// to `end`, in order, so that copies that arrive first are of some use.
+    /// A subflow is to carry `count` copies of `octets` each: the newest of what is under way from
+    /// `una` to `end`, in order, so that copies that arrive first are of some use.
     pub(super) fn start(
         &mut self,
         subflow: SubflowId,

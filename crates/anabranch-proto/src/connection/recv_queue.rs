@@ -128,8 +128,8 @@ impl RecvQueue {
         }
     }
 
-    /// The later half of the pieces becomes one: what arrived in order is the application's, in however
-    /// many pieces it came.
+    /// The later half of the pieces becomes one: what arrived in order is the application's, in
+    /// however many pieces it came.
     fn join_last(&mut self) {
         let pieces = self.ready.drain(self.ready.len() / 2..);
         let mut octets = Vec::new();
@@ -205,8 +205,8 @@ impl RecvQueue {
         self.window.announce(self.held(), mss)
     }
 
-    /// The edge to announce with what came last, if that is to be before the application has read all
-    /// of it.
+    /// The edge to announce with what came last, if that is to be before the application has read
+    /// all of it.
     pub(crate) fn early_edge(&self) -> Option<u64> {
         self.window.early_edge(self.held())
     }
@@ -271,7 +271,8 @@ mod tests {
         // RFC 8684 §3.8
         let mut queue = queue_of(1_000, 0);
         assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
-        // A window field in units of 8 octets may have said 7 more: 1001 + 7 is the first that cannot be.
+        // A window field in units of 8 octets may have said 7 more: 1001 + 7 is the first that
+        // cannot be.
         for (data_fin, taken) in [(1009, false), (1008, true)] {
             let mut queue = queue_of(1_000, 3);
             queue.set_fin(data_fin);

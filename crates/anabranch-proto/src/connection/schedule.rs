@@ -140,8 +140,8 @@ impl Connection {
         self.record(now, TraceKind::BadDecision);
     }
 
-    /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is unacknowledged
-    /// on the subflow (Minshall's variant).
+    /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is
+    /// unacknowledged on the subflow (Minshall's variant).
     pub(super) fn is_short_held(&self, slot: u8, len: u64) -> bool {
         let lane = &self.lanes[usize::from(slot)];
         self.config.tcp.nagle

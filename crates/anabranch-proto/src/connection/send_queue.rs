@@ -45,7 +45,8 @@ pub(crate) struct Mapped {
 enum Carriage {
     /// Nobody so far: it waits for room on the subflow in this slot.
     Assigned { to: u8 },
-    /// These have, as far as they are still there, and those are to carry a copy when they have room.
+    /// These have, as far as they are still there, and those are to carry a copy when they have
+    /// room.
     Carried { by: SubflowSet, owed: SubflowSet },
 }
 
@@ -65,8 +66,8 @@ impl Carriage {
         }
     }
 
-    /// The same when the subflow in `slot` has carried it. Whoever it was assigned to need not carry what
-    /// another has.
+    /// The same when the subflow in `slot` has carried it. Whoever it was assigned to need not
+    /// carry what another has.
     fn by_also(self, slot: u8) -> Carriage {
         match self {
             Carriage::Assigned { .. } => {
@@ -291,7 +292,8 @@ impl SendQueue {
         &self.assigned
     }
 
-    /// The offset up to which everything was sent or is assigned to somebody after whom nothing was.
+    /// The offset up to which everything was sent or is assigned to somebody after whom nothing
+    /// was.
     pub(crate) fn carried_to(&self) -> u64 {
         let tail = self.mapped.iter().rev().take_while(|mapped| mapped.carriage.is_assigned());
         tail.last().map_or(self.nxt, |first| first.start)

@@ -5,8 +5,8 @@
 pub(super) enum Timer {
     /// When to send the oldest unacknowledged data again, on whatever subflow. RFC 8684 §3.3.6.
     Retransmission,
-    /// When to ask a peer with a closed window whether it has opened, or to use a small one. RFC 9293
-    /// §3.8.6.1.
+    /// When to ask a peer with a closed window whether it has opened, or to use a small one.
+    /// RFC 9293 §3.8.6.1.
     Persist,
     /// When payload may have waited for its mapping for too long.
     Unmapped,

@@ -225,8 +225,8 @@ impl Connection {
         Some(self.send_new(now, level, choice, len))
     }
 
-    /// The subflow in `slot` is to send the next segment's data when it has room. How much follows that
-    /// is to be decided upon?
+    /// The subflow in `slot` is to send the next segment's data when it has room. How much follows
+    /// that is to be decided upon?
     fn assign(&mut self, now: Instant, slot: u8) -> Option<u64> {
         let len = self.next_segment_octets(slot);
         if self.is_held_by_nagle(len, slot) {
@@ -255,8 +255,8 @@ impl Connection {
         }
     }
 
-    /// What there is, or what the shared window admits, is assigned. If that is the window, and some
-    /// subflow has room, the remedies may help.
+    /// What there is, or what the shared window admits, is assigned. If that is the window, and
+    /// some subflow has room, the remedies may help.
     fn on_assigned(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         if let Some(segment) = self.poll_copy(now, level) {
             return Some(segment);
@@ -272,8 +272,8 @@ impl Connection {
         }
     }
 
-    /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's lifetime.
-    /// Whoever sends less than half of them in that time is far from it.
+    /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's
+    /// lifetime. Whoever sends less than half of them in that time is far from it.
     fn check_wrap(&mut self, now: Instant) {
         let since = self.wrap.checked_at.replace(now);
         self.wrap.check_from = self.send.nxt() + HALF_OF_NUMBERS;

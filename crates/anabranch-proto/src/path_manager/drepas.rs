@@ -22,11 +22,11 @@ pub struct DRePaSConfig {
 /// Scores the subflows on which this host sends, and opens them as [`FullMesh`] does.
 ///
 /// Every period the throughput of each subflow is estimated as what it has in flight over its
-/// smoothed RTT. (What is in flight is the most of ten samples in the period, ours: a quick
-/// subflow that waits for a slow one has nothing in flight for most of the time.) Those below `threshold` × the best one's become standbys: established, used only
-/// when no other subflow is usable, and probed once a period with copies of data that others
-/// carry, the octets of which count as in flight. Those that come up to the threshold again
-/// carry data again.
+/// smoothed RTT. (What is in flight is the most of ten samples in the period, ours: a quick subflow
+/// that waits for a slow one has nothing in flight for most of the time.) Those below `threshold` ×
+/// the best one's become standbys: established, used only when no other subflow is usable, and
+/// probed once a period with copies of data that others carry, the octets of which count as in
+/// flight. Those that come up to the threshold again carry data again.
 #[derive(Clone, Debug)]
 pub struct DRePaS {
     config: DRePaSConfig,

@@ -31,7 +31,8 @@ impl CwndUsage {
         }
     }
 
-    /// Does the congestion window limit the sender? `cwnd` is what it was when the acknowledgement came.
+    /// Does the congestion window limit the sender? `cwnd` is what it was when the acknowledgement
+    /// came.
     pub(crate) fn limits(&self, cwnd: Cwnd) -> bool {
         match self {
             CwndUsage::Present => cwnd.full,

@@ -16,8 +16,8 @@ pub(crate) struct ShortSegments {
     pub(crate) sent_end: u64,
     /// The short segment that was sent last ends here.
     pub(crate) short_end: u64,
-    /// The application waits for room in the send buffer: more is certain to come, and the segment will
-    /// fill up.
+    /// The application waits for room in the send buffer: more is certain to come, and the segment
+    /// will fill up.
     pub(crate) writer_waits: bool,
 }
 

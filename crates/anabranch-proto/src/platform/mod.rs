@@ -1,8 +1,8 @@
-//! Platforms: what hosts do differently from each other, where RFCs leave a choice or an implementation
-//! departs from them.
+//! Platforms: what hosts do differently from each other, where RFCs leave a choice or an
+//! implementation departs from them.
 //!
-//! A [`Platform`] is a set of such choices. The engine asks it and knows none by name; each platform's
-//! numbers, with their sources, are in its own file.
+//! A [`Platform`] is a set of such choices. The engine asks it and knows none by name; each
+//! platform's numbers, with their sources, are in its own file.
 
 mod cwnd_usage;
 mod facts;
@@ -27,7 +27,8 @@ use crate::policy::{Entry, Values};
 pub struct Platform {
     /// How the retransmission timeout follows from the estimators.
     pub timeouts: RtoRule,
-    /// Timeouts in the handshake after which the congestion window still begins in full. RFC 5681 §3.1.
+    /// Timeouts in the handshake after which the congestion window still begins in full.
+    /// RFC 5681 §3.1.
     pub lost_syns_forgiven: u32,
     /// When acknowledgements are delayed.
     pub acknowledging: AckRule,
@@ -39,8 +40,8 @@ pub struct Platform {
     pub growth: Growth,
     /// Are segments dropped that lack the timestamps that were agreed? RFC 7323 §3.2.
     pub requires_timestamps: bool,
-    /// May the application read what had arrived in order before the connection ended with an error?
-    /// RFC 9293 §3.10.7.4 has all queues flushed.
+    /// May the application read what had arrived in order before the connection ended with an
+    /// error? RFC 9293 §3.10.7.4 has all queues flushed.
     pub keeps_unread_data: bool,
     /// What buffer sizes mean, and what the receive window says of the buffer.
     pub buffers: Buffers,
@@ -97,9 +98,9 @@ pub enum Reduction {
 pub enum Growth {
     /// Where it was full when the acknowledgement came (RFC 7661's spirit).
     WhileFull,
-    /// On all acknowledgements of a window of data that filled it once, and in slow start to twice the
-    /// data that was outstanding. When it was not in use for a retransmission timeout, it shrinks half
-    /// of the way to what was in use. RFC 2861.
+    /// On all acknowledgements of a window of data that filled it once, and in slow start to twice
+    /// the data that was outstanding. When it was not in use for a retransmission timeout, it
+    /// shrinks half of the way to what was in use. RFC 2861.
     OnceFull,
 }
 
@@ -108,8 +109,8 @@ pub enum Growth {
 pub enum Buffers {
     /// Octets of payload, at the connection level. RFC 8684 §3.3.5.
     Payload,
-    /// What a program asks the sockets of this host for, which grant other sizes and charge data with the
-    /// memory that it lies in.
+    /// What a program asks the sockets of this host for, which grant other sizes and charge data
+    /// with the memory that it lies in.
     Socket,
 }
 
@@ -129,8 +130,9 @@ impl Default for Platform {
 }
 
 impl Platform {
-    /// Octets at the start of a subflow that are acknowledged segment by segment, unless the application
-    /// answers, before [`AckRule::quick_acks`] begin to count, where `asked` is the receive buffer's size.
+    /// Octets at the start of a subflow that are acknowledged segment by segment, unless the
+    /// application answers, before [`AckRule::quick_acks`] begin to count, where `asked` is the
+    /// receive buffer's size.
     pub(crate) fn quick_ack_octets(&self, asked: u64) -> u64 {
         match self.buffers {
             Buffers::Payload => 0,
@@ -138,8 +140,8 @@ impl Platform {
         }
     }
 
-    /// Octets that a subflow is paced out in a round-trip time, whether it is or not. No RFC says how much
-    /// that is: all platforms do as Linux does.
+    /// Octets that a subflow is paced out in a round-trip time, whether it is or not. No RFC says
+    /// how much that is: all platforms do as Linux does.
     pub fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
         linux::paced_window(cwnd, ssthresh, bytes_in_flight)
     }

@@ -25,8 +25,8 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// The window of a buffer of `asked` octets, as `buffers` counts them, for a connection that is plain
-    /// TCP or not.
+    /// The window of a buffer of `asked` octets, as `buffers` counts them, for a connection that is
+    /// plain TCP or not.
     pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
         let (most, at_first) = match buffers {
             Buffers::Payload => (asked, u64::MAX),
@@ -92,8 +92,8 @@ impl ReceiveWindow {
         if self.all_bring_data { self.capacity } else { self.capacity.min(self.at_first) }
     }
 
-    /// The offset beyond which data is refused: what rounding the window field may have promised beyond
-    /// the edge is honoured.
+    /// The offset beyond which data is refused: what rounding the window field may have promised
+    /// beyond the edge is honoured.
     pub(crate) fn limit(&self) -> u64 {
         self.promised + u64::from(self.slack)
     }
@@ -127,8 +127,9 @@ impl ReceiveWindow {
         mss.min(self.offered() / 2).max(1)
     }
 
-    /// The window to announce now. The promised edge moves only by a worthwhile step, so that
-    /// the sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it counts.
+    /// The window to announce now. The promised edge moves only by a worthwhile step, so that the
+    /// sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it
+    /// counts.
     pub(crate) fn announce(&mut self, held: Held, mss: impl FnOnce() -> u64) -> u64 {
         self.promise(held, self.edge(held), mss)
     }
@@ -151,7 +152,8 @@ impl ReceiveWindow {
         self.announced
     }
 
-    /// The edge to announce with what came last, if that is to be before the application has read all of it.
+    /// The edge to announce with what came last, if that is to be before the application has read
+    /// all of it.
     pub(crate) fn early_edge(&self, held: Held) -> Option<u64> {
         match self.buffers {
             Buffers::Payload => None,
@@ -159,8 +161,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Has the application read so much that the window would at least double? Then the peer may
-    /// be waiting, and is told on every subflow. What the peer knows of the window is what is left of
+    /// Has the application read so much that the window would at least double? Then the peer may be
+    /// waiting, and is told on every subflow. What the peer knows of the window is what is left of
     /// it up to the promised edge, or what was announced last.
     pub(crate) fn update_is_due(&self, held: Held, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge(held);
@@ -254,7 +256,8 @@ mod tests {
 
     #[test]
     fn a_window_of_free_memory_stands_still_while_data_waits_beyond_a_hole() {
-        // 8,000 asked for are 9,875: 4,000 beyond the hole take up buffer, and their place in the window.
+        // 8,000 asked for are 9,875: 4,000 beyond the hole take up buffer, and their place in the
+        // window.
         let [mut window, _] = socket(8_000);
         assert_eq!(window.announce(held(1, 1, 0), mss), 9_875);
         for read in [1_001, 3_001] {

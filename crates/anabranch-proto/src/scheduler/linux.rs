@@ -9,9 +9,10 @@ use crate::view::{SubflowId, SubflowView};
 /// Linux' scheduler ("default").
 ///
 /// Data goes to the subflow on which it would linger for the shortest time: what is queued there,
-/// sent or not, over the rate at which the subflow would be paced. 64 KiB to 96 KiB at a time go to the
-/// same one, and are its own from then on, whether its congestion window admits them or not. So data waits
-/// behind a slow path's window as well as in its network, and a small receive window fills up with it.
+/// sent or not, over the rate at which the subflow would be paced. 64 KiB to 96 KiB at a time go to
+/// the same one, and are its own from then on, whether its congestion window admits them or not. So
+/// data waits behind a slow path's window as well as in its network, and a small receive window
+/// fills up with it.
 ///
 /// Data that is sent again goes by the same rule, but to a subflow with room, or waits; Linux waits
 /// until a subflow is idle.
@@ -45,8 +46,8 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
 
 /// Octets that go to one subflow at a time: Linux takes off the headers from 64 KiB.
 const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
-/// A burst goes on to the end of the page fragment that the application's data lies in: 32 KiB less the
-/// description of it (`struct mptcp_data_frag`).
+/// A burst goes on to the end of the page fragment that the application's data lies in: 32 KiB less
+/// the description of it (`struct mptcp_data_frag`).
 const FRAGMENT: u64 = (1 << 15) - 40;
 
 /// The rate at which Linux would pace a subflow, in octets per second, whether it paces or not; not
@@ -87,8 +88,8 @@ impl Linux {
         lingers.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, view)| view)
     }
 
-    /// A burst begins, as far as data and window go: whoever comes next is chosen anew. The pace follows
-    /// what it is now, by as much as is added to the queue.
+    /// A burst begins, as far as data and window go: whoever comes next is chosen anew. The pace
+    /// follows what it is now, by as much as is added to the queue.
     fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, octets: u64) {
         // The last segment of a burst may have passed its end.
         let passed = self.carried.saturating_sub(self.end);
@@ -157,7 +158,8 @@ mod tests {
         ];
         let mut scheduler = Linux::default();
         let mut context = context(&subflows, NEW);
-        // 24 ms behind the fast one's 20,000 octets and their memory, 11 ms behind the slow one's 1,000.
+        // 24 ms behind the fast one's 20,000 octets and their memory, 11 ms behind the slow one's
+        // 1,000.
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
         // The burst goes on whatever else there is, to the end of a fragment,
         scheduler.on_sent(slow.id, 2 * FRAGMENT - 1);

@@ -76,11 +76,11 @@ pub enum Decision {
     /// the copies wait; for data that is sent again, one member suffices.
     Duplicate(SubflowSet),
     /// The next segment's data is this subflow's, which sends it when it has room; the scheduler is
-    /// asked at once about what follows. What waits so counts against the shared window, which is used to
-    /// its last octet: of short segments there one is under way on a subflow at a time. Otherwise it is
-    /// the same as [`Decision::Send`] for a subflow that has room and for which nothing waits; and there is
-    /// nothing to be said in advance about data that is sent again, the very first data, or in plain TCP:
-    /// those wait for room.
+    /// asked at once about what follows. What waits so counts against the shared window, which is
+    /// used to its last octet: of short segments there one is under way on a subflow at a time.
+    /// Otherwise it is the same as [`Decision::Send`] for a subflow that has room and for which
+    /// nothing waits; and there is nothing to be said in advance about data that is sent again, the
+    /// very first data, or in plain TCP: those wait for room.
     Assign(SubflowId),
     /// Send nothing now. Asked again at `until` (a millisecond from now at the earliest), and
     /// before that whenever a segment arrives or the application writes.

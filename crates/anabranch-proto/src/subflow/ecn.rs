@@ -77,8 +77,9 @@ impl Ecn {
     /// Data arrived with these flags, and with a mark if `marked`; true if that is news for the
     /// sender. RFC 3168 §6.1.3.
     ///
-    /// Whoever has said yes echoes marks. RFC 3168 §6.1.1 does not ask for it when the peer's answer
-    /// was no, but the answer may have lost its flag on the way, and the peer would send too fast.
+    /// Whoever has said yes echoes marks. RFC 3168 §6.1.1 does not ask for it when the peer's
+    /// answer was no, but the answer may have lost its flag on the way, and the peer would send too
+    /// fast.
     pub(super) fn take_mark(&mut self, flags: Flags, marked: bool) -> bool {
         if flags.contains(Flags::CWR) {
             self.echoing = false;
@@ -101,9 +102,9 @@ impl Ecn {
         una > self.point
     }
 
-    /// Was the window reduced for marks since the data at `una` was sent? RFC 3168 §6.1.2: marks and
-    /// losses of one window reduce it once. (Losses among themselves are recovery's affair, which
-    /// may find out that there were none.)
+    /// Was the window reduced for marks since the data at `una` was sent? RFC 3168 §6.1.2: marks
+    /// and losses of one window reduce it once. (Losses among themselves are recovery's affair,
+    /// which may find out that there were none.)
     pub(super) fn was_reduced_since(&self, una: u64) -> bool {
         una < self.marks_point
     }

@@ -58,8 +58,9 @@ impl Subflow {
         handled
     }
 
-    /// Does a segment that comes during the handshake acknowledge what was never sent? The peer has a connection with
-    /// these ports from before: RFC 9293 §3.10.7.3 and §3.10.7.4, SYN-RECEIVED, have it reset.
+    /// Does a segment that comes during the handshake acknowledge what was never sent? The peer has
+    /// a connection with these ports from before: RFC 9293 §3.10.7.3 and §3.10.7.4, SYN-RECEIVED,
+    /// have it reset.
     pub(crate) fn is_about_another(&self, segment: &Segment, window: u64) -> bool {
         let flags = segment.header.flags;
         let acceptable = self.state == State::SynSent || {
@@ -166,8 +167,8 @@ impl Subflow {
         let mut distance = self.receiver.distance(segment.header.seq);
         let mut text_at = segment.header.seq;
         if self.opens_simultaneously(segment, distance) {
-            // RFC 9293 §3.5, figure 8: both have sent a SYN, and this one acknowledges ours. It lies
-            // before the window and is answered, by §3.10.7.4.
+            // RFC 9293 §3.5, figure 8: both have sent a SYN, and this one acknowledges ours. It
+            // lies before the window and is answered, by §3.10.7.4.
             flags = Flags(flags.0 & !Flags::SYN.0);
             (distance, text_at) = (0, segment.header.seq + 1);
             self.receiver.demand_ack();
@@ -243,8 +244,8 @@ impl Subflow {
             && distance == -1
     }
 
-    /// Returns false if the segment announces another window: TCP's has changed, or the shared one of
-    /// Multipath TCP, which shrinks with each DATA_ACK, has grown.
+    /// Returns false if the segment announces another window: TCP's has changed, or the shared one
+    /// of Multipath TCP, which shrinks with each DATA_ACK, has grown.
     #[inline(always)]
     fn take_window(
         &mut self,
@@ -268,7 +269,8 @@ impl Subflow {
         if shared { after <= before } else { after == before }
     }
 
-    /// The peer refused the retransmissions that probed its window: retransmit now, whatever the timer.
+    /// The peer refused the retransmissions that probed its window: retransmit now, whatever the
+    /// timer.
     #[cold]
     fn on_window_opened(&mut self, now: Instant) {
         self.board.mark_all_lost();
@@ -288,9 +290,9 @@ impl Subflow {
             self.judge_handshake(now, options, views);
             self.establish(now);
             if options.control.is_some() {
-                // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK. On the
-                // first subflow the ACK is ours. It brings the first data sequence signal. Without one,
-                // a bare acknowledgement of a middlebox would mean a fallback (§3.7).
+                // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK. On
+                // the first subflow the ACK is ours. It brings the first data sequence signal.
+                // Without one, a bare acknowledgement of a middlebox would mean a fallback (§3.7).
                 self.receiver.demand_ack();
             }
         } else if self.purpose == Purpose::Join && !self.confirmed {
@@ -475,8 +477,8 @@ impl Subflow {
         }
     }
 
-    /// Is nothing outstanding or in doubt, and nothing said about it? This is the common case of a host
-    /// that only receives.
+    /// Is nothing outstanding or in doubt, and nothing said about it? This is the common case of a
+    /// host that only receives.
     fn expects_no_acknowledgement(&self, segment: &Segment) -> bool {
         self.board.is_empty()
             && self.recovery.is_settled()
@@ -783,8 +785,8 @@ impl Subflow {
     }
 }
 
-/// A SYN with text or a FIN, to be taken later. Not one of Multipath TCP: there is no mapping for its
-/// text, which the peer will send again.
+/// A SYN with text or a FIN, to be taken later. Not one of Multipath TCP: there is no mapping for
+/// its text, which the peer will send again.
 fn text_of_syn(syn: &Segment) -> Option<Box<Segment>> {
     let text = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
     (text && syn.options.control.is_none()).then(|| Box::new(syn.clone()))

@@ -736,7 +736,8 @@ impl Subflow {
     }
 
     /// Has the peer taken back the room for the oldest segment outstanding? RFC 9293 §3.8.6:
-    /// retransmissions are probes then, and data that stays unacknowledged must not end the connection.
+    /// retransmissions are probes then, and data that stays unacknowledged must not end the
+    /// connection.
     fn is_refused(&self) -> bool {
         self.board.front_end().is_some_and(|end| self.send_window.refuses(end))
     }

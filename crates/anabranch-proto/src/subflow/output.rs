@@ -106,8 +106,9 @@ impl Subflow {
         segment
     }
 
-    /// Signals go out. If there is no room for them beside a DATA_ACK, that comes first: without one
-    /// the first acknowledgement of data, its options stripped, would mean a fallback (RFC 8684 §3.7).
+    /// Signals go out. If there is no room for them beside a DATA_ACK, that comes first: without
+    /// one the first acknowledgement of data, its options stripped, would mean a fallback
+    /// (RFC 8684 §3.7).
     fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
         options.control = self.signals.take();
         if options.octets_len() > MAX_OPTION_OCTETS {
@@ -214,8 +215,8 @@ impl Subflow {
         }
     }
 
-    /// RFC 9293 §3.8.6: what lies beyond a window that has shrunk is not sent again, but for the oldest
-    /// segment, which probes the window.
+    /// RFC 9293 §3.8.6: what lies beyond a window that has shrunk is not sent again, but for the
+    /// oldest segment, which probes the window.
     fn has_room_for(&self, number: u64) -> bool {
         let start = self.board.get(number).map_or(0, |sent| sent.start);
         start <= self.una || start < self.send_window.edge()
@@ -269,7 +270,8 @@ impl Subflow {
         self.timers.set(Timer::TailLossProbe, timeout.min(now + wait));
     }
 
-    /// RFC 5681 §4.1, RFC 2861: a congestion window that was not used is no longer known to be right.
+    /// RFC 5681 §4.1, RFC 2861: a congestion window that was not used is no longer known to be
+    /// right.
     fn validate_window(&mut self, now: Instant, writer_waits: bool, views: &[SubflowView]) {
         if !self.config.tcp.idle_restart {
             return;
@@ -525,8 +527,8 @@ impl Subflow {
 }
 
 /// Padded octets of the options of a data segment with these parts, but for selective
-/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers unless they could wrap,
-/// and of the DATA_ACK for a peer that sends it.
+/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers unless they could
+/// wrap, and of the DATA_ACK for a peer that sends it.
 pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
     let sum = |checksum: bool| checksum.then_some(0);

@@ -136,7 +136,8 @@ impl Receiver {
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
             self.fin = Some(self.nxt + end as u64);
         }
-        // RFC 9293 §3.10.7.4: there is no text after a FIN. Whatever comes has no place in the stream.
+        // RFC 9293 §3.10.7.4: there is no text after a FIN. Whatever comes has no place in the
+        // stream.
         let window = self.fin.map_or(window, |fin| window.min(fin.saturating_sub(self.nxt)));
         let arrival = self.place(distance, payload, window);
         self.take_fin();

@@ -211,18 +211,19 @@ impl Recovery {
         window.min(rtt.srtt().unwrap_or(window))
     }
 
-    /// Octets that have arrived beyond the hole at a peer without SACK: a segment for each duplicate
-    /// acknowledgement. RFC 6937 §3.
+    /// Octets that have arrived beyond the hole at a peer without SACK: a segment for each
+    /// duplicate acknowledgement. RFC 6937 §3.
     pub(crate) fn arrived_unreported(&self) -> u64 {
         self.arrived_unreported
     }
 
-    /// An acknowledgement without SACK that acknowledges nothing new. RFC 5681 §3.2: each tells that a
-    /// segment has left the network, so that another may go out (step 1, RFC 3042; step 4), and the
-    /// third in a row that the oldest is lost (step 2). Returns the octets that have arrived.
+    /// An acknowledgement without SACK that acknowledges nothing new. RFC 5681 §3.2: each tells
+    /// that a segment has left the network, so that another may go out (step 1, RFC 3042; step 4),
+    /// and the third in a row that the oldest is lost (step 2). Returns the octets that have
+    /// arrived.
     pub(crate) fn on_duplicate_ack(&mut self, una: u64, board: &mut Scoreboard, mss: u64) -> u64 {
-        // RFC 6582 §3.2 step 1, §4: duplicate ACKs for data sent before the last loss may answer needless
-        // retransmissions.
+        // RFC 6582 §3.2 step 1, §4: duplicate ACKs for data sent before the last loss may answer
+        // needless retransmissions.
         if self.phase == Phase::Loss || (self.phase == Phase::Open && una <= self.point) {
             return 0;
         }
@@ -251,7 +252,8 @@ impl Recovery {
         counted
     }
 
-    /// RFC 6582 §3.2 step 3: a partial acknowledgement shows the next hole to a sender without SACK.
+    /// RFC 6582 §3.2 step 3: a partial acknowledgement shows the next hole to a sender without
+    /// SACK.
     pub(crate) fn on_partial_ack(&mut self, una: u64, board: &mut Scoreboard) {
         if self.phase == Phase::Recovery
             && una < self.point

@@ -7,8 +7,8 @@ pub(super) struct SendWindow {
     edge: u64,
     /// The edge that the peer announced last.
     announced: u64,
-    /// Sequence offset of the segment that announced it. RFC 9293 §3.3.1: SND.WL1. There is no need of
-    /// SND.WL2, which is never above SND.UNA.
+    /// Sequence offset of the segment that announced it. RFC 9293 §3.3.1: SND.WL1. There is no need
+    /// of SND.WL2, which is never above SND.UNA.
     from: u64,
     /// Largest window announced, in octets.
     largest: u32,
@@ -62,8 +62,8 @@ impl SendWindow {
         self.announced
     }
 
-    /// Did the peer last say that it has no room for data up to `end`, which is outstanding? A shared
-    /// window counts from the DATA_ACK, and says so only when it is 0.
+    /// Did the peer last say that it has no room for data up to `end`, which is outstanding? A
+    /// shared window counts from the DATA_ACK, and says so only when it is 0.
     pub(super) fn refuses(&self, end: u64) -> bool {
         if self.shared { self.shut } else { self.announced < end }
     }

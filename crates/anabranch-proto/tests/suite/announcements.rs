@@ -211,8 +211,9 @@ fn an_announced_address_that_does_not_answer_is_not_tried_again() {
 
 #[test]
 fn an_announcement_that_is_stripped_does_not_cost_multipath_tcp() {
-    // RFC 8684 §3.7: an acknowledgement of data without options, the first one, means a fallback. That
-    // of the first data has its DATA_ACK, and an announcement with which there is no room waits.
+    // RFC 8684 §3.7: an acknowledgement of data without options, the first one, means a fallback.
+    // That of the first data has its DATA_ACK, and an announcement with which there is no room
+    // waits.
     for upload in [true, false] {
         let mut pair = dual_stack().with_filter(|_, segment| {
             if is_told(segment) {

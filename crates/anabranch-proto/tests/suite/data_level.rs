@@ -27,7 +27,8 @@ fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {
     pair
 }
 
-/// When segments come from the client, in milliseconds from now on: how many octets, and is it on path 1?
+/// When segments come from the client, in milliseconds from now on: how many octets, and is it on
+/// path 1?
 fn watch(pair: &mut Pair, for_ms: u64) -> Vec<(u64, usize, bool)> {
     let mut seen = Vec::new();
     for at in 1..=for_ms {
@@ -39,8 +40,8 @@ fn watch(pair: &mut Pair, for_ms: u64) -> Vec<(u64, usize, bool)> {
     seen
 }
 
-/// After so many milliseconds each, twice the retransmission timeout of 200 + 20 ms at first, then twice as
-/// much each time, but a minute at most.
+/// After so many milliseconds each, twice the retransmission timeout of 200 + 20 ms at first, then
+/// twice as much each time, but a minute at most.
 fn doubling_pauses(count: usize) -> Vec<u64> {
     let pauses = (0..count).map(|n| (440 << n).min(60_000));
     pauses
@@ -105,9 +106,9 @@ fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_a
     assert_eq!(sent, expected);
 }
 
-/// The client has sent 6,000 octets, each in a segment of its own, to a server that acknowledges them to
-/// TCP and forgets all after the first 2,500, as long as the switch is on: their mappings say what it has
-/// already.
+/// The client has sent 6,000 octets, each in a segment of its own, to a server that acknowledges
+/// them to TCP and forgets all after the first 2,500, as long as the switch is on: their mappings
+/// say what it has already.
 fn to_a_forgetful_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> (Pair, Rc<Cell<bool>>) {
     let mut config = ConnectionConfig {
         receive_buffer: 100_000,

@@ -151,8 +151,8 @@ fn a_loss_and_marks_of_the_same_window_reduce_it_once() {
 
 #[test]
 fn nobody_minds_middleboxes_that_clear_the_flags_of_handshakes() {
-    // RFC 3168 §6.1.1: of the SYN, then neither uses it; of the SYN/ACK, then the server does, and the
-    // client echoes the marks of its data.
+    // RFC 3168 §6.1.1: of the SYN, then neither uses it; of the SYN/ACK, then the server does, and
+    // the client echoes the marks of its data.
     for of_answer in [false, true] {
         let filter = move |_: u64, segment: &mut Segment| {
             if is_syn(segment) && to_server(segment) != of_answer {
@@ -229,7 +229,8 @@ fn a_listener_that_hears_both_kinds_of_syn_does_not_use_it() {
 #[test]
 fn a_window_of_one_segment_waits_for_the_timer() {
     // RFC 3168 §6.1.2. A timeout leaves one segment, and the 1000 octets acknowledged then are less
-    // than another; from then on everything is marked. Of 5 segments each waits for a timeout of at least 200 ms after the last was acknowledged.
+    // than another; from then on everything is marked. Of 5 segments each waits for a timeout of at
+    // least 200 ms after the last was acknowledged.
     let mut count = 0;
     let filter = move |_: u64, segment: &mut Segment| {
         count += u64::from(is_data(segment));
@@ -278,9 +279,9 @@ fn every_subflow_has_its_own() {
 
 #[test]
 fn a_loss_after_an_undone_reduction_reduces_the_window_again() {
-    // RFC 4015, RFC 3168 §6.1.2: a segment that the rest of the first window overtakes looks lost, the
-    // reduction is undone, and then one of the same window is lost in truth. Found by the soak, as a
-    // recovery with the threshold of slow start, which never ended.
+    // RFC 4015, RFC 3168 §6.1.2: a segment that the rest of the first window overtakes looks lost,
+    // the reduction is undone, and then one of the same window is lost in truth. Found by the soak,
+    // as a recovery with the threshold of slow start, which never ended.
     let mut count = 0;
     let filter = move |_: u64, segment: &mut Segment| {
         count += u64::from(is_data(segment));

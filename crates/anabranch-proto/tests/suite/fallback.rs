@@ -147,7 +147,8 @@ fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset(
         assert_eq!(pair.received, [20_000; 2], "{case}");
         assert_eq!(fell_back(&pair), [true; 2], "{case}");
         assert_eq!(pair.segments(is_rst), 0, "{case}");
-        // Who did not get the options noticed, and says so by MP_FAIL if it was data that came bare.
+        // Who did not get the options noticed, and says so by MP_FAIL if it was data that came
+        // bare.
         let expected = |strips: bool, gets_data: bool| {
             if strips { [1, 1, 0, u64::from(gets_data)] } else { [0, 0, 1, 0] }
         };
@@ -230,8 +231,8 @@ fn payload_without_mapping_behind_the_data_of_mp_capable_leads_to_tcp() {
 
 #[test]
 fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
-    // RFC 8684 §3.3.2: a segment goes without DATA_ACK where that has not moved. Here the server has
-    // sent no data that it could acknowledge.
+    // RFC 8684 §3.3.2: a segment goes without DATA_ACK where that has not moved. Here the server
+    // has sent no data that it could acknowledge.
     for late_fallback in [false, true] {
         let config = ConnectionConfig { late_fallback, ..careful(false) };
         let mut pair = Pair::new(1, config.clone(), config);
@@ -271,7 +272,8 @@ fn data_acknowledged_without_a_data_ack_leads_to_tcp_also_after_the_data_of_mp_c
 
 #[test]
 fn a_bare_fin_on_a_fresh_join_is_no_data_without_a_mapping() {
-    // RFC 8684 §3.3.3: a FIN concerns its subflow. The client's end closes the join in an orderly way.
+    // RFC 8684 §3.3.3: a FIN concerns its subflow. The client's end closes the join in an orderly
+    // way.
     let mut pair = Pair::new(2, careful(false), careful(false));
     pair.settle(200);
     let mut fin = pair.last(|s| to_server(s) && is_on(s, 1));
@@ -309,7 +311,8 @@ fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
 
 #[test]
 fn a_data_fin_that_an_outage_holds_up_is_no_sign_of_lost_options() {
-    // RFC 8684 §3.7: the path is dark for ten seconds, in which DATA_FINs are lost. Then it passes all.
+    // RFC 8684 §3.7: the path is dark for ten seconds, in which DATA_FINs are lost. Then it passes
+    // all.
     for outage in [1_000, 5_000, 10_000, 30_000] {
         let (dark, darken) = switch();
         let fate = move || if dark.get() { Fate::Drop } else { Fate::Deliver };
@@ -332,8 +335,8 @@ fn a_data_fin_that_an_outage_holds_up_is_no_sign_of_lost_options() {
 
 #[test]
 fn a_bare_fin_on_the_only_subflow_ends_the_stream_of_a_peer_whose_data_fin_was_lost() {
-    // RFC 8684 §3.7: all goes well both ways, and then the path drops what the server signals. It gives
-    // its DATA_FIN up and goes back to TCP, of which the client hears by its FIN.
+    // RFC 8684 §3.7: all goes well both ways, and then the path drops what the server signals. It
+    // gives its DATA_FIN up and goes back to TCP, of which the client hears by its FIN.
     let (spoilt, spoil) = switch();
     let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(move |_, segment| {
         if spoilt.get() && !to_server(segment) {
@@ -516,8 +519,8 @@ fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
 
 #[test]
 fn a_peer_that_leaves_out_data_acks_with_nothing_new_keeps_its_subflows() {
-    // RFC 8684 §3.3.2: that is valid. One segment's data is lost eighteen times, wherever it is sent, so
-    // that DATA_ACK stands still while both subflows carry on.
+    // RFC 8684 §3.3.2: that is valid. One segment's data is lost eighteen times, wherever it is
+    // sent, so that DATA_ACK stands still while both subflows carry on.
     let (mut last, mut unlucky, mut lost) = (0, None, 0);
     let mut pair = both(2, false).with_filter(move |n, segment| {
         if let Some(mapping) = segment.options.dss.and_then(|dss| dss.mapping)
@@ -584,8 +587,8 @@ fn after_a_fallback_no_subflow_is_added_and_segments_have_room_for_more_payload(
 
 #[test]
 fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
-    // RFC 8684 §3.7: what counts is an acknowledgement of data. The fourth segment is the listener's
-    // answer to a probe.
+    // RFC 8684 §3.7: what counts is an acknowledgement of data. The fourth segment is the
+    // listener's answer to a probe.
     let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(|n, segment| {
         if n == 3 {
             assert!(!to_server(segment) && segment.payload.is_empty());
@@ -624,9 +627,10 @@ fn the_reason_of_a_fallback_is_told() {
 
 #[test]
 fn data_is_not_repeated_to_a_peer_that_is_not_heard() {
-    // Its acknowledgement came with another option in place of the DATA_ACK, and since then the path
-    // drops data sequence signals, and for a while all that the server says. It is back at TCP by the
-    // DATA_FIN that it cannot see; data that is sent again would pass for more of the stream.
+    // Its acknowledgement came with another option in place of the DATA_ACK, and since then the
+    // path drops data sequence signals, and for a while all that the server says. It is back at TCP
+    // by the DATA_FIN that it cannot see; data that is sent again would pass for more of the
+    // stream.
     let mut answers = 0;
     let mut pair = both(1, false).with_filter(move |n, segment| {
         if n >= 2 && !to_server(segment) {

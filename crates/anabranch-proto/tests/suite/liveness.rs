@@ -156,7 +156,8 @@ proptest! {
             }
             prop_assert!(!failed(&pair), "{:?} {:?}", pair.client_events, pair.server_events);
             let gap = pair.now.saturating_since(since);
-            // RFC 6298 §5.5: after an outage of up to 20 s, the next attempt may be as far off again.
+            // RFC 6298 §5.5: after an outage of up to 20 s, the next attempt may be as far off
+            // again.
             prop_assert!(gap < Duration::from_secs(40), "{gap:?} without progress");
         }
         pair.close_both();

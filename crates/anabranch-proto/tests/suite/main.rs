@@ -1,5 +1,5 @@
-//! Two hosts in lockstep, or one against a peer that a test writes out. One binary, since each would link the
-//! whole engine; what counts allocations is beside it.
+//! Two hosts in lockstep, or one against a peer that a test writes out. One binary, since each
+//! would link the whole engine; what counts allocations is beside it.
 
 #[path = "../pair/mod.rs"]
 mod pair;

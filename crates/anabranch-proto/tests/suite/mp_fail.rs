@@ -178,8 +178,8 @@ fn a_lost_mp_fail_and_a_lost_answer_are_repeated() {
 
 #[test]
 fn a_peer_whose_answer_to_mp_fail_was_stripped_is_followed_back_to_tcp_after_a_while() {
-    // RFC 8684 §3.7: it sends no options any more, and what it sends is the stream. A segment or two
-    // without options may have been under way.
+    // RFC 8684 §3.7: it sends no options any more, and what it sends is the stream. A segment or
+    // two without options may have been under way.
     let mut silent = false;
     let (mut pair, place) = inverting(both(1), 0, 5, move |segment| {
         silent |= fail(segment).is_some();

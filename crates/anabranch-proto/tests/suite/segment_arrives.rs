@@ -181,8 +181,8 @@ fn nothing_new_goes_beyond_a_window_that_has_shrunk() {
 
 #[test]
 fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up() {
-    // RFC 9293 §3.8.6: "should not time out the connection if data beyond the right window edge is not
-    // acknowledged". Each retransmission of the oldest segment is answered, for two hours.
+    // RFC 9293 §3.8.6: "should not time out the connection if data beyond the right window edge is
+    // not acknowledged". Each retransmission of the oldest segment is answered, for two hours.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 30_000);
         scene.write(30_000);
@@ -220,8 +220,8 @@ fn a_peer_that_falls_silent_behind_a_shut_window_is_given_up() {
 #[test]
 fn duplicate_acknowledgements_of_a_peer_without_sack_let_new_data_out() {
     // RFC 5681 §3.2: one segment for each of the first two (step 1), the oldest again for the third
-    // (step 3), and new ones while more come (step 4): here at the rate of RFC 6937, with a threshold of
-    // five segments.
+    // (step 3), and new ones while more come (step 4): here at the rate of RFC 6937, with a
+    // threshold of five segments.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 60_000);
         scene.write(60_000);

@@ -527,8 +527,8 @@ fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
 
 #[test]
 fn what_the_only_subflow_has_under_way_is_not_copied_after_a_timeout() {
-    // RFC 8684 §3.3.6: not even if data was repeated there once, when the peer had left it out of its
-    // DATA_ACKs for long.
+    // RFC 8684 §3.3.6: not even if data was repeated there once, when the peer had left it out of
+    // its DATA_ACKs for long.
     let (mute, seen) = switch();
     let (dark, darkness) = switch();
     let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
@@ -604,7 +604,8 @@ fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
 
 #[test]
 fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent() {
-    // RFC 8382 §3.2.4, §3.3: one is lost in six then. There is no verdict before 50 intervals of 350 ms.
+    // RFC 8382 §3.2.4, §3.3: one is lost in six then. There is no verdict before 50 intervals of
+    // 350 ms.
     assert_eq!(bottleneck(0.1), [Bottleneck::Unknown, Bottleneck::Shared(0)]);
     assert_eq!(bottleneck(0.2), [Bottleneck::Unknown, Bottleneck::None]);
 }

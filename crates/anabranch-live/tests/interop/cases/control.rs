@@ -113,8 +113,9 @@ const JOIN_BY_SERVER: &str = "ip addr add 10.0.0.2/32 dev path0 && \
      ip mptcp endpoint add 10.0.0.2 dev path0 id 7 subflow";
 const ANNOUNCE_PORT: &str = "ip mptcp endpoint add 10.0.0.1 dev path0 id 7 signal port 5999";
 
-/// Backup subflows, from their beginning or by MP_PRIO. Linux sends it on open subflows only, and the second is
-/// open 80 ms after the start: a round trip of 10 ms, another for data, and two of 30 ms for the join.
+/// Backup subflows, from their beginning or by MP_PRIO. Linux sends it on open subflows only, and
+/// the second is open 80 ms after the start: a round trip of 10 ms, another for data, and two of 30
+/// ms for the join.
 fn priorities(roles: Roles) -> Vec<Case> {
     let case = |name, manager: &str, counts, path| {
         let connection = format!("{DOWN}path_manager = {manager}\n");

@@ -26,8 +26,8 @@ pub(super) fn all() -> Vec<Case> {
     let merged = Expected { carried: Carried::ByAny, tolerated: ERRORS_OF_CHECKSUMS, ..GOOD };
     // RFC 8684 §3.7: acknowledged without DATA_ACK, a sender goes back to TCP.
     let early = |path| boxed(path, "kind = \"proactive_ack\"");
-    // Linux goes back to TCP if the box's first acknowledgement comes before the peer's. It comes later by
-    // what it takes to send a segment: 6 ms, and less than 1 ms over the fast path.
+    // Linux goes back to TCP if the box's first acknowledgement comes before the peer's. It comes
+    // later by what it takes to send a segment: 6 ms, and less than 1 ms over the fast path.
     let leisurely = "rate = \"2Mbit/s\"\ndelay = \"5ms\"\nlimit = \"100packets\"\n";
     let mut all = Vec::new();
     for (roles, engine_sends) in ROLES.into_iter().zip([UP, DOWN]) {

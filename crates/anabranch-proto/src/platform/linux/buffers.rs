@@ -4,8 +4,8 @@ use crate::platform::Held;
 
 /// Octets that an application is taken to read at a time.
 const READ: u64 = 1 << 16;
-/// Of the memory that a full segment lies in, what is payload, in 256ths: 1424 of 2304 octets for one that
-/// came through a veth device (`tcp_measure_rcv_mss`).
+/// Of the memory that a full segment lies in, what is payload, in 256ths: 1424 of 2304 octets for
+/// one that came through a veth device (`tcp_measure_rcv_mss`).
 const PAYLOAD_IN_MEMORY: u64 = 158;
 
 /// The send buffer that is granted: twice what is asked for (`SO_SNDBUF` in socket(7)).
@@ -13,28 +13,30 @@ pub(crate) fn send_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2)
 }
 
-/// Octets of payload in the receive buffer that is granted: of twice what is asked for (`SO_RCVBUF` in
-/// socket(7)), the share that is payload, by which the window is reckoned.
+/// Octets of payload in the receive buffer that is granted: of twice what is asked for (`SO_RCVBUF`
+/// in socket(7)), the share that is payload, by which the window is reckoned.
 pub(crate) fn receive_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2 * PAYLOAD_IN_MEMORY).div_ceil(256)
 }
 
-/// Octets that Multipath TCP offers while a subflow, those that are opening included, has brought no data.
-/// The window is a share of the buffer, the lowest of the subflows' shares of payload in memory, and
-/// without data a half is taken for granted (`msk->scaling_ratio` in net/mptcp/protocol.c).
+/// Octets that Multipath TCP offers while a subflow, those that are opening included, has brought
+/// no data. The window is a share of the buffer, the lowest of the subflows' shares of payload in
+/// memory, and without data a half is taken for granted (`msk->scaling_ratio` in
+/// net/mptcp/protocol.c).
 pub(crate) fn offered_at_first(asked: u64) -> u64 {
     asked
 }
 
-/// Octets that are acknowledged segment by segment: as long as the receive window opens, from half of the
-/// buffer, by two octets for each that arrives in full segments (`tcp_grow_window`).
+/// Octets that are acknowledged segment by segment: as long as the receive window opens, from half
+/// of the buffer, by two octets for each that arrives in full segments (`tcp_grow_window`).
 pub(crate) fn quick_ack_octets(asked: u64) -> u64 {
     receive_buffer(asked).saturating_sub(offered_at_first(asked)) / 2
 }
 
-/// What is taken off the window. It is what the buffer has free, counted from the DATA_ACK on, so that data
-/// beyond a hole takes up room twice, in the buffer and in the window, which does not move on while such
-/// data waits for a slower subflow. RFC 9293 §3.8.6.2.2 has the window reach to the end of the buffer.
+/// What is taken off the window. It is what the buffer has free, counted from the DATA_ACK on, so
+/// that data beyond a hole takes up room twice, in the buffer and in the window, which does not
+/// move on while such data waits for a slower subflow. RFC 9293 §3.8.6.2.2 has the window reach to
+/// the end of the buffer.
 pub(crate) fn charged_beyond_holes(held: Held) -> u64 {
     held.out_of_order
 }
@@ -44,8 +46,8 @@ pub(crate) fn known_window(announced: u64) -> u64 {
     announced
 }
 
-/// The edge to announce with what came last, if that was so much that one read does not take it: the
-/// application's first read acknowledges it, with what is free then (`mptcp_cleanup_rbuf`).
+/// The edge to announce with what came last, if that was so much that one read does not take it:
+/// the application's first read acknowledges it, with what is free then (`mptcp_cleanup_rbuf`).
 pub(crate) fn early_edge(held: Held, edge: u64) -> Option<u64> {
     (held.nxt - held.read > READ).then(|| edge + READ)
 }

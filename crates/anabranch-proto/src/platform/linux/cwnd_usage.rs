@@ -1,4 +1,5 @@
-//! How much of the congestion window is in use: `tcp_cwnd_validate` and `tcp_is_cwnd_limited`; RFC 2861.
+//! How much of the congestion window is in use: `tcp_cwnd_validate` and `tcp_is_cwnd_limited`;
+//! RFC 2861.
 
 use std::ops::Range;
 
@@ -44,8 +45,8 @@ impl CwndUsage {
         }
     }
 
-    /// Does a congestion window of `cwnd` octets limit the sender? In slow start it may grow to twice
-    /// what was outstanding.
+    /// Does a congestion window of `cwnd` octets limit the sender? In slow start it may grow to
+    /// twice what was outstanding.
     pub(crate) fn limits(&self, cwnd: u64, slow_start: bool) -> bool {
         self.most == FULL || (slow_start && cwnd < 2 * u64::from(self.most))
     }

@@ -39,11 +39,13 @@ pub(super) const ENTRY: PlatformEntry = Entry {
 };
 
 impl Platform {
-    /// What Linux does: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run of immediate
-    /// ones and not for short segments, reductions of the congestion window whatever part of it is in use.
+    /// What Linux does: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run of
+    /// immediate ones and not for short segments, reductions of the congestion window whatever part
+    /// of it is in use.
     pub const fn linux(buffers: Buffers) -> Self {
         Platform {
-            // TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the variance.
+            // TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the
+            // variance.
             timeouts: RtoRule {
                 initial: Duration::from_secs(1),
                 minimum: Duration::from_millis(200),
@@ -72,9 +74,9 @@ impl Platform {
     }
 }
 
-/// Octets paced out in a round-trip time: twice the window while that is below half of the slow-start
-/// threshold, and 1.2 times afterwards. What acknowledgements change counts; a window that is reduced
-/// after idling does not until then. `tcp_update_pacing_rate`.
+/// Octets paced out in a round-trip time: twice the window while that is below half of the
+/// slow-start threshold, and 1.2 times afterwards. What acknowledgements change counts; a window
+/// that is reduced after idling does not until then. `tcp_update_pacing_rate`.
 pub(super) fn paced_window(cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
     let percent = if cwnd < ssthresh / 2 { 200 } else { 120 };
     cwnd.max(bytes_in_flight).saturating_mul(percent) / 100

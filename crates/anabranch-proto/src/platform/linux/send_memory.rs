@@ -1,9 +1,9 @@
 //! A send buffer that is charged with memory instead of octets, as that of TCP is.
 //!
-//! Linux keeps data in socket buffers, each of which costs its own size beside the payload. The last
-//! unsent one is filled up without a question; another is begun while everything is charged with less
-//! than the limit. What is sent is cut off the first, some segments at a time, each time into a socket
-//! buffer of its own, so that data under way costs more than data that waits.
+//! Linux keeps data in socket buffers, each of which costs its own size beside the payload. The
+//! last unsent one is filled up without a question; another is begun while everything is charged
+//! with less than the limit. What is sent is cut off the first, some segments at a time, each time
+//! into a socket buffer of its own, so that data under way costs more than data that waits.
 
 use super::socket_buffer::{MOST, OVERHEAD, SEGMENTS};
 use crate::platform::Extent;
@@ -12,7 +12,8 @@ use crate::platform::Extent;
 #[derive(Debug)]
 pub(crate) struct SendMemory {
     mss: u64,
-    /// Octets of a full one that was not sent: whole segments, and at most half of the peer's window.
+    /// Octets of a full one that was not sent: whole segments, and at most half of the peer's
+    /// window.
     full: u64,
     /// Offset at which the last one begins.
     last: u64,

@@ -128,7 +128,8 @@ fn mp_fastclose_with_a_wrong_key_changes_nothing_at_any_moment() {
 
 #[test]
 fn data_fins_in_every_order_end_both_directions_after_all_data() {
-    // RFC 8684 §3.3.3: alone, with data, lost, repeated, before data that fills a hole, both at once.
+    // RFC 8684 §3.3.3: alone, with data, lost, repeated, before data that fills a hole, both at
+    // once.
     for seed in 0..300 {
         let mut draws = Draws::new(seed);
         let (client_at, server_at) = (draws.below(400), draws.below(400));
@@ -436,8 +437,8 @@ fn a_connection_that_has_ended_takes_no_join() {
     assert_takes_no_join(&mut pair);
 }
 
-/// The client's paths but for the third, which is down, went dark before it closed, five seconds ago;
-/// now the third is up. The server's answers to the join's third ACK do not arrive.
+/// The client's paths but for the third, which is down, went dark before it closed, five seconds
+/// ago; now the third is up. The server's answers to the join's third ACK do not arrive.
 fn closed_in_the_dark() -> Pair {
     let (dark, darken) = switch();
     let mut pair = default_pair(3).with_filter(move |_, segment| {

@@ -303,7 +303,8 @@ fn a_reader_slower_than_a_kilobyte_a_second_gets_everything() {
 
 #[test]
 fn a_subflow_takes_copies_beyond_the_window_of_the_connection() {
-    // RFC 8684 §3.3.5: the window is the connection's. Twice that for each subflow, and 64 KiB at least.
+    // RFC 8684 §3.3.5: the window is the connection's. Twice that for each subflow, and 64 KiB at
+    // least.
     for (buffer, ahead, taken) in [
         (100_000, 150_000, true),
         (100_000, 250_000, false),
@@ -483,7 +484,8 @@ fn a_shut_window_opens_by_a_segment_and_not_by_less() {
 
 #[test]
 fn what_tcp_has_acknowledged_when_the_peer_asks_for_tcp_counts_as_acknowledged() {
-    // RFC 8684 §3.7: on the last of two subflows, whose octets have other numbers than the stream's.
+    // RFC 8684 §3.7: on the last of two subflows, whose octets have other numbers than the
+    // stream's.
     let (dark, darken) = switch();
     let mut pair = default_pair(2)
         .with_filter(move |_, _| if dark.get() { Fate::Drop } else { Fate::Deliver });

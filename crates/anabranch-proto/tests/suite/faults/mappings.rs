@@ -118,7 +118,8 @@ fn a_connection_that_has_gone_back_to_tcp_takes_no_join() {
 
 #[test]
 fn a_mapping_with_checksum_may_come_octet_by_octet_up_to_a_bound() {
-    // RFC 8684 §3.3.1. In 1024 pieces, and one for each 64 of the 200,000 octets that a subflow may be ahead: 4149.
+    // RFC 8684 §3.3.1. In 1024 pieces, and one for each 64 of the 200,000 octets that a subflow may
+    // be ahead: 4149.
     for (octets, alive) in [(4_000, true), (4_500, false)] {
         let mut liar = Liar::of(ConnectionConfig { dss_checksum: true, ..buffers(100_000) });
         let payload = Payload::from(Bytes::from(vec![5; usize::from(octets)]));
