@@ -70,7 +70,7 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, 
 TEST_RUST := cargo test --quiet --workspace
 
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
-test: ## formatting, lints, types, tests but the slow ones: 8 minutes from a clean clone
+test: ## formatting, lints, types, tests but the slow ones: at most 8 minutes from a clean clone
 	$(MAKE) check-rust
 	@# Much of what builds the package is one thread's work: another processor builds the tests.
 	$(MAKE) --jobs dev build-test-rust
