@@ -72,9 +72,9 @@ TEST_RUST := cargo test --quiet --workspace
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
 test: ## formatting, lints, types, tests but the slow ones: at most 8 minutes from a clean clone
 	$(MAKE) check-rust
-	@# Much of what builds the package is one thread's work: another processor builds the tests.
-	$(MAKE) --jobs dev build-test-rust
-	$(MAKE) test-rust check-python test-python
+	@# pip and the Python tests leave one of two processors idle: the other builds and runs the Rust tests.
+	$(MAKE) --jobs=2 dev build-test-rust
+	$(MAKE) --jobs=2 test-rust check-python test-python
 
 check-rust: ## formatting, lints, documentation and imports of the Rust code
 	cargo fmt --check
@@ -90,7 +90,7 @@ test-rust: ## tests of the Rust crates, with a few cases of interop
 	$(TEST_RUST)
 
 test-slow: $(VENV)/.installed-dev ## the tests marked as slow, of Rust and Python
-	$(TEST_RUST) --test suite -- --ignored
+	$(TEST_RUST) --test suite --test allocation -- --ignored
 	$(BIN)/pytest -m slow
 
 # CASE='MP_PRIO back' runs the cases whose names contain these words.
