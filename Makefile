@@ -1,7 +1,7 @@
 # Every task of this project is one target, and every target does its own set-up.
 #
 #   make demo    build, install into .venv, reproduce nsdi12-fig7
-#   make test    formatting, lints, types, all tests
+#   make test    formatting, lints, types, tests but the slow ones
 #   make help    all targets
 #
 # Needs Rust, Python 3.11 or later, and a C compiler (as Rust's linker).
@@ -12,6 +12,10 @@ BIN := $(VENV)/bin
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_SOURCES := pyproject.toml $(shell find python -type f ! -name '*.pyc' ! -name '*.so')
+
+# Cargo unites the features of all packages that it builds together. Without --workspace one binary
+# would have other features than the extension module, and would build every dependency again.
+BUILD_RELEASE := cargo build --quiet --release --workspace
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
@@ -29,11 +33,14 @@ $(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
 	@touch $@
 
-# The same, with the tools that the checks need.
+# The same with the tools that the checks need. The extension module shares its build with the Rust
+# tests: its assertions are on, and it is slower than the module that other targets install.
 $(VENV)/.installed-dev: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
 	@echo "Building and installing anabranch with its test tools (the first build takes some minutes) ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
-	@touch $(VENV)/.installed $@
+	@rm -f $(VENV)/.installed
+	MATURIN_PEP517_ARGS='--profile dev' \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	@touch $@
 
 .PHONY: help install dev
 help: ## this list
@@ -60,16 +67,14 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, 
 
 # ---- checks ---------------------------------------------------------------------------------
 
-# anabranch-py is an extension module: it links only inside a Python interpreter, and the Python
-# tests are its tests.
-TEST_RUST := cargo test --quiet --workspace --exclude anabranch-py
+TEST_RUST := cargo test --quiet --workspace
 
-.PHONY: test check-rust build-test-rust test-rust check-python test-python format
-test: ## formatting, lints, types, all tests
+.PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
+test: ## formatting, lints, types, tests but the slow ones: at most 8 minutes from a clean clone
 	$(MAKE) check-rust
-	@# Much of what builds the package is one thread's work: another processor builds the tests.
-	$(MAKE) --jobs dev build-test-rust
-	$(MAKE) test-rust check-python test-python
+	@# pip and the Python tests leave one of two processors idle: the other builds and runs the Rust tests.
+	$(MAKE) --jobs=2 dev build-test-rust
+	$(MAKE) --jobs=2 test-rust check-python test-python
 
 check-rust: ## formatting, lints, documentation and imports of the Rust code
 	cargo fmt --check
@@ -81,12 +86,17 @@ check-rust: ## formatting, lints, documentation and imports of the Rust code
 build-test-rust:
 	$(TEST_RUST) --no-run
 
-test-rust: ## tests of the Rust crates
+test-rust: ## tests of the Rust crates, with a few cases of interop
 	$(TEST_RUST)
 
+test-slow: $(VENV)/.installed-dev ## the tests marked as slow, of Rust and Python
+	$(TEST_RUST) --test suite --test allocation -- --ignored
+	$(BIN)/pytest -m slow
+
+# CASE='MP_PRIO back' runs the cases whose names contain these words.
 .PHONY: interop
-interop: ## the engine against this kernel's Multipath TCP, both roles (part of test-rust)
-	cargo test --quiet -p anabranch-live --test interop
+interop: ## the engine against this kernel's Multipath TCP, both roles: all cases, or CASE=MP_PRIO
+	$(TEST_RUST) --test interop -- $(or $(CASE),--include-ignored)
 
 .PHONY: conformance
 conformance: $(VENV)/.installed ## play the packet scripts against engine and kernel, rewrite their table
@@ -99,7 +109,7 @@ check-python: $(VENV)/.installed-dev ## formatting, lints, types and imports of 
 	$(BIN)/stubtest anabranch._core
 	$(BIN)/python tests/python_imports.py
 
-test-python: $(VENV)/.installed-dev ## tests of the Python package
+test-python: $(VENV)/.installed-dev ## tests of the Python package but the slow ones
 	$(BIN)/pytest
 
 format: $(VENV)/.installed-dev ## format everything
@@ -110,11 +120,11 @@ format: $(VENV)/.installed-dev ## format everything
 # RESULTS=results takes the gallery's digests from there, where this build has run it.
 .PHONY: digests
 digests: $(VENV)/.installed ## digests of the gallery's, benchmark's and soak's runs, or CHECK=1 to compare
-	cargo build --quiet --release -p anabranch-sim --bins
+	$(BUILD_RELEASE) --bin anabranch-bench --bin anabranch-soak
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: ci digests-smoke
-ci: test gallery digests-smoke soak-smoke bench-smoke ## all tests, the quick gallery, digests, a short benchmark
+ci: test test-slow interop gallery digests-smoke soak-smoke bench-smoke ## all tests, quick gallery, digests, short benchmark
 
 digests-smoke: gallery
 	$(MAKE) digests CHECK=1 RESULTS=results
@@ -150,8 +160,8 @@ fuzz: $(TOOLS)/bin/cargo-fuzz ## run the fuzzing targets, MINUTES=10 together
 	done
 
 soak: ## run random scenarios for MINUTES=10, or as SOAK='--seeds 1000' says
-	cargo run --quiet --release -p anabranch-sim --bin anabranch-soak -- \
-		$(or $(SOAK),--minutes $(MINUTES))
+	$(BUILD_RELEASE) --bin anabranch-soak
+	target/release/anabranch-soak $(or $(SOAK),--minutes $(MINUTES))
 
 # Gigabytes of one transfer, connections at a time; MINUTES of a path that comes and goes.
 GB ?= 10
@@ -159,7 +169,7 @@ CONNECTIONS ?= 200
 SOAK_LIVE := target/release/anabranch-soak-live
 
 soak-live: ## engine and kernel live: GB=10 in one transfer, CONNECTIONS=200, flaps for MINUTES=10
-	cargo build --quiet --release -p anabranch-live --bin anabranch-soak-live
+	$(BUILD_RELEASE) --bin anabranch-soak-live
 	@set -e; for phase in 'transfer $(GB)' 'connections $(CONNECTIONS)' 'flaps $(MINUTES)'; do \
 		$(SOAK_LIVE) $$phase target/soak-live; \
 	done
@@ -180,7 +190,7 @@ mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of connection/ and subflow
 
 .PHONY: bench bench-smoke bench-peers bench-build bench-tun
 bench-build:
-	cargo build --quiet --release -p anabranch-sim --bin anabranch-bench
+	$(BUILD_RELEASE) --bin anabranch-bench
 
 bench: bench-build ## time the benchmark scenarios; figures also in target/bench.json
 	$(PYTHON) bench/run.py
@@ -192,7 +202,8 @@ bench-peers: bench-build ## compare with ns-3, side by side
 	$(PYTHON) bench/run.py --peers
 
 bench-tun: ## the engine over TUN beside a bare copy, with this kernel at the other end
-	cargo run --quiet --release -p anabranch-live --bin anabranch-bench-tun
+	$(BUILD_RELEASE) --bin anabranch-bench-tun
+	target/release/anabranch-bench-tun
 
 # ---- tidying up -----------------------------------------------------------------------------
 

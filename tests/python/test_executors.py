@@ -55,7 +55,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_a_sweep_survives_the_death_of_a_worker(cluster: Cluster, tmp_path: Path) -> None:
-    file = write_plan(tmp_path / "plan", PLAN.replace("[1, 2, 3]", "8"), duration="200s")
+    file = write_plan(tmp_path / "plan", PLAN.replace("[1, 2, 3]", "8"), duration="50s")
     anabranch.sweep(file, tmp_path / "here")
 
     def kill_one(step: Progress) -> None:

@@ -62,8 +62,9 @@ fn assert_traces_and_cross_traffic_allocate_nothing() {
     assert_eq!(whole, half, "with a trace and cross-traffic");
 }
 
-// One test alone: allocations of another thread would count, and those of the harness do until it
-// waits for the test.
+// One test at a time: allocations of another thread would count, and those of the harness do until it
+// waits for the test. So no other test is in this binary, but for a slow one, which runs with `--ignored`
+// and not beside this one.
 
 #[test]
 fn the_second_half_of_a_bulk_run_allocates_nothing() {
@@ -72,6 +73,13 @@ fn the_second_half_of_a_bulk_run_allocates_nothing() {
         assert_second_half_allocates_nothing(paths, "");
     }
     assert_second_half_allocates_nothing(&["a", "b"], "dss_checksum = true\n");
+    assert_traces_and_cross_traffic_allocate_nothing();
+}
+
+#[test]
+#[ignore = "slow: make test-slow"]
+fn the_second_half_of_a_bulk_run_allocates_nothing_with_any_policy() {
+    allocations(&scenario(&["a", "b"], "", "20s"));
     // Every scheduler and every remedy but autotuning: buffers that grow allocate, now and then.
     let remedies = "remedies = { opportunistic_retransmission = true, penalisation = true, \
                     cwnd_cap = 2.0, mpt_bm = { lambda = 3.0, theta = \"0s\" } }\n";
@@ -83,5 +91,4 @@ fn the_second_half_of_a_bulk_run_allocates_nothing() {
         let connection = format!("congestion_control = \"{control}\"\n");
         assert_second_half_allocates_nothing(&["a", "b"], &connection);
     }
-    assert_traces_and_cross_traffic_allocate_nothing();
 }

@@ -3,11 +3,17 @@
 //! Judges: every octet that an application reads; the kernel's own counters, of which no one that
 //! counts errors may move; the engine's; and tshark, which must find no malformed packet. A host
 //! that does not allow it skips all, and says why.
+//!
+//! Arguments select cases as those of other tests do. Without arguments the cases of [`smoke`] run.
+//! `--include-ignored` runs all cases, `--ignored` all but those of [`smoke`], and words run the
+//! cases whose names contain all of them.
 
 #[cfg(target_os = "linux")]
 mod cases;
 #[cfg(target_os = "linux")]
 mod judge;
+#[cfg(target_os = "linux")]
+mod smoke;
 
 #[cfg(target_os = "linux")]
 fn main() {
@@ -29,9 +35,7 @@ fn main() {
     if !missing.is_empty() {
         return println!("interop skipped: {}", missing.join("; "));
     }
-    let wanted: Vec<_> = arguments[1..].iter().filter(|each| !each.starts_with('-')).collect();
-    let mut cases = cases::all();
-    cases.retain(|case| wanted.iter().all(|wanted| case.name.contains(wanted.as_str())));
+    let cases = selected(&arguments[1..]);
     let nftables = capabilities.iter().find(|each| each.name == "nftables").expect("it is probed");
     let mut results = run_all(cases, nftables.problem.as_deref());
     for problem in results.captures.judge(results.failed > 0) {
@@ -41,6 +45,22 @@ fn main() {
     let Results { ran, skipped, failed, .. } = results;
     println!("interop: {ran} ran, {skipped} skipped, {failed} failed");
     exit(i32::from(failed > 0));
+}
+
+/// The cases that the arguments select.
+#[cfg(target_os = "linux")]
+fn selected(arguments: &[String]) -> Vec<cases::Case> {
+    let is_given = |flag: &str| arguments.iter().any(|each| each == flag);
+    let words: Vec<_> = arguments.iter().filter(|each| !each.starts_with('-')).collect();
+    let mut cases = cases::all();
+    smoke::check(&cases);
+    cases.retain(|case| words.iter().all(|word| case.name.contains(word.as_str())));
+    if is_given("--ignored") {
+        cases.retain(|case| !smoke::contains(case));
+    } else if words.is_empty() && !is_given("--include-ignored") {
+        cases.retain(smoke::contains);
+    }
+    cases
 }
 
 /// What came of the cases.

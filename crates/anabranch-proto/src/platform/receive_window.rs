@@ -144,6 +144,7 @@ impl ReceiveWindow {
         self.promise(held, edge.min(self.edge(held)), mss)
     }
 
+    /// RFC 8684 §3.3.4: the promised edge never moves back.
     fn promise(&mut self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
         if edge > self.promised && edge >= self.promised + self.worthwhile(mss()) {
             self.promised = edge;

@@ -64,6 +64,7 @@ fn a_queue_that_only_overflows_drops_whatever_the_hosts_agreed() {
 }
 
 #[test]
+#[ignore = "slow: make test-slow"]
 fn coupled_subflows_take_one_flows_share_of_a_link_that_marks() {
     // RFC 6356 §2, goal 2, where marks and not losses tell of congestion.
     for name in ["lia", "olia", "balia", "new_reno"] {

@@ -39,6 +39,7 @@ fn share(core: &str, first: &str, seeds: u64) -> f64 {
 }
 
 #[test]
+#[ignore = "slow: make test-slow"]
 fn lia_takes_one_flows_share_of_a_link_with_random_loss_and_uncoupled_subflows_take_more() {
     // RFC 6356 §2, goal 2; the loss rate, not the queue, sets the windows here.
     let core = "limit = \"400packets\"\nloss = \"0.5%\"";
@@ -50,6 +51,7 @@ fn lia_takes_one_flows_share_of_a_link_with_random_loss_and_uncoupled_subflows_t
 }
 
 #[test]
+#[ignore = "slow: make test-slow"]
 fn olia_and_balia_take_one_flows_share_of_a_link_with_random_loss() {
     let core = "limit = \"400packets\"\nloss = \"0.5%\"";
     for name in ["olia", "balia"] {
@@ -60,6 +62,7 @@ fn olia_and_balia_take_one_flows_share_of_a_link_with_random_loss() {
 }
 
 #[test]
+#[ignore = "slow: make test-slow"]
 fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
     // One bandwidth-delay product of queue: 10 Mbit/s × 42 ms = 52 500 octets.
     let core = "limit = \"35packets\"";
@@ -167,6 +170,7 @@ fn mean_of_scenario_c(control: &str) -> (f64, f64) {
 }
 
 #[test]
+#[ignore = "slow: make test-slow"]
 fn olia_leaves_more_to_tcp_than_lia_and_its_users_lose_nothing_by_it() {
     let (lia, olia) = (mean_of_scenario_c("lia"), mean_of_scenario_c("olia"));
     println!("LIA {lia:.3?}, OLIA {olia:.3?} Mbit/s");
@@ -176,6 +180,7 @@ fn olia_leaves_more_to_tcp_than_lia_and_its_users_lose_nothing_by_it() {
 }
 
 #[test]
+#[ignore = "slow: make test-slow"]
 fn balia_leaves_tcp_less_than_olia_and_more_than_uncoupled_subflows() {
     let tcp = |control| mean_of_scenario_c(control).1;
     let (olia, balia, uncoupled) = (tcp("olia"), tcp("balia"), tcp("new_reno"));
@@ -259,6 +264,7 @@ mod detection {
     }
 
     #[test]
+    #[ignore = "slow: make test-slow"]
     fn verdicts_are_right_for_separate_links_and_for_a_shared_one_most_of_the_time() {
         // Few long flows over a short drop-tail queue are the hard case: RFC 8382 has many.
         let (separate, shared) = (said_to_share(true), said_to_share(false));
@@ -268,6 +274,7 @@ mod detection {
     }
 
     #[test]
+    #[ignore = "slow: make test-slow"]
     fn subflows_over_separate_bottlenecks_are_uncoupled_and_have_a_flows_share_of_each() {
         let (on, off) = (share(true, "shared_bottleneck_detection = {}"), share(true, ""));
         println!("separate: {on:.3} with detection, {off:.3} without");
@@ -275,6 +282,7 @@ mod detection {
     }
 
     #[test]
+    #[ignore = "slow: make test-slow"]
     fn subflows_over_one_bottleneck_stay_coupled_for_most_of_the_time() {
         let (on, off) = (share(false, "shared_bottleneck_detection = {}"), share(false, ""));
         let uncoupled = share(false, "congestion_control = \"new_reno\"");
