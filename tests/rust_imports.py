@@ -36,9 +36,6 @@ KNOWN = {
     "anabranch-proto: circle of imports in crate: counters, subflow",
     "anabranch-proto: circle of imports in crate::connection: handshake, paths",
     "anabranch-proto: circle of imports in crate::connection: schedule, transmit",
-    "anabranch-sim: circle of imports in crate: scenario, workload",
-    "anabranch-sim: circle of imports in crate::scenario: "
-    "cross_traffic, middlebox, resolve, table, workload",
 }
 
 Module = tuple[str, ...]

@@ -16,9 +16,9 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Middlebox;
+use super::checks::{require_octets, require_some};
 use super::error::{Problem, unknown_name};
 use super::names::{AppliesTo, MiddleboxKind};
-use super::resolve::{require_octets, require_some};
 use super::written::Written;
 
 /// A box on a path, at the end of its link that is nearer to the server. The boxes of a path stand

@@ -14,12 +14,12 @@
 //! as well, between its own link and the server. The other remains a path of its own, which a
 //! competing connection may use.
 
+mod checks;
 mod chosen;
 mod congestion_control;
 mod cross_traffic;
 mod distribution;
 mod error;
-mod factor;
 mod middlebox;
 mod names;
 mod policies;
@@ -45,13 +45,13 @@ use anabranch_wire::{Duration, Instant};
 pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
 pub use error::ScenarioError;
-pub use factor::Factor;
 pub use names::{AppliesTo, Direction, Family, Protocol};
 use names::{JitterModelName, StateName};
 pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::{OwnNames, Policy};
 use table::ScenarioTable;
 
+pub use crate::factor::Factor;
 pub use crate::workload::Distribution;
 
 /// An experiment: paths between a client and a server, and the connections over them.

@@ -2,12 +2,14 @@
 
 use std::path::Path as FilePath;
 
-use anabranch_net::units::{Octets, format_duration};
 use anabranch_net::{
     Capacity, CoDelConfig, Discipline, GilbertElliottConfig, LinkChange, RedConfig, StateChange,
 };
 use anabranch_wire::Duration;
 
+use super::checks::{
+    require_before_end, require_name, require_octets, require_some, require_unique,
+};
 use super::chosen::Used;
 use super::congestion_control::CongestionControlValue;
 use super::error::{Problem, unknown_name};
@@ -384,46 +386,4 @@ fn each<T, U>(
     }
     let tables = tables.into_iter().enumerate();
     tables.map(|(n, table)| resolve(&format!("{name}[{n}]"), n, table)).collect()
-}
-
-pub(super) fn require_name(key: &str, name: &str) -> Result<(), Problem> {
-    if name.trim().is_empty() {
-        return Err(Problem::new(key, format!("{name:?}: a name needs at least one letter")));
-    }
-    Ok(())
-}
-
-fn require_unique<'a>(noun: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
-    let names: Vec<_> = names.collect();
-    for (n, name) in names.iter().enumerate() {
-        if let Some(first) = names[..n].iter().position(|other| other == name) {
-            let problem =
-                format!("{name:?} is already the name of {noun}[{first}]; choose another");
-            return Err(Problem::new(format!("{noun}[{n}].name"), problem));
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn require_some(key: &str, time: Duration) -> Result<(), Problem> {
-    if time.is_zero() {
-        return Err(Problem::new(key, "\"0s\": must be longer than zero"));
-    }
-    Ok(())
-}
-
-fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(), Problem> {
-    if time < duration {
-        return Ok(());
-    }
-    let (time, duration) = (format_duration(time), format_duration(duration));
-    let problem = format!("{time:?}: must be less than the duration, {duration:?}");
-    Err(Problem::new(key, problem))
-}
-
-pub(super) fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {
-    if octets == Octets::default() {
-        return Err(Problem::new(key, "\"0B\": must be at least one octet"));
-    }
-    Ok(())
 }
