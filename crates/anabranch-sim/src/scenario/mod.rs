@@ -19,6 +19,7 @@ mod chosen;
 mod congestion_control;
 mod cross_traffic;
 mod distribution;
+mod entry_schema;
 mod error;
 mod middlebox;
 mod names;
@@ -28,13 +29,13 @@ mod remedies;
 mod resolve;
 mod table;
 mod trace;
+mod value;
 mod workload;
 mod write;
 mod written;
 
 use std::path::Path as FilePath;
 
-use anabranch_net::middlebox::MiddleboxConfig;
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig,
@@ -76,7 +77,7 @@ pub struct Scenario {
 }
 
 /// A path between client and server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// Name of the path.
     pub name: String,
@@ -103,10 +104,10 @@ pub struct Path {
 }
 
 /// A middlebox of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Middlebox {
     /// What it does.
-    pub config: MiddleboxConfig,
+    pub chosen: Chosen<anabranch_net::middlebox::Make>,
     /// From when on it is there; before, packets pass it by.
     pub from: Duration,
     /// Until when, later than `from`; `None` is to the end.

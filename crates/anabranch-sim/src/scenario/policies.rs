@@ -189,7 +189,7 @@ pub(super) mod tests {
             ),
             (
                 "{ kind = \"blest\", rule = \"papr\" }",
-                ".rule: unknown name \"papr\"; did you mean \"paper\"? (valid: linux, paper)",
+                ".rule: unknown rule \"papr\"; did you mean \"paper\"? (valid: linux, paper)",
             ),
             ("{ kind = \"round_robin\", num_segments = 0 }", ".num_segments: 0: must be 1 or more"),
             (

@@ -10,13 +10,13 @@ use anabranch_wire::Duration;
 use super::checks::{
     require_before_end, require_name, require_octets, require_some, require_unique,
 };
-use super::chosen::Used;
 use super::congestion_control::CongestionControlValue;
 use super::error::{Problem, unknown_name};
 use super::names::{AppliesTo, Protocol, QueueKind};
 use super::table::{
     BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
 };
+use super::value::Used;
 use super::{
     CongestionControl, Connection, Path, PathChange, PathDirection, PathManager, Policy, Scenario,
     SharedBottleneckDetection,

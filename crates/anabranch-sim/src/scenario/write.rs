@@ -2,7 +2,7 @@
 
 use anabranch_net::{Discipline, GilbertElliottConfig};
 
-use super::chosen::{Choice, Used};
+use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
 use super::cross_traffic::CrossTrafficTable;
 use super::middlebox::MiddleboxTable;
@@ -13,6 +13,7 @@ use super::table::{
     ScenarioTable, SharedBottleneckDetectionTable,
 };
 use super::trace;
+use super::value::Used;
 use super::written::Written;
 use super::{Connection, Path, PathChange, Scenario};
 
