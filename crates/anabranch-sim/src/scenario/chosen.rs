@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
 use super::entry_schema;
+pub(super) use super::entry_schema::KIND;
 use super::error::{Problem, unknown_key, unknown_name};
 use super::value::{self, Used};
 
@@ -71,9 +72,6 @@ pub(super) struct Choice<S> {
     sort: PhantomData<S>,
 }
 
-/// The key that says which.
-pub(super) const KIND: &str = "kind";
-
 impl<S: Sort> Choice<S> {
     /// The name alone.
     pub(super) fn of(name: &str) -> Self {
@@ -95,6 +93,38 @@ impl<S: Sort> Choice<S> {
         let mut choice = Choice::of(chosen.entry.name);
         choice.written.extend(written_parameters(chosen, used));
         choice
+    }
+}
+
+/// The keys of a table with a kind and parameters, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Keys(Vec<(String, toml::Value)>);
+
+impl Keys {
+    /// The keys that describe `chosen`, with every default spelled out; `others` follow the kind.
+    pub(super) fn spelled_out<M>(
+        chosen: &Chosen<M>,
+        others: impl Iterator<Item = (String, toml::Value)>,
+    ) -> Self {
+        let kind = (KIND.to_owned(), chosen.entry.name.into());
+        let parameters = written_parameters(chosen, Used::default());
+        Keys([kind].into_iter().chain(others).chain(parameters).collect())
+    }
+
+    pub(super) fn into_table(self) -> Table {
+        self.0.into_iter().collect()
+    }
+}
+
+impl Serialize for Keys {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Keys(Table::deserialize(deserializer)?.into_iter().collect()))
     }
 }
 
@@ -176,7 +206,8 @@ fn foreign<S: Sort>(entry: &Entry<S::Make>, name: &str, also: &[&str]) -> String
         return unknown_key(name, &own, &others.collect::<Vec<_>>());
     }
     let kinds: Vec<_> = owners.iter().map(|owner| format!("kind = {:?}", owner.name)).collect();
-    format!("belongs to {}; leave it out", kinds.join(" and "))
+    let that = if kinds.len() == 1 { "that kind" } else { "one of these kinds" };
+    format!("belongs to {}; leave it out, or write {that}", kinds.join(" and "))
 }
 
 /// The parameters as they are written, in their order, those without meaning left out.

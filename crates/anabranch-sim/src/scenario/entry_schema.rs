@@ -9,6 +9,9 @@ use serde_json::{Map, Value as Json, json};
 use super::value::{Used, write};
 use super::written::Written;
 
+/// The key that says which.
+pub(super) const KIND: &str = "kind";
+
 /// The names of all entries.
 pub(super) fn names<M>(all: &[Entry<M>]) -> Json {
     let name = |entry: &Entry<M>| json!({ "const": entry.name, "description": entry.summary });
@@ -44,8 +47,28 @@ pub(super) fn property(
     shared(&[(owner, parameter)], generator)
 }
 
+/// A table with a kind, the parameters of that kind, and those that all have in common.
+pub(super) fn table<M>(
+    description: &str,
+    all: &[Entry<M>],
+    in_common: &[Parameter],
+    generator: &mut SchemaGenerator,
+) -> Schema {
+    let mut properties = properties(all, generator);
+    properties.insert(KIND.to_owned(), names(all));
+    for parameter in in_common {
+        properties.insert(parameter.name.to_owned(), common(parameter, generator).into());
+    }
+    json_schema!({
+        "description": description,
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
 /// A parameter of whatever is chosen.
-pub(super) fn common(parameter: &Parameter, generator: &mut SchemaGenerator) -> Schema {
+fn common(parameter: &Parameter, generator: &mut SchemaGenerator) -> Schema {
     let mut schema = values(parameter.kind, generator);
     schema.insert("description".to_owned(), described(parameter).into());
     schema

@@ -6,12 +6,11 @@ use anabranch_net::middlebox::{self, Make, MiddleboxEntry, Site};
 use anabranch_net::units::format_duration;
 use anabranch_wire::Duration;
 use anabranch_wire::entry::{Kind, Parameter, Value};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use toml::Table;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
 
 use super::Middlebox;
-use super::chosen::{KIND, Sort, named, parameters, take, take_kind, written_parameters};
+use super::chosen::{KIND, Keys, Sort, named, parameters, take, take_kind};
 use super::entry_schema;
 use super::error::Problem;
 use super::value::{Used, write};
@@ -48,9 +47,9 @@ const PLACE: [Parameter; 2] = [
 /// Most boxes on a path: each that translates addresses has one of its own.
 const MAX_MIDDLEBOXES: usize = 8;
 
-/// What the file holds: the keys in their order.
-#[derive(Clone, Debug)]
-pub(super) struct MiddleboxTable(Vec<(String, toml::Value)>);
+/// What the file holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct MiddleboxTable(Keys);
 
 /// The boxes that the tables at `key` describe.
 pub(super) fn resolve(key: &str, tables: Vec<MiddleboxTable>) -> Result<Vec<Middlebox>, Problem> {
@@ -71,7 +70,7 @@ impl Middlebox {
 
 impl MiddleboxTable {
     fn resolve(self, key: &str) -> Result<Middlebox, Problem> {
-        let mut written: Table = self.0.into_iter().collect();
+        let mut written = self.0.into_table();
         let kind = take_kind(key, &mut written)?;
         let entry = named::<Middleboxes>(&format!("{key}.{KIND}"), &kind)?;
         let place = take(&PLACE, key, &mut written, Used::default())?;
@@ -94,21 +93,7 @@ impl MiddleboxTable {
         let place = PLACE.iter().zip(place).filter_map(|(parameter, value)| {
             Some((parameter.name.to_owned(), write(&value, Used::default())?))
         });
-        let kind = (KIND.to_owned(), chosen.entry.name.into());
-        let keys = [kind].into_iter().chain(place);
-        MiddleboxTable(keys.chain(written_parameters(chosen, Used::default())).collect())
-    }
-}
-
-impl Serialize for MiddleboxTable {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
-    }
-}
-
-impl<'de> Deserialize<'de> for MiddleboxTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(MiddleboxTable(Table::deserialize(deserializer)?.into_iter().collect()))
+        MiddleboxTable(Keys::spelled_out(chosen, place))
     }
 }
 
@@ -118,21 +103,12 @@ impl JsonSchema for MiddleboxTable {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut properties = entry_schema::properties(middlebox::ALL, generator);
-        properties.insert(KIND.to_owned(), entry_schema::names(middlebox::ALL));
-        for parameter in &PLACE {
-            let schema = entry_schema::common(parameter, generator);
-            properties.insert(parameter.name.to_owned(), schema.into());
-        }
-        json_schema!({
-            "description": "A box on a path, at the end of its link that is nearer to the server. \
-                The boxes of a path stand in the order of the list, the first next to the link; what \
-                goes via the path passes them too.",
-            "type": "object",
-            "properties": properties,
-            "required": [KIND],
-            "additionalProperties": false,
-        })
+        let description = "A box on a path, at the end of its link that is nearer to the server. \
+            The boxes of a path stand in the order of the list, the first next to the link; what goes \
+            via the path passes them too.";
+        let mut schema = entry_schema::table(description, middlebox::ALL, &PLACE, generator);
+        schema.insert("required".to_owned(), [KIND].as_slice().into());
+        schema
     }
 }
 
@@ -272,12 +248,11 @@ mod tests {
 
     #[test]
     fn boxes_that_make_no_sense() {
+        let names: Vec<_> = middlebox::ALL.iter().map(|entry| entry.name).collect();
+        let unknown = "unknown kind \"strip_option\"; did you mean \"strip_options\"?";
         assert_eq!(
             error("kind = \"strip_option\""),
-            "[0].kind: unknown kind \"strip_option\"; did you mean \"strip_options\"? (valid: \
-             strip_options, nat, rewrite_isn, split_segments, coalesce, rewrite_payload, \
-             proactive_ack, normalise, hole_refusal, blackhole_options, shrink_window, \
-             bare_segments)"
+            format!("[0].kind: {unknown} (valid: {})", names.join(", "))
         );
         assert_eq!(
             error("kind = \"strip_options\"\noptions = [\"dss\", \"mp_jion\"]"),
@@ -299,7 +274,8 @@ mod tests {
         );
         assert_eq!(
             error("kind = \"nat\"\nsize = \"1kB\""),
-            "[0].size: belongs to kind = \"split_segments\" and kind = \"coalesce\"; leave it out"
+            "[0].size: belongs to kind = \"split_segments\" and kind = \"coalesce\"; leave it out, or write \
+             one of these kinds"
         );
         assert_eq!(
             error("kind = \"coalesce\"\nsize = \"66kB\""),

@@ -25,6 +25,7 @@ mod middlebox;
 mod names;
 mod policies;
 mod policy;
+mod queue;
 mod remedies;
 mod resolve;
 mod table;
@@ -38,8 +39,8 @@ use std::path::Path as FilePath;
 
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
-    Capacity, Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig,
-    ScheduledChange, StateChange,
+    Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
+    StateChange,
 };
 use anabranch_wire::{Duration, Instant};
 
@@ -50,6 +51,7 @@ pub use names::{AppliesTo, Direction, Family, Protocol};
 use names::{JitterModelName, StateName};
 pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::{OwnNames, Policy};
+pub use queue::Queue;
 use table::ScenarioTable;
 
 pub use crate::factor::Factor;
@@ -94,7 +96,7 @@ pub struct Path {
     /// Loss in bursts, from server to client, beside the random one.
     pub burst_loss: Option<GilbertElliottConfig>,
     /// Which packets the queues of both directions drop although there is room.
-    pub discipline: Discipline,
+    pub queue: Queue,
     /// A path with a lower index whose link this path's packets cross too, on the server's side.
     pub via: Option<usize>,
     /// What stands between the link and the server, the first next to the link.
@@ -354,7 +356,7 @@ impl Path {
             jitter_model,
             loss,
             burst_loss,
-            discipline: self.discipline,
+            discipline: self.queue.discipline(),
             changes: changes.collect(),
             ..LinkConfig::new(capacity, delay, limit)
         }

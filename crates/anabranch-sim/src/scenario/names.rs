@@ -47,19 +47,6 @@ pub(super) enum JitterModelName {
     Reordering,
 }
 
-/// A queue discipline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum QueueKind {
-    /// Packets are dropped for want of room only.
-    #[default]
-    DropTail,
-    /// Controlled delay, RFC 8289.
-    Codel,
-    /// Random early detection, Floyd and Jacobson 1993.
-    Red,
-}
-
 /// A change of a link's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -3,8 +3,7 @@
 use core::num::NonZeroU64;
 use std::sync::Arc;
 
-use anabranch_net::middlebox;
-use anabranch_net::{CoDelConfig, Moment, RedConfig, Trace};
+use anabranch_net::{Moment, Trace, middlebox, queue};
 use anabranch_wire::entry::{Kind, Parameter, Value};
 use proptest::prelude::*;
 
@@ -120,11 +119,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
             .map(|(n, (forward, reverse, jitter_model, mtu, changes, shares, boxes))| {
                 let name = format!("path {n} \"quoted\"");
                 let via = n.checked_sub(1).filter(|_| shares);
-                let discipline = match n % 3 {
-                    0 => Discipline::DropTail,
-                    1 => Discipline::CoDel(CoDelConfig::default()),
-                    _ => Discipline::Red(RedConfig::default()),
-                };
+                let queue = Chosen::new(&queue::ALL[n % queue::ALL.len()]);
                 let burst_loss = shares.then_some(GilbertElliottConfig {
                     to_bad: forward.loss,
                     to_good: reverse.loss,
@@ -144,7 +139,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                     mtu,
                     family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                     burst_loss,
-                    discipline,
+                    queue,
                     via,
                     middleboxes: boxes,
                     changes,
