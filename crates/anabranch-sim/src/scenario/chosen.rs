@@ -16,7 +16,7 @@ pub(super) use super::entry_schema::KIND;
 use super::error::{Problem, unknown_key, unknown_name};
 use super::value::{self, Used};
 
-/// A policy or a middlebox with its parameters.
+/// A policy, a queue or a middlebox with its parameters.
 #[derive(Debug)]
 pub struct Chosen<M: 'static> {
     /// Which.
@@ -26,7 +26,7 @@ pub struct Chosen<M: 'static> {
 }
 
 impl<M> Chosen<M> {
-    /// With the defaults of its parameters.
+    /// With the defaults of its parameters. Those that have none are to be set before it is made.
     pub fn new(entry: &'static Entry<M>) -> Self {
         Chosen { entry, values: Values::defaults(entry.parameters) }
     }
@@ -54,7 +54,7 @@ pub(super) trait Sort {
     const ALL: &'static [Entry<Self::Make>];
 }
 
-/// The policy called `name`.
+/// The entry called `name`.
 ///
 /// # Errors
 /// A problem that names the valid ones.
@@ -79,7 +79,7 @@ impl<S: Sort> Choice<S> {
         Choice { written: Table::from_iter([(KIND.to_owned(), kind)]), sort: PhantomData }
     }
 
-    /// The policy that the value at `key` describes.
+    /// What the value at `key` describes.
     pub(super) fn resolve(mut self, key: &str, used: Used<'_>) -> Result<Chosen<S::Make>, Problem> {
         let name = take_kind(key, &mut self.written)?;
         let alone = self.written.is_empty();
@@ -195,7 +195,7 @@ fn applies<M>(parameter: &Parameter, chosen: &Chosen<M>) -> bool {
         .is_none_or(|(other, needed)| chosen.values.get(other) == Value::Choice(needed))
 }
 
-/// What is wrong with a key that it does not have.
+/// What is wrong with a key that `entry` does not have.
 fn foreign<S: Sort>(entry: &Entry<S::Make>, name: &str, also: &[&str]) -> String {
     let owns = |other: &&Entry<S::Make>| other.parameters.iter().any(|p| p.name == name);
     let owners: Vec<_> = S::ALL.iter().filter(owns).collect();
