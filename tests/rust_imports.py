@@ -17,8 +17,6 @@ to their file. Method calls need no import, so the check does not see them.
 
 **Engine.** ARCHITECTURE.md orders modules of anabranch-proto, see ENGINE: none may reach a later
 group, not even through other modules.
-
-KNOWN lists violations that are still allowed. An entry that no longer holds is an error as well.
 """
 
 import re
@@ -31,12 +29,6 @@ ROOT = Path(__file__).resolve().parents[1]
 
 POLICIES = {"congestion", "scheduler", "remedy", "path_manager"}
 ENGINE = [{"view", "rtt"}, POLICIES, {"subflow"}, {"connection"}, {"endpoint"}]
-
-KNOWN = {
-    "anabranch-sim: circle of imports in crate: scenario, workload",
-    "anabranch-sim: circle of imports in crate::scenario: "
-    "cross_traffic, middlebox, resolve, table, workload",
-}
 
 Module = tuple[str, ...]
 Graph = dict[str, set[str]]
@@ -167,11 +159,9 @@ def main() -> int:
     for src in ROOT.glob("crates/*/src"):
         for root in [src / "lib.rs", *src.glob("bin/*.rs"), *src.glob("bin/*/main.rs")]:
             found |= in_modules(src.parent.name, root)
-    for line in sorted(found - KNOWN):
+    for line in sorted(found):
         print(line, file=sys.stderr)
-    for line in sorted(KNOWN - found):
-        print(f"remove from KNOWN in tests/rust_imports.py, it is gone: {line}", file=sys.stderr)
-    return int(found != KNOWN)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 //! What of a scenario a host of the kernel's can do, and what it does instead.
 
-use anabranch_net::middlebox::MiddleboxConfig;
 use anabranch_net::units::Octets;
 use anabranch_proto::policy::Value;
 use anabranch_sim::scenario::{CongestionControl, Connection, Policy, Protocol, Scenario};
@@ -62,7 +61,7 @@ impl Settings {
                 .paths
                 .iter()
                 .flat_map(|path| &path.middleboxes)
-                .any(|each| matches!(each.config, MiddleboxConfig::Coalesce(_))),
+                .any(|each| each.chosen.entry.name == "coalesce"),
             congestion_control: Vec::new(),
             notices: Vec::new(),
         }

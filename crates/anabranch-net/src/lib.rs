@@ -40,7 +40,7 @@ pub mod middlebox;
 mod node;
 mod opportunities;
 mod propagation;
-mod queue;
+pub mod queue;
 pub mod rng;
 mod schedule;
 mod serialiser;

@@ -62,7 +62,6 @@ mod flood;
 mod keys;
 pub mod path_manager;
 pub mod platform;
-pub mod policy;
 mod reassembly;
 pub mod remedy;
 mod rtt;
@@ -72,6 +71,7 @@ mod timers;
 mod trace;
 pub mod view;
 
+pub use anabranch_wire::entry as policy;
 pub use connection::{ConnectionStats, Fallback, SubflowStats};
 pub use counters::Counters;
 pub use endpoint::{ConnectionId, Endpoint};

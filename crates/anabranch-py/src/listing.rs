@@ -41,7 +41,7 @@ fn describe<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py, 
     described.set_item("name", parameter.name)?;
     described.set_item("meaning", parameter.meaning)?;
     described.set_item("values", values(parameter.kind))?;
-    described.set_item("default", written(parameter.default))?;
+    described.set_item("default", written(&parameter.default))?;
     described.set_item("origin", parameter.origin)?;
     let only_with = parameter.only_with.map(|(other, value)| format!("{other} = \"{value}\""));
     described.set_item("only_with", only_with)?;
@@ -61,19 +61,28 @@ fn values(kind: Kind) -> String {
             let quoted: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
             quoted.join(" or ")
         }
+        Kind::Choices(names) => format!("some of {}", names.join(", ")),
+        Kind::Octets { .. } => "a size such as \"200kB\"".to_owned(),
+        Kind::Probability => "a probability such as \"1%\"".to_owned(),
         Kind::Path => "a path of the connection".to_owned(),
     }
 }
 
 /// A value as a scenario has it.
-fn written(value: Value) -> String {
+fn written(value: &Value) -> String {
     match value {
         Value::Count(count) => count.to_string(),
         Value::Flag(flag) => flag.to_string(),
         Value::Number(number) => format!("{number:?}"),
-        Value::Time(time) if time < Duration::from_secs(1) => format!("\"{}ms\"", time.as_millis()),
+        Value::Time(time) if *time < Duration::from_secs(1) => {
+            format!("\"{}ms\"", time.as_millis())
+        }
         Value::Time(time) => format!("\"{}s\"", time.as_secs_f64()),
         Value::Choice(name) => format!("\"{name}\""),
+        Value::Choices(names) => format!("{names:?}"),
+        Value::Octets(octets) => format!("\"{octets}B\""),
+        Value::Probability(parts) => format!("\"{}%\"", f64::from(*parts) / 1e7),
+        Value::Unset | Value::Required => "none".to_owned(),
         Value::Path(index) => format!("path {}", index + 1),
     }
 }

@@ -42,6 +42,7 @@ mod application;
 mod cross_traffic;
 mod digest;
 mod event_queue;
+mod factor;
 mod host;
 mod middleboxes;
 mod own_policies;

@@ -19,7 +19,7 @@ pub fn chains(scenario: &Scenario, seed: u64) -> Vec<Option<Chain>> {
 fn chain(paths: &[Path], path: usize, seed: u64) -> Option<Chain> {
     let Path { name, middleboxes, .. } = &paths[path];
     let place = |(index, middlebox): (usize, &crate::scenario::Middlebox)| Placed {
-        middlebox: middlebox.config.build(Site {
+        middlebox: middlebox.build(Site {
             seed: stream_seed(seed, &format!("middlebox/{name}/{index}")),
             address: topology::translated_address(paths, path, index),
         }),

@@ -37,6 +37,7 @@
 mod captured;
 mod checksum;
 mod datagram;
+pub mod entry;
 mod error;
 mod ip;
 pub mod mptcp;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpOptions};
 
 use super::flows::{Flows, Known};
@@ -12,25 +13,26 @@ use crate::units::Probability;
 
 /// How often bare segments are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BareSegmentsConfig {
+struct BareSegmentsConfig {
     /// Probability that a segment gets a bare companion.
-    pub probability: Probability,
+    probability: Probability,
     /// The segments that may get one, by their direction.
-    pub directions: Directions,
+    directions: Directions,
 }
 
-impl Default for BareSegmentsConfig {
-    fn default() -> Self {
-        // Ours: several in each window, at every stage of a connection.
-        let probability = Probability::from_parts_per_billion(100_000_000);
-        BareSegmentsConfig { probability, directions: Directions::Both }
+impl BareSegmentsConfig {
+    fn new(values: &Values) -> Self {
+        BareSegmentsConfig {
+            probability: Probability::from_parts_per_billion(values.probability("probability")),
+            directions: Directions::new(values),
+        }
     }
 }
 
 /// Lets everything pass, and adds segments without payload and without options of Multipath TCP in
 /// the name of the sender.
 #[derive(Debug)]
-pub(super) struct BareSegments {
+struct BareSegments {
     config: BareSegmentsConfig,
     flows: Flows<[Option<Said>; 2]>,
     draws: Draws,
@@ -59,9 +61,9 @@ enum Companion {
 }
 
 impl BareSegments {
-    pub(super) fn new(config: &BareSegmentsConfig, seed: u64) -> Self {
+    fn new(config: BareSegmentsConfig, seed: u64) -> Self {
         BareSegments {
-            config: *config,
+            config,
             flows: Flows::default(),
             draws: Draws::new(stream_seed(seed, "bare")),
             drawn: 0,
@@ -171,16 +173,33 @@ impl Middlebox for BareSegments {
     }
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "bare_segments",
+    summary: "Adds segments without options of Multipath TCP.",
+    source: "RFC 8684 §3.3.2",
+    parameters: &[
+        super::APPLIES_TO,
+        Parameter {
+            name: "probability",
+            meaning: "probability that a segment gets a bare companion",
+            kind: Kind::Probability,
+            default: Value::Probability(100_000_000),
+            origin: "ours: several in each window, at every stage of a connection",
+            only_with: None,
+        },
+    ],
+    make: |values, site| Box::new(BareSegments::new(BareSegmentsConfig::new(values), site.seed)),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk};
     use super::*;
     use anabranch_wire::mptcp::Dss;
 
-    fn always(directions: Directions) -> MiddleboxConfig {
-        let probability = Probability::ONE;
-        MiddleboxConfig::BareSegments(BareSegmentsConfig { probability, directions })
+    fn always(directions: Directions, seed: u64) -> Bench {
+        let config = BareSegmentsConfig { probability: Probability::ONE, directions };
+        Bench::new(Box::new(BareSegments::new(config, seed)))
     }
 
     /// The companions of `segment`, and whether each came before it.
@@ -196,8 +215,7 @@ mod tests {
     fn nothing_accompanies_a_syn_or_a_reset_and_nothing_comes_before_a_third_ack() {
         let talk = Talk::v4();
         for seed in 0..20 {
-            let middlebox = always(Directions::Both).build(super::super::testing::site(seed));
-            let mut bench = Bench { middlebox, now: Instant::ZERO };
+            let mut bench = always(Directions::Both, seed);
             bench.cross(Towards::Server, talk.syn());
             bench.cross(Towards::Client, talk.syn_ack());
             // The keys come with the first data, as RFC 8684 §3.1 has it.
@@ -215,7 +233,7 @@ mod tests {
     #[test]
     fn a_companion_has_the_numbers_of_the_segment_and_no_option_of_multipath_tcp() {
         let talk = Talk::v6();
-        let mut bench = Bench::opened(&always(Directions::Both), &talk);
+        let mut bench = always(Directions::Both, 1).opened(&talk);
         companions(&mut bench, Towards::Server, &talk.data(Towards::Server, 0, 100));
         let mut sides = [0; 2];
         for n in 1..100 {
@@ -236,7 +254,7 @@ mod tests {
     #[test]
     fn a_window_update_offers_no_more_than_its_host() {
         let talk = Talk::v4();
-        let mut bench = Bench::opened(&always(Directions::Both), &talk);
+        let mut bench = always(Directions::Both, 1).opened(&talk);
         let mut ack = talk.ack(Towards::Client, 0);
         companions(&mut bench, Towards::Client, &ack);
         let mut updates = 0;
@@ -259,7 +277,7 @@ mod tests {
     #[test]
     fn a_fin_without_payload_may_come_bare_before_itself() {
         let talk = Talk::v4();
-        let mut bench = Bench::opened(&always(Directions::Both), &talk);
+        let mut bench = always(Directions::Both, 1).opened(&talk);
         companions(&mut bench, Towards::Server, &talk.data(Towards::Server, 0, 100));
         let mut fin = talk.fin(Towards::Server, 100);
         fin.options.dss = Some(Dss { data_fin: true, ..Dss::default() });
@@ -280,10 +298,9 @@ mod tests {
     fn only_its_direction_and_only_now_and_then() {
         let talk = Talk::v4();
         let only = Directions::Only(Towards::Server);
-        let mut bench = Bench::opened(&always(only), &talk);
+        let mut bench = always(only, 1).opened(&talk);
         bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
-        let config = MiddleboxConfig::BareSegments(BareSegmentsConfig::default());
-        let mut bench = Bench::opened(&config, &talk);
+        let mut bench = Bench::by_default(&ENTRY).opened(&talk);
         let segment = talk.ack(Towards::Server, 0);
         let added: usize =
             (0..1_000).map(|_| companions(&mut bench, Towards::Server, &segment).len()).sum();

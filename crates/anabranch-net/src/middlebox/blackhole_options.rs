@@ -1,15 +1,15 @@
 //! SYNs that are never seen again.
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Flags, Instant, Packet};
 
-use super::{Filter, Towards};
+use super::{Filter, Towards, meant, names};
 
 /// Which SYNs, and answers to SYNs, are dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BlackholedSyns {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BlackholedSyns {
     /// Those with an option of Multipath TCP.
-    #[default]
     Mptcp,
     /// Those with MP_JOIN.
     MpJoin,
@@ -19,12 +19,12 @@ pub enum BlackholedSyns {
 
 /// A firewall that drops what it does not know, without a word.
 #[derive(Debug)]
-pub(super) struct BlackholeOptions {
+struct BlackholeOptions {
     syns: BlackholedSyns,
 }
 
 impl BlackholeOptions {
-    pub(super) fn new(syns: BlackholedSyns) -> Self {
+    fn new(syns: BlackholedSyns) -> Self {
         BlackholeOptions { syns }
     }
 }
@@ -43,9 +43,30 @@ impl Filter for BlackholeOptions {
     }
 }
 
+const SYNS: [(&str, BlackholedSyns); 3] = [
+    ("mptcp", BlackholedSyns::Mptcp),
+    ("mp_join", BlackholedSyns::MpJoin),
+    ("all", BlackholedSyns::All),
+];
+
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "blackhole_options",
+    summary: "Drops SYNs.",
+    source: "firewalls that drop what they do not know",
+    parameters: &[Parameter {
+        name: "syns",
+        meaning: "which SYNs, and answers to SYNs, disappear; `mptcp` are those with an option of Multipath TCP",
+        kind: Kind::Choice(&names(&SYNS)),
+        default: Value::Choice("mptcp"),
+        origin: "ours",
+        only_with: None,
+    }],
+    make: |values, _| super::filter(BlackholeOptions::new(meant(&SYNS, values.choice("syns")))),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
+    use super::super::filter;
     use super::super::testing::{Bench, Talk};
     use super::*;
     use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, MpJoin};
@@ -61,13 +82,13 @@ mod tests {
         let syn = MpJoin::Syn { backup: false, address_id: 1, token: 2, nonce: 3 };
         join.options.control_mut().join = Some(syn);
         let passes = |syns| {
-            let mut bench = Bench::new(&MiddleboxConfig::BlackholeOptions(syns));
+            let mut bench = Bench::new(filter(BlackholeOptions::new(syns)));
             [&plain, &capable, &join].map(|syn| !bench.put(Towards::Server, syn.clone()).is_empty())
         };
         assert_eq!(passes(BlackholedSyns::Mptcp), [true, false, false]);
         assert_eq!(passes(BlackholedSyns::MpJoin), [true, true, false]);
         assert_eq!(passes(BlackholedSyns::All), [false; 3]);
-        let mut bench = Bench::new(&MiddleboxConfig::BlackholeOptions(BlackholedSyns::All));
+        let mut bench = Bench::new(filter(BlackholeOptions::new(BlackholedSyns::All)));
         bench.cross(Towards::Server, Talk::v4().data(Towards::Server, 0, 10));
     }
 }

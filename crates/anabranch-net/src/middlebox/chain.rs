@@ -104,13 +104,14 @@ impl Middlebox for Chain {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Talk, at, site};
-    use super::super::{BlackholedSyns, MiddleboxConfig, NatConfig};
+    use super::super::testing::{Talk, at, defaults, site};
+    use super::super::{MiddleboxEntry, blackhole_options, nat, rewrite_isn};
     use super::*;
     use anabranch_wire::Segment;
+    use anabranch_wire::entry::{Value, Values};
 
-    fn placed(config: &MiddleboxConfig, seed: u64, from: u64, until: u64) -> Placed {
-        let middlebox = config.build(site(seed));
+    fn placed(entry: &MiddleboxEntry, values: &Values, seed: u64, from: u64, until: u64) -> Placed {
+        let middlebox = (entry.make)(values, site(seed));
         Placed { middlebox, from: at(from), until: at(until) }
     }
 
@@ -126,8 +127,10 @@ mod tests {
 
     #[test]
     fn a_box_is_passed_by_outside_of_its_time() {
-        let hole = MiddleboxConfig::BlackholeOptions(BlackholedSyns::All);
-        let mut chain = Chain::new(vec![placed(&hole, 1, 10, 20)]);
+        let mut values = defaults(&blackhole_options::ENTRY);
+        values.set("syns", Value::Choice("all"));
+        let hole = placed(&blackhole_options::ENTRY, &values, 1, 10, 20);
+        let mut chain = Chain::new(vec![hole]);
         let syn = Talk::v4().syn();
         let arrives = [9, 10, 19, 20]
             .map(|ms| cross(&mut chain, at(ms), Towards::Server, syn.clone()) == [syn.clone()]);
@@ -136,11 +139,11 @@ mod tests {
 
     #[test]
     fn what_goes_there_passes_the_boxes_in_the_other_order_on_its_way_back() {
-        let nat = MiddleboxConfig::Nat(NatConfig::default());
+        let always = |entry, seed| placed(entry, &defaults(entry), seed, 0, 99);
         let mut chain = Chain::new(vec![
-            placed(&nat, 1, 0, 99),
-            placed(&MiddleboxConfig::RewriteIsn, 2, 0, 99),
-            placed(&nat, 3, 0, 99),
+            always(&nat::ENTRY, 1),
+            always(&rewrite_isn::ENTRY, 2),
+            always(&nat::ENTRY, 3),
         ]);
         let talk = Talk::v4();
         let syn = cross(&mut chain, at(1), Towards::Server, talk.syn()).remove(0);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, Segment};
 
 use super::flows::{Flow, MAX_FLOWS};
@@ -9,23 +10,16 @@ use super::{MAX_PACKET, Middlebox, Towards};
 
 /// What is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoalesceConfig {
+struct CoalesceConfig {
     /// Most payload octets of a segment that leaves, unless it came so.
-    pub size: u32,
+    size: u32,
     /// How long a segment waits for the next, at most.
-    pub delay: Duration,
-}
-
-impl Default for CoalesceConfig {
-    fn default() -> Self {
-        // Two full segments of the usual size; a millisecond is what network cards wait.
-        CoalesceConfig { size: 2_920, delay: Duration::from_millis(1) }
-    }
+    delay: Duration,
 }
 
 /// Merges data segments of a flow that follow each other; the first one's options stay.
 #[derive(Debug)]
-pub(super) struct Coalesce {
+struct Coalesce {
     config: CoalesceConfig,
     /// For each flow and direction, the segment that waits for its neighbour.
     held: BTreeMap<(Flow, Towards), Held>,
@@ -39,8 +33,8 @@ struct Held {
 }
 
 impl Coalesce {
-    pub(super) fn new(config: &CoalesceConfig) -> Self {
-        Coalesce { config: *config, held: BTreeMap::new(), out: VecDeque::new() }
+    fn new(config: CoalesceConfig) -> Self {
+        Coalesce { config, held: BTreeMap::new(), out: VecDeque::new() }
     }
 
     /// May the segment be merged with others?
@@ -119,15 +113,42 @@ impl Middlebox for Coalesce {
     }
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "coalesce",
+    summary: "Merges neighbouring segments; the options of the first stay.",
+    source: "receive offload of network cards; Honda et al., IMC 2011",
+    parameters: &[
+        Parameter {
+            name: "size",
+            meaning: "most payload of a segment that leaves",
+            kind: Kind::Octets { least: 1, most: MAX_PACKET as u64 },
+            default: Value::Octets(2_920),
+            origin: "ours: two full segments of the usual size",
+            only_with: None,
+        },
+        Parameter {
+            name: "delay",
+            meaning: "how long a segment waits for the next",
+            kind: Kind::Time { zero: true },
+            default: Value::Time(Duration::from_millis(1)),
+            origin: "what network cards wait",
+            only_with: None,
+        },
+    ],
+    make: |values, _| {
+        let (size, delay) = (values.octets("size") as u32, values.time("delay"));
+        Box::new(Coalesce::new(CoalesceConfig { size, delay }))
+    },
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk, at};
     use super::*;
 
     fn bench(size: u32) -> Bench {
         let delay = Duration::from_millis(5);
-        Bench::new(&MiddleboxConfig::Coalesce(CoalesceConfig { size, delay }))
+        Bench::new(Box::new(Coalesce::new(CoalesceConfig { size, delay })))
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A box that insists on seeing everything: no data beyond a hole, no acknowledgement of what it
 //! did not see. Honda et al., IMC 2011.
 
+use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet};
 
 use super::flows::Flows;
@@ -8,7 +9,7 @@ use super::{Filter, Towards};
 
 /// Per flow, the end of what it saw without a hole, for what goes to the client and to the server.
 #[derive(Debug, Default)]
-pub(super) struct HoleRefusal {
+struct HoleRefusal {
     flows: Flows<[u64; 2]>,
 }
 
@@ -40,16 +41,23 @@ impl Filter for HoleRefusal {
     }
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "hole_refusal",
+    summary: "Drops data beyond a hole, and acknowledgements of data that was not seen.",
+    source: "Honda et al., IMC 2011",
+    parameters: &[],
+    make: |_, _| super::filter(HoleRefusal::default()),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk};
     use super::*;
 
     #[test]
     fn data_beyond_a_hole_and_acknowledgements_of_the_unseen_are_dropped() {
         for talk in [Talk::v4(), Talk::v6()] {
-            let mut bench = Bench::opened(&MiddleboxConfig::HoleRefusal, &talk);
+            let mut bench = Bench::by_default(&ENTRY).opened(&talk);
             let data = |from| talk.data(Towards::Server, from, 100);
             bench.cross(Towards::Server, data(0));
             assert!(bench.put(Towards::Server, data(200)).is_empty());

@@ -26,19 +26,33 @@ use core::fmt;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Endpoint, Instant, Packet, SackBlock, SackBlocks, SeqNumber, TcpOptions};
 
-pub use bare_segments::BareSegmentsConfig;
-pub use blackhole_options::BlackholedSyns;
 pub use chain::{Chain, Placed};
-pub use coalesce::CoalesceConfig;
 pub use flows::MAX_FLOWS;
-pub use nat::NatConfig;
-pub use proactive_ack::ProactiveAckConfig;
-pub use rewrite_payload::{PayloadChange, RewritePayloadConfig};
-pub use shrink_window::ShrinkWindowConfig;
-pub use split_segments::{OptionCopies, SplitSegmentsConfig};
-pub use strip_options::{OptionName, SegmentClass, StripOptionsConfig};
+
+/// A middlebox that can be chosen by name.
+pub type MiddleboxEntry = Entry<Make>;
+
+/// Makes a box from the values of its parameters.
+pub type Make = fn(&Values, Site) -> Box<dyn Middlebox>;
+
+/// All middleboxes.
+pub const ALL: &[MiddleboxEntry] = &[
+    strip_options::ENTRY,
+    nat::ENTRY,
+    rewrite_isn::ENTRY,
+    split_segments::ENTRY,
+    coalesce::ENTRY,
+    rewrite_payload::ENTRY,
+    proactive_ack::ENTRY,
+    normalise::ENTRY,
+    hole_refusal::ENTRY,
+    blackhole_options::ENTRY,
+    shrink_window::ENTRY,
+    bare_segments::ENTRY,
+];
 
 /// Octets of the largest IP packet. RFC 791 §3.1.
 const MAX_PACKET: usize = 65_535;
@@ -53,10 +67,9 @@ pub enum Towards {
 }
 
 /// The directions that a box acts upon.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Directions {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Directions {
     /// Both.
-    #[default]
     Both,
     /// One.
     Only(Towards),
@@ -84,76 +97,13 @@ pub trait Middlebox: fmt::Debug + Send {
     }
 }
 
-/// What a box does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MiddleboxConfig {
-    /// Remove options.
-    StripOptions(StripOptionsConfig),
-    /// Translate the client's address and port.
-    Nat(NatConfig),
-    /// Choose other initial sequence numbers than the hosts did.
-    RewriteIsn,
-    /// Split segments.
-    SplitSegments(SplitSegmentsConfig),
-    /// Merge segments.
-    Coalesce(CoalesceConfig),
-    /// Change the octets of the stream.
-    RewritePayload(RewritePayloadConfig),
-    /// Acknowledge data before its receiver does.
-    ProactiveAck(ProactiveAckConfig),
-    /// Replace the content of retransmissions by what was seen first.
-    Normalise,
-    /// Drop data beyond a hole, and acknowledgements of data that was not seen.
-    HoleRefusal,
-    /// Drop SYNs.
-    BlackholeOptions(BlackholedSyns),
-    /// Move the right edge of windows back for a while.
-    ShrinkWindow(ShrinkWindowConfig),
-    /// Add segments without options of Multipath TCP.
-    BareSegments(BareSegmentsConfig),
-}
-
-/// What a box is given besides its configuration.
+/// What a box is given besides the values of its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Seed of its random draws, its own.
     pub seed: u64,
     /// Address that it may show to servers in place of the client's.
     pub address: IpAddr,
-}
-
-impl MiddleboxConfig {
-    /// The box.
-    pub fn build(&self, site: Site) -> Box<dyn Middlebox> {
-        match self {
-            MiddleboxConfig::StripOptions(config) => {
-                filter(strip_options::StripOptions::new(config))
-            }
-            MiddleboxConfig::Nat(config) => filter(nat::Nat::new(config, site)),
-            MiddleboxConfig::RewriteIsn => filter(rewrite_isn::RewriteIsn::new(site.seed)),
-            MiddleboxConfig::SplitSegments(config) => {
-                Box::new(split_segments::SplitSegments::new(config))
-            }
-            MiddleboxConfig::Coalesce(config) => Box::new(coalesce::Coalesce::new(config)),
-            MiddleboxConfig::RewritePayload(config) => {
-                filter(rewrite_payload::RewritePayload::new(config))
-            }
-            MiddleboxConfig::ProactiveAck(config) => {
-                Box::new(proactive_ack::ProactiveAck::new(config))
-            }
-            MiddleboxConfig::Normalise => filter(normalise::Normalise::default()),
-            MiddleboxConfig::HoleRefusal => filter(hole_refusal::HoleRefusal::default()),
-            MiddleboxConfig::BlackholeOptions(syns) => {
-                filter(blackhole_options::BlackholeOptions::new(*syns))
-            }
-            MiddleboxConfig::ShrinkWindow(config) => {
-                Box::new(shrink_window::ShrinkWindow::new(config, site.seed))
-            }
-            MiddleboxConfig::BareSegments(config) => {
-                Box::new(bare_segments::BareSegments::new(config, site.seed))
-            }
-        }
-    }
 }
 
 impl Towards {
@@ -167,12 +117,50 @@ impl Towards {
 }
 
 impl Directions {
+    /// What [`APPLIES_TO`] says.
+    fn new(values: &Values) -> Self {
+        meant(&DIRECTIONS, values.choice(APPLIES_TO.name))
+    }
+
     fn include(self, towards: Towards) -> bool {
         match self {
             Directions::Both => true,
             Directions::Only(only) => only == towards,
         }
     }
+}
+
+/// Forward is from server to client, as in all of a scenario.
+const DIRECTIONS: [(&str, Directions); 3] = [
+    ("forward", Directions::Only(Towards::Client)),
+    ("reverse", Directions::Only(Towards::Server)),
+    ("both", Directions::Both),
+];
+
+/// The parameter of the boxes that can act upon one direction alone.
+const APPLIES_TO: Parameter = Parameter {
+    name: "applies_to",
+    meaning: "which direction is changed",
+    kind: Kind::Choice(&names(&DIRECTIONS)),
+    default: Value::Choice("both"),
+    origin: "ours",
+    only_with: None,
+};
+
+/// The names in a table of names and what they mean.
+const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = table[index].0;
+        index += 1;
+    }
+    names
+}
+
+/// What `name` means, which is in the table.
+fn meant<T: Copy>(table: &[(&str, T)], name: &str) -> T {
+    table.iter().find(|(each, _)| *each == name).expect("a name from the table").1
 }
 
 /// A box that decides on the spot: each packet goes on, changed or not, or is dropped.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Duration, Endpoint, Instant, Packet};
 
 use super::flows::Table;
@@ -10,19 +11,24 @@ use crate::rng::{Draws, stream_seed};
 
 /// How long mappings last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NatConfig {
+struct NatConfig {
     /// A mapping that nothing has used for longer is dropped.
-    pub idle_timeout: Duration,
+    idle_timeout: Duration,
     /// At this time, counted from the epoch, all mappings are dropped, as when the box restarts.
-    pub rebind_at: Option<Duration>,
+    rebind_at: Option<Duration>,
 }
 
-impl Default for NatConfig {
-    fn default() -> Self {
-        // RFC 5382 §5: not less than 2 hours 4 minutes.
-        NatConfig { idle_timeout: Duration::from_secs(124 * 60), rebind_at: None }
+impl NatConfig {
+    fn new(values: &Values) -> Self {
+        NatConfig {
+            idle_timeout: values.time("idle_timeout"),
+            rebind_at: values.optional_time("rebind_at"),
+        }
     }
 }
+
+/// RFC 5382 §5: not less than 2 hours 4 minutes.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(124 * 60);
 
 /// First port that is given out: those below belong to services.
 const FIRST_PORT: u16 = 1024;
@@ -32,7 +38,7 @@ type Key = (bool, Endpoint);
 
 /// Gives each of the client's endpoints a port of the box's address, the same towards all servers.
 #[derive(Debug)]
-pub(super) struct Nat {
+struct Nat {
     config: NatConfig,
     address: IpAddr,
     ports: Draws,
@@ -51,9 +57,9 @@ struct Mapping {
 }
 
 impl Nat {
-    pub(super) fn new(config: &NatConfig, site: Site) -> Self {
+    fn new(config: NatConfig, site: Site) -> Self {
         Nat {
-            config: *config,
+            config,
             address: site.address,
             ports: Draws::new(stream_seed(site.seed, "port")),
             drawn: 0,
@@ -132,15 +138,44 @@ impl Filter for Nat {
     }
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "nat",
+    summary: "Translates the client's address and ports, those of UDP too.",
+    source: "RFC 4787, RFC 5382",
+    parameters: &[
+        Parameter {
+            name: "idle_timeout",
+            meaning: "a mapping that was not used for longer is dropped, and the flow gets another port",
+            kind: Kind::Time { zero: true },
+            default: Value::Time(IDLE_TIMEOUT),
+            origin: "RFC 5382 §5",
+            only_with: None,
+        },
+        Parameter {
+            name: "rebind_at",
+            meaning: "when all mappings are dropped; by default never",
+            kind: Kind::Time { zero: true },
+            default: Value::Unset,
+            origin: "ours",
+            only_with: None,
+        },
+    ],
+    make: |values, site| super::filter(Nat::new(NatConfig::new(values), site)),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, Talk, at};
-    use super::super::{MAX_FLOWS, MiddleboxConfig};
+    use super::super::testing::{Bench, Talk, at, defaults, site};
+    use super::super::{MAX_FLOWS, filter};
     use super::*;
     use anabranch_wire::{Datagram, Piece};
 
+    fn by_default() -> NatConfig {
+        NatConfig::new(&defaults(&ENTRY))
+    }
+
     fn bench(config: NatConfig) -> Bench {
-        Bench::new(&MiddleboxConfig::Nat(config))
+        Bench::new(filter(Nat::new(config, site(1))))
     }
 
     /// The endpoint under which the server sees the client at `ms`.
@@ -161,7 +196,7 @@ mod tests {
 
     #[test]
     fn answers_find_the_client_and_strangers_do_not() {
-        let mut bench = bench(NatConfig::default());
+        let mut bench = bench(by_default());
         let public = seen(&mut bench, 1);
         assert_eq!(public.address.to_string(), "10.2.0.0");
         assert_eq!(seen(&mut bench, 2), public);
@@ -198,7 +233,7 @@ mod tests {
     #[test]
     fn at_the_time_of_a_rebinding_every_mapping_is_dropped_once() {
         let rebind_at = Some(Duration::from_millis(10));
-        let mut bench = bench(NatConfig { rebind_at, ..NatConfig::default() });
+        let mut bench = bench(NatConfig { rebind_at, ..by_default() });
         let first = seen(&mut bench, 9);
         bench.now = at(10);
         assert!(!reaches(&mut bench, first));
@@ -209,7 +244,7 @@ mod tests {
 
     #[test]
     fn udp_is_translated_too_with_ports_of_its_own() {
-        let mut bench = bench(NatConfig::default());
+        let mut bench = bench(by_default());
         let ack = Talk::v4().ack(Towards::Server, 0);
         let datagram = Datagram {
             source: ack.source,
@@ -228,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_scan_of_ports_cannot_make_it_grow() {
-        let mut bench = bench(NatConfig::default());
+        let mut bench = bench(by_default());
         let mut publics = Vec::new();
         for port in 0..3 * MAX_FLOWS as u16 {
             let mut segment = Talk::v4().ack(Towards::Server, 0);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet, Payload};
 
 use super::flows::Flows;
@@ -13,7 +14,7 @@ const MAX_OCTETS: u64 = 1 << 20;
 
 /// Remembers what has not been acknowledged.
 #[derive(Debug, Default)]
-pub(super) struct Normalise {
+struct Normalise {
     flows: Flows<[Memory; 2]>,
 }
 
@@ -103,9 +104,16 @@ impl Filter for Normalise {
     }
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "normalise",
+    summary: "Replaces the content of retransmissions by what was seen first.",
+    source: "Handley, Paxson and Kreibich, USENIX Security 2001",
+    parameters: &[],
+    make: |_, _| super::filter(Normalise::default()),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk};
     use super::*;
 
@@ -119,7 +127,7 @@ mod tests {
     #[test]
     fn what_is_sent_again_arrives_as_it_was_first() {
         for talk in [Talk::v4(), Talk::v6()] {
-            let mut bench = Bench::opened(&MiddleboxConfig::Normalise, &talk);
+            let mut bench = Bench::by_default(&ENTRY).opened(&talk);
             put(&mut bench, &talk, 10, 10, b'a');
             put(&mut bench, &talk, 30, 10, b'b');
             assert_eq!(
@@ -136,7 +144,7 @@ mod tests {
     #[test]
     fn the_first_copy_is_passed_on_without_copying() {
         let talk = Talk::v4();
-        let mut bench = Bench::opened(&MiddleboxConfig::Normalise, &talk);
+        let mut bench = Bench::by_default(&ENTRY).opened(&talk);
         for _ in 0..2 {
             let segment = bench.cross(Towards::Server, talk.data(Towards::Server, 0, 1_000));
             assert!(matches!(segment.payload.pieces()[0], anabranch_wire::Piece::Pattern { .. }));

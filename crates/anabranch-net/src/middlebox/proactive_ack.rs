@@ -3,30 +3,19 @@
 
 use std::collections::VecDeque;
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, TcpHeader, TcpOptions, Timestamps};
 
 use super::flows::{Flow, Flows, Known};
 use super::relay::{Accepted, Relay};
 use super::{Middlebox, Towards};
 
-/// How much the box answers for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProactiveAckConfig {
-    /// Most octets of a flow in one direction that are on their way from the box to the receiver;
-    /// above zero. Four times as many are held; what finds no room is dropped.
-    pub window: u64,
-}
-
-impl Default for ProactiveAckConfig {
-    fn default() -> Self {
-        ProactiveAckConfig { window: 64 << 10 }
-    }
-}
-
 /// Acknowledges data of both directions as it comes, holds it until its receiver has it, and sends
 /// it again when that takes too long.
 #[derive(Debug)]
-pub(super) struct ProactiveAck {
+struct ProactiveAck {
+    /// Most octets of a flow in one direction that are on their way from the box to the receiver;
+    /// above zero. Four times as many are held; what finds no room is dropped.
     window: u64,
     flows: Flows<Ends>,
     out: VecDeque<(Towards, Packet)>,
@@ -52,8 +41,8 @@ struct Said {
 }
 
 impl ProactiveAck {
-    pub(super) fn new(config: &ProactiveAckConfig) -> Self {
-        ProactiveAck { window: config.window.max(1), flows: Flows::default(), out: VecDeque::new() }
+    fn new(window: u64) -> Self {
+        ProactiveAck { window, flows: Flows::default(), out: VecDeque::new() }
     }
 }
 
@@ -196,15 +185,28 @@ fn acknowledge(
     })
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "proactive_ack",
+    summary: "Acknowledges data before its receiver does, and answers for its arrival.",
+    source: "RFC 3135 §3.1",
+    parameters: &[Parameter {
+        name: "window",
+        meaning: "how much of a flow may be between the box and its receiver; four times as much is held",
+        kind: Kind::Octets { least: 1, most: u64::MAX },
+        default: Value::Octets(64 << 10),
+        origin: "ours",
+        only_with: None,
+    }],
+    make: |values, _| Box::new(ProactiveAck::new(values.octets("window"))),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk, at};
     use super::*;
 
     fn opened(talk: &Talk, window: u64) -> Bench {
-        let config = MiddleboxConfig::ProactiveAck(ProactiveAckConfig { window });
-        Bench::opened(&config, talk)
+        Bench::new(Box::new(ProactiveAck::new(window))).opened(talk)
     }
 
     /// Octets that an acknowledgement towards the client covers.

@@ -1,5 +1,6 @@
 //! Initial sequence numbers of the box's own, as firewalls choose for hosts whose own are guessable.
 
+use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet, SeqNumber};
 
 use super::flows::Flows;
@@ -9,13 +10,13 @@ use crate::rng::{Draws, stream_seed};
 /// Shifts the sequence numbers of each flow and direction by a random number, and what refers to
 /// them back.
 #[derive(Debug)]
-pub(super) struct RewriteIsn {
+struct RewriteIsn {
     flows: Flows<()>,
     shifts: Draws,
 }
 
 impl RewriteIsn {
-    pub(super) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         RewriteIsn { flows: Flows::default(), shifts: Draws::new(stream_seed(seed, "isn")) }
     }
 }
@@ -36,9 +37,16 @@ impl Filter for RewriteIsn {
     }
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "rewrite_isn",
+    summary: "Chooses other initial sequence numbers than the hosts did.",
+    source: "Honda et al., IMC 2011",
+    parameters: &[],
+    make: |_, site| super::filter(RewriteIsn::new(site.seed)),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk};
     use super::*;
     use anabranch_wire::SackBlock;
@@ -46,7 +54,7 @@ mod tests {
     #[test]
     fn both_ends_see_numbers_that_agree_with_their_own() {
         for talk in [Talk::v4(), Talk::v6()] {
-            let mut bench = Bench::new(&MiddleboxConfig::RewriteIsn);
+            let mut bench = Bench::by_default(&ENTRY);
             let syn = bench.cross(Towards::Server, talk.syn());
             assert_eq!(bench.cross(Towards::Server, talk.syn()), syn, "the same for the same SYN");
             let shift = syn.header.seq.0.wrapping_sub(talk.client_isn);
@@ -73,7 +81,7 @@ mod tests {
     #[test]
     fn flows_that_it_did_not_see_begin_are_left_alone() {
         let data = Talk::v4().data(Towards::Server, 0, 10);
-        let mut bench = Bench::new(&MiddleboxConfig::RewriteIsn);
+        let mut bench = Bench::by_default(&ENTRY);
         assert_eq!(bench.cross(Towards::Server, data.clone()), data);
     }
 }

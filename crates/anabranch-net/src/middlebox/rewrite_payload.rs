@@ -1,27 +1,28 @@
 //! Octets that arrive as others, as more, or as fewer: what application-level gateways do, such as
 //! those that put another address into FTP's PORT command.
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber};
 
 use super::flows::{Flows, Numbering};
-use super::{Directions, Filter, MAX_PACKET, Towards, map_sack_blocks};
+use super::{Directions, Filter, MAX_PACKET, Towards, map_sack_blocks, meant, names};
 
 /// What is changed, once in each flow and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RewritePayloadConfig {
+struct RewritePayloadConfig {
     /// What happens there.
-    pub change: PayloadChange,
+    change: PayloadChange,
     /// How many octets it concerns; above zero.
-    pub octets: u32,
+    octets: u32,
     /// Where: octets of the flow that come before.
-    pub at: u64,
+    at: u64,
     /// Which way the flow goes.
-    pub directions: Directions,
+    directions: Directions,
 }
 
 /// A change of a stream. The TCP checksum is always made right again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PayloadChange {
+enum PayloadChange {
     /// Octets are replaced by their complements.
     Replace,
     /// Octets are put between two others; the box adapts all sequence numbers that follow.
@@ -33,7 +34,7 @@ pub enum PayloadChange {
 /// Rewrites streams. What it does to a segment depends only on where in the stream that lies, so
 /// retransmissions are changed as the original was.
 #[derive(Debug)]
-pub(super) struct RewritePayload {
+struct RewritePayload {
     edit: Edit,
     directions: Directions,
     flows: Flows<()>,
@@ -51,8 +52,8 @@ struct Edit {
 const INSERTED: u8 = b'#';
 
 impl RewritePayload {
-    pub(super) fn new(config: &RewritePayloadConfig) -> Self {
-        let RewritePayloadConfig { change, octets, at, directions } = *config;
+    fn new(config: RewritePayloadConfig) -> Self {
+        let RewritePayloadConfig { change, octets, at, directions } = config;
         let edit = Edit { change, at: at.saturating_add(1), octets: octets.into() };
         RewritePayload { edit, directions, flows: Flows::default() }
     }
@@ -163,9 +164,56 @@ impl Filter for RewritePayload {
     }
 }
 
+const CHANGES: [(&str, PayloadChange); 3] = [
+    ("replace", PayloadChange::Replace),
+    ("insert", PayloadChange::Insert),
+    ("remove", PayloadChange::Remove),
+];
+
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "rewrite_payload",
+    summary: "Replaces, inserts or removes octets of the stream; the TCP checksum stays right.",
+    source: "application-level gateways, such as those for FTP",
+    parameters: &[
+        super::APPLIES_TO,
+        Parameter {
+            name: "change",
+            meaning: "what happens, once in each flow and direction",
+            kind: Kind::Choice(&names(&CHANGES)),
+            default: Value::Required,
+            origin: "the user says it",
+            only_with: None,
+        },
+        Parameter {
+            name: "octets",
+            meaning: "to how many octets",
+            kind: Kind::Count { least: 1, most: 1_000 },
+            default: Value::Count(4),
+            origin: "ours",
+            only_with: None,
+        },
+        Parameter {
+            name: "at",
+            meaning: "after how much of the flow",
+            kind: Kind::Octets { least: 0, most: u64::MAX },
+            default: Value::Octets(0),
+            origin: "ours",
+            only_with: None,
+        },
+    ],
+    make: |values, _| {
+        super::filter(RewritePayload::new(RewritePayloadConfig {
+            change: meant(&CHANGES, values.choice("change")),
+            octets: values.count("octets"),
+            at: values.octets("at"),
+            directions: Directions::new(values),
+        }))
+    },
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
+    use super::super::filter;
     use super::super::testing::{Bench, Talk};
     use super::*;
     use anabranch_wire::SackBlock;
@@ -174,7 +222,7 @@ mod tests {
     fn opened(change: PayloadChange, talk: &Talk) -> Bench {
         let directions = Directions::Only(Towards::Server);
         let config = RewritePayloadConfig { change, octets: 10, at: 100, directions };
-        Bench::opened(&MiddleboxConfig::RewritePayload(config), talk)
+        Bench::new(filter(RewritePayload::new(config))).opened(talk)
     }
 
     /// Where in the stream a segment arrives, and its octets.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::mptcp::{Dss, WideOrNarrow};
 use anabranch_wire::{
     Duration, Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions,
@@ -15,29 +16,28 @@ use crate::rng::{Draws, stream_seed};
 
 /// When windows shrink, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShrinkWindowConfig {
+struct ShrinkWindowConfig {
     /// Mean time for which a host's window is left alone; each is between a half and three halves of
     /// it, and 1 ms at least.
-    pub every: Duration,
+    every: Duration,
     /// Mean time for which it is small then, with the same spread.
-    pub lasts: Duration,
+    lasts: Duration,
     /// Most octets that the host offers meanwhile.
-    pub to: u64,
+    to: u64,
     /// Does the host refuse data beyond what it offers meanwhile?
-    pub refuse: bool,
+    refuse: bool,
     /// The windows that shrink, by the direction in which they are announced.
-    pub directions: Directions,
+    directions: Directions,
 }
 
-impl Default for ShrinkWindowConfig {
-    fn default() -> Self {
-        // Ours: some round trips of each.
+impl ShrinkWindowConfig {
+    fn new(values: &Values) -> Self {
         ShrinkWindowConfig {
-            every: Duration::from_millis(500),
-            lasts: Duration::from_millis(200),
-            to: 0,
-            refuse: false,
-            directions: Directions::Both,
+            every: values.time("every"),
+            lasts: values.time("for"),
+            to: values.octets("to"),
+            refuse: values.flag("refuse"),
+            directions: Directions::new(values),
         }
     }
 }
@@ -47,7 +47,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Rewrites the windows of each flow from time to time.
 #[derive(Debug)]
-pub(super) struct ShrinkWindow {
+struct ShrinkWindow {
     config: ShrinkWindowConfig,
     flows: Flows<[Host; 2]>,
     draws: Draws,
@@ -114,9 +114,9 @@ fn shift(flow: &Known<[Host; 2]>, towards: Towards) -> u8 {
 }
 
 impl ShrinkWindow {
-    pub(super) fn new(config: &ShrinkWindowConfig, seed: u64) -> Self {
+    fn new(config: ShrinkWindowConfig, seed: u64) -> Self {
         ShrinkWindow {
-            config: *config,
+            config,
             flows: Flows::default(),
             draws: Draws::new(stream_seed(seed, "shrink")),
             out: VecDeque::new(),
@@ -278,10 +278,51 @@ impl Middlebox for ShrinkWindow {
     }
 }
 
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "shrink_window",
+    summary: "Moves the right edge of windows back for a while.",
+    source: "RFC 9293 §3.8.6",
+    parameters: &[
+        super::APPLIES_TO,
+        Parameter {
+            name: "every",
+            meaning: "mean time for which a host's window is left alone",
+            kind: Kind::Time { zero: false },
+            default: Value::Time(Duration::from_millis(500)),
+            origin: "ours: some round trips",
+            only_with: None,
+        },
+        Parameter {
+            name: "for",
+            meaning: "mean time for which it is small",
+            kind: Kind::Time { zero: false },
+            default: Value::Time(Duration::from_millis(200)),
+            origin: "ours: some round trips",
+            only_with: None,
+        },
+        Parameter {
+            name: "to",
+            meaning: "most octets that the host offers meanwhile",
+            kind: Kind::Octets { least: 0, most: u64::MAX },
+            default: Value::Octets(0),
+            origin: "ours",
+            only_with: None,
+        },
+        Parameter {
+            name: "refuse",
+            meaning: "does the host refuse data beyond what it offers meanwhile? Otherwise it takes what comes",
+            kind: Kind::Flag,
+            default: Value::Flag(false),
+            origin: "ours",
+            only_with: None,
+        },
+    ],
+    make: |values, site| Box::new(ShrinkWindow::new(ShrinkWindowConfig::new(values), site.seed)),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
-    use super::super::testing::{Bench, Talk, at};
+    use super::super::testing::{Bench, Talk, at, site};
     use super::*;
 
     const CLIENT: Directions = Directions::Only(Towards::Client);
@@ -293,7 +334,7 @@ mod tests {
 
     /// A box after SYNs with these window scales.
     fn opened(config: ShrinkWindowConfig, talk: &Talk, scales: [Option<u8>; 2]) -> Bench {
-        let mut bench = Bench::new(&MiddleboxConfig::ShrinkWindow(config));
+        let mut bench = Bench::new(Box::new(ShrinkWindow::new(config, site(1).seed)));
         let (mut syn, mut answer) = (talk.syn(), talk.syn_ack());
         (syn.options.window_scale, answer.options.window_scale) = (scales[0], scales[1]);
         bench.cross(Towards::Server, syn);

@@ -3,46 +3,39 @@
 
 use std::collections::VecDeque;
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Segment};
 
-use super::{Middlebox, Towards};
+use super::{MAX_PACKET, Middlebox, Towards, meant, names};
 
 /// How segments are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitSegmentsConfig {
+struct SplitSegmentsConfig {
     /// Most payload octets of a segment that leaves; above zero.
-    pub size: u32,
+    size: u32,
     /// Where the options go.
-    pub copies: OptionCopies,
+    copies: OptionCopies,
 }
 
 /// Which of the pieces carry the options of the whole; all keep its timestamps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OptionCopies {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OptionCopies {
     /// All: network cards copy the header. Honda et al., IMC 2011.
-    #[default]
     All,
     /// The first.
     First,
 }
 
-impl Default for SplitSegmentsConfig {
-    fn default() -> Self {
-        // RFC 9293 §3.7.1: what every host can receive, over IPv4.
-        SplitSegmentsConfig { size: 536, copies: OptionCopies::All }
-    }
-}
-
 /// Splits segments.
 #[derive(Debug)]
-pub(super) struct SplitSegments {
+struct SplitSegments {
     config: SplitSegmentsConfig,
     out: VecDeque<(Towards, Packet)>,
 }
 
 impl SplitSegments {
-    pub(super) fn new(config: &SplitSegmentsConfig) -> Self {
-        SplitSegments { config: *config, out: VecDeque::new() }
+    fn new(config: SplitSegmentsConfig) -> Self {
+        SplitSegments { config, out: VecDeque::new() }
     }
 
     /// The octets `from..to` of a segment as one of their own.
@@ -91,9 +84,41 @@ impl Middlebox for SplitSegments {
     }
 }
 
+const COPIES: [(&str, OptionCopies); 2] =
+    [("all", OptionCopies::All), ("first", OptionCopies::First)];
+
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "split_segments",
+    summary: "Splits segments, as segmentation offload does.",
+    source: "Honda et al., IMC 2011",
+    parameters: &[
+        Parameter {
+            name: "size",
+            meaning: "most payload of a segment that leaves",
+            kind: Kind::Octets { least: 1, most: MAX_PACKET as u64 },
+            default: Value::Octets(536),
+            origin: "RFC 9293 §3.7.1: what every host can receive, over IPv4",
+            only_with: None,
+        },
+        Parameter {
+            name: "options_on",
+            meaning: "which pieces carry the options of the whole; all keep its timestamps",
+            kind: Kind::Choice(&names(&COPIES)),
+            default: Value::Choice("all"),
+            origin: "Honda et al.: network cards copy the header",
+            only_with: None,
+        },
+    ],
+    make: |values, _| {
+        Box::new(SplitSegments::new(SplitSegmentsConfig {
+            size: values.octets("size") as u32,
+            copies: meant(&COPIES, values.choice("options_on")),
+        }))
+    },
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
     use super::super::testing::{Bench, Talk};
     use super::*;
     use anabranch_wire::Timestamps;
@@ -103,8 +128,8 @@ mod tests {
         let mut whole = talk.data(Towards::Server, 0, 1_200);
         whole.header.flags = flags;
         whole.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
-        let config = MiddleboxConfig::SplitSegments(SplitSegmentsConfig { size: 500, copies });
-        let out = Bench::new(&config).put(Towards::Server, whole);
+        let config = SplitSegmentsConfig { size: 500, copies };
+        let out = Bench::new(Box::new(SplitSegments::new(config))).put(Towards::Server, whole);
         out.into_iter().map(|(_, segment)| segment).collect()
     }
 
@@ -135,8 +160,7 @@ mod tests {
     #[test]
     fn what_is_small_enough_passes() {
         let talk = Talk::v6();
-        let config = MiddleboxConfig::SplitSegments(SplitSegmentsConfig::default());
-        let mut bench = Bench::new(&config);
+        let mut bench = Bench::by_default(&ENTRY);
         for segment in [talk.syn(), talk.data(Towards::Server, 0, 536)] {
             assert_eq!(bench.cross(Towards::Server, segment.clone()), segment);
         }

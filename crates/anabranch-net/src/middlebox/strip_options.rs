@@ -1,28 +1,31 @@
 //! Options that do not arrive. Honda et al., IMC 2011: boxes remove what they do not know, from
 //! SYNs more often than from data.
 
+use std::borrow::Cow;
+
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::mptcp::{Control, KIND, Subtype};
 use anabranch_wire::{Flags, Instant, Packet, RawOptions, Segment, TcpOptions};
 
 use super::flows::Flows;
-use super::{Directions, Filter, Towards};
+use super::{Directions, Filter, Towards, meant, names};
 
 /// Which options are removed, from which segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StripOptionsConfig {
+struct StripOptionsConfig {
     /// The options.
-    pub options: Vec<OptionName>,
+    options: Vec<OptionName>,
     /// The segments.
-    pub segments: Vec<SegmentClass>,
+    segments: Vec<SegmentClass>,
     /// The first packets of each flow, both directions counted, that are left alone.
-    pub after_packets: u32,
+    after_packets: u32,
     /// Which way the segments go.
-    pub directions: Directions,
+    directions: Directions,
 }
 
 /// An option, or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionName {
+enum OptionName {
     /// All of Multipath TCP.
     Mptcp,
     /// All that a box does not know which knows maximum segment size, window scale, SACK and
@@ -34,7 +37,7 @@ pub enum OptionName {
 
 /// What a segment is for; each is of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentClass {
+enum SegmentClass {
     /// The first of the handshake.
     Syn,
     /// The second.
@@ -47,22 +50,21 @@ pub enum SegmentClass {
     Ack,
 }
 
-impl Default for StripOptionsConfig {
-    /// Multipath TCP is removed from everything.
-    fn default() -> Self {
-        use SegmentClass::{Ack, Data, Syn, SynAck, ThirdAck};
+impl StripOptionsConfig {
+    fn new(values: &Values) -> Self {
+        let (options, segments) = (values.choices("options"), values.choices("segments"));
         StripOptionsConfig {
-            options: vec![OptionName::Mptcp],
-            segments: vec![Syn, SynAck, ThirdAck, Data, Ack],
-            after_packets: 0,
-            directions: Directions::Both,
+            options: options.into_iter().map(|name| meant(&OPTIONS, name)).collect(),
+            segments: segments.into_iter().map(|name| meant(&SEGMENTS, name)).collect(),
+            after_packets: values.count("after_packets"),
+            directions: Directions::new(values),
         }
     }
 }
 
 /// Removes options.
 #[derive(Debug)]
-pub(super) struct StripOptions {
+struct StripOptions {
     config: StripOptionsConfig,
     /// Packets so far, and whether there was data.
     flows: Flows<Progress>,
@@ -75,8 +77,8 @@ struct Progress {
 }
 
 impl StripOptions {
-    pub(super) fn new(config: &StripOptionsConfig) -> Self {
-        StripOptions { config: config.clone(), flows: Flows::default() }
+    fn new(config: StripOptionsConfig) -> Self {
+        StripOptions { config, flows: Flows::default() }
     }
 
     /// What is the segment for, and how many of its flow came before it? Where the flow is not
@@ -166,20 +168,76 @@ fn without_mptcp(octets: &[u8]) -> Option<RawOptions> {
     (!kept.is_empty()).then(|| kept.into())
 }
 
+const OPTIONS: [(&str, OptionName); 11] = [
+    ("mptcp", OptionName::Mptcp),
+    ("unknown", OptionName::Unknown),
+    ("mp_capable", OptionName::Subtype(Subtype::Capable)),
+    ("mp_join", OptionName::Subtype(Subtype::Join)),
+    ("dss", OptionName::Subtype(Subtype::Dss)),
+    ("add_addr", OptionName::Subtype(Subtype::AddAddr)),
+    ("remove_addr", OptionName::Subtype(Subtype::RemoveAddr)),
+    ("mp_prio", OptionName::Subtype(Subtype::Prio)),
+    ("mp_fail", OptionName::Subtype(Subtype::Fail)),
+    ("mp_fastclose", OptionName::Subtype(Subtype::Fastclose)),
+    ("mp_tcprst", OptionName::Subtype(Subtype::Tcprst)),
+];
+
+const SEGMENTS: [(&str, SegmentClass); 5] = [
+    ("syn", SegmentClass::Syn),
+    ("syn_ack", SegmentClass::SynAck),
+    ("third_ack", SegmentClass::ThirdAck),
+    ("data", SegmentClass::Data),
+    ("ack", SegmentClass::Ack),
+];
+
+pub(super) const ENTRY: super::MiddleboxEntry = Entry {
+    name: "strip_options",
+    summary: "Removes options.",
+    source: "Honda et al., IMC 2011",
+    parameters: &[
+        Parameter {
+            name: "options",
+            meaning: "what is removed; `unknown` is everything but maximum segment size, window scale, SACK and timestamps",
+            kind: Kind::Choices(&names(&OPTIONS)),
+            default: Value::Choices(Cow::Borrowed(&["mptcp"])),
+            origin: "ours",
+            only_with: None,
+        },
+        Parameter {
+            name: "segments",
+            meaning: "from which segments; `ack` are all without payload that are none of the others",
+            kind: Kind::Choices(&names(&SEGMENTS)),
+            default: Value::Choices(Cow::Borrowed(&names(&SEGMENTS))),
+            origin: "ours: all",
+            only_with: None,
+        },
+        Parameter {
+            name: "after_packets",
+            meaning: "the first packets of each flow, both directions counted, are left alone",
+            kind: Kind::Count { least: 0, most: u32::MAX },
+            default: Value::Count(0),
+            origin: "ours",
+            only_with: None,
+        },
+        super::APPLIES_TO,
+    ],
+    make: |values, _| super::filter(StripOptions::new(StripOptionsConfig::new(values))),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxConfig;
-    use super::super::testing::{Bench, Talk};
+    use super::super::filter;
+    use super::super::testing::{Bench, Talk, defaults};
     use super::*;
     use anabranch_wire::Timestamps;
     use anabranch_wire::mptcp::{MpFastclose, MpPrio};
 
+    fn by_default() -> StripOptionsConfig {
+        StripOptionsConfig::new(&defaults(&ENTRY))
+    }
+
     fn config(options: OptionName, segments: &[SegmentClass]) -> StripOptionsConfig {
-        StripOptionsConfig {
-            options: vec![options],
-            segments: segments.to_vec(),
-            ..StripOptionsConfig::default()
-        }
+        StripOptionsConfig { options: vec![options], segments: segments.to_vec(), ..by_default() }
     }
 
     /// For each segment of a small exchange: does the DSS option arrive?
@@ -196,7 +254,7 @@ mod tests {
             (Server, talk.ack(Server, 0)),
             (Client, talk.data(Client, 0, 10)),
         ];
-        let mut bench = Bench::new(&MiddleboxConfig::StripOptions(config));
+        let mut bench = Bench::new(filter(StripOptions::new(config)));
         let dss = talk.data(Server, 0, 10).options.dss;
         exchange
             .into_iter()
@@ -219,16 +277,16 @@ mod tests {
         assert_eq!(kept(ThirdAck), [1, 1, 0, 0, 1, 1, 1, 1]);
         assert_eq!(kept(Data), [1, 1, 1, 1, 0, 1, 1, 0]);
         assert_eq!(kept(Ack), [1, 1, 1, 1, 1, 0, 0, 1]);
-        assert_eq!(arrives(StripOptionsConfig::default()), [false; 8]);
+        assert_eq!(arrives(by_default()), [false; 8]);
     }
 
     #[test]
     fn the_first_packets_and_the_other_direction_can_be_left_alone() {
-        let later = StripOptionsConfig { after_packets: 5, ..StripOptionsConfig::default() };
+        let later = StripOptionsConfig { after_packets: 5, ..by_default() };
         let expected = [true, true, true, true, true, false, false, false];
         assert_eq!(arrives(later), expected);
         let directions = Directions::Only(Towards::Client);
-        let one_way = StripOptionsConfig { directions, ..StripOptionsConfig::default() };
+        let one_way = StripOptionsConfig { directions, ..by_default() };
         assert_eq!(arrives(one_way), [true, false, true, true, true, false, true, false]);
     }
 
@@ -243,7 +301,7 @@ mod tests {
         segment.options.unknown = Some(vec![253, 4, 1, 2, KIND, 3, 0xb0].into());
         let after = |name| {
             let config = config(name, &[SegmentClass::Data]);
-            let mut bench = Bench::new(&MiddleboxConfig::StripOptions(config));
+            let mut bench = Bench::new(filter(StripOptions::new(config)));
             bench.cross(Towards::Server, segment.clone()).options
         };
         let mut expected = segment.options.clone();

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use anabranch_wire::entry::Values;
 use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
 use anabranch_wire::{
     Duration, Endpoint, Flags, Instant, Packet, Payload, Piece, Segment, SeqNumber, TcpHeader,
     TcpOptions,
 };
 
-use super::{Middlebox, MiddleboxConfig, Site, Towards};
+use super::{Middlebox, MiddleboxEntry, Site, Towards};
 
 pub(super) fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
@@ -16,6 +17,11 @@ pub(super) fn at(ms: u64) -> Instant {
 
 pub(super) fn site(seed: u64) -> Site {
     Site { seed, address: Ipv4Addr::new(10, 2, 0, 0).into() }
+}
+
+/// The defaults of a box's parameters.
+pub(super) fn defaults(entry: &MiddleboxEntry) -> Values {
+    Values::defaults(entry.parameters)
 }
 
 /// A connection whose streams are the test pattern.
@@ -108,16 +114,20 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn new(config: &MiddleboxConfig) -> Self {
-        Bench { middlebox: config.build(site(1)), now: Instant::ZERO }
+    pub(super) fn new(middlebox: Box<dyn Middlebox>) -> Self {
+        Bench { middlebox, now: Instant::ZERO }
     }
 
-    /// A box that has seen the SYNs of `talk`.
-    pub(super) fn opened(config: &MiddleboxConfig, talk: &Talk) -> Self {
-        let mut bench = Bench::new(config);
-        bench.cross(Towards::Server, talk.syn());
-        bench.cross(Towards::Client, talk.syn_ack());
-        bench
+    /// A box with the defaults of its parameters.
+    pub(super) fn by_default(entry: &MiddleboxEntry) -> Self {
+        Bench::new((entry.make)(&defaults(entry), site(1)))
+    }
+
+    /// After the SYNs of `talk`.
+    pub(super) fn opened(mut self, talk: &Talk) -> Self {
+        self.cross(Towards::Server, talk.syn());
+        self.cross(Towards::Client, talk.syn_ack());
+        self
     }
 
     /// What leaves the box after `segment` has entered it.

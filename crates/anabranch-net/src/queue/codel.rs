@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Duration, Instant};
 
-use super::{DropTail, Packet};
+use super::{Discipline, DropTail, Packet, QueueEntry};
 use crate::units::FULL_SIZE_PACKET;
 
 /// Parameters of CoDel. The defaults are those of RFC 8289 §4.2 and §4.3.
@@ -18,9 +19,14 @@ pub struct CoDelConfig {
 
 impl Default for CoDelConfig {
     fn default() -> Self {
-        CoDelConfig { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
+        CoDelConfig { target: TARGET, interval: INTERVAL }
     }
 }
+
+/// RFC 8289 §4.3.
+const TARGET: Duration = Duration::from_millis(5);
+/// RFC 8289 §4.2.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A drop-tail queue that also drops at its head when packets have waited too long for too long.
 #[derive(Debug)]
@@ -141,6 +147,34 @@ impl CoDel {
         (Some(packet), now >= until)
     }
 }
+
+pub(super) const ENTRY: QueueEntry = Entry {
+    name: "codel",
+    summary: "Controlled delay: drops packets when they have waited too long for too long.",
+    source: "RFC 8289",
+    parameters: &[
+        Parameter {
+            name: "target",
+            meaning: "time that packets may wait",
+            kind: Kind::Time { zero: true },
+            default: Value::Time(TARGET),
+            origin: "RFC 8289 §4.3",
+            only_with: None,
+        },
+        Parameter {
+            name: "interval",
+            meaning: "how long they may wait longer than that",
+            kind: Kind::Time { zero: true },
+            default: Value::Time(INTERVAL),
+            origin: "RFC 8289 §4.2",
+            only_with: None,
+        },
+    ],
+    make: |values| {
+        let (target, interval) = (values.time("target"), values.time("interval"));
+        Ok(Discipline::CoDel(CoDelConfig { target, interval }))
+    },
+};
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::Packet;
+use anabranch_wire::entry::Entry;
+
+use super::{Discipline, Packet, QueueEntry};
 use crate::units::{QueueLimit, Rate};
 
 /// A drop-tail queue. The limit counts waiting packets only; the one in transmission has left
@@ -69,6 +71,14 @@ impl DropTail {
         self.octets
     }
 }
+
+pub(super) const ENTRY: QueueEntry = Entry {
+    name: "drop_tail",
+    summary: "Drops packets for want of room only.",
+    source: "the default of links",
+    parameters: &[],
+    make: |_| Ok(Discipline::DropTail),
+};
 
 #[cfg(test)]
 mod tests {

@@ -14,10 +14,29 @@ pub(crate) use drop_tail::DropTail;
 pub use red::RedConfig;
 
 use anabranch_wire::Instant;
+use anabranch_wire::entry::{Entry, Values};
 
 use crate::units::{QueueLimit, Rate};
 use codel::CoDel;
 use red::Red;
+
+/// A queue discipline that can be chosen by name.
+pub type QueueEntry = Entry<Make>;
+
+/// Makes a discipline from the values of its parameters.
+pub type Make = fn(&Values) -> Result<Discipline, Invalid>;
+
+/// All queue disciplines, the default first.
+pub const ALL: &[QueueEntry] = &[drop_tail::ENTRY, codel::ENTRY, red::ENTRY];
+
+/// A parameter whose value does not go with the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// Its name.
+    pub parameter: &'static str,
+    /// What is wrong with the value.
+    pub problem: String,
+}
 
 /// A handle to a packet inside a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! RED: random early detection. Floyd and Jacobson, ToN 1993.
 
+use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Duration, Instant};
 
-use super::{DropTail, Packet};
+use super::{Discipline, DropTail, Invalid, Packet, QueueEntry};
 use crate::rng::{Draws, stream_seed};
 use crate::units::FULL_SIZE_PACKET;
 use crate::units::{Probability, Rate};
@@ -24,13 +25,19 @@ impl Default for RedConfig {
     /// The values of the paper's simulations: 5 and 15 packets, 1/50, 0.002.
     fn default() -> Self {
         RedConfig {
-            min_packets: 5,
-            max_packets: 15,
-            max_probability: Probability::from_parts_per_billion(20_000_000),
-            weight: Probability::from_parts_per_billion(2_000_000),
+            min_packets: MIN_PACKETS.into(),
+            max_packets: MAX_PACKETS.into(),
+            max_probability: Probability::from_parts_per_billion(MAX_PROBABILITY),
+            weight: Probability::from_parts_per_billion(WEIGHT),
         }
     }
 }
+
+// The values of the paper's simulations, the probabilities in parts per billion: 1/50 and 0.002.
+const MIN_PACKETS: u32 = 5;
+const MAX_PACKETS: u32 = 15;
+const MAX_PROBABILITY: u32 = 20_000_000;
+const WEIGHT: u32 = 2_000_000;
 
 /// A drop-tail queue that drops arriving packets at random as its average length grows.
 #[derive(Debug)]
@@ -136,6 +143,60 @@ impl Red {
         self.draws.uniform(number) < probability
     }
 }
+
+pub(super) const ENTRY: QueueEntry = Entry {
+    name: "red",
+    summary: "Random early detection: drops packets at random as the average queue grows.",
+    source: "Floyd and Jacobson, ToN 1993",
+    parameters: &[
+        Parameter {
+            name: "min_packets",
+            meaning: "average queue, in packets, below which nothing is dropped",
+            kind: Kind::Count { least: 0, most: u32::MAX },
+            default: Value::Count(MIN_PACKETS),
+            origin: "the paper's simulations",
+            only_with: None,
+        },
+        Parameter {
+            name: "max_packets",
+            meaning: "average queue, in packets, from which everything is dropped",
+            kind: Kind::Count { least: 0, most: u32::MAX },
+            default: Value::Count(MAX_PACKETS),
+            origin: "the paper's simulations",
+            only_with: None,
+        },
+        Parameter {
+            name: "max_probability",
+            meaning: "drop probability just below `max_packets`",
+            kind: Kind::Probability,
+            default: Value::Probability(MAX_PROBABILITY),
+            origin: "the paper's simulations",
+            only_with: None,
+        },
+        Parameter {
+            name: "weight",
+            meaning: "weight of a sample in the average",
+            kind: Kind::Probability,
+            default: Value::Probability(WEIGHT),
+            origin: "the paper's simulations",
+            only_with: None,
+        },
+    ],
+    make: |values| {
+        let (min_packets, max_packets) = (values.count("min_packets"), values.count("max_packets"));
+        if max_packets <= min_packets {
+            let problem = format!("{max_packets}: must be more than min_packets, {min_packets}");
+            return Err(Invalid { parameter: "max_packets", problem });
+        }
+        let probability = |name| Probability::from_parts_per_billion(values.probability(name));
+        Ok(Discipline::Red(RedConfig {
+            min_packets: min_packets.into(),
+            max_packets: max_packets.into(),
+            max_probability: probability("max_probability"),
+            weight: probability("weight"),
+        }))
+    },
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,21 +1,22 @@
-//! Policies chosen by name: a name alone, or a table with a kind and parameters.
+//! What is chosen by name: a name alone, or a table with a kind and parameters.
 
 use core::fmt;
 use core::marker::PhantomData;
 use std::borrow::Cow;
 
-use anabranch_net::units::{format_duration, parse_duration};
-use anabranch_proto::policy::{Entry, Kind, Parameter, Value, Values};
+use anabranch_wire::entry::{Entry, Parameter, Value, Values};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
-use super::Path;
+use super::entry_schema;
+pub(super) use super::entry_schema::KIND;
 use super::error::{Problem, unknown_key, unknown_name};
+use super::value::{self, Used};
 
-/// A policy with its parameters.
+/// A policy, a queue or a middlebox with its parameters.
 #[derive(Debug)]
 pub struct Chosen<M: 'static> {
     /// Which.
@@ -25,7 +26,7 @@ pub struct Chosen<M: 'static> {
 }
 
 impl<M> Chosen<M> {
-    /// A policy with the defaults of its parameters.
+    /// With the defaults of its parameters. Those that have none are to be set before it is made.
     pub fn new(entry: &'static Entry<M>) -> Self {
         Chosen { entry, values: Values::defaults(entry.parameters) }
     }
@@ -43,7 +44,7 @@ impl<M> PartialEq for Chosen<M> {
     }
 }
 
-/// The policies of one sort.
+/// Things of one sort, of which one is chosen.
 pub(super) trait Sort {
     /// What makes one.
     type Make: 'static;
@@ -53,7 +54,7 @@ pub(super) trait Sort {
     const ALL: &'static [Entry<Self::Make>];
 }
 
-/// The policy called `name`.
+/// The entry called `name`.
 ///
 /// # Errors
 /// A problem that names the valid ones.
@@ -64,35 +65,12 @@ pub(super) fn named<S: Sort>(key: &str, name: &str) -> Result<&'static Entry<S::
     })
 }
 
-/// The paths that a connection uses, by name.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Used<'a> {
-    pub(super) paths: &'a [Path],
-    pub(super) indices: &'a [usize],
-}
-
-impl<'a> Used<'a> {
-    /// The names of the connection's paths, in its order.
-    pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
-        self.indices.iter().map(move |index| self.paths[*index].name.as_str())
-    }
-
-    /// Where the connection has the path called `name`.
-    fn position(self, name: &str) -> Result<usize, String> {
-        let valid: Vec<_> = self.names().collect();
-        let found = valid.iter().position(|path| *path == name);
-        found.ok_or_else(|| unknown_name("path of the connection", name, &valid))
-    }
-}
-
 /// What the file holds: a name, or a table with a kind and parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Choice<S> {
     written: Table,
     sort: PhantomData<S>,
 }
-
-const KIND: &str = "kind";
 
 impl<S: Sort> Choice<S> {
     /// The name alone.
@@ -101,20 +79,13 @@ impl<S: Sort> Choice<S> {
         Choice { written: Table::from_iter([(KIND.to_owned(), kind)]), sort: PhantomData }
     }
 
-    /// The policy that the value at `key` describes.
+    /// What the value at `key` describes.
     pub(super) fn resolve(mut self, key: &str, used: Used<'_>) -> Result<Chosen<S::Make>, Problem> {
-        let kind_key = format!("{key}.{KIND}");
-        let name = match self.written.remove(KIND) {
-            Some(toml::Value::String(name)) => name,
-            Some(other) => {
-                let problem = format!("found {}, expected a name", describe(&other));
-                return Err(Problem::new(kind_key, problem));
-            }
-            None => return Err(Problem::new(kind_key, "missing; this key is required")),
-        };
+        let name = take_kind(key, &mut self.written)?;
         let alone = self.written.is_empty();
+        let kind_key = format!("{key}.{KIND}");
         let entry = named::<S>(if alone { key } else { &kind_key }, &name)?;
-        parameters::<S>(entry, key, self.written, used)
+        parameters::<S>(entry, key, self.written, used, &[])
     }
 
     /// The value that describes `chosen`, with every default spelled out.
@@ -125,31 +96,93 @@ impl<S: Sort> Choice<S> {
     }
 }
 
-/// The policy `entry` with the parameters in `written`, the table at `key`.
+/// The keys of a table with a kind and parameters, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Keys(Vec<(String, toml::Value)>);
+
+impl Keys {
+    /// The keys that describe `chosen`, with every default spelled out; `others` follow the kind.
+    pub(super) fn spelled_out<M>(
+        chosen: &Chosen<M>,
+        others: impl Iterator<Item = (String, toml::Value)>,
+    ) -> Self {
+        let kind = (KIND.to_owned(), chosen.entry.name.into());
+        let parameters = written_parameters(chosen, Used::default());
+        Keys([kind].into_iter().chain(others).chain(parameters).collect())
+    }
+
+    pub(super) fn into_table(self) -> Table {
+        self.0.into_iter().collect()
+    }
+}
+
+impl Serialize for Keys {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Keys(Table::deserialize(deserializer)?.into_iter().collect()))
+    }
+}
+
+/// The kind that the table at `key` has, which is taken out.
+pub(super) fn take_kind(key: &str, written: &mut Table) -> Result<String, Problem> {
+    let problem = match written.remove(KIND) {
+        Some(toml::Value::String(name)) => return Ok(name),
+        Some(other) => format!("found {}, expected a name", value::describe(&other)),
+        None => "missing; this key is required".to_owned(),
+    };
+    Err(Problem::new(format!("{key}.{KIND}"), problem))
+}
+
+/// The values of these parameters, which are taken out of the table at `key`.
+pub(super) fn take(
+    parameters: &[Parameter],
+    key: &str,
+    written: &mut Table,
+    used: Used<'_>,
+) -> Result<Values, Problem> {
+    let mut values = Values::defaults(parameters);
+    for parameter in parameters {
+        if let Some(value) = written.remove(parameter.name) {
+            let key = format!("{key}.{}", parameter.name);
+            values.set(parameter.name, value::read(&key, parameter, &value, used)?);
+        }
+    }
+    Ok(values)
+}
+
+/// `entry` with the parameters in `written`, the table at `key`, which may also have had the keys `also`.
 pub(super) fn parameters<S: Sort>(
     entry: &'static Entry<S::Make>,
     key: &str,
-    written: Table,
+    mut written: Table,
     used: Used<'_>,
+    also: &[&str],
 ) -> Result<Chosen<S::Make>, Problem> {
-    let mut chosen = Chosen::new(entry);
     let given: Vec<String> = written.keys().cloned().collect();
-    for (name, value) in written {
-        let key = format!("{key}.{name}");
-        let Some(parameter) = entry.parameters.iter().find(|p| p.name == name) else {
-            return Err(Problem::new(key, foreign::<S>(entry, &name)));
-        };
-        let value = read(parameter.kind, &value, used);
-        chosen.values.set(parameter.name, value.map_err(|problem| Problem::new(key, problem))?);
+    let values = take(entry.parameters, key, &mut written, used)?;
+    if let Some(name) = written.keys().next() {
+        return Err(Problem::new(format!("{key}.{name}"), foreign::<S>(entry, name, also)));
     }
-    for parameter in entry.parameters.iter().filter(|p| given.iter().any(|name| name == p.name)) {
-        if let Some((other, needed)) = parameter.only_with.filter(|_| !applies(parameter, &chosen))
+    let chosen = Chosen { entry, values };
+    for parameter in entry.parameters {
+        let key = format!("{key}.{}", parameter.name);
+        if chosen.values.get(parameter.name) == Value::Required {
+            return Err(Problem::new(key, value::missing(parameter.kind)));
+        }
+        let is_given = given.iter().any(|name| name == parameter.name);
+        if let Some((other, needed)) =
+            parameter.only_with.filter(|_| is_given && !applies(parameter, &chosen))
         {
             let problem = format!(
                 "belongs to kind = {:?} and {other} = {needed:?}; leave it out",
                 entry.name
             );
-            return Err(Problem::new(format!("{key}.{}", parameter.name), problem));
+            return Err(Problem::new(key, problem));
         }
     }
     Ok(chosen)
@@ -162,90 +195,31 @@ fn applies<M>(parameter: &Parameter, chosen: &Chosen<M>) -> bool {
         .is_none_or(|(other, needed)| chosen.values.get(other) == Value::Choice(needed))
 }
 
-/// What is wrong with a key that the policy does not have.
-fn foreign<S: Sort>(entry: &Entry<S::Make>, name: &str) -> String {
-    let owner = S::ALL.iter().find(|other| other.parameters.iter().any(|p| p.name == name));
-    if let Some(owner) = owner {
-        return format!("belongs to kind = {:?}; leave it out", owner.name);
+/// What is wrong with a key that `entry` does not have.
+fn foreign<S: Sort>(entry: &Entry<S::Make>, name: &str, also: &[&str]) -> String {
+    let owns = |other: &&Entry<S::Make>| other.parameters.iter().any(|p| p.name == name);
+    let owners: Vec<_> = S::ALL.iter().filter(owns).collect();
+    if owners.is_empty() {
+        let keys = |parameters: &[Parameter]| parameters.iter().map(|p| p.name).collect::<Vec<_>>();
+        let own = [also, &keys(entry.parameters)].concat();
+        let others = S::ALL.iter().flat_map(|other| keys(other.parameters));
+        return unknown_key(name, &own, &others.collect::<Vec<_>>());
     }
-    let valid: Vec<_> = entry.parameters.iter().map(|parameter| parameter.name).collect();
-    unknown_key(name, &valid)
+    let kinds: Vec<_> = owners.iter().map(|owner| format!("kind = {:?}", owner.name)).collect();
+    let that = if kinds.len() == 1 { "that kind" } else { "one of these kinds" };
+    format!("belongs to {}; leave it out, or write {that}", kinds.join(" and "))
 }
 
-/// A parameter's value as it is written.
-pub(super) fn read(kind: Kind, value: &toml::Value, used: Used<'_>) -> Result<Value, String> {
-    let mismatch = |expected: &str| Err(format!("found {}, expected {expected}", describe(value)));
-    match (kind, value) {
-        (Kind::Count { least, most }, toml::Value::Integer(count)) => {
-            let within = u32::try_from(*count).ok().filter(|n| (least..=most).contains(n));
-            within.map(Value::Count).ok_or_else(|| match most {
-                u32::MAX => format!("{count}: must be {least} or more"),
-                _ => format!("{count}: must be between {least} and {most}"),
-            })
-        }
-        (Kind::Count { .. }, _) => mismatch("a whole number"),
-        (Kind::Flag, toml::Value::Boolean(flag)) => Ok(Value::Flag(*flag)),
-        (Kind::Flag, _) => mismatch("true or false"),
-        (Kind::Number { least, most }, toml::Value::Integer(_) | toml::Value::Float(_)) => {
-            let number = value.as_float().or(value.as_integer().map(|n| n as f64));
-            let within = number.filter(|number| (least..=most).contains(number));
-            within
-                .map(Value::Number)
-                .ok_or_else(|| format!("{value}: must be between {least} and {most}"))
-        }
-        (Kind::Number { .. }, _) => mismatch("a number such as 1.5"),
-        (Kind::Time { zero }, toml::Value::String(text)) => {
-            let time = parse_duration(text).map_err(|error| error.to_string())?;
-            if time.is_zero() && !zero {
-                return Err(format!("{text:?}: must be longer than zero"));
-            }
-            Ok(Value::Time(time))
-        }
-        (Kind::Time { .. }, toml::Value::Integer(_) | toml::Value::Float(_)) => {
-            Err(format!("\"{value}\" has no unit; write a duration such as \"20ms\""))
-        }
-        (Kind::Time { .. }, _) => mismatch("a duration such as \"20ms\""),
-        (Kind::Choice(names), toml::Value::String(text)) => {
-            let found = names.iter().find(|name| *name == text);
-            found.map(|name| Value::Choice(name)).ok_or_else(|| unknown_name("name", text, names))
-        }
-        (Kind::Choice(names), _) => mismatch(&format!("one of {}", names.join(", "))),
-        (Kind::Path, toml::Value::String(name)) => used.position(name).map(Value::Path),
-        (Kind::Path, _) => mismatch("the name of a path"),
-    }
-}
-
-/// The parameters of a policy as they are written, those without meaning left out.
-pub(super) fn written_parameters<M>(chosen: &Chosen<M>, used: Used<'_>) -> Table {
+/// The parameters as they are written, in their order, those without meaning left out.
+pub(super) fn written_parameters<'a, M>(
+    chosen: &'a Chosen<M>,
+    used: Used<'a>,
+) -> impl Iterator<Item = (String, toml::Value)> + 'a {
     let parameters = chosen.entry.parameters.iter().filter(|p| applies(p, chosen));
-    parameters
-        .map(|parameter| {
-            let value = match chosen.values.get(parameter.name) {
-                Value::Count(count) => toml::Value::Integer(count.into()),
-                Value::Flag(flag) => toml::Value::Boolean(flag),
-                Value::Number(number) => toml::Value::Float(number),
-                Value::Time(time) => toml::Value::String(format_duration(time)),
-                Value::Choice(name) => toml::Value::String(name.to_owned()),
-                Value::Path(path) => {
-                    toml::Value::String(used.names().nth(path).unwrap_or_default().to_owned())
-                }
-            };
-            (parameter.name.to_owned(), value)
-        })
-        .collect()
-}
-
-/// A value in a message, as serde calls it.
-fn describe(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => format!("string {text:?}"),
-        toml::Value::Integer(_) => format!("integer `{value}`"),
-        toml::Value::Float(_) => format!("floating point `{value}`"),
-        toml::Value::Boolean(_) => format!("boolean `{value}`"),
-        toml::Value::Array(_) => "an array".to_owned(),
-        toml::Value::Table(_) => "a table".to_owned(),
-        toml::Value::Datetime(_) => format!("date `{value}`"),
-    }
+    parameters.filter_map(move |parameter| {
+        let value = value::write(&chosen.values.get(parameter.name), used)?;
+        Some((parameter.name.to_owned(), value))
+    })
 }
 
 impl<S: Sort> Default for Choice<S> {
@@ -289,24 +263,6 @@ impl<'de, S: Sort> Visitor<'de> for ChoiceVisitor<S> {
     }
 }
 
-/// What editors are told of a parameter.
-pub(super) fn parameter_schema(parameter: &Parameter, owner: &str) -> Schema {
-    let mut schema = match parameter.kind {
-        Kind::Count { least, most } => {
-            json_schema!({ "type": "integer", "minimum": least, "maximum": most })
-        }
-        Kind::Flag => json_schema!({ "type": "boolean" }),
-        Kind::Number { least, most } => {
-            json_schema!({ "type": "number", "minimum": least, "maximum": most })
-        }
-        Kind::Time { .. } | Kind::Path => json_schema!({ "type": "string" }),
-        Kind::Choice(names) => json_schema!({ "type": "string", "enum": names }),
-    };
-    let text = format!("`{owner}` only: {}", parameter.meaning);
-    schema.insert("description".to_owned(), text.into());
-    schema
-}
-
 impl<S: Sort> JsonSchema for Choice<S> {
     fn schema_name() -> Cow<'static, str> {
         let words = S::NOUN.split(' ');
@@ -314,20 +270,13 @@ impl<S: Sort> JsonSchema for Choice<S> {
         words.map(capital).collect::<String>().into()
     }
 
-    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        let name = |entry: &Entry<S::Make>| json_schema!({ "const": entry.name, "description": entry.summary });
-        let names: Vec<Schema> = S::ALL.iter().map(name).collect();
-        let mut properties = serde_json::Map::new();
-        properties.insert(KIND.to_owned(), serde_json::json!({ "oneOf": names }));
-        for entry in S::ALL {
-            for parameter in entry.parameters {
-                let schema = parameter_schema(parameter, entry.name);
-                properties.insert(parameter.name.to_owned(), schema.into());
-            }
-        }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let names = entry_schema::names(S::ALL);
+        let mut properties = entry_schema::properties(S::ALL, generator);
+        properties.insert(KIND.to_owned(), names.clone());
         json_schema!({
             "anyOf": [
-                { "oneOf": names },
+                names,
                 {
                     "type": "object",
                     "properties": properties,

@@ -10,9 +10,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::chosen::{Chosen, Sort, Used, named};
+use super::chosen::{Chosen, Sort, named};
 use super::error::{Problem, unknown_name};
 use super::policies::CongestionControls;
+use super::value::Used;
 
 /// Which congestion control the subflows have.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,10 +5,10 @@ use anabranch_wire::{Duration, IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, UDP_HEADE
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::checks::require_name;
 use super::distribution::DistributionValue;
 use super::error::{Problem, unknown_name};
 use super::names::{Direction, Family};
-use super::resolve::require_name;
 use super::written::Written;
 use super::{CrossTraffic, Path, Periods};
 

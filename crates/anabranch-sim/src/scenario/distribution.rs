@@ -12,8 +12,8 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::Problem;
-use super::factor::Factor;
 use super::written::{Quantity, Written};
+use crate::factor::Factor;
 use crate::workload::{Amount, Distribution};
 
 /// A quantity that can be drawn, as the file holds it.

@@ -58,10 +58,11 @@ pub(super) fn describe(path: &Path, message: &str) -> Problem {
     let keys = keys(path);
     if let Some((found, valid)) = quoted_names(message, "unknown field `") {
         let key = if last_key(path) == Some(found) { keys } else { join(&keys, found) };
-        return Problem::new(key, unknown_key(found, &valid));
+        return Problem::new(key, unknown_key(found, &valid, &[]));
     }
     if let Some((found, valid)) = quoted_names(message, "unknown variant `") {
-        return Problem::new(keys, unknown_name(&noun(path), found, &valid));
+        let noun = last_key(path).map_or_else(|| "name".to_owned(), noun);
+        return Problem::new(keys, unknown_name(&noun, found, &valid));
     }
     if let Some(missing) = message.strip_prefix("missing field `") {
         let missing = missing.trim_end_matches('`');
@@ -77,12 +78,12 @@ pub(super) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
     format!("unknown {noun} {found:?}{hint} (valid: {})", valid.join(", "))
 }
 
-/// `unknown key; did you mean "beta"?`
-pub(super) fn unknown_key(found: &str, valid: &[&str]) -> String {
+/// `unknown key; did you mean "beta"?` What was meant may also be one of `others`, which belong elsewhere.
+pub(super) fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> String {
     if let Some((_, now)) = MOVED.iter().find(|(before, _)| *before == found) {
         return format!("this key is gone; write {now}");
     }
-    match nearest(found, valid) {
+    match nearest(found, &[valid, others].concat()) {
         Some(name) => format!("unknown key; did you mean {name:?}?"),
         None => format!("unknown key (valid: {})", valid.join(", ")),
     }
@@ -120,18 +121,18 @@ fn reword(path: &Path, message: &str) -> String {
         }
         "a sequence" => "an array",
         "a nonzero u32" | "a nonzero u64" => "a whole number above zero",
+        "a map" => "a table",
         expected if expected.starts_with("struct ") => "a table",
         expected => expected,
     };
     format!("found {found}, expected {expected}")
 }
 
-/// What the names at `path` are names of.
-fn noun(path: &Path) -> String {
-    match last_key(path) {
-        Some("applies_to") => "direction".to_owned(),
-        Some(key) => key.replace('_', " "),
-        None => "name".to_owned(),
+/// What the names at `key` are names of.
+pub(super) fn noun(key: &str) -> String {
+    match key {
+        "applies_to" => "direction".to_owned(),
+        key => key.replace('_', " "),
     }
 }
 

@@ -1,131 +1,55 @@
 //! Middleboxes of a path: a table with a kind, and the keys of that kind.
 
-use core::marker::PhantomData;
 use std::borrow::Cow;
 
-use anabranch_net::middlebox::{
-    BareSegmentsConfig, BlackholedSyns, CoalesceConfig, Directions, MiddleboxConfig, NatConfig,
-    OptionCopies, OptionName, PayloadChange, ProactiveAckConfig, RewritePayloadConfig,
-    SegmentClass, ShrinkWindowConfig, SplitSegmentsConfig, StripOptionsConfig, Towards,
-};
-use anabranch_net::units::{Octets, Probability, format_duration};
+use anabranch_net::middlebox::{self, Make, MiddleboxEntry, Site};
+use anabranch_net::units::format_duration;
 use anabranch_wire::Duration;
-use anabranch_wire::mptcp::Subtype;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use anabranch_wire::entry::{Kind, Parameter, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
 
 use super::Middlebox;
-use super::error::{Problem, unknown_name};
-use super::names::{AppliesTo, MiddleboxKind};
-use super::resolve::{require_octets, require_some};
-use super::written::Written;
+use super::chosen::{KIND, Keys, Sort, named, parameters, take, take_kind};
+use super::entry_schema;
+use super::error::Problem;
+use super::value::{Used, write};
 
-/// A box on a path, at the end of its link that is nearer to the server. The boxes of a path stand
-/// in the order of the list, the first next to the link; what goes via the path passes them too.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename = "Middlebox")]
-pub(super) struct MiddleboxTable {
-    /// What the box does.
-    kind: MiddleboxKind,
-    /// From when on the box is there; by default from the start.
-    #[serde(default)]
-    from: Written<Duration>,
-    /// Until when the box is there; by default to the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    until: Option<Written<Duration>>,
-    /// `strip_options` only: what is removed, by default `["mptcp"]`; `unknown` is everything but
-    /// maximum segment size, window scale, SACK and timestamps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Named<OptionName>>")]
-    options: Option<Vec<Named<OptionName>>>,
-    /// `strip_options` only: from which segments, by default all. `ack` are all without payload
-    /// that are none of the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Named<SegmentClass>>")]
-    segments: Option<Vec<Named<SegmentClass>>>,
-    /// `strip_options` only: the first packets of each flow, both directions counted, are left
-    /// alone; by default none are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32")]
-    after_packets: Option<u32>,
-    /// `strip_options`, `rewrite_payload`, `shrink_window` and `bare_segments` only: which direction is
-    /// changed; by default both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "AppliesTo")]
-    applies_to: Option<AppliesTo>,
-    /// `nat` only: a mapping that was not used for longer is dropped, and the flow gets another
-    /// port; by default 7440s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    idle_timeout: Option<Written<Duration>>,
-    /// `nat` only: when all mappings are dropped; by default never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    rebind_at: Option<Written<Duration>>,
-    /// `split_segments` and `coalesce` only: most payload of a segment that leaves; by default
-    /// 536B and 2920B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    size: Option<Written<Octets>>,
-    /// `split_segments` only: which pieces carry the options of the whole; by default `all`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Named<OptionCopies>")]
-    options_on: Option<Named<OptionCopies>>,
-    /// `coalesce` only: how long a segment waits for the next; by default 1ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    delay: Option<Written<Duration>>,
-    /// `rewrite_payload` only: what happens, once in each flow and direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Named<PayloadChange>")]
-    change: Option<Named<PayloadChange>>,
-    /// `rewrite_payload` only: to how many octets, from 1 to 1000; by default 4.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32")]
-    octets: Option<u32>,
-    /// `rewrite_payload` only: after how much of the flow; by default 0B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    at: Option<Written<Octets>>,
-    /// `proactive_ack` only: how much of a flow may be between the box and its receiver; by
-    /// default 64KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    window: Option<Written<Octets>>,
-    /// `blackhole_options` only: which SYNs disappear; by default `mptcp`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Named<BlackholedSyns>")]
-    syns: Option<Named<BlackholedSyns>>,
-    /// `shrink_window` only: mean time for which a host's window is left alone; by default 500ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    every: Option<Written<Duration>>,
-    /// `shrink_window` only: mean time for which it is small; by default 200ms.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    lasts: Option<Written<Duration>>,
-    /// `shrink_window` only: most octets that the host offers meanwhile; by default 0B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    to: Option<Written<Octets>>,
-    /// `shrink_window` only: does the host refuse data beyond what it offers meanwhile? By default it
-    /// takes what comes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "bool")]
-    refuse: Option<bool>,
-    /// `bare_segments` only: probability that a segment gets a bare companion; by default 10%.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Probability>")]
-    probability: Option<Written<Probability>>,
+/// The middleboxes.
+struct Middleboxes;
+
+impl Sort for Middleboxes {
+    type Make = Make;
+    const NOUN: &'static str = "kind";
+    const ALL: &'static [MiddleboxEntry] = middlebox::ALL;
 }
+
+/// What every box has.
+const PLACE: [Parameter; 2] = [
+    Parameter {
+        name: "from",
+        meaning: "From when on the box is there",
+        kind: Kind::Time { zero: true },
+        default: Value::Time(Duration::ZERO),
+        origin: "from the start",
+        only_with: None,
+    },
+    Parameter {
+        name: "until",
+        meaning: "Until when the box is there; by default to the end",
+        kind: Kind::Time { zero: true },
+        default: Value::Unset,
+        origin: "to the end",
+        only_with: None,
+    },
+];
 
 /// Most boxes on a path: each that translates addresses has one of its own.
 const MAX_MIDDLEBOXES: usize = 8;
-/// Most octets that are rewritten at a time.
-const MAX_REWRITTEN: u32 = 1_000;
-const DEFAULT_REWRITTEN: u32 = 4;
+
+/// What the file holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct MiddleboxTable(Keys);
 
 /// The boxes that the tables at `key` describe.
 pub(super) fn resolve(key: &str, tables: Vec<MiddleboxTable>) -> Result<Vec<Middlebox>, Problem> {
@@ -137,367 +61,61 @@ pub(super) fn resolve(key: &str, tables: Vec<MiddleboxTable>) -> Result<Vec<Midd
     tables.map(|(n, table)| table.resolve(&format!("{key}[{n}]"))).collect()
 }
 
+impl Middlebox {
+    /// The box.
+    pub(crate) fn build(&self, site: Site) -> Box<dyn middlebox::Middlebox> {
+        (self.chosen.entry.make)(&self.chosen.values, site)
+    }
+}
+
 impl MiddleboxTable {
     fn resolve(self, key: &str) -> Result<Middlebox, Problem> {
-        self.refuse_foreign_keys(key)?;
-        let (from, until) = (self.from.0, self.until.map(|until| until.0));
+        let mut written = self.0.into_table();
+        let kind = take_kind(key, &mut written)?;
+        let entry = named::<Middleboxes>(&format!("{key}.{KIND}"), &kind)?;
+        let place = take(&PLACE, key, &mut written, Used::default())?;
+        let [from, until] = PLACE.map(|parameter| parameter.name);
+        let also = [KIND, from, until];
+        let chosen = parameters::<Middleboxes>(entry, key, written, Used::default(), &also)?;
+        let (from, until) = (place.time(from), place.optional_time(until));
         if let Some(until) = until.filter(|until| *until <= from) {
             let (until, from) = (format_duration(until), format_duration(from));
             let problem = format!("{until:?}: must be later than from, {from:?}");
             return Err(Problem::new(format!("{key}.until"), problem));
         }
-        Ok(Middlebox { config: self.config(key)?, from, until })
-    }
-
-    fn config(self, key: &str) -> Result<MiddleboxConfig, Problem> {
-        Ok(match self.kind {
-            MiddleboxKind::StripOptions => MiddleboxConfig::StripOptions(self.strip_options(key)?),
-            MiddleboxKind::Nat => {
-                let default = NatConfig::default();
-                MiddleboxConfig::Nat(NatConfig {
-                    idle_timeout: self.idle_timeout.map_or(default.idle_timeout, |time| time.0),
-                    rebind_at: self.rebind_at.map(|time| time.0),
-                })
-            }
-            MiddleboxKind::RewriteIsn => MiddleboxConfig::RewriteIsn,
-            MiddleboxKind::SplitSegments => {
-                let default = SplitSegmentsConfig::default();
-                MiddleboxConfig::SplitSegments(SplitSegmentsConfig {
-                    size: self.size(key, default.size)?,
-                    copies: self.options_on.map_or(default.copies, |copies| copies.0),
-                })
-            }
-            MiddleboxKind::Coalesce => {
-                let default = CoalesceConfig::default();
-                MiddleboxConfig::Coalesce(CoalesceConfig {
-                    size: self.size(key, default.size)?,
-                    delay: self.delay.map_or(default.delay, |delay| delay.0),
-                })
-            }
-            MiddleboxKind::RewritePayload => {
-                MiddleboxConfig::RewritePayload(self.rewrite_payload(key)?)
-            }
-            MiddleboxKind::ProactiveAck => {
-                let default = Octets::new(ProactiveAckConfig::default().window);
-                let window = self.window.map_or(default, |window| window.0);
-                require_octets(&format!("{key}.window"), window)?;
-                MiddleboxConfig::ProactiveAck(ProactiveAckConfig { window: window.as_u64() })
-            }
-            MiddleboxKind::Normalise => MiddleboxConfig::Normalise,
-            MiddleboxKind::HoleRefusal => MiddleboxConfig::HoleRefusal,
-            MiddleboxKind::BlackholeOptions => {
-                MiddleboxConfig::BlackholeOptions(self.syns.map_or_else(Default::default, |s| s.0))
-            }
-            MiddleboxKind::ShrinkWindow => MiddleboxConfig::ShrinkWindow(self.shrink_window(key)?),
-            MiddleboxKind::BareSegments => {
-                let default = BareSegmentsConfig::default();
-                MiddleboxConfig::BareSegments(BareSegmentsConfig {
-                    probability: self.probability.map_or(default.probability, |chance| chance.0),
-                    directions: directions(self.applies_to.unwrap_or_default()),
-                })
-            }
-        })
-    }
-
-    fn strip_options(self, key: &str) -> Result<StripOptionsConfig, Problem> {
-        let default = StripOptionsConfig::default();
-        Ok(StripOptionsConfig {
-            options: values(&format!("{key}.options"), self.options, default.options)?,
-            segments: values(&format!("{key}.segments"), self.segments, default.segments)?,
-            after_packets: self.after_packets.unwrap_or(default.after_packets),
-            directions: directions(self.applies_to.unwrap_or_default()),
-        })
-    }
-
-    fn rewrite_payload(self, key: &str) -> Result<RewritePayloadConfig, Problem> {
-        let change = self.change.ok_or_else(|| {
-            let problem = "missing; write replace, insert or remove";
-            Problem::new(format!("{key}.change"), problem)
-        })?;
-        let octets = self.octets.unwrap_or(DEFAULT_REWRITTEN);
-        if !(1..=MAX_REWRITTEN).contains(&octets) {
-            let problem = format!("{octets}: must be between 1 and {MAX_REWRITTEN}");
-            return Err(Problem::new(format!("{key}.octets"), problem));
-        }
-        Ok(RewritePayloadConfig {
-            change: change.0,
-            octets,
-            at: self.at.map_or(0, |at| at.0.as_u64()),
-            directions: directions(self.applies_to.unwrap_or_default()),
-        })
-    }
-
-    fn shrink_window(self, key: &str) -> Result<ShrinkWindowConfig, Problem> {
-        let default = ShrinkWindowConfig::default();
-        let every = self.every.map_or(default.every, |time| time.0);
-        let lasts = self.lasts.map_or(default.lasts, |time| time.0);
-        require_some(&format!("{key}.every"), every)?;
-        require_some(&format!("{key}.for"), lasts)?;
-        Ok(ShrinkWindowConfig {
-            every,
-            lasts,
-            to: self.to.map_or(default.to, |to| to.0.as_u64()),
-            refuse: self.refuse.unwrap_or(default.refuse),
-            directions: directions(self.applies_to.unwrap_or_default()),
-        })
-    }
-
-    /// Payload of a segment.
-    fn size(&self, key: &str, default: u32) -> Result<u32, Problem> {
-        let Some(Written(size)) = self.size else { return Ok(default) };
-        require_octets(&format!("{key}.size"), size)?;
-        u16::try_from(size.as_u64()).map(u32::from).map_err(|_| {
-            let problem = format!("\"{size}\": a segment has at most {}B", u16::MAX);
-            Problem::new(format!("{key}.size"), problem)
-        })
-    }
-
-    /// Keys of other kinds.
-    fn refuse_foreign_keys(&self, key: &str) -> Result<(), Problem> {
-        use MiddleboxKind::{
-            BareSegments, BlackholeOptions, Coalesce, Nat, ProactiveAck, RewritePayload,
-            ShrinkWindow, SplitSegments, StripOptions,
-        };
-        let owners: [(&str, bool, &[MiddleboxKind]); 19] = [
-            ("options", self.options.is_some(), &[StripOptions]),
-            ("segments", self.segments.is_some(), &[StripOptions]),
-            ("after_packets", self.after_packets.is_some(), &[StripOptions]),
-            (
-                "applies_to",
-                self.applies_to.is_some(),
-                &[StripOptions, RewritePayload, ShrinkWindow, BareSegments],
-            ),
-            ("idle_timeout", self.idle_timeout.is_some(), &[Nat]),
-            ("rebind_at", self.rebind_at.is_some(), &[Nat]),
-            ("size", self.size.is_some(), &[SplitSegments, Coalesce]),
-            ("options_on", self.options_on.is_some(), &[SplitSegments]),
-            ("delay", self.delay.is_some(), &[Coalesce]),
-            ("change", self.change.is_some(), &[RewritePayload]),
-            ("octets", self.octets.is_some(), &[RewritePayload]),
-            ("at", self.at.is_some(), &[RewritePayload]),
-            ("window", self.window.is_some(), &[ProactiveAck]),
-            ("syns", self.syns.is_some(), &[BlackholeOptions]),
-            ("every", self.every.is_some(), &[ShrinkWindow]),
-            ("for", self.lasts.is_some(), &[ShrinkWindow]),
-            ("to", self.to.is_some(), &[ShrinkWindow]),
-            ("refuse", self.refuse.is_some(), &[ShrinkWindow]),
-            ("probability", self.probability.is_some(), &[BareSegments]),
-        ];
-        let foreign = owners.iter().find(|(_, given, of)| *given && !of.contains(&self.kind));
-        let Some((name, _, of)) = foreign else { return Ok(()) };
-        let kinds: Vec<_> = of.iter().map(|kind| format!("kind = {:?}", kind.name())).collect();
-        let problem = format!("belongs to {}; leave it out", kinds.join(" and "));
-        Err(Problem::new(format!("{key}.{name}"), problem))
+        Ok(Middlebox { chosen, from, until })
     }
 
     /// The table that describes a box, with every default spelled out.
     pub(super) fn new(middlebox: &Middlebox) -> Self {
-        let mut table = MiddleboxTable {
-            from: Written(middlebox.from),
-            until: middlebox.until.map(Written),
-            ..MiddleboxTable::default()
-        };
-        table.kind = match &middlebox.config {
-            MiddleboxConfig::StripOptions(strip) => {
-                table.options = Some(strip.options.iter().copied().map(Named).collect());
-                table.segments = Some(strip.segments.iter().copied().map(Named).collect());
-                table.after_packets = Some(strip.after_packets);
-                table.applies_to = Some(applies_to(strip.directions));
-                MiddleboxKind::StripOptions
-            }
-            MiddleboxConfig::Nat(nat) => {
-                table.idle_timeout = Some(Written(nat.idle_timeout));
-                table.rebind_at = nat.rebind_at.map(Written);
-                MiddleboxKind::Nat
-            }
-            MiddleboxConfig::RewriteIsn => MiddleboxKind::RewriteIsn,
-            MiddleboxConfig::SplitSegments(split) => {
-                table.size = Some(Written(Octets::new(split.size.into())));
-                table.options_on = Some(Named(split.copies));
-                MiddleboxKind::SplitSegments
-            }
-            MiddleboxConfig::Coalesce(coalesce) => {
-                table.size = Some(Written(Octets::new(coalesce.size.into())));
-                table.delay = Some(Written(coalesce.delay));
-                MiddleboxKind::Coalesce
-            }
-            MiddleboxConfig::RewritePayload(rewrite) => {
-                table.change = Some(Named(rewrite.change));
-                table.octets = Some(rewrite.octets);
-                table.at = Some(Written(Octets::new(rewrite.at)));
-                table.applies_to = Some(applies_to(rewrite.directions));
-                MiddleboxKind::RewritePayload
-            }
-            MiddleboxConfig::ProactiveAck(proxy) => {
-                table.window = Some(Written(Octets::new(proxy.window)));
-                MiddleboxKind::ProactiveAck
-            }
-            MiddleboxConfig::Normalise => MiddleboxKind::Normalise,
-            MiddleboxConfig::HoleRefusal => MiddleboxKind::HoleRefusal,
-            MiddleboxConfig::BlackholeOptions(syns) => {
-                table.syns = Some(Named(*syns));
-                MiddleboxKind::BlackholeOptions
-            }
-            MiddleboxConfig::ShrinkWindow(shrink) => {
-                table.every = Some(Written(shrink.every));
-                table.lasts = Some(Written(shrink.lasts));
-                table.to = Some(Written(Octets::new(shrink.to)));
-                table.refuse = Some(shrink.refuse);
-                table.applies_to = Some(applies_to(shrink.directions));
-                MiddleboxKind::ShrinkWindow
-            }
-            MiddleboxConfig::BareSegments(bare) => {
-                table.probability = Some(Written(bare.probability));
-                table.applies_to = Some(applies_to(bare.directions));
-                MiddleboxKind::BareSegments
-            }
-        };
-        table
+        let Middlebox { chosen, from, until } = middlebox;
+        let place = [Value::Time(*from), until.map_or(Value::Unset, Value::Time)];
+        let place = PLACE.iter().zip(place).filter_map(|(parameter, value)| {
+            Some((parameter.name.to_owned(), write(&value, Used::default())?))
+        });
+        MiddleboxTable(Keys::spelled_out(chosen, place))
     }
 }
 
-/// The values of a list that has one at least.
-fn values<T>(key: &str, list: Option<Vec<Named<T>>>, default: Vec<T>) -> Result<Vec<T>, Problem> {
-    match list {
-        None => Ok(default),
-        Some(list) if list.is_empty() => {
-            Err(Problem::new(key, "[]: write at least one, or leave it out"))
-        }
-        Some(list) => Ok(list.into_iter().map(|named| named.0).collect()),
-    }
-}
-
-fn directions(applies_to: AppliesTo) -> Directions {
-    match applies_to {
-        AppliesTo::Forward => Directions::Only(Towards::Client),
-        AppliesTo::Reverse => Directions::Only(Towards::Server),
-        AppliesTo::Both => Directions::Both,
-    }
-}
-
-fn applies_to(directions: Directions) -> AppliesTo {
-    match directions {
-        Directions::Only(Towards::Client) => AppliesTo::Forward,
-        Directions::Only(Towards::Server) => AppliesTo::Reverse,
-        Directions::Both => AppliesTo::Both,
-    }
-}
-
-/// A value of the emulated network that a file holds by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Named<T>(T);
-
-/// What the values are called.
-trait Names: Copy + PartialEq + 'static {
-    /// Name in the JSON Schema.
-    const SCHEMA: &'static str;
-    /// What they are names of.
-    const NOUN: &'static str;
-    const ALL: &'static [(&'static str, Self)];
-}
-
-impl Names for OptionName {
-    const SCHEMA: &'static str = "TcpOption";
-    const NOUN: &'static str = "option";
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("mptcp", OptionName::Mptcp),
-        ("unknown", OptionName::Unknown),
-        ("mp_capable", OptionName::Subtype(Subtype::Capable)),
-        ("mp_join", OptionName::Subtype(Subtype::Join)),
-        ("dss", OptionName::Subtype(Subtype::Dss)),
-        ("add_addr", OptionName::Subtype(Subtype::AddAddr)),
-        ("remove_addr", OptionName::Subtype(Subtype::RemoveAddr)),
-        ("mp_prio", OptionName::Subtype(Subtype::Prio)),
-        ("mp_fail", OptionName::Subtype(Subtype::Fail)),
-        ("mp_fastclose", OptionName::Subtype(Subtype::Fastclose)),
-        ("mp_tcprst", OptionName::Subtype(Subtype::Tcprst)),
-    ];
-}
-
-impl Names for SegmentClass {
-    const SCHEMA: &'static str = "SegmentClass";
-    const NOUN: &'static str = "class of segments";
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("syn", SegmentClass::Syn),
-        ("syn_ack", SegmentClass::SynAck),
-        ("third_ack", SegmentClass::ThirdAck),
-        ("data", SegmentClass::Data),
-        ("ack", SegmentClass::Ack),
-    ];
-}
-
-impl Names for OptionCopies {
-    const SCHEMA: &'static str = "OptionCopies";
-    const NOUN: &'static str = "choice of pieces";
-    const ALL: &'static [(&'static str, Self)] =
-        &[("all", OptionCopies::All), ("first", OptionCopies::First)];
-}
-
-impl Names for PayloadChange {
-    const SCHEMA: &'static str = "PayloadChange";
-    const NOUN: &'static str = "change";
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("replace", PayloadChange::Replace),
-        ("insert", PayloadChange::Insert),
-        ("remove", PayloadChange::Remove),
-    ];
-}
-
-impl Names for BlackholedSyns {
-    const SCHEMA: &'static str = "BlackholedSyns";
-    const NOUN: &'static str = "choice of SYNs";
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("mptcp", BlackholedSyns::Mptcp),
-        ("mp_join", BlackholedSyns::MpJoin),
-        ("all", BlackholedSyns::All),
-    ];
-}
-
-impl<T: Names> Serialize for Named<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let found = T::ALL.iter().find(|(_, value)| *value == self.0);
-        serializer.serialize_str(found.expect("every value has a name").0)
-    }
-}
-
-impl<'de, T: Names> Deserialize<'de> for Named<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(NameVisitor(PhantomData))
-    }
-}
-
-struct NameVisitor<T>(PhantomData<T>);
-
-impl<T: Names> Visitor<'_> for NameVisitor<T> {
-    type Value = Named<T>;
-
-    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "a name such as {:?}", T::ALL[0].0)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Named<T>, E> {
-        let found = T::ALL.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| Named(*value)).ok_or_else(|| {
-            let valid: Vec<_> = T::ALL.iter().map(|(name, _)| *name).collect();
-            E::custom(unknown_name(T::NOUN, text, &valid))
-        })
-    }
-}
-
-impl<T: Names> JsonSchema for Named<T> {
+impl JsonSchema for MiddleboxTable {
     fn schema_name() -> Cow<'static, str> {
-        T::SCHEMA.into()
+        "Middlebox".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let names: Vec<_> = T::ALL.iter().map(|(name, _)| *name).collect();
-        json_schema!({ "type": "string", "enum": names })
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let description = "A box on a path, at the end of its link that is nearer to the server. \
+            The boxes of a path stand in the order of the list, the first next to the link; what goes \
+            via the path passes them too.";
+        let mut schema = entry_schema::table(description, middlebox::ALL, &PLACE, generator);
+        schema.insert("required".to_owned(), [KIND].as_slice().into());
+        schema
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Scenario;
+    use super::super::chosen::Chosen;
     use super::super::tests::read;
     use super::*;
 
@@ -523,34 +141,30 @@ mod tests {
         error.strip_prefix("a.toml: path[0].middlebox").expect(&error).to_owned()
     }
 
+    /// A box that is always there, with these values and defaults for the others.
+    fn always(kind: &str, set: &[(&str, Value)]) -> Middlebox {
+        let entry = named::<Middleboxes>("", kind).unwrap();
+        let mut chosen = Chosen::new(entry);
+        set.iter().for_each(|(name, value)| chosen.values.set(name, value.clone()));
+        Middlebox { chosen, from: Duration::ZERO, until: None }
+    }
+
+    fn choices(names: &'static [&'static str]) -> Value {
+        Value::Choices(names.into())
+    }
+
     #[test]
-    fn every_kind_has_the_defaults_of_the_network() {
-        let kinds = [
-            ("strip_options", MiddleboxConfig::StripOptions(StripOptionsConfig::default())),
-            ("nat", MiddleboxConfig::Nat(NatConfig::default())),
-            ("rewrite_isn", MiddleboxConfig::RewriteIsn),
-            ("split_segments", MiddleboxConfig::SplitSegments(SplitSegmentsConfig::default())),
-            ("coalesce", MiddleboxConfig::Coalesce(CoalesceConfig::default())),
-            ("proactive_ack", MiddleboxConfig::ProactiveAck(ProactiveAckConfig::default())),
-            ("normalise", MiddleboxConfig::Normalise),
-            ("hole_refusal", MiddleboxConfig::HoleRefusal),
-            ("blackhole_options", MiddleboxConfig::BlackholeOptions(BlackholedSyns::Mptcp)),
-            ("shrink_window", MiddleboxConfig::ShrinkWindow(ShrinkWindowConfig::default())),
-            ("bare_segments", MiddleboxConfig::BareSegments(BareSegmentsConfig::default())),
-        ];
-        for (kind, config) in kinds {
-            let expected = Middlebox { config, from: Duration::ZERO, until: None };
-            assert_eq!(boxes(&format!("kind = {kind:?}")), [expected]);
+    fn every_kind_needs_nothing_but_what_has_no_default() {
+        for entry in middlebox::ALL {
+            let written = format!("kind = {:?}", entry.name);
+            if entry.name == "rewrite_payload" {
+                let change = [("change", Value::Choice("insert"))];
+                let found = boxes(&format!("{written}\nchange = \"insert\""));
+                assert_eq!(found, [always(entry.name, &change)]);
+            } else {
+                assert_eq!(boxes(&written), [always(entry.name, &[])]);
+            }
         }
-        let rewrite = RewritePayloadConfig {
-            change: PayloadChange::Insert,
-            octets: 4,
-            at: 0,
-            directions: Directions::Both,
-        };
-        let config = MiddleboxConfig::RewritePayload(rewrite);
-        let found = boxes("kind = \"rewrite_payload\"\nchange = \"insert\"");
-        assert_eq!(found, [Middlebox { config, from: Duration::ZERO, until: None }]);
     }
 
     #[test]
@@ -562,75 +176,83 @@ mod tests {
              [[path.middlebox]]\nkind = \"rewrite_payload\"\nchange = \"remove\"\noctets = 7\n\
              at = \"20kB\"\napplies_to = \"forward\"\n\
              [[path.middlebox]]\nkind = \"split_segments\"\nsize = \"100B\"\noptions_on = \"first\"\n\
-             [[path.middlebox]]\nkind = \"coalesce\"\nsize = \"60kB\"\ndelay = \"3ms\"\n\
-             [[path.middlebox]]\nkind = \"proactive_ack\"\nwindow = \"10kB\"\n\
-             [[path.middlebox]]\nkind = \"blackhole_options\"\nsyns = \"mp_join\"\n\
-             [[path.middlebox]]\nkind = \"bare_segments\"\nprobability = \"2%\"\n\
-             applies_to = \"forward\"",
+             [[path.middlebox]]\nkind = \"shrink_window\"\nfor = \"1s\"\nrefuse = true\n\
+             [[path.middlebox]]\nkind = \"bare_segments\"\nprobability = \"2%\"",
         );
-        let (from, until) = (Duration::from_secs(1), Some(Duration::from_secs(2)));
-        assert_eq!((found[0].from, found[0].until), (from, until));
-        let [join, dss] = [Subtype::Join, Subtype::Dss].map(OptionName::Subtype);
         let expected = [
-            MiddleboxConfig::StripOptions(StripOptionsConfig {
-                options: vec![join, dss],
-                segments: vec![SegmentClass::Data],
-                after_packets: 20,
-                directions: Directions::Only(Towards::Server),
-            }),
-            MiddleboxConfig::Nat(NatConfig {
-                idle_timeout: Duration::from_secs(30),
-                rebind_at: Some(Duration::from_secs(5)),
-            }),
-            MiddleboxConfig::RewritePayload(RewritePayloadConfig {
-                change: PayloadChange::Remove,
-                octets: 7,
-                at: 20_000,
-                directions: Directions::Only(Towards::Client),
-            }),
-            MiddleboxConfig::SplitSegments(SplitSegmentsConfig {
-                size: 100,
-                copies: OptionCopies::First,
-            }),
-            MiddleboxConfig::Coalesce(CoalesceConfig {
-                size: 60_000,
-                delay: Duration::from_millis(3),
-            }),
-            MiddleboxConfig::ProactiveAck(ProactiveAckConfig { window: 10_000 }),
-            MiddleboxConfig::BlackholeOptions(BlackholedSyns::MpJoin),
-            MiddleboxConfig::BareSegments(BareSegmentsConfig {
-                probability: "2%".parse().unwrap(),
-                directions: Directions::Only(Towards::Client),
-            }),
+            Middlebox {
+                from: Duration::from_secs(1),
+                until: Some(Duration::from_secs(2)),
+                ..always(
+                    "strip_options",
+                    &[
+                        ("options", choices(&["mp_join", "dss"])),
+                        ("segments", choices(&["data"])),
+                        ("after_packets", Value::Count(20)),
+                        ("applies_to", Value::Choice("reverse")),
+                    ],
+                )
+            },
+            always(
+                "nat",
+                &[
+                    ("idle_timeout", Value::Time(Duration::from_secs(30))),
+                    ("rebind_at", Value::Time(Duration::from_secs(5))),
+                ],
+            ),
+            always(
+                "rewrite_payload",
+                &[
+                    ("change", Value::Choice("remove")),
+                    ("octets", Value::Count(7)),
+                    ("at", Value::Octets(20_000)),
+                    ("applies_to", Value::Choice("forward")),
+                ],
+            ),
+            always(
+                "split_segments",
+                &[("size", Value::Octets(100)), ("options_on", Value::Choice("first"))],
+            ),
+            always(
+                "shrink_window",
+                &[("for", Value::Time(Duration::from_secs(1))), ("refuse", Value::Flag(true))],
+            ),
+            always("bare_segments", &[("probability", Value::Probability(20_000_000))]),
         ];
-        let configs: Vec<_> = found.into_iter().map(|found| found.config).collect();
-        assert_eq!(configs, expected);
+        assert_eq!(found, expected);
     }
 
     #[test]
-    fn all_keys_of_shrunk_windows_are_read() {
-        let found = boxes(
-            "kind = \"shrink_window\"\nevery = \"2s\"\nfor = \"1s\"\nto = \"3kB\"\n\
-             refuse = true\napplies_to = \"reverse\"",
+    fn the_normalised_form_has_the_keys_in_their_order() {
+        let written = "kind = \"rewrite_payload\"\nchange = \"insert\"\nuntil = \"2s\"";
+        let normalised = read(&text(written)).to_toml();
+        let expected = "[[path.middlebox]]\nkind = \"rewrite_payload\"\nfrom = \"0s\"\nuntil = \"2s\"\n\
+             applies_to = \"both\"\nchange = \"insert\"\noctets = 4\nat = \"0B\"\n\n";
+        assert!(normalised.contains(expected), "{normalised}");
+    }
+
+    #[test]
+    fn the_schema_tells_whose_a_key_is() {
+        let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+        let properties = &schema["$defs"]["Middlebox"]["properties"];
+        let kinds = properties["kind"]["oneOf"].as_array().unwrap();
+        assert_eq!(kinds.len(), middlebox::ALL.len());
+        assert_eq!(
+            properties["size"]["description"],
+            "`split_segments` only: most payload of a segment that leaves; by default `\"536B\"`. \
+             `coalesce` only: most payload of a segment that leaves; by default `\"2920B\"`."
         );
-        let config = MiddleboxConfig::ShrinkWindow(ShrinkWindowConfig {
-            every: Duration::from_secs(2),
-            lasts: Duration::from_secs(1),
-            to: 3_000,
-            refuse: true,
-            directions: Directions::Only(Towards::Server),
-        });
-        assert_eq!(found, [Middlebox { config, from: Duration::ZERO, until: None }]);
+        assert_eq!(properties["size"]["$ref"], "#/$defs/Size");
+        assert_eq!(properties["syns"]["enum"], serde_json::json!(["mptcp", "mp_join", "all"]));
     }
 
     #[test]
     fn boxes_that_make_no_sense() {
+        let names: Vec<_> = middlebox::ALL.iter().map(|entry| entry.name).collect();
+        let unknown = "unknown kind \"strip_option\"; did you mean \"strip_options\"?";
         assert_eq!(
             error("kind = \"strip_option\""),
-            "[0].kind: unknown kind \"strip_option\"; did you mean \"strip_options\"? (valid: \
-             strip_options, nat, rewrite_isn, split_segments, coalesce, rewrite_payload, \
-             proactive_ack, normalise, hole_refusal, blackhole_options, shrink_window, \
-             bare_segments)"
+            format!("[0].kind: {unknown} (valid: {})", names.join(", "))
         );
         assert_eq!(
             error("kind = \"strip_options\"\noptions = [\"dss\", \"mp_jion\"]"),
@@ -652,11 +274,12 @@ mod tests {
         );
         assert_eq!(
             error("kind = \"nat\"\nsize = \"1kB\""),
-            "[0].size: belongs to kind = \"split_segments\" and kind = \"coalesce\"; leave it out"
+            "[0].size: belongs to kind = \"split_segments\" and kind = \"coalesce\"; leave it out, or write \
+             one of these kinds"
         );
         assert_eq!(
             error("kind = \"coalesce\"\nsize = \"66kB\""),
-            "[0].size: \"66kB\": a segment has at most 65535B"
+            "[0].size: \"66kB\": must be at most 65535B"
         );
         assert_eq!(
             error("kind = \"proactive_ack\"\nwindow = \"0B\""),
@@ -673,6 +296,31 @@ mod tests {
         assert_eq!(
             error("kind = \"nat\"\nidle = \"2s\""),
             "[0].idle: unknown key; did you mean \"idle_timeout\"?"
+        );
+        assert_eq!(
+            error("kind = \"nat\"\noptoins = []"),
+            "[0].optoins: unknown key; did you mean \"options\"?"
+        );
+        assert_eq!(
+            error("kind = \"nat\"\nquick = true"),
+            "[0].quick: unknown key (valid: kind, from, until, idle_timeout, rebind_at)"
+        );
+        assert_eq!(
+            error("kind = \"nat\"\nidle_timeout = 30"),
+            "[0].idle_timeout: \"30\" has no unit; write a duration such as \"20ms\""
+        );
+        assert_eq!(
+            error("kind = \"bare_segments\"\nprobability = \"2\""),
+            "[0].probability: \"2\" has no unit; write a probability such as \"1%\""
+        );
+        assert_eq!(
+            error("kind = \"bare_segments\"\napplies_to = \"forwards\""),
+            "[0].applies_to: unknown direction \"forwards\"; did you mean \"forward\"? (valid: \
+             forward, reverse, both)"
+        );
+        assert_eq!(
+            error("kind = \"strip_options\"\noptions = \"dss\""),
+            "[0].options: found string \"dss\", expected an array"
         );
         assert_eq!(error("from = \"2s\""), "[0].kind: missing; this key is required");
         let nine = ["kind = \"nat\""; 9].join("\n[[path.middlebox]]\n");

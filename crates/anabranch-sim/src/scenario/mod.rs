@@ -14,44 +14,47 @@
 //! as well, between its own link and the server. The other remains a path of its own, which a
 //! competing connection may use.
 
+mod checks;
 mod chosen;
 mod congestion_control;
 mod cross_traffic;
 mod distribution;
+mod entry_schema;
 mod error;
-mod factor;
 mod middlebox;
 mod names;
 mod policies;
 mod policy;
+mod queue;
 mod remedies;
 mod resolve;
 mod table;
 mod trace;
+mod value;
 mod workload;
 mod write;
 mod written;
 
 use std::path::Path as FilePath;
 
-use anabranch_net::middlebox::MiddleboxConfig;
 use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{
-    Capacity, Discipline, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig,
-    ScheduledChange, StateChange,
+    Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
+    StateChange,
 };
 use anabranch_wire::{Duration, Instant};
 
 pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
 pub use error::ScenarioError;
-pub use factor::Factor;
 pub use names::{AppliesTo, Direction, Family, Protocol};
 use names::{JitterModelName, StateName};
 pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::{OwnNames, Policy};
+pub use queue::Queue;
 use table::ScenarioTable;
 
+pub use crate::factor::Factor;
 pub use crate::workload::Distribution;
 
 /// An experiment: paths between a client and a server, and the connections over them.
@@ -76,7 +79,7 @@ pub struct Scenario {
 }
 
 /// A path between client and server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// Name of the path.
     pub name: String,
@@ -93,7 +96,7 @@ pub struct Path {
     /// Loss in bursts, from server to client, beside the random one.
     pub burst_loss: Option<GilbertElliottConfig>,
     /// Which packets the queues of both directions drop although there is room.
-    pub discipline: Discipline,
+    pub queue: Queue,
     /// A path with a lower index whose link this path's packets cross too, on the server's side.
     pub via: Option<usize>,
     /// What stands between the link and the server, the first next to the link.
@@ -103,10 +106,10 @@ pub struct Path {
 }
 
 /// A middlebox of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Middlebox {
     /// What it does.
-    pub config: MiddleboxConfig,
+    pub chosen: Chosen<anabranch_net::middlebox::Make>,
     /// From when on it is there; before, packets pass it by.
     pub from: Duration,
     /// Until when, later than `from`; `None` is to the end.
@@ -353,7 +356,7 @@ impl Path {
             jitter_model,
             loss,
             burst_loss,
-            discipline: self.discipline,
+            discipline: self.queue.discipline(),
             changes: changes.collect(),
             ..LinkConfig::new(capacity, delay, limit)
         }

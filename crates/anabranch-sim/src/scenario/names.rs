@@ -47,19 +47,6 @@ pub(super) enum JitterModelName {
     Reordering,
 }
 
-/// A queue discipline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum QueueKind {
-    /// Packets are dropped for want of room only.
-    #[default]
-    DropTail,
-    /// Controlled delay, RFC 8289.
-    Codel,
-    /// Random early detection, Floyd and Jacobson 1993.
-    Red,
-}
-
 /// A change of a link's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -85,57 +72,6 @@ pub enum AppliesTo {
     /// Both directions.
     #[default]
     Both,
-}
-
-/// A kind of middlebox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum MiddleboxKind {
-    /// Removes options.
-    #[default]
-    StripOptions,
-    /// Translates the client's address and ports, those of UDP too.
-    Nat,
-    /// Chooses other initial sequence numbers than the hosts did.
-    RewriteIsn,
-    /// Splits segments, as segmentation offload does.
-    SplitSegments,
-    /// Merges neighbouring segments; the options of the first stay.
-    Coalesce,
-    /// Replaces, inserts or removes octets of the stream; the TCP checksum stays right.
-    RewritePayload,
-    /// Acknowledges data before its receiver does, and answers for its arrival.
-    ProactiveAck,
-    /// Replaces the content of retransmissions by what was seen first.
-    Normalise,
-    /// Drops data beyond a hole, and acknowledgements of data that was not seen.
-    HoleRefusal,
-    /// Drops SYNs.
-    BlackholeOptions,
-    /// Moves the right edge of windows back for a while.
-    ShrinkWindow,
-    /// Adds segments without options of Multipath TCP.
-    BareSegments,
-}
-
-impl MiddleboxKind {
-    /// The kind as it is written.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            MiddleboxKind::StripOptions => "strip_options",
-            MiddleboxKind::Nat => "nat",
-            MiddleboxKind::RewriteIsn => "rewrite_isn",
-            MiddleboxKind::SplitSegments => "split_segments",
-            MiddleboxKind::Coalesce => "coalesce",
-            MiddleboxKind::RewritePayload => "rewrite_payload",
-            MiddleboxKind::ProactiveAck => "proactive_ack",
-            MiddleboxKind::Normalise => "normalise",
-            MiddleboxKind::HoleRefusal => "hole_refusal",
-            MiddleboxKind::BlackholeOptions => "blackhole_options",
-            MiddleboxKind::ShrinkWindow => "shrink_window",
-            MiddleboxKind::BareSegments => "bare_segments",
-        }
-    }
 }
 
 /// A kind of workload.

@@ -182,14 +182,17 @@ pub(super) mod tests {
             ("{ kind = \"ecf\", betta = 0.5 }", ".betta: unknown key; did you mean \"beta\"?"),
             ("{ kind = 3 }", ".kind: found integer `3`, expected a name"),
             ("{ beta = 0.5 }", ".kind: missing; this key is required"),
-            ("{ kind = \"blest\", beta = 0.5 }", ".beta: belongs to kind = \"ecf\"; leave it out"),
+            (
+                "{ kind = \"blest\", beta = 0.5 }",
+                ".beta: belongs to kind = \"ecf\"; leave it out, or write that kind",
+            ),
             (
                 "{ kind = \"blest\", step = 0.01 }",
                 ".step: belongs to kind = \"blest\" and rule = \"paper\"; leave it out",
             ),
             (
                 "{ kind = \"blest\", rule = \"papr\" }",
-                ".rule: unknown name \"papr\"; did you mean \"paper\"? (valid: linux, paper)",
+                ".rule: unknown rule \"papr\"; did you mean \"paper\"? (valid: linux, paper)",
             ),
             ("{ kind = \"round_robin\", num_segments = 0 }", ".num_segments: 0: must be 1 or more"),
             (
@@ -218,7 +221,7 @@ pub(super) mod tests {
             ("{ kind = \"ndiffports\", subflows = 33 }", "subflows: 33: must be between 1 and 32"),
             (
                 "{ kind = \"backup\", subflows = 2 }",
-                "subflows: belongs to kind = \"ndiffports\"; leave it out",
+                "subflows: belongs to kind = \"ndiffports\"; leave it out, or write that kind",
             ),
             (
                 "{ kind = \"backup\", regular = \"lte\" }",

@@ -6,9 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use super::chosen::{Sort, Used, named, parameter_schema, parameters, written_parameters};
+use super::chosen::{Sort, named, parameters, written_parameters};
+use super::entry_schema::property;
 use super::error::Problem;
 use super::policies::{Remedies, Remedy};
+use super::value::Used;
 
 /// What the file holds: by the names of the remedies, true or false, the value of the first
 /// parameter, or a table of parameters.
@@ -34,7 +36,7 @@ impl RemediesTable {
                     }
                 },
             };
-            all.push(parameters::<Remedies>(entry, &key, written, used)?);
+            all.push(parameters::<Remedies>(entry, &key, written, used, &[])?);
         }
         let place = |remedy: &Remedy| {
             Remedies::ALL.iter().position(|entry| entry.name == remedy.entry.name)
@@ -46,7 +48,7 @@ impl RemediesTable {
     /// The table that describes `remedies`, with every default spelled out.
     pub(super) fn spelled_out(remedies: &[Remedy], used: Used<'_>) -> Self {
         let written = remedies.iter().map(|remedy| {
-            let parameters = written_parameters(remedy, used);
+            let parameters: Table = written_parameters(remedy, used).collect();
             let value = if parameters.is_empty() {
                 toml::Value::Boolean(true)
             } else {
@@ -67,17 +69,17 @@ impl JsonSchema for RemediesTable {
         "Remedies".into()
     }
 
-    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut properties = serde_json::Map::new();
         for entry in Remedies::ALL {
             let each: serde_json::Map<String, serde_json::Value> = entry
                 .parameters
                 .iter()
-                .map(|p| (p.name.to_owned(), parameter_schema(p, entry.name).into()))
+                .map(|p| (p.name.to_owned(), property(entry.name, p, generator).into()))
                 .collect();
             let mut forms = vec![serde_json::json!({ "type": "boolean" })];
             if let Some(first) = entry.parameters.first() {
-                forms.push(parameter_schema(first, entry.name).into());
+                forms.push(property(entry.name, first, generator).into());
                 forms.push(serde_json::json!({
                     "type": "object", "properties": each, "additionalProperties": false,
                 }));
@@ -145,7 +147,7 @@ mod tests {
             ),
             (
                 "penalisation = \"nsdi\"",
-                "penalisation.form: unknown name \"nsdi\"; did you mean \"nsdi12\"? (valid: nsdi12, conext13)",
+                "penalisation.form: unknown form \"nsdi\"; did you mean \"nsdi12\"? (valid: nsdi12, conext13)",
             ),
             ("cwnd_cap = 0", "cwnd_cap.cap_factor: 0: must be between 1 and 1000"),
             ("mpt_bm = { lambda = 0.9 }", "mpt_bm.lambda: 0.9: must be between 1 and 1000"),

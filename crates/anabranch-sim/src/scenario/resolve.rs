@@ -2,19 +2,17 @@
 
 use std::path::Path as FilePath;
 
-use anabranch_net::units::{Octets, format_duration};
-use anabranch_net::{
-    Capacity, CoDelConfig, Discipline, GilbertElliottConfig, LinkChange, RedConfig, StateChange,
-};
+use anabranch_net::{Capacity, GilbertElliottConfig, LinkChange, StateChange};
 use anabranch_wire::Duration;
 
-use super::chosen::Used;
+use super::checks::{
+    require_before_end, require_name, require_octets, require_some, require_unique,
+};
 use super::congestion_control::CongestionControlValue;
 use super::error::{Problem, unknown_name};
-use super::names::{AppliesTo, Protocol, QueueKind};
-use super::table::{
-    BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ScenarioTable,
-};
+use super::names::{AppliesTo, Protocol};
+use super::table::{BurstLossTable, ChangeTable, ConnectionTable, PathTable, ScenarioTable};
+use super::value::Used;
 use super::{
     CongestionControl, Connection, Path, PathChange, PathDirection, PathManager, Policy, Scenario,
     SharedBottleneckDetection,
@@ -110,7 +108,7 @@ fn resolve_path(
         mtu: mtu as u16,
         family: table.family,
         burst_loss: table.burst_loss.map(burst_loss),
-        discipline: resolve_queue(&format!("{key}.queue"), table.queue)?,
+        queue: table.queue.resolve(&format!("{key}.queue"))?,
         via: table.via.map(|name| resolve_via(key, &name, before)).transpose()?,
         middleboxes: middlebox::resolve(&format!("{key}.middlebox"), table.middleboxes)?,
         changes,
@@ -149,52 +147,6 @@ fn burst_loss(table: BurstLossTable) -> GilbertElliottConfig {
         loss_in_bad: table.loss_in_bad.0,
         loss_in_good: table.loss_in_good.0,
     }
-}
-
-fn resolve_queue(key: &str, table: QueueTable) -> Result<Discipline, Problem> {
-    let codel = [("target", table.target.is_some()), ("interval", table.interval.is_some())];
-    let red = [
-        ("min_packets", table.min_packets.is_some()),
-        ("max_packets", table.max_packets.is_some()),
-        ("max_probability", table.max_probability.is_some()),
-        ("weight", table.weight.is_some()),
-    ];
-    let foreign = |names: &[(&str, bool)], kind: &str| match names.iter().find(|name| name.1) {
-        Some((name, _)) => {
-            let problem = format!("belongs to kind = \"{kind}\"; leave it out, or write that kind");
-            Err(Problem::new(format!("{key}.{name}"), problem))
-        }
-        None => Ok(()),
-    };
-    if table.kind != QueueKind::Codel {
-        foreign(&codel, "codel")?;
-    }
-    if table.kind != QueueKind::Red {
-        foreign(&red, "red")?;
-    }
-    let (codel, red) = (CoDelConfig::default(), RedConfig::default());
-    Ok(match table.kind {
-        QueueKind::DropTail => Discipline::DropTail,
-        QueueKind::Codel => Discipline::CoDel(CoDelConfig {
-            target: table.target.map_or(codel.target, |target| target.0),
-            interval: table.interval.map_or(codel.interval, |interval| interval.0),
-        }),
-        QueueKind::Red => {
-            let min_packets = table.min_packets.map_or(red.min_packets, u64::from);
-            let max_packets = table.max_packets.map_or(red.max_packets, u64::from);
-            if max_packets <= min_packets {
-                let problem =
-                    format!("{max_packets}: must be more than min_packets, {min_packets}");
-                return Err(Problem::new(format!("{key}.max_packets"), problem));
-            }
-            Discipline::Red(RedConfig {
-                min_packets,
-                max_packets,
-                max_probability: table.max_probability.map_or(red.max_probability, |p| p.0),
-                weight: table.weight.map_or(red.weight, |weight| weight.0),
-            })
-        }
-    })
 }
 
 /// The index of the path that another goes via; it is listed before, so no path goes in circles.
@@ -384,46 +336,4 @@ fn each<T, U>(
     }
     let tables = tables.into_iter().enumerate();
     tables.map(|(n, table)| resolve(&format!("{name}[{n}]"), n, table)).collect()
-}
-
-pub(super) fn require_name(key: &str, name: &str) -> Result<(), Problem> {
-    if name.trim().is_empty() {
-        return Err(Problem::new(key, format!("{name:?}: a name needs at least one letter")));
-    }
-    Ok(())
-}
-
-fn require_unique<'a>(noun: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
-    let names: Vec<_> = names.collect();
-    for (n, name) in names.iter().enumerate() {
-        if let Some(first) = names[..n].iter().position(|other| other == name) {
-            let problem =
-                format!("{name:?} is already the name of {noun}[{first}]; choose another");
-            return Err(Problem::new(format!("{noun}[{n}].name"), problem));
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn require_some(key: &str, time: Duration) -> Result<(), Problem> {
-    if time.is_zero() {
-        return Err(Problem::new(key, "\"0s\": must be longer than zero"));
-    }
-    Ok(())
-}
-
-fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(), Problem> {
-    if time < duration {
-        return Ok(());
-    }
-    let (time, duration) = (format_duration(time), format_duration(duration));
-    let problem = format!("{time:?}: must be less than the duration, {duration:?}");
-    Err(Problem::new(key, problem))
-}
-
-pub(super) fn require_octets(key: &str, octets: Octets) -> Result<(), Problem> {
-    if octets == Octets::default() {
-        return Err(Problem::new(key, "\"0B\": must be at least one octet"));
-    }
-    Ok(())
 }

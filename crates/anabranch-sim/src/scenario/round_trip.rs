@@ -3,8 +3,8 @@
 use core::num::NonZeroU64;
 use std::sync::Arc;
 
-use anabranch_net::{CoDelConfig, Moment, RedConfig, Trace};
-use anabranch_proto::policy::Value;
+use anabranch_net::{Moment, Trace, middlebox, queue};
+use anabranch_wire::entry::{Kind, Parameter, Value};
 use proptest::prelude::*;
 
 use super::policies::tests::host;
@@ -80,59 +80,32 @@ fn changes() -> impl Strategy<Value = PathChange> {
 }
 
 fn middleboxes() -> impl Strategy<Value = Middlebox> {
-    use anabranch_net::middlebox::{
-        BareSegmentsConfig, BlackholedSyns, CoalesceConfig, Directions, NatConfig, OptionCopies,
-        OptionName, PayloadChange, ProactiveAckConfig, RewritePayloadConfig, SegmentClass,
-        ShrinkWindowConfig, SplitSegmentsConfig, StripOptionsConfig, Towards,
-    };
-    use anabranch_wire::mptcp::Subtype;
-    let sides = [Directions::Both, Directions::Only(Towards::Client)];
-    let amounts = (1u32..1_000, durations(), prop::option::of(durations()));
-    (0..13, amounts, prop::sample::select(sides.to_vec()), any::<bool>(), durations()).prop_map(
-        |(kind, (count, time, maybe), directions, flag, from)| {
-            let subtype = Subtype::from_value((count % 9) as u8).unwrap();
-            let config = match kind {
-                0 => MiddleboxConfig::StripOptions(StripOptionsConfig {
-                    options: vec![OptionName::Unknown, OptionName::Subtype(subtype)],
-                    segments: vec![SegmentClass::ThirdAck, SegmentClass::Ack],
-                    after_packets: count,
-                    directions,
-                }),
-                1 => MiddleboxConfig::Nat(NatConfig { idle_timeout: time, rebind_at: maybe }),
-                2 => MiddleboxConfig::SplitSegments(SplitSegmentsConfig {
-                    size: count,
-                    copies: if flag { OptionCopies::All } else { OptionCopies::First },
-                }),
-                3 => MiddleboxConfig::Coalesce(CoalesceConfig { size: count, delay: time }),
-                4 | 5 => MiddleboxConfig::RewritePayload(RewritePayloadConfig {
-                    change: if flag { PayloadChange::Insert } else { PayloadChange::Replace },
-                    octets: count,
-                    at: time.as_nanos(),
-                    directions,
-                }),
-                6 => MiddleboxConfig::ProactiveAck(ProactiveAckConfig { window: count.into() }),
-                7 => MiddleboxConfig::Normalise,
-                8 => MiddleboxConfig::HoleRefusal,
-                9 => MiddleboxConfig::RewriteIsn,
-                10 => MiddleboxConfig::ShrinkWindow(ShrinkWindowConfig {
-                    every: Duration::from_millis(count.into()),
-                    lasts: time + Duration::from_nanos(1),
-                    to: count.into(),
-                    refuse: flag,
-                    directions,
-                }),
-                11 => MiddleboxConfig::BareSegments(BareSegmentsConfig {
-                    probability: Probability::from_parts_per_billion(count),
-                    directions,
-                }),
-                _ => MiddleboxConfig::BlackholeOptions(match flag {
-                    true => BlackholedSyns::All,
-                    false => BlackholedSyns::MpJoin,
-                }),
-            };
-            Middlebox { config, from, until: flag.then(|| from + Duration::from_secs(1)) }
-        },
-    )
+    let amounts = (1u32..1_000, durations(), any::<bool>());
+    let kinds = prop::sample::select(middlebox::ALL.to_vec());
+    (kinds, amounts, durations()).prop_map(|(kind, (count, time, flag), from)| {
+        let entry = middlebox::ALL.iter().find(|entry| entry.name == kind.name).unwrap();
+        let mut chosen = Chosen::new(entry);
+        for parameter in entry.parameters {
+            chosen.values.set(parameter.name, value(parameter, count, time, flag));
+        }
+        Middlebox { chosen, from, until: flag.then(|| from + Duration::from_secs(1)) }
+    })
+}
+
+/// Some value of a parameter.
+fn value(parameter: &Parameter, count: u32, time: Duration, flag: bool) -> Value {
+    let pick = |names: &[&'static str]| names[count as usize % names.len()];
+    match parameter.kind {
+        Kind::Time { .. } if flag && parameter.default == Value::Unset => Value::Unset,
+        Kind::Time { .. } => Value::Time(time + Duration::from_nanos(1)),
+        Kind::Count { .. } => Value::Count(count),
+        Kind::Octets { .. } => Value::Octets(count.into()),
+        Kind::Probability => Value::Probability(count),
+        Kind::Flag => Value::Flag(flag),
+        Kind::Choice(names) => Value::Choice(pick(names)),
+        Kind::Choices(names) => Value::Choices(vec![names[names.len() - 1], pick(names)].into()),
+        Kind::Number { .. } | Kind::Path => panic!("no parameter of a middlebox"),
+    }
 }
 
 fn paths() -> impl Strategy<Value = Vec<Path>> {
@@ -146,11 +119,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
             .map(|(n, (forward, reverse, jitter_model, mtu, changes, shares, boxes))| {
                 let name = format!("path {n} \"quoted\"");
                 let via = n.checked_sub(1).filter(|_| shares);
-                let discipline = match n % 3 {
-                    0 => Discipline::DropTail,
-                    1 => Discipline::CoDel(CoDelConfig::default()),
-                    _ => Discipline::Red(RedConfig::default()),
-                };
+                let queue = Chosen::new(&queue::ALL[n % queue::ALL.len()]);
                 let burst_loss = shares.then_some(GilbertElliottConfig {
                     to_bad: forward.loss,
                     to_good: reverse.loss,
@@ -170,7 +139,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                     mtu,
                     family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                     burst_loss,
-                    discipline,
+                    queue,
                     via,
                     middleboxes: boxes,
                     changes,

@@ -11,9 +11,10 @@ use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
 use super::cross_traffic::CrossTrafficTable;
 use super::middlebox::MiddleboxTable;
-use super::names::{AppliesTo, Direction, Family, JitterModelName, Protocol, QueueKind, StateName};
+use super::names::{AppliesTo, Direction, Family, JitterModelName, Protocol, StateName};
 use super::policies::{Hosts, PathManagers, Schedulers};
 use super::policy::Policy;
+use super::queue::QueueTable;
 use super::remedies::RemediesTable;
 use super::trace::TraceValue;
 use super::workload::WorkloadTable;
@@ -123,39 +124,6 @@ pub(super) struct BurstLossTable {
     /// Probability of losing a packet in the good state.
     #[serde(default)]
     pub(super) loss_in_good: Written<Probability>,
-}
-
-/// The discipline of a path's queues.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename = "Queue")]
-pub(super) struct QueueTable {
-    /// Kind of discipline.
-    #[serde(default)]
-    pub(super) kind: QueueKind,
-    /// `codel` only: time that packets may wait, by default 5ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    pub(super) target: Option<Written<Duration>>,
-    /// `codel` only: how long they may wait longer than that, by default 100ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Duration>")]
-    pub(super) interval: Option<Written<Duration>>,
-    /// `red` only: average queue below which nothing is dropped, by default 5 packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32")]
-    pub(super) min_packets: Option<u32>,
-    /// `red` only: average queue from which everything is dropped, by default 15 packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32")]
-    pub(super) max_packets: Option<u32>,
-    /// `red` only: drop probability just below `max_packets`, by default 2%.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Probability>")]
-    pub(super) max_probability: Option<Written<Probability>>,
-    /// `red` only: weight of a sample in the average, by default 0.2%.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Probability>")]
-    pub(super) weight: Option<Written<Probability>>,
 }
 
 /// The reverse direction of a path, from client to server.

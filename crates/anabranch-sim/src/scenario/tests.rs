@@ -136,7 +136,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         mtu: 1_500,
         family: Family::Ipv4,
         burst_loss: None,
-        discipline: Discipline::DropTail,
+        queue: Queue::default(),
         via: None,
         middleboxes: vec![],
         changes: vec![],
@@ -427,7 +427,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"rfc\"", "{ kind = \"rfc\", buffers = \"socket\" }"),
-        r#"wifi.toml: connection[0].host.buffers: belongs to kind = "linux"; leave it out"#
+        r#"wifi.toml: connection[0].host.buffers: belongs to kind = "linux"; leave it out, or write that kind"#
     );
     assert_eq!(
         error("\"reordering\"", "\"reorder\""),

@@ -7,10 +7,10 @@ use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::checks::require_octets;
 use super::distribution::DistributionValue;
 use super::error::Problem;
 use super::names::WorkloadKind;
-use super::resolve::require_octets;
 use super::written::Written;
 use super::{Distribution, Workload};
 use crate::workload::MAX_RESPONSES;

@@ -1,18 +1,19 @@
 //! From what is meant back to what is written, with every default spelled out.
 
-use anabranch_net::{Discipline, GilbertElliottConfig};
+use anabranch_net::GilbertElliottConfig;
 
-use super::chosen::{Choice, Used};
+use super::chosen::Choice;
 use super::congestion_control::CongestionControlValue;
 use super::cross_traffic::CrossTrafficTable;
 use super::middlebox::MiddleboxTable;
-use super::names::QueueKind;
+use super::queue::QueueTable;
 use super::remedies::RemediesTable;
 use super::table::{
-    BurstLossTable, ChangeTable, ConnectionTable, PathTable, QueueTable, ReverseTable,
-    ScenarioTable, SharedBottleneckDetectionTable,
+    BurstLossTable, ChangeTable, ConnectionTable, PathTable, ReverseTable, ScenarioTable,
+    SharedBottleneckDetectionTable,
 };
 use super::trace;
+use super::value::Used;
 use super::written::Written;
 use super::{Connection, Path, PathChange, Scenario};
 
@@ -50,7 +51,7 @@ fn path_table(path: &Path, paths: &[Path]) -> PathTable {
         mtu: Written(anabranch_net::units::Octets::new(path.mtu.into())),
         family: path.family,
         burst_loss: path.burst_loss.map(burst_loss_table),
-        queue: queue_table(path.discipline),
+        queue: QueueTable::new(&path.queue),
         via: path.via.map(|index| paths[index].name.clone()),
         reverse: ReverseTable {
             rate: reverse_rate,
@@ -71,26 +72,6 @@ fn burst_loss_table(channel: GilbertElliottConfig) -> BurstLossTable {
         to_good: Written(channel.to_good),
         loss_in_bad: Written(channel.loss_in_bad),
         loss_in_good: Written(channel.loss_in_good),
-    }
-}
-
-fn queue_table(discipline: Discipline) -> QueueTable {
-    match discipline {
-        Discipline::DropTail => QueueTable::default(),
-        Discipline::CoDel(codel) => QueueTable {
-            kind: QueueKind::Codel,
-            target: Some(Written(codel.target)),
-            interval: Some(Written(codel.interval)),
-            ..QueueTable::default()
-        },
-        Discipline::Red(red) => QueueTable {
-            kind: QueueKind::Red,
-            min_packets: u32::try_from(red.min_packets).ok(),
-            max_packets: u32::try_from(red.max_packets).ok(),
-            max_probability: Some(Written(red.max_probability)),
-            weight: Some(Written(red.weight)),
-            ..QueueTable::default()
-        },
     }
 }
 

@@ -4,7 +4,7 @@ use anabranch_net::rng::Draws;
 use anabranch_net::units::Octets;
 use anabranch_wire::Duration;
 
-use crate::scenario::Factor;
+use crate::factor::Factor;
 
 /// How a quantity is distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,197 @@
+//! Values of parameters, as a file holds them.
+
+use std::borrow::Cow;
+
+use anabranch_net::units::{Octets, Probability, format_duration, parse_duration};
+use anabranch_wire::entry::{Kind, Parameter, Value};
+
+use super::Path;
+use super::error::{Problem, noun, unknown_name};
+
+/// The paths that a connection uses, by name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used<'a> {
+    pub(super) paths: &'a [Path],
+    pub(super) indices: &'a [usize],
+}
+
+impl<'a> Used<'a> {
+    /// The names of the connection's paths, in its order.
+    pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
+        self.indices.iter().map(move |index| self.paths[*index].name.as_str())
+    }
+
+    /// Where the connection has the path called `name`.
+    fn position(self, name: &str) -> Result<usize, String> {
+        let valid: Vec<_> = self.names().collect();
+        let found = valid.iter().position(|path| *path == name);
+        found.ok_or_else(|| unknown_name("path of the connection", name, &valid))
+    }
+}
+
+/// The value of `parameter`, which is written as `value` at `key`.
+pub(super) fn read(
+    key: &str,
+    parameter: &Parameter,
+    value: &toml::Value,
+    used: Used<'_>,
+) -> Result<Value, Problem> {
+    if let Kind::Choices(names) = parameter.kind {
+        return choices(key, parameter.name, names, value);
+    }
+    one(parameter, value, used).map_err(|problem| Problem::new(key, problem))
+}
+
+/// Each problem is one of the value as a whole.
+fn one(parameter: &Parameter, value: &toml::Value, used: Used<'_>) -> Result<Value, String> {
+    let kind = parameter.kind;
+    match (kind, value) {
+        (Kind::Count { least, most }, toml::Value::Integer(count)) => {
+            let within = u32::try_from(*count).ok().filter(|n| (least..=most).contains(n));
+            within.map(Value::Count).ok_or_else(|| match most {
+                u32::MAX => format!("{count}: must be {least} or more"),
+                _ => format!("{count}: must be between {least} and {most}"),
+            })
+        }
+        (Kind::Flag, toml::Value::Boolean(flag)) => Ok(Value::Flag(*flag)),
+        (Kind::Number { least, most }, toml::Value::Integer(_) | toml::Value::Float(_)) => {
+            let number = value.as_float().or(value.as_integer().map(|n| n as f64));
+            let within = number.filter(|number| (least..=most).contains(number));
+            within
+                .map(Value::Number)
+                .ok_or_else(|| format!("{value}: must be between {least} and {most}"))
+        }
+        (Kind::Choice(names), toml::Value::String(text)) => {
+            named(names, &noun(parameter.name), text).map(Value::Choice)
+        }
+        (Kind::Path, toml::Value::String(name)) => used.position(name).map(Value::Path),
+        (Kind::Time { .. } | Kind::Octets { .. } | Kind::Probability, _) => quantity(kind, value),
+        _ => Err(mismatch(value, &expected(kind))),
+    }
+}
+
+/// The value of what is written as a string with a unit.
+fn quantity(kind: Kind, value: &toml::Value) -> Result<Value, String> {
+    let text = match value {
+        toml::Value::String(text) => text.clone(),
+        // A bare number gets the same answer as one in quotes: that it has no unit.
+        toml::Value::Integer(_) | toml::Value::Float(_) => value.to_string(),
+        _ => return Err(mismatch(value, &expected(kind))),
+    };
+    match kind {
+        Kind::Octets { least, most } => {
+            let octets = text.parse::<Octets>().map_err(|error| error.to_string())?;
+            within(octets, least, most)
+        }
+        Kind::Probability => {
+            let probability = text.parse::<Probability>().map_err(|error| error.to_string())?;
+            Ok(Value::Probability(probability.as_parts_per_billion()))
+        }
+        _ => {
+            let time = parse_duration(&text).map_err(|error| error.to_string())?;
+            if time.is_zero() && kind == (Kind::Time { zero: false }) {
+                return Err(format!("{text:?}: must be longer than zero"));
+            }
+            Ok(Value::Time(time))
+        }
+    }
+}
+
+fn within(octets: Octets, least: u64, most: u64) -> Result<Value, String> {
+    match octets.as_u64() {
+        0 if least == 1 => Err(format!("\"{octets}\": must be at least one octet")),
+        few if few < least => Err(format!("\"{octets}\": must be at least {least}B")),
+        many if many > most => Err(format!("\"{octets}\": must be at most {most}B")),
+        octets => Ok(Value::Octets(octets)),
+    }
+}
+
+fn choices(
+    key: &str,
+    parameter: &str,
+    names: &[&'static str],
+    value: &toml::Value,
+) -> Result<Value, Problem> {
+    let Some(list) = value.as_array() else {
+        return Err(Problem::new(key, mismatch(value, "an array")));
+    };
+    if list.is_empty() {
+        return Err(Problem::new(key, "[]: write at least one, or leave it out"));
+    }
+    let plural = noun(parameter);
+    let singular = plural.strip_suffix('s').unwrap_or(&plural);
+    let each = list.iter().enumerate().map(|(n, element)| {
+        let found = match element.as_str() {
+            Some(text) => named(names, singular, text),
+            None => Err(mismatch(element, &format!("one of {}", names.join(", ")))),
+        };
+        found.map_err(|problem| Problem::new(format!("{key}[{n}]"), problem))
+    });
+    each.collect::<Result<Vec<_>, _>>().map(|found| Value::Choices(Cow::Owned(found)))
+}
+
+fn named(names: &[&'static str], noun: &str, text: &str) -> Result<&'static str, String> {
+    let found = names.iter().find(|name| **name == text);
+    found.copied().ok_or_else(|| unknown_name(noun, text, names))
+}
+
+/// What a parameter can be, in the words of messages.
+fn expected(kind: Kind) -> String {
+    match kind {
+        Kind::Count { .. } => "a whole number".to_owned(),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Number { .. } => "a number such as 1.5".to_owned(),
+        Kind::Time { .. } => "a duration such as \"20ms\"".to_owned(),
+        Kind::Octets { .. } => "a size such as \"200kB\" or \"200KiB\"".to_owned(),
+        Kind::Probability => "a probability such as \"1%\"".to_owned(),
+        Kind::Choice(names) => format!("one of {}", names.join(", ")),
+        Kind::Choices(names) => format!("some of {}", names.join(", ")),
+        Kind::Path => "the name of a path".to_owned(),
+    }
+}
+
+/// What is wrong where a parameter without a default is missing.
+pub(super) fn missing(kind: Kind) -> String {
+    match kind {
+        Kind::Choice([names @ .., last]) => {
+            format!("missing; write {} or {last}", names.join(", "))
+        }
+        _ => format!("missing; write {}", expected(kind)),
+    }
+}
+
+fn mismatch(value: &toml::Value, expected: &str) -> String {
+    format!("found {}, expected {expected}", describe(value))
+}
+
+/// A value in a message, as serde calls it.
+pub(super) fn describe(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => format!("string {text:?}"),
+        toml::Value::Integer(_) => format!("integer `{value}`"),
+        toml::Value::Float(_) => format!("floating point `{value}`"),
+        toml::Value::Boolean(_) => format!("boolean `{value}`"),
+        toml::Value::Array(_) => "an array".to_owned(),
+        toml::Value::Table(_) => "a table".to_owned(),
+        toml::Value::Datetime(_) => format!("date `{value}`"),
+    }
+}
+
+/// A value as a file holds it; `None` if it is left out.
+pub(super) fn write(value: &Value, used: Used<'_>) -> Option<toml::Value> {
+    let string = |text: &str| toml::Value::String(text.to_owned());
+    Some(match value {
+        Value::Count(count) => toml::Value::Integer((*count).into()),
+        Value::Flag(flag) => toml::Value::Boolean(*flag),
+        Value::Number(number) => toml::Value::Float(*number),
+        Value::Time(time) => toml::Value::String(format_duration(*time)),
+        Value::Choice(name) => string(name),
+        Value::Choices(names) => names.iter().map(|name| string(name)).collect::<Vec<_>>().into(),
+        Value::Octets(octets) => toml::Value::String(Octets::new(*octets).to_string()),
+        Value::Probability(parts) => {
+            toml::Value::String(Probability::from_parts_per_billion(*parts).to_string())
+        }
+        Value::Path(path) => string(used.names().nth(*path).unwrap_or_default()),
+        Value::Unset | Value::Required => return None,
+    })
+}
