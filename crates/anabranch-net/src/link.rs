@@ -459,9 +459,9 @@ impl Link {
         self.serialiser.clear(now);
     }
 
-    /// A packet that waits may be the next to arrive: one that overtakes the packet in transmission,
-    /// or one that the next opportunity sends. The earliest time at which it could, if there is
-    /// such a packet.
+    /// A packet that waits may be the next to arrive: one that overtakes the packet in
+    /// transmission, or one that the next opportunity sends. The earliest time at which it could,
+    /// if there is such a packet.
     #[inline]
     fn earliest_from_queue(&self) -> Option<Instant> {
         let may = match &self.opportunities {

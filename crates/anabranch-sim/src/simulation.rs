@@ -256,8 +256,9 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
-    /// Replace the next packet that has passed the link, if there is one, by the next that has passed
-    /// the boxes at its end too, if it has any. What they send the other way enters the other link.
+    /// Replace the next packet that has passed the link, if there is one, by the next that has
+    /// passed the boxes at its end too, if it has any. What they send the other way enters the
+    /// other link.
     #[cold]
     fn pass_boxes(&mut self, link: usize, next: &mut Option<Packet>) -> Result<(), RunError> {
         let (now, path) = (self.now, link / 2);

@@ -62,9 +62,9 @@ fn assert_traces_and_cross_traffic_allocate_nothing() {
     assert_eq!(whole, half, "with a trace and cross-traffic");
 }
 
-// One test at a time: allocations of another thread would count, and those of the harness do until it
-// waits for the test. So no other test is in this binary, but for a slow one, which runs with `--ignored`
-// and not beside this one.
+// One test at a time: allocations of another thread would count, and those of the harness do until
+// it waits for the test. So no other test is in this binary, but for a slow one, which runs with
+// `--ignored` and not beside this one.
 
 #[test]
 fn the_second_half_of_a_bulk_run_allocates_nothing() {

@@ -1,9 +1,9 @@
-//! Names, parameters and sources of what users choose by name: policies of the engine, and queues and
-//! middleboxes of the emulated network.
+//! Names, parameters and sources of what users choose by name: policies of the engine, and queues
+//! and middleboxes of the emulated network.
 //!
-//! Each policy, queue and middlebox has its own [`Entry`] in its own file. A folder lists the entries of
-//! its files, for example `scheduler::ALL` of `anabranch-proto` and `middlebox::ALL` of `anabranch-net`.
-//! These crates do not know each other, so the types that both need are here.
+//! Each policy, queue and middlebox has its own [`Entry`] in its own file. A folder lists the
+//! entries of its files, for example `scheduler::ALL` of `anabranch-proto` and `middlebox::ALL` of
+//! `anabranch-net`. These crates do not know each other, so the types that both need are here.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Segments without options of Multipath TCP among those that have them. RFC 8684 §3.3.2: a host may
-//! leave out a DATA_ACK that has not moved.
+//! Segments without options of Multipath TCP among those that have them. RFC 8684 §3.3.2: a host
+//! may leave out a DATA_ACK that has not moved.
 
 use std::collections::VecDeque;
 
@@ -113,8 +113,8 @@ impl BareSegments {
     }
 }
 
-/// Is the segment a FIN that a host could have sent without its options? RFC 8684 §3.7: not one that
-/// announces a fallback by an infinite mapping, which has length 0.
+/// Is the segment a FIN that a host could have sent without its options? RFC 8684 §3.7: not one
+/// that announces a fallback by an infinite mapping, which has length 0.
 fn may_lack_options(segment: &Segment) -> bool {
     let fin = segment.header.flags.contains(Flags::FIN) && segment.payload.is_empty();
     let mapping = segment.options.dss.and_then(|dss| dss.mapping);

@@ -96,7 +96,8 @@ impl Numbering {
         Numbering { isn, highest: 0 }
     }
 
-    /// The offset of `seq`, which is less than 2³¹ from the highest; `None` if it is below the SYN's.
+    /// The offset of `seq`, which is less than 2³¹ from the highest; `None` if it is below the
+    /// SYN's.
     pub(super) fn offset(&self, seq: SeqNumber) -> Option<u64> {
         let distance = seq.distance_from(self.isn + self.highest as u32);
         self.highest.checked_add_signed(distance.into())

@@ -1,4 +1,5 @@
-//! Initial sequence numbers of the box's own, as firewalls choose for hosts whose own are guessable.
+//! Initial sequence numbers of the box's own, as firewalls choose for hosts whose own are
+//! guessable.
 
 use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet, SeqNumber};

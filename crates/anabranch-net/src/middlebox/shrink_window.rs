@@ -1,5 +1,5 @@
-//! Windows whose right edge moves back. RFC 9293 §3.8.6: a host should not shrink its window, and its
-//! peer has to put up with it.
+//! Windows whose right edge moves back. RFC 9293 §3.8.6: a host should not shrink its window, and
+//! its peer has to put up with it.
 
 use std::collections::VecDeque;
 
@@ -17,8 +17,8 @@ use crate::rng::{Draws, stream_seed};
 /// When windows shrink, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ShrinkWindowConfig {
-    /// Mean time for which a host's window is left alone; each is between a half and three halves of
-    /// it, and 1 ms at least.
+    /// Mean time for which a host's window is left alone; each is between a half and three halves
+    /// of it, and 1 ms at least.
     every: Duration,
     /// Mean time for which it is small then, with the same spread.
     lasts: Duration,

@@ -87,7 +87,8 @@ impl Red {
         self.tail.set_rate(rate);
     }
 
-    /// RFC 3168 §19.1: a router marks in moderate congestion, and drops from the upper threshold on.
+    /// RFC 3168 §19.1: a router marks in moderate congestion, and drops from the upper threshold
+    /// on.
     pub(crate) fn enqueue(
         &mut self,
         now: Instant,

@@ -155,7 +155,8 @@ pub(super) fn take(
     Ok(values)
 }
 
-/// `entry` with the parameters in `written`, the table at `key`, which may also have had the keys `also`.
+/// `entry` with the parameters in `written`, the table at `key`, which may also have had the keys
+/// `also`.
 pub(super) fn parameters<S: Sort>(
     entry: &'static Entry<S::Make>,
     key: &str,

@@ -78,7 +78,8 @@ pub(super) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
     format!("unknown {noun} {found:?}{hint} (valid: {})", valid.join(", "))
 }
 
-/// `unknown key; did you mean "beta"?` What was meant may also be one of `others`, which belong elsewhere.
+/// `unknown key; did you mean "beta"?` What was meant may also be one of `others`, which belong
+/// elsewhere.
 pub(super) fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> String {
     if let Some((_, now)) = MOVED.iter().find(|(before, _)| *before == found) {
         return format!("this key is gone; write {now}");

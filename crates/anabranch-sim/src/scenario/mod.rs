@@ -177,8 +177,8 @@ pub struct Connection {
     pub shared_bottleneck_detection: Option<SharedBottleneckDetection>,
     /// Does a host keep back a short segment while data is unacknowledged?
     pub nagle: bool,
-    /// Idle time after which a host asks whether its peer is still there (RFC 9293 §3.8.4); `None` for
-    /// never.
+    /// Idle time after which a host asks whether its peer is still there (RFC 9293 §3.8.4); `None`
+    /// for never.
     pub keep_alive: Option<Duration>,
     /// Do the hosts require DSS checksums (RFC 8684 §3.1)?
     pub dss_checksum: bool,
@@ -315,7 +315,8 @@ impl Scenario {
     }
 
     /// The scenario in TOML, normalised: every default is spelled out, quantities are in their
-    /// canonical form, and traces are part of it. [`from_toml`](Scenario::from_toml) reads it back as the same value.
+    /// canonical form, and traces are part of it. [`from_toml`](Scenario::from_toml) reads it back
+    /// as the same value.
     ///
     /// # Panics
     /// If a connection's path is not an index into the paths, or a count is above 2⁶³ − 1, the

@@ -1,4 +1,5 @@
-//! The policies and platforms of a connection: those that can be chosen by name, and how they are written.
+//! The policies and platforms of a connection: those that can be chosen by name, and how they are
+//! written.
 
 use anabranch_proto::policy::{Entry, Values};
 use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};

@@ -212,17 +212,20 @@ pub(super) struct ConnectionTable {
     /// When it is opened, from the start of the run.
     #[serde(default)]
     pub(super) start: Written<Duration>,
-    /// What the hosts do where hosts differ: "linux", "rfc", or a table with a kind and parameters. With
-    /// `{ kind = "linux", buffers = "socket" }` buffers are what a program asks Linux for: it doubles both
-    /// and counts overhead, so that the window is 1.23 times as much (over Multipath TCP once each subflow
-    /// has brought data, and as much before), and TCP sends less than twice as much. While the window opens
-    /// every segment is acknowledged at once, and 16 more. Linux itself, in live runs, always counts so.
+    /// What the hosts do where hosts differ: "linux", "rfc", or a table with a kind and parameters.
+    /// With `{ kind = "linux", buffers = "socket" }` buffers are what a program asks Linux for: it
+    /// doubles both and counts overhead, so that the window is 1.23 times as much (over Multipath
+    /// TCP once each subflow has brought data, and as much before), and TCP sends less than twice
+    /// as much. While the window opens every segment is acknowledged at once, and 16 more. Linux
+    /// itself, in live runs, always counts so.
     #[serde(default)]
     pub(super) host: Choice<Hosts>,
-    /// Send buffer of each host, in octets at data level: of payload, unless `host` counts otherwise.
+    /// Send buffer of each host, in octets at data level: of payload, unless `host` counts
+    /// otherwise.
     #[serde(default = "default_send_buffer")]
     pub(super) send_buffer: Written<Octets>,
-    /// Receive buffer of each host, in octets at data level: of payload, unless `host` counts otherwise.
+    /// Receive buffer of each host, in octets at data level: of payload, unless `host` counts
+    /// otherwise.
     #[serde(default = "default_receive_buffer")]
     pub(super) receive_buffer: Written<Octets>,
     /// Congestion control: a name, or a table with an uncoupled one for each path; by default
@@ -248,25 +251,26 @@ pub(super) struct ConnectionTable {
     /// Does a host keep back a short segment while data is unacknowledged?
     #[serde(default = "default_true")]
     pub(super) nagle: bool,
-    /// Idle time after which a host asks its peer whether it is still there, once each time, and gives a
-    /// subflow up after 15 probes without an answer (RFC 9293 §3.8.4). By default it never asks.
+    /// Idle time after which a host asks its peer whether it is still there, once each time, and
+    /// gives a subflow up after 15 probes without an answer (RFC 9293 §3.8.4). By default it never
+    /// asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Written<Duration>")]
     pub(super) keep_alive: Option<Written<Duration>>,
     /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) dss_checksum: bool,
-    /// May further subflows be opened to the address and port of the first? If not (RFC 8684 §3.1, the
-    /// "C" flag, for servers behind a load balancer), only to announced ones, and the server announces
-    /// one only where the paths are of both families.
+    /// May further subflows be opened to the address and port of the first? If not (RFC 8684 §3.1,
+    /// the "C" flag, for servers behind a load balancer), only to announced ones, and the server
+    /// announces one only where the paths are of both families.
     #[serde(default = "default_true", skip_serializing_if = "is_true")]
     pub(super) allow_join_initial_addr_port: bool,
     /// Does a connection on its only subflow go back to TCP when the path begins to drop options
     /// late? Otherwise it ends, as RFC 8684 §3.7 has it, and as it does when the peer is Linux.
     #[serde(default = "default_true")]
     pub(super) late_fallback: bool,
-    /// Do the hosts use explicit congestion notification (ECN, RFC 3168)? Queues that drop early then
-    /// mark packets instead.
+    /// Do the hosts use explicit congestion notification (ECN, RFC 3168)? Queues that drop early
+    /// then mark packets instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) ecn: bool,
     /// Do the hosts use selective acknowledgements (SACK, RFC 2018)?

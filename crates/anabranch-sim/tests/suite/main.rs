@@ -1,5 +1,5 @@
-//! Whole runs over emulated networks. One binary, since each would link the engine and the network; what counts
-//! allocations is beside it.
+//! Whole runs over emulated networks. One binary, since each would link the engine and the network;
+//! what counts allocations is beside it.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -31,8 +31,8 @@ enum Ends {
     Undecided,
     /// TCP over one path, and the stream is what the box made of it.
     Altered,
-    /// Multipath TCP that is far from done when time is up: the host resets subflow after subflow, and
-    /// opens the next after a pause that doubles.
+    /// Multipath TCP that is far from done when time is up: the host resets subflow after subflow,
+    /// and opens the next after a pause that doubles.
     Slow,
     /// An error.
     Error,
@@ -108,8 +108,8 @@ const STRIPPED: [Ends; 4] = [Tcp, Tcp, First, Tcp];
 /// The joined subflow fails, if it has to pass the box.
 const NO_JOIN: [Ends; 4] = [All, All, First, First];
 const HARMLESS: [Ends; 4] = [All; 4];
-/// RFC 8684 §3.7: where the first data is acknowledged before any DATA_ACK is heard, the only subflow
-/// goes back to TCP.
+/// RFC 8684 §3.7: where the first data is acknowledged before any DATA_ACK is heard, the only
+/// subflow goes back to TCP.
 const UNHEARD: [Ends; 4] = [Either, Either, All, Either];
 const REWRITTEN: [Ends; 4] = [Altered, All, All, Altered];
 const CHECKSUM: &str = "dss_checksum = true";

@@ -482,8 +482,8 @@ mod crossed {
     }
 }
 
-/// Linux doubles both buffers and counts overhead in what is received (docs/calibration.md); and its
-/// scheduler waits for a burst on the slow path, during which the fast one idles.
+/// Linux doubles both buffers and counts overhead in what is received (docs/calibration.md); and
+/// its scheduler waits for a burst on the slow path, during which the fast one idles.
 #[test]
 fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_the_fast_path() {
     let paths =
@@ -510,8 +510,8 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
 fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_linux() {
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
-    // Asked for, and the median of six runs between hosts of Linux 6.18, of each its median delay in ms.
-    // They had 337 to 369, 461 to 511 and 653 to 743 (docs/calibration.md).
+    // Asked for, and the median of six runs between hosts of Linux 6.18, of each its median delay
+    // in ms. They had 337 to 369, 461 to 511 and 653 to 743 (docs/calibration.md).
     for (asked, seen) in [("100kB", 352.0), ("200kB", 475.0), ("400kB", 689.0)] {
         let connection = format!(
             "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\

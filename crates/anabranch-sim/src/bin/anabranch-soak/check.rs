@@ -80,7 +80,8 @@ fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, Stri
     }
 }
 
-/// The stream arrives exactly, or the connection ends with an error for which the scenario has a cause.
+/// The stream arrives exactly, or the connection ends with an error for which the scenario has a
+/// cause.
 fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally =
         Tally { segments: outcome.segments, digest: outcome.digest, ..Tally::default() };

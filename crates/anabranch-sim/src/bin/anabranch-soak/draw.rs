@@ -1,8 +1,8 @@
 //! A scenario from a seed: topology, policies, middleboxes, faults and workload.
 //!
-//! Everything that disturbs is over by [`CALM_AT`], or by [`OPEN_AT`] where a window stays shut; what a
-//! middlebox does to each segment may go on. So a connection that can get through at all has got through
-//! by the end.
+//! Everything that disturbs is over by [`CALM_AT`], or by [`OPEN_AT`] where a window stays shut;
+//! what a middlebox does to each segment may go on. So a connection that can get through at all has
+//! got through by the end.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ use anabranch_proto::{congestion, scheduler};
 
 /// Virtual seconds after which no path changes any more.
 pub(crate) const CALM_AT: u64 = 20;
-/// Virtual seconds after which no window stays shut: longer than 15 timeouts in a row, which take 924 s
-/// where the first is 200 ms.
+/// Virtual seconds after which no window stays shut: longer than 15 timeouts in a row, which take
+/// 924 s where the first is 200 ms.
 pub(crate) const OPEN_AT: u64 = 1300;
 /// Virtual seconds of a run: enough for what only shows by 15 timeouts in a row, twice.
 pub(crate) const DURATION: u64 = 3000;
