@@ -67,7 +67,8 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, 
 
 # ---- checks ---------------------------------------------------------------------------------
 
-TEST_RUST := cargo test --quiet --workspace
+# Cargo cannot reach the job server of make, and warns of it.
+TEST_RUST := MAKEFLAGS= cargo test --quiet --workspace
 
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
 test: ## formatting, lints, types, tests but the slow ones: at most 8 minutes from a clean clone
