@@ -9,12 +9,23 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_wire::Payload;
+use bytes::Bytes;
 
 /// How many pieces of data may be held in a window of `octets`: a piece takes about 100 octets of
 /// memory beside its payload, and a peer that sends one octet at a time is not to fill it with that
 /// (CVE-2018-5390 and its like). What is beyond is dropped, and comes again.
 pub(crate) fn most_pieces(octets: u64) -> usize {
     1024 + (octets / SMALLEST_PIECE) as usize
+}
+
+/// The later half of the pieces, which follow each other, becomes one: for data that must not be dropped,
+/// in however many pieces it came.
+pub(crate) fn join_later_half(pieces: &mut VecDeque<Payload>) {
+    let mut octets = Vec::new();
+    for payload in pieces.drain(pieces.len() / 2..) {
+        payload.for_each_slice(|slice| octets.extend_from_slice(slice));
+    }
+    pieces.push_back(Payload::from(Bytes::from(octets)));
 }
 
 /// Octets of a window that a piece counts for at least (ours).

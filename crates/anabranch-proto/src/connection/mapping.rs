@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Checksum, DataSeq, Payload, SeqNumber};
 
-use crate::reassembly::most_pieces;
+use crate::reassembly::{join_later_half, most_pieces};
 
 /// The mappings that arrived on one subflow, and payload that waits for one.
 #[derive(Debug)]
@@ -32,6 +32,9 @@ pub(crate) struct MappingTable {
 
 /// Most holes between earlier mappings that one mapping may fill.
 const MAX_GAPS: usize = 8;
+
+/// Most pieces of payload that wait (ours); more are joined.
+const MOST_WAITING: usize = 1024;
 
 /// Payload without a mapping is kept at least up to this many octets: a large segment.
 const LEAST_PATIENCE: u64 = 1_500;
@@ -163,9 +166,9 @@ impl MappingTable {
         self.mappings.len() >= most_pieces(octets)
     }
 
-    /// Does more wait than `octets`, or in more pieces than they should be in?
+    /// Does more wait than `octets`?
     pub(crate) fn holds_more_than(&self, octets: u64) -> bool {
-        self.waiting_octets > octets || self.waiting.len() > most_pieces(octets)
+        self.waiting_octets > octets
     }
 
     /// Octets of in-order payload that wait.
@@ -182,6 +185,10 @@ impl MappingTable {
     pub(crate) fn push(&mut self, payload: Payload) {
         self.waiting_octets += payload.len() as u64;
         self.waiting.push_back(payload);
+        if self.waiting.len() > MOST_WAITING {
+            // TCP has acknowledged it: nobody would send it again.
+            join_later_half(&mut self.waiting);
+        }
     }
 
     /// The mapping of the first octet that waits, or of the next that will come.
@@ -467,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_limited_in_octets_and_in_pieces() {
+    fn what_waits_is_limited_in_octets_and_joined_where_it_comes_in_many_pieces() {
         const OCTETS: u64 = 100_000;
         let mut large = MappingTable::default();
         large.push(pattern(1, OCTETS as u32));
@@ -475,10 +482,15 @@ mod tests {
         large.push(pattern(1, 1));
         assert!(large.holds_more_than(OCTETS));
         let mut small = MappingTable::default();
-        for _ in 0..=most_pieces(OCTETS) {
-            assert!(!small.holds_more_than(OCTETS));
-            small.push(pattern(1, 1));
+        for start in 1..=5_000 {
+            small.push(pattern(start, 1));
+            assert!(small.waiting.len() <= MOST_WAITING);
         }
-        assert!(small.holds_more_than(OCTETS));
+        let mut next = 1;
+        while let Some(payload) = small.poll_plain() {
+            assert!(payload.matches_pattern(next));
+            next += payload.len() as u64;
+        }
+        assert_eq!((next, small.waiting_octets()), (5_001, 0));
     }
 }

@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use anabranch_wire::Payload;
-use bytes::Bytes;
 
 use crate::platform::{Held, ReceiveWindow};
-use crate::reassembly::{Reassembly, most_pieces};
+use crate::reassembly::{Reassembly, join_later_half, most_pieces};
 
 /// Offsets are 64-bit, from 0 for the peer's IDSN.
 #[derive(Debug)]
@@ -124,17 +123,9 @@ impl RecvQueue {
         self.nxt += payload.len() as u64;
         self.ready.push_back(payload);
         if self.ready.len() > most_pieces(self.window.capacity()) {
-            self.join_last();
+            // What arrived in order is the application's.
+            join_later_half(&mut self.ready);
         }
-    }
-
-    /// The later half of the pieces becomes one: what arrived in order is the application's, in
-    /// however many pieces it came.
-    fn join_last(&mut self) {
-        let pieces = self.ready.drain(self.ready.len() / 2..);
-        let mut octets = Vec::new();
-        pieces.for_each(|payload| payload.for_each_slice(|slice| octets.extend_from_slice(slice)));
-        self.ready.push_back(Payload::from(Bytes::from(octets)));
     }
 
     /// The next offset of data expected.
