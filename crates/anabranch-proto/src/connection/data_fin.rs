@@ -114,8 +114,8 @@ impl DataFin {
         self.peer_spoke = true;
     }
 
-    /// The data-level timer expired while a DATA_FIN was all that waits for the peer, or not. How
-    /// many in a row did the peer not heed, though it spoke?
+    /// The data-level timer expired. `waits`: the DATA_FIN is all that the peer has not
+    /// acknowledged. Returns how many DATA_FINs in a row it left so, although it spoke.
     pub(super) fn count_unheard(&mut self, waits: bool) -> u8 {
         let spoke = std::mem::take(&mut self.peer_spoke);
         self.unheard = if waits && spoke { self.unheard.saturating_add(1) } else { 0 };

@@ -128,7 +128,7 @@ impl DerefMut for Lanes {
 }
 
 impl Lanes {
-    /// None, in view of these remedies.
+    /// No subflows yet. The remedies limit what later ones have under way.
     pub(super) fn new(remedies: Vec<Box<dyn Remedy>>) -> Self {
         Lanes { lanes: Vec::new(), views: Vec::new(), remedies }
     }

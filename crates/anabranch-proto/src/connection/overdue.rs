@@ -13,9 +13,9 @@ use crate::view::{SubflowView, Usability};
 pub(super) struct Overdue {
     /// Expiries of the retransmission timer since the last progress.
     pub(super) timeouts: u32,
-    /// Those of them in a row when no subflow had anything outstanding.
+    /// How many of the last ones came while no subflow had anything outstanding.
     unexplained: u16,
-    /// When the first of all was.
+    /// When the first timeout since the last progress was.
     since: Instant,
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
     repeating: u16,

@@ -52,7 +52,7 @@ const SHORTEST_REST: Duration = Duration::from_millis(1);
 const MOST_ACTIONS: usize = 256;
 
 impl PathDriver {
-    /// Of a host with these addresses, of which some interfaces are down.
+    /// For a host with these `addresses`; the interfaces of those in `down` are down.
     pub(super) fn new(
         manager: Box<dyn PathManager>,
         addresses: Vec<LocalAddress>,

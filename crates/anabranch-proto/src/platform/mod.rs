@@ -140,8 +140,8 @@ impl Platform {
         }
     }
 
-    /// Octets that a subflow is paced out in a round-trip time, whether it is or not. No RFC says
-    /// how much that is: all platforms do as Linux does.
+    /// Octets that pacing would send in a round-trip time, whether the host paces or not. No RFC
+    /// says how many: every platform has the rule of Linux.
     pub fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
         linux::paced_window(cwnd, ssthresh, bytes_in_flight)
     }

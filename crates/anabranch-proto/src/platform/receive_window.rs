@@ -25,8 +25,8 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// The window of a buffer of `asked` octets, as `buffers` counts them, for a connection that is
-    /// plain TCP or not.
+    /// The window of a buffer of `asked` octets, as `buffers` counts them. `is_tcp`: the connection
+    /// is plain TCP.
     pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
         let (most, at_first) = match buffers {
             Buffers::Payload => (asked, u64::MAX),

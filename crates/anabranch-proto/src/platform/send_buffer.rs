@@ -15,8 +15,7 @@ pub(crate) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// A buffer of `asked` octets, as `buffers` counts them, for a connection that is plain TCP or
-    /// not; of no more than `at_first` to begin with.
+    /// A buffer of `asked` octets, as `buffers` counts them. `is_tcp`: the connection is plain TCP.
     pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
         let (most, charged) = match buffers {
             Buffers::Payload => (asked, false),
