@@ -71,7 +71,7 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, 
 TEST_RUST := MAKEFLAGS= cargo test --quiet --workspace
 
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
-test: ## formatting, lints, types, tests but the slow ones: at most 8 minutes from a clean clone
+test: ## formatting, lints, types, tests but the slow ones
 	$(MAKE) check-rust
 	@# pip and the Python tests leave one of two processors idle: the other builds and runs the Rust tests.
 	$(MAKE) --jobs=2 dev build-test-rust
