@@ -69,7 +69,7 @@ impl Connection {
         why: Again,
     ) -> Segment {
         let len = payload.len() as u32;
-        let data_seq = self.data_seq(start);
+        let data_seq = self.session.data_seq(start);
         // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
         let last = start + u64::from(len) == self.send.end();
         if why == Again::Assigned && last && self.send.is_finished() {
@@ -94,19 +94,20 @@ impl Connection {
         match why {
             Again::Copy => {
                 self.counters.copies += 1;
-                self.record(now, TraceKind::Copied { subflow, data_seq, len });
+                self.outbox.record(now, TraceKind::Copied { subflow, data_seq, len });
             }
             Again::Probe => {
                 self.counters.path_probes += 1;
-                self.record(now, TraceKind::Probed { subflow, data_seq, len });
+                self.outbox.record(now, TraceKind::Probed { subflow, data_seq, len });
             }
             Again::Assigned => {
-                self.record(now, TraceKind::Scheduled { subflow, data_seq, len });
+                self.outbox.record(now, TraceKind::Scheduled { subflow, data_seq, len });
             }
             Again::Reinjection | Again::Opportunistic => {
                 let opportunistic = why == Again::Opportunistic;
                 self.counters.data_level_retransmits += 1;
-                self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
+                self.outbox
+                    .record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
                 self.arm_retransmission(now);
             }
         }

@@ -84,8 +84,8 @@ impl Connection {
         }
         let own = &mut self.paths.announcements.own;
         own.retain(|each| each.told < MOST_TOLD);
-        let (Some(announcement), Some(remote_key)) =
-            (own.iter_mut().find(|each| each.due <= now), self.keys.remote)
+        let (Some(announcement), Some(keys)) =
+            (own.iter_mut().find(|each| each.due <= now), self.session.keys())
         else {
             return;
         };
@@ -95,7 +95,7 @@ impl Connection {
             return;
         }
         let LocalAddress { id, address } = announcement.local;
-        let hmac = address_hmac(self.keys.local, remote_key, id, address, 0);
+        let hmac = address_hmac(keys.local, keys.remote, id, address, 0);
         let option = AddAddr { address_id: id, address, port: None, truncated_hmac: Some(hmac) };
         announcement.due = now + FIRST_PAUSE * (1 << announcement.told);
         if usable.is_some_and(|slot| self.lanes[slot].subflow.signal_address(option)) {
@@ -112,9 +112,9 @@ impl Connection {
             return self.paths.announcements.on_echo(told);
         };
         self.counters.add_addr += 1;
-        let Some(remote_key) = self.keys.remote else { return };
+        let Some(keys) = self.session.keys() else { return };
         let expected =
-            address_hmac(remote_key, self.keys.local, address_id, address, port.unwrap_or(0));
+            address_hmac(keys.remote, keys.local, address_id, address, port.unwrap_or(0));
         // RFC 8684 §3.4.1: without a port it is that of the subflow on which the address is told.
         let own_port = self.lanes[usize::from(slot)].subflow.remote.port;
         let remote = Endpoint::new(address, port.unwrap_or(own_port));

@@ -49,7 +49,7 @@ impl Connection {
         self.measure_send_memory();
         if self.send_blocked && self.send.room() > 0 {
             self.send_blocked = false;
-            self.writable = true;
+            self.outbox.tell_writable();
         }
     }
 }

@@ -5,7 +5,7 @@ use anabranch_wire::{DataSeq, Duration, Instant};
 
 use super::overdue::Overdue;
 use super::timer::Timer;
-use super::{Connection, Mode, Registration, Role, Status};
+use super::{Connection, Registration, Status};
 use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::path_manager::{PathEvent, Retry};
@@ -30,7 +30,7 @@ impl Connection {
     /// The application gives up: every subflow is reset, and the peer told that this is the end of
     /// the connection. RFC 8684 §3.5, the form with RST.
     pub(crate) fn abort(&mut self) {
-        let key = self.keys.remote.filter(|_| self.mode == Mode::Mptcp);
+        let key = self.session.keys().map(|keys| keys.remote);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
             // Whoever has not proved to be the peer is not told its key.
             match key.filter(|_| lane.subflow.confirmed) {
@@ -45,7 +45,7 @@ impl Connection {
     /// The peer ends the connection, in the form with ACK or with RST, if it knows this host's key.
     /// RFC 8684 §3.5.
     pub(super) fn take_fastclose(&mut self, fastclose: MpFastclose) {
-        if fastclose.receiver_key == self.keys.local && self.mode == Mode::Mptcp {
+        if fastclose.receiver_key == self.session.key() && self.session.is_mptcp() {
             self.counters.mp_fastclose_rx += 1;
             self.fail(ConnectionError::Reset);
         }
@@ -56,12 +56,12 @@ impl Connection {
         if self.status != Status::Open || !self.send.fin_is_next() {
             return;
         }
-        match self.mode {
-            Mode::Mptcp => {
+        match self.session.is_mptcp() {
+            true => {
                 self.send.fin_sent();
                 self.data_fin.send();
             }
-            _ => {
+            false => {
                 // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
                 let slot = self.fallback.slot;
                 let has_window = self.lanes[usize::from(slot)].subflow.has_window();
@@ -101,7 +101,7 @@ impl Connection {
         }
         self.lanes[slot].subflow.demand_ack();
         self.start_retransmission(now);
-        Some(self.data_seq(self.send.end()))
+        Some(self.session.data_seq(self.send.end()))
     }
 
     /// RFC 8684 §3.1: the initiator's keys go first; they ride on the third ACK or on data.
@@ -113,11 +113,11 @@ impl Connection {
     /// What the subflow in `slot` sent and the peer has not acknowledged on it goes out on
     /// others.
     pub(super) fn reinject_outstanding(&mut self, slot: u8) {
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             return;
         }
         let usable = self.lanes.usable();
-        let start = self.data_seq(0);
+        let start = self.session.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.outstanding_data() {
             let from = data_seq.distance_from(start) as u64;
             self.send.reinject(from, from + len, usable);
@@ -131,11 +131,11 @@ impl Connection {
     /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole:
     /// RFC 8684 §3.3.6 has the sender keep all data until it is acknowledged at data level.
     pub(super) fn reinject_unacknowledged(&mut self, slot: u8) {
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             return;
         }
         let usable = self.lanes.usable();
-        let start = self.data_seq(0);
+        let start = self.session.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.unacknowledged_data() {
             let from = data_seq.distance_from(start) as u64;
             self.send.reinject(from, from + len, usable);
@@ -153,7 +153,7 @@ impl Connection {
 
     /// Both DATA_FINs are acknowledged: RFC 8684 §3.3.3 has the subflows closed.
     fn close_subflows_when_done(&mut self) {
-        if self.mode == Mode::Mptcp && self.is_done() {
+        if self.session.is_mptcp() && self.is_done() {
             for slot in 0..self.lanes.len() {
                 if !self.lanes[slot].reaped {
                     self.lanes.edit(slot as u8).subflow.finish(true);
@@ -183,16 +183,12 @@ impl Connection {
     }
 
     fn reap_subflow(&mut self, now: Instant, slot: u8) {
-        let mut lane = self.lanes.edit(slot);
-        lane.reaped = true;
-        let subflow = &lane.subflow;
+        let subflow = &self.lanes.reap(slot).subflow;
         let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
-        self.registrations.push_back(Registration { slot, local, remote, exists: false });
-        subflow.add_to(self.ended.get_or_insert_default());
-        drop(lane);
+        self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
-        if self.lanes[usize::from(slot)].distrusted && self.mode == Mode::Mptcp {
+        if self.lanes[usize::from(slot)].distrusted && self.session.is_mptcp() {
             // RFC 8684 §3.7: what was not DATA_ACKed goes out again, subflow ACKs or not.
             self.send.reinject_carried(slot, self.lanes.usable());
         }
@@ -208,7 +204,7 @@ impl Connection {
             detector.forget(id);
         }
         if self.is_known() {
-            self.events.push_back(Event::SubflowClosed(id));
+            self.outbox.tell(Event::SubflowClosed(id));
         }
         let retry = self.retry(slot);
         let id = Some(id);
@@ -238,8 +234,8 @@ impl Connection {
             return;
         }
         let finished = end == Some(SubflowEnd::Finished);
-        let waits = self.mode == Mode::Mptcp && self.status == Status::Open && !finished;
-        if waits && (self.role == Role::Listener || self.expects_subflows()) {
+        let waits = self.session.is_mptcp() && self.status == Status::Open && !finished;
+        if waits && (self.session.is_listener() || self.expects_subflows()) {
             // From the last time that there was a subflow which worked.
             self.timers.set_if_earlier(Timer::Orphan, now + ORPHAN_TIMEOUT);
             return;
@@ -254,9 +250,9 @@ impl Connection {
 
     /// Did both directions end in order?
     fn is_done(&self) -> bool {
-        match self.mode {
-            Mode::Mptcp => self.send.fin_acknowledged() && self.recv.is_complete(),
-            _ => {
+        match self.session.is_mptcp() {
+            true => self.send.fin_acknowledged() && self.recv.is_complete(),
+            false => {
                 let sent = self.send.is_finished() && self.send.una() == self.send.end();
                 sent && self.peer_has_finished()
             }
@@ -271,11 +267,11 @@ impl Connection {
         let closing = |lane: &super::lanes::Lane| {
             matches!(lane.subflow.state(), State::TimeWait | State::Closed)
         };
-        if self.mode == Mode::Mptcp || self.lanes.iter().all(closing) {
+        if self.session.is_mptcp() || self.lanes.iter().all(closing) {
             self.status = Status::Ended;
             self.window_limited.stop(now);
             self.stop_timers();
-            self.events.push_back(Event::Closed);
+            self.outbox.tell(Event::Closed);
         }
     }
 
@@ -291,7 +287,7 @@ impl Connection {
     /// No subflow is left, or none gets an answer. The peer acknowledges the last DATA_FIN once and
     /// is gone: if that is all that is missing, everything has arrived at both ends.
     pub(super) fn give_up(&mut self, error: ConnectionError) {
-        let mptcp = self.mode == Mode::Mptcp;
+        let mptcp = self.session.is_mptcp();
         let arrived = mptcp && self.recv.is_complete() && self.send.una() == self.send.end();
         let told = self.data_fin.was_told() && self.send.fin_outstanding();
         self.end(Some(error).filter(|_| !(arrived && told)));
@@ -300,7 +296,7 @@ impl Connection {
     /// Does the application know of this connection? RFC 9293 §3.10.7.4: a listener's need not hear
     /// of an attempt that never became a connection.
     fn is_known(&self) -> bool {
-        self.role == Role::Initiator || self.status != Status::Opening
+        self.session.is_initiator() || self.status != Status::Opening
     }
 
     fn end(&mut self, error: Option<ConnectionError>) {
@@ -316,7 +312,7 @@ impl Connection {
             }
             self.stop_timers();
             if known {
-                self.events.push_back(error.map_or(Event::Closed, Event::Failed));
+                self.outbox.tell(error.map_or(Event::Closed, Event::Failed));
             }
         }
     }

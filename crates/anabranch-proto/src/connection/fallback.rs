@@ -22,12 +22,12 @@
 //! stream with an error is better than a stream with errors.
 
 use anabranch_wire::mptcp::{Dss, Mapping, MpFail, ResetReason, WideOrNarrow};
-use anabranch_wire::{Duration, Instant, SeqNumber};
+use anabranch_wire::{DataSeq, Duration, Instant, SeqNumber};
 
 use super::checksum::Failing;
 use super::handshake::because;
 use super::timer::Timer;
-use super::{Connection, Mode, Status};
+use super::{Connection, Status};
 use crate::subflow::Purpose;
 
 /// How far a connection is on the way back to TCP.
@@ -44,8 +44,17 @@ pub(super) struct Fallback {
     pub(super) slot: u8,
     /// Distance from its offsets to those of the stream, for what this host sends.
     pub(super) sent_shift: i64,
-    /// The same for what the peer sends, if it spoke Multipath TCP before.
-    received_shift: Option<u64>,
+    /// The same for what the peer sends.
+    received: Option<Received>,
+}
+
+/// Where the peer's octets belong after the fallback of a connection that spoke Multipath TCP.
+#[derive(Clone, Copy, Debug)]
+struct Received {
+    /// Distance from its subflow offsets to those of the stream.
+    shift: u64,
+    /// The data sequence number from which those of the stream count.
+    idsn: DataSeq,
 }
 
 /// The last run of data on a subflow at one distance from the subflow's octets.
@@ -95,10 +104,10 @@ impl Connection {
         if unheard && lane.has_bare_data() {
             // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
             self.on_mapping_missing(slot);
-            self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
+            self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
         } else if unheard && acknowledges_data {
             self.on_options_lost(slot);
-            self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
+            self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
         } else {
             lane.bare_acks |= acknowledges_data;
         }
@@ -184,12 +193,12 @@ impl Connection {
     /// 8684 §3.3.2 lets a peer leave out a DATA_ACK that says nothing new.
     pub(super) fn give_up_unheard(&mut self) {
         let Some(oldest) = self.send.head() else { return };
-        let data_seq = self.data_seq(oldest.start);
+        let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
             let lane = &self.lanes[usize::from(slot)];
             let mut under_way = lane.subflow.unacknowledged_data();
             if lane.bare_acks
-                && self.mode == Mode::Mptcp
+                && self.session.is_mptcp()
                 && !under_way.any(|(from, len)| (data_seq.distance_from(from) as u64) < len)
             {
                 drop(under_way);
@@ -213,7 +222,7 @@ impl Connection {
         }
         let fail = self.first_unread();
         self.on_options_lost(slot);
-        if self.mode == Mode::Tcp {
+        if self.session.is_tcp() {
             // A peer may take an announced address for proof that the path is fit, and then heeds
             // nothing else.
             self.lanes[usize::from(slot)].subflow.signal_fail(fail);
@@ -235,7 +244,7 @@ impl Connection {
 
     /// MP_FAIL from the first octet on that the peer has not been DATA_ACKed.
     fn first_unread(&self) -> MpFail {
-        MpFail { data_seq: self.keys.remote_idsn + self.recv.next_data() }
+        MpFail { data_seq: self.session.peer_idsn() + self.recv.next_data() }
     }
 
     /// The path of the subflow in `slot` does not let options through, or no more.
@@ -296,7 +305,7 @@ impl Connection {
     pub(super) fn revert(&mut self, slot: u8, sent_shift: i64, announce: bool) {
         let infinite = announce.then(|| self.infinite_mapping(sent_shift));
         self.counters.infinite_map_tx += u64::from(announce);
-        let next = self.recv.next_data();
+        let (next, idsn) = (self.recv.next_data(), self.session.peer_idsn());
         self.fall_back();
         self.send.become_plain();
         self.short_segment_end = self.short_segment_end.min(self.send.nxt());
@@ -315,19 +324,19 @@ impl Connection {
         self.fallback = Fallback {
             slot,
             sent_shift,
-            received_shift: Some(next.wrapping_sub(lane.mappings.head())),
+            received: Some(Received { shift: next.wrapping_sub(lane.mappings.head()), idsn }),
             ..Fallback::default()
         };
         while let Some(payload) = lane.mappings.poll_plain() {
             self.recv.append(payload);
-            self.readable = true;
+            self.outbox.tell_readable();
         }
         lane.subflow.forget_signals();
         lane.subflow.demand_ack();
         // What TCP has acknowledged meanwhile is acknowledged now, and nobody will say so again.
         let una = (lane.subflow.una() as i64 + sent_shift).max(1) as u64;
         if self.send.acknowledge(una.min(self.send.end())) {
-            self.writable = true;
+            self.outbox.tell_writable();
         }
         match infinite {
             Some(mapping) => self.lanes[usize::from(slot)].subflow.announce_infinite(mapping),
@@ -340,11 +349,11 @@ impl Connection {
     fn infinite_mapping(&self, sent_shift: i64) -> Mapping {
         let from = self.unacknowledged_from();
         Mapping {
-            data_seq: WideOrNarrow::Narrow(self.data_seq(from).low32()),
+            data_seq: WideOrNarrow::Narrow(self.session.data_seq(from).low32()),
             subflow_seq: SeqNumber((from as i64 - sent_shift) as u32),
             len: 0,
             // RFC 8684 §3.3.1: there is nothing that it could cover.
-            checksum: self.checksums.then_some(0),
+            checksum: self.session.checksums().then_some(0),
         }
     }
 
@@ -369,7 +378,7 @@ impl Connection {
     /// The peer says that a mapping failed its checksum. RFC 8684 §3.7: it is answered with
     /// MP_FAIL and an infinite mapping if all data in flight is contiguous, with a reset if not.
     pub(super) fn take_fail(&mut self, slot: u8, fail: MpFail) {
-        let near = self.data_seq(self.send.una());
+        let near = self.session.data_seq(self.send.una());
         let distance = fail.data_seq.distance_from(near);
         if distance < 0 || distance as u64 > self.send.nxt() - self.send.una() {
             // What it DATA_ACKed had arrived, and what was not sent cannot have failed.
@@ -407,11 +416,11 @@ impl Connection {
             subflow.demand_ack();
         }
         let mapping = dss.and_then(|dss| dss.mapping);
-        let (Some(mapping), Some(shift)) = (mapping, self.fallback.received_shift) else { return };
-        let near = self.keys.remote_idsn + self.recv.nxt();
-        let data = mapping.data_seq.resolve(near).distance_from(self.keys.remote_idsn) as u32;
+        let (Some(mapping), Some(received)) = (mapping, self.fallback.received) else { return };
+        let near = received.idsn + self.recv.nxt();
+        let data = mapping.data_seq.resolve(near).distance_from(received.idsn) as u32;
         let bare_fin = mapping.subflow_seq == SeqNumber(0);
-        if !bare_fin && data.wrapping_sub(mapping.subflow_seq.0) != shift as u32 {
+        if !bare_fin && data.wrapping_sub(mapping.subflow_seq.0) != received.shift as u32 {
             self.counters.dss_corruption_reset += 1;
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         }

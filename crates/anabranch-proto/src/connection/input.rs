@@ -5,9 +5,10 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{Flags, Instant, Segment};
 
+use super::Connection;
 use super::mapping::Received;
+use super::session::Keys;
 use super::timer::Timer;
-use super::{Connection, Mode, Role};
 use crate::path_manager::Retry;
 use crate::subflow::{Arrived, Purpose, State};
 
@@ -29,9 +30,9 @@ impl Connection {
         if self.waits_for_keys(slot, segment) || self.lanes[usize::from(slot)].subflow.is_doomed() {
             return;
         }
-        let window = match self.mode {
-            Mode::Mptcp => (self.recv.window().most() * COPIES).max(1 << 16),
-            _ => self.recv.accepted_window(),
+        let window = match self.session.is_mptcp() {
+            true => (self.recv.window().most() * COPIES).max(1 << 16),
+            false => self.recv.accepted_window(),
         };
         let lane = &mut self.lanes[usize::from(slot)];
         let was_opening = lane.subflow.state() == State::SynSent;
@@ -40,7 +41,7 @@ impl Connection {
         if bare && !was_opening && !segment.payload.is_empty() {
             lane.bare_end = lane.bare_end.max(lane.subflow.end_of(segment));
         }
-        let shared_window = self.mode == Mode::Mptcp;
+        let shared_window = self.session.is_mptcp();
         let (lane, views) = self.lanes.with_views(slot);
         let arrived = Arrived { window, shared_window, views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
@@ -62,19 +63,19 @@ impl Connection {
             self.overdue.unanswered = 0;
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
-            if bare && self.mode == Mode::Mptcp {
+            if bare && self.session.is_mptcp() {
                 let fin = segment.header.flags.contains(Flags::FIN);
                 self.lanes[usize::from(slot)].bare_fin |= fin;
                 self.take_bare(slot, handled.ack);
             }
-            match self.mode {
-                Mode::Mptcp => self.take_signals(now, slot, segment),
-                _ => self.take_plain(now, slot, segment),
+            match self.session.is_mptcp() {
+                true => self.take_signals(now, slot, segment),
+                false => self.take_plain(now, slot, segment),
             }
             // What condemned the subflow condemns what came with it.
             if !self.lanes[usize::from(slot)].subflow.is_doomed() {
                 self.deliver(now, slot);
-                if self.mode == Mode::Mptcp {
+                if self.session.is_mptcp() {
                     self.check_bare_end(slot);
                 }
                 self.plan_early_acknowledgement(slot);
@@ -91,7 +92,7 @@ impl Connection {
     fn plan_early_acknowledgement(&mut self, slot: u8) {
         let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
         if due
-            && self.mode == Mode::Mptcp
+            && self.session.is_mptcp()
             && let Some(edge) = self.recv.early_edge()
         {
             self.early_acknowledgement = Some((slot, edge));
@@ -112,7 +113,7 @@ impl Connection {
         let has_keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
         subflow.state() == State::SynReceived
             && subflow.purpose == Purpose::Initial
-            && self.mode == Mode::Negotiating
+            && self.session.is_negotiating()
             && segment.options.dss.is_some()
             && !has_keys
             && !segment.header.flags.contains(Flags::RST)
@@ -147,8 +148,9 @@ impl Connection {
     /// whoever says so knows the keys.
     fn take_first_mapping(&mut self, slot: u8, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
-            && (Some(sender), receiver) == (self.keys.remote, self.keys.local)
-            && self.role == Role::Listener
+            && let Some(Keys { local, remote }) = self.session.keys()
+            && (sender, receiver) == (remote, local)
+            && self.session.is_listener()
             && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
@@ -161,7 +163,7 @@ impl Connection {
     /// What a believed reset says.
     fn take_reset(&mut self, now: Instant, slot: u8, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
-            && self.mode == Mode::Mptcp
+            && self.session.is_mptcp()
             && self.lanes[usize::from(slot)].subflow.confirmed
         {
             self.take_data_ack(now, slot, dss, segment);
@@ -200,7 +202,7 @@ impl Connection {
         if let Some(fail) = control.fail {
             self.counters.mp_fail_rx += 1;
             // After an infinite mapping beside it there is nothing left to be done.
-            if self.mode == Mode::Mptcp {
+            if self.session.is_mptcp() {
                 self.take_fail(slot, fail);
             }
         }
@@ -209,7 +211,7 @@ impl Connection {
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
     fn take_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
-        let near = self.data_seq(self.send.una());
+        let near = self.session.data_seq(self.send.una());
         let distance = data_ack.resolve(near).distance_from(near);
         let Some(offset) = self.send.una().checked_add_signed(distance) else { return };
         if offset < 1 || offset > self.send.nxt() {
@@ -241,7 +243,7 @@ impl Connection {
             self.wide_acks = true;
             self.settle_all_options();
         }
-        let near = self.keys.remote_idsn + self.recv.nxt();
+        let near = self.session.peer_idsn() + self.recv.nxt();
         let distance = mapping.data_seq.resolve(near).distance_from(near);
         let Some(data) = self.recv.nxt().checked_add_signed(distance) else { return };
         if data.checked_add(u64::from(mapping.len)).is_none() {
@@ -311,12 +313,14 @@ impl Connection {
     /// Move what the subflow has in order to the data level.
     fn deliver(&mut self, now: Instant, slot: u8) {
         let lane = &mut self.lanes[usize::from(slot)];
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             while let Some((_, payload)) = lane.subflow.poll_received() {
                 self.recv.append(payload);
-                self.readable = true;
+                self.outbox.tell_readable();
             }
-            self.readable |= self.peer_has_finished();
+            if self.peer_has_finished() {
+                self.outbox.tell_readable();
+            }
             return;
         }
         while let Some((_, payload)) = lane.subflow.poll_received() {

@@ -6,6 +6,8 @@ use anabranch_wire::Instant;
 
 use super::fallback;
 use super::mapping::MappingTable;
+use super::session::Nonces;
+use crate::counters::Counters;
 use crate::path_manager::Retry;
 use crate::remedy::{BufferContext, BufferSide, Remedy};
 use crate::subflow::Subflow;
@@ -16,8 +18,8 @@ use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 pub(super) struct Lane {
     pub(super) subflow: Subflow,
     pub(super) mappings: MappingTable,
-    /// Nonces of a join in progress: local, remote. RFC 8684 §3.2.
-    pub(super) nonces: (u32, u32),
+    /// Those of a join in progress.
+    pub(super) nonces: Nonces,
     /// The end of the subflow has been dealt with.
     pub(super) reaped: bool,
     pub(super) reinjected_octets: u64,
@@ -48,7 +50,7 @@ impl Lane {
         Lane {
             subflow,
             mappings: MappingTable::default(),
-            nonces: (0, 0),
+            nonces: Nonces::default(),
             reaped: false,
             reinjected_octets: 0,
             heard: false,
@@ -80,6 +82,8 @@ pub(super) struct Lanes {
     views: Vec<SubflowView>,
     /// They may limit what a subflow has under way, and with it the room that its view shows.
     remedies: Vec<Box<dyn Remedy>>,
+    /// What subflows that have ended counted.
+    ended: Option<Box<Counters>>,
 }
 
 /// A lane that is being changed: when this is dropped, its view is brought up to date.
@@ -130,11 +134,29 @@ impl DerefMut for Lanes {
 impl Lanes {
     /// No subflows yet. The remedies limit what later ones have under way.
     pub(super) fn new(remedies: Vec<Box<dyn Remedy>>) -> Self {
-        Lanes { lanes: Vec::new(), views: Vec::new(), remedies }
+        Lanes { lanes: Vec::new(), views: Vec::new(), remedies, ended: None }
     }
 
     fn free_slot(&self) -> usize {
         self.lanes.iter().position(|lane| lane.reaped).unwrap_or(self.lanes.len())
+    }
+
+    /// The subflow in `slot` has ended, and that is being dealt with.
+    pub(super) fn reap(&mut self, slot: u8) -> &Lane {
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.reaped = true;
+        lane.subflow.add_to(self.ended.get_or_insert_default());
+        self.refresh(slot);
+        &self.lanes[usize::from(slot)]
+    }
+
+    /// Add what all subflows have counted, those included that are gone.
+    pub(super) fn add_to(&self, sum: &mut Counters) {
+        if let Some(ended) = &self.ended {
+            sum.add(ended);
+        }
+        let live = self.lanes.iter().filter(|lane| !lane.reaped);
+        live.for_each(|lane| lane.subflow.add_to(sum));
     }
 
     /// What the next subflow is called.

@@ -12,6 +12,7 @@ mod input;
 mod join;
 mod lanes;
 mod mapping;
+mod outbox;
 mod overdue;
 mod path_driver;
 mod paths;
@@ -19,24 +20,26 @@ mod probes;
 mod recv_queue;
 mod schedule;
 mod send_queue;
+mod session;
 mod stats;
 mod timer;
 mod transmit;
 
 pub(crate) use handshake::because;
 pub(crate) use join::JoinAnswer;
+pub(crate) use outbox::Registration;
 pub(crate) use path_driver::Opening;
+pub(crate) use session::Role;
 pub use stats::{ConnectionStats, Fallback, SubflowStats};
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
+use anabranch_wire::{Endpoint, Instant, Payload, Piece, Segment};
 
 use crate::bottleneck::{Detector, Totals};
 use crate::config::{ConnectionConfig, Protocol};
-use crate::counters::{ConnectionCounters, Counters};
+use crate::counters::ConnectionCounters;
 use crate::error::{ConnectionError, SendError};
 use crate::event::Event;
 use crate::keys::Secrets;
@@ -45,33 +48,17 @@ use crate::platform::{ReceiveWindow, SendBuffer};
 use crate::remedy::BufferSide;
 use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
-use crate::trace::{TraceEvent, TraceKind};
+use crate::trace::TraceEvent;
 use crate::view::{SubflowId, SubflowSet};
 use data_fin::DataFin;
 use lanes::Lanes;
+use outbox::Outbox;
 use overdue::Overdue;
 use path_driver::PathDriver;
 use probes::Probes;
 use recv_queue::RecvQueue;
 use send_queue::SendQueue;
-
-/// Which protocol the connection speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Not known yet: the handshake decides.
-    Negotiating,
-    /// Multipath TCP.
-    Mptcp,
-    /// Plain TCP, from the start or by fallback.
-    Tcp,
-}
-
-/// Who sent the first SYN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Initiator,
-    Listener,
-}
+use session::Session;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
@@ -80,30 +67,14 @@ enum Status {
     Ended,
 }
 
-/// The keys of both hosts and what follows from them.
-#[derive(Clone, Copy, Debug)]
-struct Keys {
-    local: u64,
-    remote: Option<u64>,
-    local_idsn: DataSeq,
-    remote_idsn: DataSeq,
-}
-
 pub(crate) struct Connection {
     config: Arc<ConnectionConfig>,
-    role: Role,
-    mode: Mode,
+    session: Session,
     status: Status,
-    keys: Keys,
-    /// Mappings have checksums. RFC 8684 §3.1.
-    checksums: bool,
     /// The peer sends data sequence numbers of 8 octets.
     wide_acks: bool,
     wrap: transmit::Wrap,
     fallback: fallback::Fallback,
-    /// Where this host does not take further subflows, and where the peer does not: the ends of
-    /// the first, if so agreed. RFC 8684 §3.1.
-    closed_to_joins: (Option<Endpoint>, Option<Endpoint>),
     secrets: Secrets,
     lanes: Lanes,
     send: SendQueue,
@@ -132,28 +103,12 @@ pub(crate) struct Connection {
     /// The subflows that the scheduler last wanted copies of new data on.
     last_copies: SubflowSet,
     window_limited: stats::Stopwatch,
-    events: VecDeque<Event>,
-    readable: bool,
+    outbox: Outbox,
     /// The subflow on which what came last is acknowledged before all of it was read, and the edge
     /// of the window then.
     early_acknowledgement: Option<(u8, u64)>,
-    writable: bool,
     error: Option<ConnectionError>,
     pub(crate) counters: ConnectionCounters,
-    /// What subflows that have ended counted.
-    ended: Option<Box<Counters>>,
-    trace: Option<VecDeque<TraceEvent>>,
-    /// Subflows that came to exist or ceased to, for the endpoint's table.
-    registrations: VecDeque<Registration>,
-}
-
-/// A change to the endpoint's table of addresses.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Registration {
-    pub(crate) slot: u8,
-    pub(crate) local: Endpoint,
-    pub(crate) remote: Endpoint,
-    pub(crate) exists: bool,
 }
 
 /// What a new connection needs.
@@ -178,23 +133,11 @@ impl Connection {
             .beginning_with(lanes.initial_buffer(BufferSide::Receive));
         let receive_scale = window_scale(window.most());
         Connection {
-            role: new.role,
-            mode: match config.protocol {
-                Protocol::Mptcp => Mode::Negotiating,
-                Protocol::Tcp => Mode::Tcp,
-            },
+            session: Session::new(new.role, new.key, &config),
             status: Status::Opening,
-            keys: Keys {
-                local: new.key,
-                remote: None,
-                local_idsn: crate::keys::initial_data_seq(new.key),
-                remote_idsn: DataSeq(0),
-            },
-            checksums: config.dss_checksum,
             wide_acks: false,
             wrap: transmit::Wrap::default(),
             fallback: fallback::Fallback::default(),
-            closed_to_joins: (None, None),
             secrets: new.secrets,
             lanes,
             send: SendQueue::new(send_buffer),
@@ -215,15 +158,10 @@ impl Connection {
             blocked: 0,
             last_copies: SubflowSet::EMPTY,
             window_limited: stats::Stopwatch::default(),
-            events: VecDeque::new(),
-            readable: false,
+            outbox: Outbox::new(config.trace),
             early_acknowledgement: None,
-            writable: false,
             error: None,
             counters: ConnectionCounters::default(),
-            ended: None,
-            trace: config.trace.then(VecDeque::new),
-            registrations: VecDeque::new(),
             config,
         }
     }
@@ -267,9 +205,9 @@ impl Connection {
     }
 
     fn peer_has_finished(&self) -> bool {
-        match self.mode {
-            Mode::Mptcp => self.recv.is_complete(),
-            _ => {
+        match self.session.is_mptcp() {
+            true => self.recv.is_complete(),
+            false => {
                 let lane = self.lanes.get(usize::from(self.fallback.slot));
                 self.recv.is_complete() || lane.is_some_and(|lane| lane.subflow.peer_finished())
             }
@@ -282,25 +220,19 @@ impl Connection {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        if let Some(event) = self.events.pop_front() {
-            return Some(event);
-        }
-        if std::mem::take(&mut self.readable) {
-            return Some(Event::Readable);
-        }
-        std::mem::take(&mut self.writable).then_some(Event::Writable)
+        self.outbox.poll_event()
     }
 
     pub(crate) fn poll_trace(&mut self) -> Option<TraceEvent> {
-        self.trace.as_mut()?.pop_front()
+        self.outbox.poll_trace()
     }
 
     pub(crate) fn has_registrations(&self) -> bool {
-        !self.registrations.is_empty()
+        self.outbox.has_registrations()
     }
 
     pub(crate) fn poll_registration(&mut self) -> Option<Registration> {
-        self.registrations.pop_front()
+        self.outbox.poll_registration()
     }
 
     /// Is the handshake of the first subflow still under way?
@@ -318,9 +250,8 @@ impl Connection {
     pub(crate) fn release_memory(&mut self) {
         self.send.release_memory();
         self.recv.release_memory();
-        self.events.shrink_to_fit();
+        self.outbox.release_memory();
         self.paths.release_memory();
-        self.registrations.shrink_to_fit();
         self.lanes.release_memory();
     }
 
@@ -330,7 +261,7 @@ impl Connection {
         let subflow = self.make_subflow(id, make, place);
         let slot = self.lanes.add(subflow);
         let Place { local, remote, .. } = place;
-        self.registrations.push_back(Registration { slot, local, remote, exists: true });
+        self.outbox.register(Registration { slot, local, remote, exists: true });
         slot
     }
 
@@ -376,16 +307,6 @@ impl Connection {
                 lane.subflow.bottleneck = verdict;
             }
         }
-    }
-
-    fn record(&mut self, now: Instant, kind: TraceKind) {
-        if let Some(trace) = &mut self.trace {
-            trace.push_back(TraceEvent { at: now, kind });
-        }
-    }
-
-    fn data_seq(&self, offset: u64) -> DataSeq {
-        self.keys.local_idsn + offset
     }
 
     /// The next segment to send, if any.

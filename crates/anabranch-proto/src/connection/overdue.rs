@@ -3,8 +3,8 @@
 
 use anabranch_wire::{Duration, Instant};
 
+use super::Connection;
 use super::timer::Timer;
-use super::{Connection, Mode};
 use crate::error::ConnectionError;
 use crate::view::{SubflowView, Usability};
 
@@ -120,7 +120,7 @@ impl Connection {
                 Timer::Persist => self.probe_window(now),
                 Timer::Unmapped => self.on_unmapped_timeout(now),
                 Timer::Fail => self.tell_failure(now),
-                Timer::GiveUp if self.mode == Mode::Mptcp => {
+                Timer::GiveUp if self.session.is_mptcp() => {
                     self.give_up(ConnectionError::TimedOut);
                 }
                 Timer::Orphan => self.give_up(ConnectionError::NoSubflow),
@@ -147,7 +147,7 @@ impl Connection {
         }
         self.give_up_unheard();
         self.give_up_on_data_fin();
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             return;
         }
         if self.send.fin_outstanding() {

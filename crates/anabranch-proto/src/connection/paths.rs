@@ -10,7 +10,7 @@ use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
 use super::probes::Probe;
-use super::{Connection, Mode, Role, Status};
+use super::{Connection, Status};
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
 use crate::view::SubflowId;
@@ -19,11 +19,11 @@ impl Connection {
     /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
     /// RFC 8684 §3.1.
     pub(super) fn start_path_manager(&mut self, now: Instant) {
-        if self.paths.is_started() || self.mode != Mode::Mptcp {
+        if self.paths.is_started() || !self.session.is_mptcp() {
             return;
         }
         let remote = self.lanes[0].subflow.remote;
-        self.paths.start(now, self.role == Role::Initiator, remote, self.lanes.views());
+        self.paths.start(now, self.session.is_initiator(), remote, self.lanes.views());
         self.carry_out_duties();
     }
 
@@ -80,7 +80,7 @@ impl Connection {
     pub(crate) fn can_open(&self, opening: &Opening) -> bool {
         let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
         // RFC 8684 §3.1: not where the peer has set the "C" flag.
-        let welcome = self.closed_to_joins.1 != Some(opening.remote);
+        let welcome = !self.session.is_closed_there(opening.remote);
         family && welcome && self.paths.has(opening.local) && self.may_open()
     }
 
@@ -96,7 +96,7 @@ impl Connection {
 
     /// Is further subflows' time not over?
     pub(super) fn wants_subflows(&self) -> bool {
-        self.mode == Mode::Mptcp && self.status == Status::Open
+        self.session.is_mptcp() && self.status == Status::Open
     }
 
     /// The interface with `address` went down, or came back up.

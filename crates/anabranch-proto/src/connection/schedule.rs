@@ -2,8 +2,8 @@
 
 use anabranch_wire::{Duration, Instant};
 
+use super::Connection;
 use super::timer::Timer;
-use super::{Connection, Mode};
 use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::trace::TraceKind;
 use crate::view::{SubflowId, SubflowSet, Usability};
@@ -99,13 +99,13 @@ impl Connection {
             return Verdict::Bad;
         };
         let waiting = self.send.assigned().get(usize::from(id.slot)).is_some_and(|n| *n > 0);
-        let choice = Choice { to_edge: self.mode == Mode::Mptcp, ..Choice::only(id.slot) };
+        let choice = Choice { to_edge: self.session.is_mptcp(), ..Choice::only(id.slot) };
         if view.can_send() && !waiting {
             return Verdict::Sends(choice);
         }
         // The first data goes with the keys, and plain TCP's in order.
         let again = matches!(pending, Pending::Reinjection { .. });
-        if again || self.mode != Mode::Mptcp || self.send.nxt() == 1 {
+        if again || !self.session.is_mptcp() || self.send.nxt() == 1 {
             return Verdict::Waits;
         }
         Verdict::Sends(Choice { held: true, ..choice })
@@ -137,7 +137,7 @@ impl Connection {
 
     fn on_bad_decision(&mut self, now: Instant) {
         self.counters.bad_decisions += 1;
-        self.record(now, TraceKind::BadDecision);
+        self.outbox.record(now, TraceKind::BadDecision);
     }
 
     /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is

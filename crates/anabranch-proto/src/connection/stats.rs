@@ -2,7 +2,7 @@
 
 use anabranch_wire::{Duration, Endpoint, Instant};
 
-use super::{Connection, Mode, Role};
+use super::Connection;
 use crate::config::Protocol;
 use crate::counters::Counters;
 use crate::view::SubflowView;
@@ -141,7 +141,7 @@ impl Connection {
     /// Totals up to `now`.
     pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
         ConnectionStats {
-            is_mptcp: self.mode == Mode::Mptcp,
+            is_mptcp: self.session.is_mptcp(),
             fallback: self.why_tcp(),
             octets_written: self.send.end() - 1,
             octets_acknowledged: self.send.una().min(self.send.end()) - 1,
@@ -164,16 +164,12 @@ impl Connection {
     /// Add up how often things happened to the connection and all its subflows.
     pub(crate) fn add_to(&self, sum: &mut Counters) {
         sum.add_connection(&self.counters);
-        if let Some(ended) = &self.ended {
-            sum.add(ended);
-        }
-        let live = self.lanes.iter().filter(|lane| !lane.reaped);
-        live.for_each(|lane| lane.subflow.add_to(sum));
+        self.lanes.add_to(sum);
     }
 
     fn why_tcp(&self) -> Fallback {
         let counters = &self.counters;
-        if self.mode != Mode::Tcp || self.config.protocol == Protocol::Tcp {
+        if !self.session.is_tcp() || self.config.protocol == Protocol::Tcp {
             return Fallback::None;
         }
         let reasons = [
@@ -182,7 +178,7 @@ impl Connection {
             (counters.dss_corruption_fallback, Fallback::Checksum),
             (counters.dss_fallback, Fallback::OptionsLost),
             (counters.infinite_map_rx, Fallback::Peer),
-            (u64::from(self.role == Role::Listener), Fallback::Syn),
+            (u64::from(self.session.is_listener()), Fallback::Syn),
         ];
         reasons.into_iter().find(|(count, _)| *count > 0).map_or(Fallback::None, |(_, why)| why)
     }

@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Flags, Instant, Segment};
 use super::again::Again;
 use super::schedule::Choice;
 use super::timer::Timer;
-use super::{Connection, Mode, Status};
+use super::{Connection, Status};
 use crate::platform::ShortSegments;
 use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
@@ -114,20 +114,21 @@ impl Connection {
     }
 
     fn data_level_with(&self, window: u64) -> DataLevel {
-        let data_ack = (self.mode == Mode::Mptcp && self.keys.remote.is_some())
-            .then(|| self.keys.remote_idsn + self.recv.nxt())
-            .map(|ack| match self.wide_acks {
-                true => WideOrNarrow::Wide(ack),
-                false => WideOrNarrow::Narrow(ack.low32()),
-            });
+        let data_ack =
+            self.session.is_mptcp().then(|| self.session.peer_idsn() + self.recv.nxt()).map(
+                |ack| match self.wide_acks {
+                    true => WideOrNarrow::Wide(ack),
+                    false => WideOrNarrow::Narrow(ack.low32()),
+                },
+            );
         DataLevel {
             window,
             data_ack,
             bare_data_fin: None,
             keys: self.keys_to_repeat(),
-            checksums: self.checksums,
+            checksums: self.session.checksums(),
             wide: self.wrap.wide,
-            writer_waits: self.mode == Mode::Tcp && self.send_blocked,
+            writer_waits: self.session.is_tcp() && self.send_blocked,
         }
     }
 
@@ -285,7 +286,7 @@ impl Connection {
     }
 
     fn next_segment_octets(&self, slot: u8) -> u64 {
-        let checksum = self.checksums;
+        let checksum = self.session.checksums();
         let carries = match self.is_first_data_with_keys() {
             true => Carries::Keys { checksum },
             false => self.mapping_carried(),
@@ -295,7 +296,7 @@ impl Connection {
 
     /// RFC 8684 §3.1: the initiator's first data repeats the keys.
     fn is_first_data_with_keys(&self) -> bool {
-        self.mode == Mode::Mptcp && self.send.nxt() == 1 && self.keys_to_repeat().is_some()
+        self.session.is_mptcp() && self.send.nxt() == 1 && self.keys_to_repeat().is_some()
     }
 
     /// RFC 9293 §3.7.4: a short segment waits.
@@ -327,13 +328,13 @@ impl Connection {
             self.short_segment_end = self.send.nxt();
         }
         // RFC 8684 §3.3.3: the DATA_FIN rides on the last data.
-        let data_fin = last && self.mode == Mode::Mptcp && self.send.is_finished() && !with_keys;
+        let data_fin = last && self.session.is_mptcp() && self.send.is_finished() && !with_keys;
         if data_fin {
             self.send.fin_sent();
             self.data_fin.went_with_data();
         }
-        let data_seq = self.data_seq(start);
-        let cargo = (self.mode == Mode::Mptcp).then_some(Cargo {
+        let data_seq = self.session.data_seq(start);
+        let cargo = (self.session.is_mptcp()).then_some(Cargo {
             data_fin,
             with_keys,
             ..Cargo::new(data_seq)
@@ -346,7 +347,7 @@ impl Connection {
             lane.short_end = lane.subflow.send_next();
         }
         self.scheduler.on_sent(id, len);
-        self.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
+        self.outbox.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
         self.lanes.refresh_after_sending(now, slot);
         self.start_retransmission(now);
         segment
@@ -396,7 +397,7 @@ impl Connection {
         window_limited: bool,
     ) -> Option<Segment> {
         // One subflow cannot hold up another; nothing outstanding holds up nobody.
-        if self.remedies_asked || self.lanes.len() < 2 || self.mode != Mode::Mptcp {
+        if self.remedies_asked || self.lanes.len() < 2 || !self.session.is_mptcp() {
             return None;
         }
         self.remedies_asked = true;
@@ -407,7 +408,7 @@ impl Connection {
         let head = self.send.head()?;
         let subflow = self.lanes.view(slot).id;
         if window_limited {
-            self.record(now, TraceKind::WindowLimited { subflow });
+            self.outbox.record(now, TraceKind::WindowLimited { subflow });
         }
         let mut reinject = false;
         for remedy in 0..self.lanes.remedies() {
@@ -442,7 +443,7 @@ impl Connection {
                 self.lanes.edit(slot).subflow.penalise(reduction);
                 let view = self.lanes.view(slot);
                 let (subflow, cwnd) = (view.id, view.cwnd);
-                self.record(now, TraceKind::Penalised { subflow, cwnd });
+                self.outbox.record(now, TraceKind::Penalised { subflow, cwnd });
             }
         }
     }
