@@ -41,7 +41,7 @@ impl Connection {
     pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
         loop {
             while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
-                match self.recv.take(slot, data, payload) {
+                match self.recv.queue.take(slot, data, payload) {
                     Taken::Delivered => self.outbox.tell_readable(),
                     Taken::Waiting => self.counters.ofo_queue += 1,
                     Taken::Duplicate => self.counters.dup_data += 1,
@@ -63,7 +63,7 @@ impl Connection {
 
     /// RFC 8684 §3.3.3: the peer's DATA_FIN occupies data offset `data_fin`.
     pub(super) fn take_data_fin(&mut self, slot: u8, data_fin: u64) {
-        if self.recv.set_fin(data_fin) {
+        if self.recv.queue.set_fin(data_fin) {
             self.outbox.tell_readable();
         }
         // Whatever else happens, the peer must learn that its DATA_FIN arrived.

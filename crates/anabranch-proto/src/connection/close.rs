@@ -5,7 +5,7 @@ use anabranch_wire::{DataSeq, Duration, Instant};
 
 use super::overdue::Overdue;
 use super::timer::Timer;
-use super::{Connection, Registration, Status};
+use super::{Connection, Registration};
 use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::path_manager::{PathEvent, Retry};
@@ -18,9 +18,8 @@ const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
 impl Connection {
     /// The application will write no more.
     pub(crate) fn close(&mut self) {
-        self.send.finish();
-        if self.status == Status::Opening && self.lanes.iter().all(|l| !l.subflow.is_established())
-        {
+        self.send.queue.finish();
+        if self.session.is_opening() && self.lanes.iter().all(|l| !l.subflow.is_established()) {
             for lane in self.lanes.iter_mut() {
                 lane.subflow.finish(true);
             }
@@ -39,7 +38,7 @@ impl Connection {
             }
         }
         self.fail(ConnectionError::Aborted);
-        self.recv.discard();
+        self.recv.queue.discard();
     }
 
     /// The peer ends the connection, in the form with ACK or with RST, if it knows this host's key.
@@ -53,19 +52,19 @@ impl Connection {
 
     /// All data is out: have the end of the stream sent too.
     pub(super) fn plan_fin(&mut self) {
-        if self.status != Status::Open || !self.send.fin_is_next() {
+        if !self.session.is_open() || !self.send.queue.fin_is_next() {
             return;
         }
         match self.session.is_mptcp() {
             true => {
-                self.send.fin_sent();
+                self.send.queue.fin_sent();
                 self.data_fin.send();
             }
             false => {
                 // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
                 let slot = self.fallback.slot;
                 let has_window = self.lanes[usize::from(slot)].subflow.has_window();
-                if self.send.una() == self.send.end() || has_window {
+                if self.send.queue.una() == self.send.queue.end() || has_window {
                     self.lanes.edit(slot).subflow.finish(false);
                 }
             }
@@ -101,7 +100,7 @@ impl Connection {
         }
         self.lanes[slot].subflow.demand_ack();
         self.start_retransmission(now);
-        Some(self.session.data_seq(self.send.end()))
+        Some(self.session.data_seq(self.send.queue.end()))
     }
 
     /// RFC 8684 §3.1: the initiator's keys go first; they ride on the third ACK or on data.
@@ -120,11 +119,11 @@ impl Connection {
         let start = self.session.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.outstanding_data() {
             let from = data_seq.distance_from(start) as u64;
-            self.send.reinject(from, from + len, usable);
+            self.send.queue.reinject(from, from + len, usable);
         }
         // What waits for a host's only subflow stays there, in order.
         if self.fallback.repeats {
-            self.send.reassign(slot);
+            self.send.queue.reassign(slot);
         }
     }
 
@@ -138,7 +137,7 @@ impl Connection {
         let start = self.session.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.unacknowledged_data() {
             let from = data_seq.distance_from(start) as u64;
-            self.send.reinject(from, from + len, usable);
+            self.send.queue.reinject(from, from + len, usable);
         }
     }
 
@@ -190,18 +189,15 @@ impl Connection {
         self.reinject_unacknowledged(slot);
         if self.lanes[usize::from(slot)].distrusted && self.session.is_mptcp() {
             // RFC 8684 §3.7: what was not DATA_ACKed goes out again, subflow ACKs or not.
-            self.send.reinject_carried(slot, self.lanes.usable());
+            self.send.queue.reinject_carried(slot, self.lanes.usable());
         }
         if self.fallback.failing.is_some_and(|failing| failing.slot == slot) {
             self.fallback.failing = None;
         }
-        self.send.forget_carrier(slot);
-        if self.data_fin.lose(slot) && self.send.fin_outstanding() {
+        self.send.queue.forget_carrier(slot);
+        if self.data_fin.lose(slot) && self.send.queue.fin_outstanding() {
             // RFC 8684 §3.3.6: what went with the subflow goes out again.
             self.data_fin.send();
-        }
-        if let Some(detector) = &mut self.detector {
-            detector.forget(id);
         }
         if self.is_known() {
             self.outbox.tell(Event::SubflowClosed(id));
@@ -227,14 +223,14 @@ impl Connection {
     }
 
     fn on_last_subflow(&mut self, now: Instant, end: Option<SubflowEnd>) {
-        if self.status == Status::Ended {
+        if self.session.has_ended() {
             return;
         }
         if self.is_done() {
             return;
         }
         let finished = end == Some(SubflowEnd::Finished);
-        let waits = self.session.is_mptcp() && self.status == Status::Open && !finished;
+        let waits = self.session.is_mptcp() && self.session.is_open() && !finished;
         if waits && (self.session.is_listener() || self.expects_subflows()) {
             // From the last time that there was a subflow which worked.
             self.timers.set_if_earlier(Timer::Orphan, now + ORPHAN_TIMEOUT);
@@ -251,16 +247,17 @@ impl Connection {
     /// Did both directions end in order?
     fn is_done(&self) -> bool {
         match self.session.is_mptcp() {
-            true => self.send.fin_acknowledged() && self.recv.is_complete(),
+            true => self.send.queue.fin_acknowledged() && self.recv.queue.is_complete(),
             false => {
-                let sent = self.send.is_finished() && self.send.una() == self.send.end();
+                let sent =
+                    self.send.queue.is_finished() && self.send.queue.una() == self.send.queue.end();
                 sent && self.peer_has_finished()
             }
         }
     }
 
     fn finish_when_done(&mut self, now: Instant) {
-        if self.status != Status::Open || !self.is_done() {
+        if !self.session.is_open() || !self.is_done() {
             return;
         }
         // At data level everything is said; with plain TCP the FINs must be acknowledged too.
@@ -268,8 +265,8 @@ impl Connection {
             matches!(lane.subflow.state(), State::TimeWait | State::Closed)
         };
         if self.session.is_mptcp() || self.lanes.iter().all(closing) {
-            self.status = Status::Ended;
-            self.window_limited.stop(now);
+            self.session.end();
+            self.scheduling.window_is_open(now);
             self.stop_timers();
             self.outbox.tell(Event::Closed);
         }
@@ -288,24 +285,25 @@ impl Connection {
     /// is gone: if that is all that is missing, everything has arrived at both ends.
     pub(super) fn give_up(&mut self, error: ConnectionError) {
         let mptcp = self.session.is_mptcp();
-        let arrived = mptcp && self.recv.is_complete() && self.send.una() == self.send.end();
-        let told = self.data_fin.was_told() && self.send.fin_outstanding();
+        let arrived = mptcp
+            && self.recv.queue.is_complete()
+            && self.send.queue.una() == self.send.queue.end();
+        let told = self.data_fin.was_told() && self.send.queue.fin_outstanding();
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
     /// Does the application know of this connection? RFC 9293 §3.10.7.4: a listener's need not hear
     /// of an attempt that never became a connection.
     fn is_known(&self) -> bool {
-        self.session.is_initiator() || self.status != Status::Opening
+        self.session.is_initiator() || !self.session.is_opening()
     }
 
     fn end(&mut self, error: Option<ConnectionError>) {
-        if self.status != Status::Ended {
+        if !self.session.has_ended() {
             let known = self.is_known();
-            self.status = Status::Ended;
-            self.error = error;
+            self.session.end();
             if error.is_some() && !self.config.platform.keeps_unread_data {
-                self.recv.discard();
+                self.recv.queue.discard();
             }
             for lane in self.lanes.iter_mut().filter(|lane| !lane.subflow.is_doomed()) {
                 lane.subflow.reset(None);

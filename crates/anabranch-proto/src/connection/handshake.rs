@@ -8,7 +8,7 @@ use anabranch_wire::{Endpoint, Instant, Segment};
 
 use super::session::Keys;
 use super::timer::Timer;
-use super::{Connection, Opening, Place, Status};
+use super::{Connection, Opening, Place};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
@@ -182,7 +182,7 @@ impl Connection {
     }
 
     fn open(&mut self, now: Instant, slot: u8, event: Event) {
-        self.status = Status::Open;
+        self.session.open();
         self.settle_options(slot);
         self.outbox.tell(event);
         // An application that wrote before the connection was open may have been waiting.
@@ -207,7 +207,8 @@ impl Connection {
 
     /// What data segments of Multipath TCP carry from now on.
     pub(super) fn mapping_carried(&self) -> Carries {
-        let (checksum, wide, wide_ack) = (self.session.checksums(), self.wrap.wide, self.wide_acks);
+        let (checksum, wide, wide_ack) =
+            (self.session.checksums(), self.send.is_wide(), self.recv.wide_acks());
         Carries::Mapping { checksum, wide, wide_ack }
     }
 
@@ -277,7 +278,7 @@ impl Connection {
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
-        if self.send.fin_outstanding() && self.overdue.timeouts > 0 {
+        if self.send.queue.fin_outstanding() && self.overdue.timeouts > 0 {
             // Nobody has heard the DATA_FIN so far.
             self.data_fin.send_on(slot);
         }

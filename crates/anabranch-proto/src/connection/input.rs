@@ -21,18 +21,18 @@ impl Connection {
     #[inline]
     pub(crate) fn is_about_another(&self, slot: u8, segment: &Segment) -> bool {
         let subflow = &self.lanes[usize::from(slot)].subflow;
-        subflow.is_opening() && subflow.is_about_another(segment, self.recv.accepted_window())
+        subflow.is_opening() && subflow.is_about_another(segment, self.recv.queue.accepted_window())
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
-        self.remedies_asked = false;
+        self.scheduling.on_change();
         if self.waits_for_keys(slot, segment) || self.lanes[usize::from(slot)].subflow.is_doomed() {
             return;
         }
         let window = match self.session.is_mptcp() {
-            true => (self.recv.window().most() * COPIES).max(1 << 16),
-            false => self.recv.accepted_window(),
+            true => (self.recv.queue.window().most() * COPIES).max(1 << 16),
+            false => self.recv.queue.accepted_window(),
         };
         let lane = &mut self.lanes[usize::from(slot)];
         let was_opening = lane.subflow.state() == State::SynSent;
@@ -78,25 +78,16 @@ impl Connection {
                 if self.session.is_mptcp() {
                     self.check_bare_end(slot);
                 }
-                self.plan_early_acknowledgement(slot);
+                let subflow = &self.lanes[usize::from(slot)].subflow;
+                if self.session.is_mptcp() && subflow.owes_acknowledgement() {
+                    self.recv.plan_early_acknowledgement(slot);
+                }
             }
         }
         self.lanes.refresh(slot);
-        self.detect_bottlenecks(now, slot);
+        self.lanes.detect_bottlenecks(now, slot);
         self.tune_buffers(now);
         self.reap(now);
-    }
-
-    /// What came may be acknowledged when the application has read for the first time, which takes
-    /// several reads if it filled a large hole.
-    fn plan_early_acknowledgement(&mut self, slot: u8) {
-        let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
-        if due
-            && self.session.is_mptcp()
-            && let Some(edge) = self.recv.early_edge()
-        {
-            self.early_acknowledgement = Some((slot, edge));
-        }
     }
 
     /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.
@@ -138,9 +129,10 @@ impl Connection {
         if let Some(control) = &segment.options.control {
             self.take_path_signals(now, slot, control);
         }
-        if self.peer_edge == 1 {
+        if self.send.has_no_window() {
             // The handshake's own windows count from the first octet.
-            self.widen(1, slot, segment);
+            let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
+            self.send.widen(1, window);
         }
     }
 
@@ -211,41 +203,31 @@ impl Connection {
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
     fn take_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
-        let near = self.session.data_seq(self.send.una());
+        let near = self.session.data_seq(self.send.queue.una());
         let distance = data_ack.resolve(near).distance_from(near);
-        let Some(offset) = self.send.una().checked_add_signed(distance) else { return };
-        if offset < 1 || offset > self.send.nxt() {
+        let Some(offset) = self.send.queue.una().checked_add_signed(distance) else { return };
+        if offset < 1 || offset > self.send.queue.nxt() {
             return;
         }
-        if self.widen(offset, slot, segment) && self.overdue.timeouts > 0 {
+        let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
+        if self.send.widen(offset, window) && self.overdue.timeouts > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.set(Timer::Retransmission, now);
         }
-        if self.send.acknowledge(offset) {
+        if self.send.queue.acknowledge(offset) {
             self.on_data_progress(now);
         }
-    }
-
-    /// RFC 8684 §3.3.5: only a larger edge counts, since segments of different subflows overtake
-    /// each other. True if it is one.
-    fn widen(&mut self, acknowledged: u64, slot: u8, segment: &Segment) -> bool {
-        let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
-        let before = self.peer_edge;
-        self.peer_edge = before.max(acknowledged + window);
-        self.peer_edge > before
     }
 
     /// RFC 8684 §3.3.1.
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
-        if !self.wide_acks && matches!(mapping.data_seq, WideOrNarrow::Wide(_)) {
-            // RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8.
-            self.wide_acks = true;
+        if matches!(mapping.data_seq, WideOrNarrow::Wide(_)) && self.recv.widen_acks() {
             self.settle_all_options();
         }
-        let near = self.session.peer_idsn() + self.recv.nxt();
+        let near = self.session.peer_idsn() + self.recv.queue.nxt();
         let distance = mapping.data_seq.resolve(near).distance_from(near);
-        let Some(data) = self.recv.nxt().checked_add_signed(distance) else { return };
+        let Some(data) = self.recv.queue.nxt().checked_add_signed(distance) else { return };
         if data.checked_add(u64::from(mapping.len)).is_none() {
             return;
         }
@@ -279,7 +261,7 @@ impl Connection {
     fn add_mapping(&mut self, slot: u8, mapping: Received) {
         let lane = &mut self.lanes[usize::from(slot)];
         let next = lane.subflow.receive_next();
-        let reach = self.recv.window().most() * COPIES + (1 << 16);
+        let reach = self.recv.queue.window().most() * COPIES + (1 << 16);
         let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
             && mapping.subflow < next + reach
             && !lane.mappings.is_full(reach);
@@ -293,10 +275,12 @@ impl Connection {
     fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let shift = self.fallback.sent_shift;
         let edge = self.lanes[usize::from(slot)].subflow.window_edge();
-        self.peer_edge = edge.checked_add_signed(shift).unwrap_or(self.peer_edge);
+        if let Some(edge) = edge.checked_add_signed(shift) {
+            self.send.set_edge(edge);
+        }
         // The FIN has a number at subflow level only.
         let una = self.lanes[usize::from(slot)].subflow.una().checked_add_signed(shift);
-        if self.send.acknowledge(una.map_or(0, |una| una.min(self.send.end()))) {
+        if self.send.queue.acknowledge(una.map_or(0, |una| una.min(self.send.queue.end()))) {
             self.on_data_progress(now);
         }
         let control = segment.options.control.as_ref();
@@ -315,7 +299,7 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         if !self.session.is_mptcp() {
             while let Some((_, payload)) = lane.subflow.poll_received() {
-                self.recv.append(payload);
+                self.recv.queue.append(payload);
                 self.outbox.tell_readable();
             }
             if self.peer_has_finished() {
@@ -328,7 +312,7 @@ impl Connection {
         }
         self.hand_over(now, slot);
         let lane = &mut self.lanes[usize::from(slot)];
-        if lane.mappings.holds_more_than(self.recv.window().most() * COPIES) {
+        if lane.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since.is_some() {

@@ -36,14 +36,6 @@ const SMALL_WINDOW_PAUSES: (Duration, Duration) =
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl Connection {
-    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. What there is
-    /// of it is used at once if it is half of the largest, and otherwise after a while.
-    pub(super) fn is_worth_using(&mut self, room: u64) -> bool {
-        let largest = self.lanes.iter().map(|lane| lane.subflow.largest_window()).max();
-        let due = std::mem::take(&mut self.small_window_due);
-        room > 0 && (due || 2 * room >= largest.unwrap_or(0))
-    }
-
     /// Something is outstanding: its timer runs from the oldest on.
     pub(super) fn start_retransmission(&mut self, now: Instant) {
         if !self.timers.is_running(Timer::Retransmission) {
@@ -83,9 +75,9 @@ impl Connection {
         (self.overdue.timeouts, self.overdue.probes) = (0, 0);
         self.overdue.unexplained = 0;
         self.timers.stop(Timer::Persist);
-        self.small_window_due = false;
+        self.send.on_progress();
         self.timers.stop(Timer::GiveUp);
-        if self.send.una() == self.send.nxt() {
+        if self.send.queue.una() == self.send.queue.nxt() {
             self.overdue.repeating = 0;
             self.timers.stop(Timer::Retransmission);
             return;
@@ -93,7 +85,7 @@ impl Connection {
         if !self.has_data_under_way() {
             // The peer did not have what it has now, so it may lack what follows as well.
             self.overdue.repeating = self.overdue.repeating.saturating_mul(2);
-            self.send.reinject_first(self.overdue.repeating.into());
+            self.send.queue.reinject_first(self.overdue.repeating.into());
         }
         self.arm_retransmission(now);
     }
@@ -116,7 +108,7 @@ impl Connection {
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
                 Timer::Retransmission => self.on_data_retransmission(now),
-                Timer::Persist if self.window_room() > 0 => self.small_window_due = true,
+                Timer::Persist if self.send.window_room() > 0 => self.send.use_small_window(),
                 Timer::Persist => self.probe_window(now),
                 Timer::Unmapped => self.on_unmapped_timeout(now),
                 Timer::Fail => self.tell_failure(now),
@@ -142,7 +134,7 @@ impl Connection {
     }
 
     fn on_data_retransmission(&mut self, now: Instant) {
-        if self.send.una() == self.send.nxt() {
+        if self.send.queue.una() == self.send.queue.nxt() {
             return;
         }
         self.give_up_unheard();
@@ -150,10 +142,10 @@ impl Connection {
         if !self.session.is_mptcp() {
             return;
         }
-        if self.send.fin_outstanding() {
+        if self.send.queue.fin_outstanding() {
             self.data_fin.send();
         }
-        self.send.reinject_uncarried();
+        self.send.queue.reinject_uncarried();
         let under_way = self.has_data_under_way();
         self.overdue.unexplained =
             if under_way { 0 } else { self.overdue.unexplained.saturating_add(1) };
@@ -163,7 +155,7 @@ impl Connection {
             return self.give_up(ConnectionError::TimedOut);
         }
         if self.lanes.len() > 1 || !under_way {
-            self.send.reinject_first(1);
+            self.send.queue.reinject_first(1);
         }
         self.overdue.repeating = u16::from(!under_way);
         if !self.fallback.repeats {

@@ -8,6 +8,7 @@ use anabranch_wire::mptcp::RemoveAddr;
 use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::announce::Announcements;
+use super::probes::Probes;
 use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
 use crate::view::{SubflowId, SubflowSet, SubflowView};
 
@@ -40,6 +41,8 @@ pub(super) struct PathDriver {
     /// Addresses of which the peer is to be told that they are gone.
     removals: Vec<u8>,
     pub(super) announcements: Announcements,
+    /// Copies that it wants sent.
+    pub(super) probes: Probes,
     /// This host's addresses, with their identifiers.
     addresses: Vec<LocalAddress>,
     /// Identifiers of those whose interfaces are down.
@@ -67,6 +70,7 @@ impl PathDriver {
             opens: VecDeque::new(),
             removals: Vec::new(),
             announcements: Announcements::default(),
+            probes: Probes::default(),
             down: addresses.iter().filter(is_down).map(|own| own.id).collect(),
             addresses,
         }
@@ -210,6 +214,7 @@ impl PathDriver {
     pub(super) fn become_plain(&mut self) {
         self.opens.clear();
         self.removals.clear();
+        self.probes.clear();
     }
 
     /// Give back memory that is not in use.

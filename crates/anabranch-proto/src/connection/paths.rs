@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use anabranch_wire::mptcp::ResetReason;
 use anabranch_wire::{Instant, Segment};
 
+use super::Connection;
 use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
 use super::probes::Probe;
-use super::{Connection, Status};
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
 use crate::view::SubflowId;
@@ -96,7 +96,7 @@ impl Connection {
 
     /// Is further subflows' time not over?
     pub(super) fn wants_subflows(&self) -> bool {
-        self.session.is_mptcp() && self.status == Status::Open
+        self.session.is_mptcp() && self.session.is_open()
     }
 
     /// The interface with `address` went down, or came back up.
@@ -115,8 +115,8 @@ impl Connection {
                     self.set_priority(subflow, backup, signalled);
                 }
                 Duty::Probe { subflow, count, octets } => {
-                    let end = self.send.carried_to().min(self.send.end());
-                    self.probes.start(subflow, (count, octets), (self.send.una(), end));
+                    let end = self.send.queue.carried_to().min(self.send.queue.end());
+                    self.paths.probes.start(subflow, (count, octets), (self.send.queue.una(), end));
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Connection {
             lane.subflow.finish(false);
         }
         drop(lane);
-        self.send.reassign(id.slot);
+        self.send.queue.reassign(id.slot);
     }
 
     fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
@@ -170,15 +170,16 @@ impl Connection {
                 self.lanes.edit(slot).subflow.doubt(now);
                 // Whoever lost the interface drops what came beyond a hole, too.
                 self.reinject_unacknowledged(slot);
-                self.send.reassign(slot);
+                self.send.queue.reassign(slot);
             }
         }
     }
 
     /// The next probe for which a subflow has room.
     pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let Probe { slot, start, len } = self.probes.poll(self.send.una(), self.lanes.views())?;
-        let payload = self.send.payload(start, len);
+        let Probe { slot, start, len } =
+            self.paths.probes.poll(self.send.queue.una(), self.lanes.views())?;
+        let payload = self.send.queue.payload(start, len);
         Some(self.send_again_on(now, level, slot, start, payload, Again::Probe))
     }
 }

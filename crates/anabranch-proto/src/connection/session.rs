@@ -24,6 +24,13 @@ enum Mode {
     Tcp,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Opening,
+    Open,
+    Ended,
+}
+
 /// The other host's key, and its initial data sequence number, which follows from the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Peer {
@@ -57,10 +64,11 @@ impl Keys {
     }
 }
 
-/// The agreement, as far as there is one.
+/// The agreement, as far as there is one, and whether it is still in force.
 pub(super) struct Session {
     role: Role,
     mode: Mode,
+    status: Status,
     key: u64,
     idsn: DataSeq,
     /// Mappings have checksums. RFC 8684 §3.1.
@@ -83,6 +91,7 @@ impl Session {
                 Protocol::Mptcp => Mode::Negotiating,
                 Protocol::Tcp => Mode::Tcp,
             },
+            status: Status::Opening,
             key,
             idsn: keys::initial_data_seq(key),
             checksums: config.dss_checksum,
@@ -115,6 +124,33 @@ impl Session {
     #[inline]
     pub(super) fn is_listener(&self) -> bool {
         self.role == Role::Listener
+    }
+
+    /// Is the handshake of the first subflow still under way?
+    #[inline]
+    pub(super) fn is_opening(&self) -> bool {
+        self.status == Status::Opening
+    }
+
+    /// Is the handshake of the first subflow over, and the connection not?
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.status == Status::Open
+    }
+
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        self.status == Status::Ended
+    }
+
+    /// The handshake of the first subflow is over.
+    pub(super) fn open(&mut self) {
+        self.status = Status::Open;
+    }
+
+    /// The connection is over, in order or with an error.
+    pub(super) fn end(&mut self) {
+        self.status = Status::Ended;
     }
 
     /// The keys, if both hosts speak Multipath TCP.
