@@ -29,11 +29,11 @@ impl Connection {
     /// Data that a subflow failed to deliver in time goes out on another.
     pub(super) fn poll_reinjection(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let mapped = self.send.queue.next_reinjection()?;
-        if !self.fallback.repeats {
+        if !self.fallback.may_repeat() {
             if !self.may_repeat_on_only_subflow() {
                 return None;
             }
-            self.fallback.repeats = true;
+            self.fallback.repeat();
         }
         let usable = self.lanes.usable();
         let mut already_on = mapped.carried_by();

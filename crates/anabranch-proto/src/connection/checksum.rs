@@ -74,7 +74,7 @@ impl Connection {
         self.counters.data_csum_err += 1;
         let fail = MpFail { data_seq: self.session.peer_idsn() + data };
         if self.is_sole(slot) && self.way_back(slot).is_some() {
-            self.fallback.failing = Some(Failing { slot, fail, told: 0 });
+            self.fallback.begin_failing(Failing { slot, fail, told: 0 });
             self.tell_failure(now);
         } else {
             self.break_failing(slot, fail);
@@ -91,7 +91,7 @@ impl Connection {
 
     /// Tell the peer, for the first time or again, unless that was in vain often enough.
     pub(super) fn tell_failure(&mut self, now: Instant) {
-        let Some(failing) = &mut self.fallback.failing else { return };
+        let Some(failing) = self.fallback.failing() else { return };
         let subflow = &mut self.lanes[usize::from(failing.slot)].subflow;
         if failing.told < MOST_TOLD {
             subflow.signal_fail(failing.fail);
@@ -105,7 +105,7 @@ impl Connection {
 
     /// The subflow that waits for an answer to MP_FAIL is not, or no more, to be the only one.
     pub(super) fn abandon_failing(&mut self) {
-        if let Some(Failing { slot, fail, .. }) = self.fallback.failing.take() {
+        if let Some(Failing { slot, fail, .. }) = self.fallback.end_failing() {
             self.break_failing(slot, fail);
         }
     }

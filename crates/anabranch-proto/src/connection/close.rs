@@ -62,7 +62,7 @@ impl Connection {
             }
             false => {
                 // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
-                let slot = self.fallback.slot;
+                let slot = self.fallback.slot();
                 let has_window = self.lanes[usize::from(slot)].subflow.has_window();
                 if self.send.queue.una() == self.send.queue.end() || has_window {
                     self.lanes.edit(slot).subflow.finish(false);
@@ -89,7 +89,7 @@ impl Connection {
         let all = || self.lanes.views().iter().filter(usable);
         // The best first, and then in turn: no other sign comes from a dead path on which this host
         // has nothing else to send.
-        let turn = self.overdue.timeouts as usize % all().count();
+        let turn = self.overdue.timeouts() as usize % all().count();
         let on = self.data_fin.is_due_on().filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
             Some(on) => slot == usize::from(on),
@@ -122,7 +122,7 @@ impl Connection {
             self.send.queue.reinject(from, from + len, usable);
         }
         // What waits for a host's only subflow stays there, in order.
-        if self.fallback.repeats {
+        if self.fallback.may_repeat() {
             self.send.queue.reassign(slot);
         }
     }
@@ -191,8 +191,8 @@ impl Connection {
             // RFC 8684 §3.7: what was not DATA_ACKed goes out again, subflow ACKs or not.
             self.send.queue.reinject_carried(slot, self.lanes.usable());
         }
-        if self.fallback.failing.is_some_and(|failing| failing.slot == slot) {
-            self.fallback.failing = None;
+        if self.fallback.failing().is_some_and(|failing| failing.slot == slot) {
+            self.fallback.end_failing();
         }
         self.send.queue.forget_carrier(slot);
         if self.data_fin.lose(slot) && self.send.queue.fin_outstanding() {

@@ -34,16 +34,16 @@ use crate::subflow::Purpose;
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
     /// The peer may have sent on a further subflow.
-    pub(super) joined: bool,
+    joined: bool,
     /// This host may have sent on a further subflow, or data twice on the only one. No sooner than
     /// the peer has reason to expect it, which is `joined` at the other end.
-    pub(super) repeats: bool,
+    repeats: bool,
     /// A checksum failed on the only subflow, and the peer was told.
-    pub(super) failing: Option<Failing>,
+    failing: Option<Failing>,
     /// Slot of the subflow that is the TCP connection.
-    pub(super) slot: u8,
+    slot: u8,
     /// Distance from its offsets to those of the stream, for what this host sends.
-    pub(super) sent_shift: i64,
+    sent_shift: i64,
     /// The same for what the peer sends.
     received: Option<Received>,
 }
@@ -55,6 +55,56 @@ struct Received {
     shift: u64,
     /// The data sequence number from which those of the stream count.
     idsn: DataSeq,
+}
+
+impl Fallback {
+    /// From here on the peer may have data on a further subflow.
+    pub(super) fn peer_may_spread(&mut self) {
+        self.joined = true;
+    }
+
+    /// From here on both hosts may.
+    pub(super) fn both_may_spread(&mut self) {
+        (self.joined, self.repeats) = (true, true);
+    }
+
+    /// From here on this host sends data twice on its only subflow.
+    pub(super) fn repeat(&mut self) {
+        self.repeats = true;
+    }
+
+    /// May this host send data twice, or on several subflows?
+    #[inline]
+    pub(super) fn may_repeat(&self) -> bool {
+        self.repeats
+    }
+
+    /// A checksum failed, and the peer is being told.
+    pub(super) fn begin_failing(&mut self, failing: Failing) {
+        self.failing = Some(failing);
+    }
+
+    /// What the peer is being told.
+    pub(super) fn failing(&mut self) -> Option<&mut Failing> {
+        self.failing.as_mut()
+    }
+
+    /// It is told no more.
+    pub(super) fn end_failing(&mut self) -> Option<Failing> {
+        self.failing.take()
+    }
+
+    /// Slot of the subflow that is the TCP connection.
+    #[inline]
+    pub(super) fn slot(&self) -> u8 {
+        self.slot
+    }
+
+    /// Distance from its offsets to those of the stream, for what this host sends.
+    #[inline]
+    pub(super) fn sent_shift(&self) -> i64 {
+        self.sent_shift
+    }
 }
 
 /// The last run of data on a subflow at one distance from the subflow's octets.

@@ -242,7 +242,7 @@ impl Connection {
             return;
         }
         // From the third ACK on the peer may have data on both.
-        self.fallback.joined = true;
+        self.fallback.peer_may_spread();
         let hmac = agreed.proof(lane.nonces);
         lane.subflow.handshake_options = option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
@@ -273,12 +273,12 @@ impl Connection {
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes.edit(slot).subflow.handshake_options = None;
         self.timers.stop(Timer::Orphan);
-        (self.fallback.joined, self.fallback.repeats) = (true, true);
+        self.fallback.both_may_spread();
         self.abandon_failing();
         let id = self.lanes[usize::from(slot)].subflow.id;
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
-        if self.send.queue.fin_outstanding() && self.overdue.timeouts > 0 {
+        if self.send.queue.fin_outstanding() && self.overdue.timeouts() > 0 {
             // Nobody has heard the DATA_FIN so far.
             self.data_fin.send_on(slot);
         }

@@ -60,7 +60,7 @@ impl Connection {
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
-            self.overdue.unanswered = 0;
+            self.overdue.on_segment();
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
             if bare && self.session.is_mptcp() {
@@ -210,7 +210,7 @@ impl Connection {
             return;
         }
         let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
-        if self.send.widen(offset, window) && self.overdue.timeouts > 0 {
+        if self.send.widen(offset, window) && self.overdue.timeouts() > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.set(Timer::Retransmission, now);
         }
@@ -273,7 +273,7 @@ impl Connection {
     /// Plain TCP: the subflow's octets are the stream's. RFC 8684 §3.7: after a fallback, too, only
     /// its ACKs count.
     fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        let shift = self.fallback.sent_shift;
+        let shift = self.fallback.sent_shift();
         let edge = self.lanes[usize::from(slot)].subflow.window_edge();
         if let Some(edge) = edge.checked_add_signed(shift) {
             self.send.set_edge(edge);

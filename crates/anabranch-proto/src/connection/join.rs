@@ -21,6 +21,13 @@ pub(crate) enum JoinAnswer {
     Refused(ResetReason),
 }
 
+/// This host's part in a join that is answered without state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) numbers: Numbers,
+    pub(crate) nonce: u32,
+}
+
 /// What the SYN of a join says, and this host's part of the answer.
 struct Joining {
     place: Place,
@@ -60,13 +67,13 @@ impl Connection {
         now: Instant,
         syn: &Segment,
         join: MpJoin,
-        (numbers, nonce): (Numbers, u32),
+        answered: Answered,
     ) -> Option<Segment> {
-        let joining = self.joining(now, syn, join, nonce)?;
+        let joining = self.joining(now, syn, join, answered.nonce)?;
         let nobody = SubflowId { slot: u8::MAX, generation: 0 };
         let accept = |open: crate::subflow::Open<'_>| Subflow::accept(open, now, syn);
         let mut subflow = self.make_subflow(nobody, accept, joining.place);
-        subflow.use_numbers(numbers);
+        subflow.use_numbers(answered.numbers);
         subflow.handshake_options = Some(joining.answer);
         let mut answer = subflow.poll_transmit(now, &self.data_level())?;
         remember_in_timestamp(&mut answer, syn);
@@ -81,15 +88,15 @@ impl Connection {
         now: Instant,
         syn: &Segment,
         join: MpJoin,
-        (numbers, nonce): (Numbers, u32),
+        answered: Answered,
     ) -> Option<u8> {
         if !self.may_open() {
             let oldest = self.half_open_joins().next()?;
             self.lanes.edit(oldest as u8).subflow.abandon(SubflowEnd::TimedOut);
             self.reap(now);
         }
-        let joining = self.joining(now, syn, join, nonce).filter(|_| self.may_open())?;
-        Some(self.add_joining(now, syn, joining, Some(numbers)))
+        let joining = self.joining(now, syn, join, answered.nonce).filter(|_| self.may_open())?;
+        Some(self.add_joining(now, syn, joining, Some(answered.numbers)))
     }
 
     /// Lanes that the peer is opening, the oldest slot first.

@@ -29,7 +29,7 @@ mod timer;
 mod transmit;
 
 pub(crate) use handshake::because;
-pub(crate) use join::JoinAnswer;
+pub(crate) use join::{Answered, JoinAnswer};
 pub(crate) use outbox::Registration;
 pub(crate) use path_driver::Opening;
 pub(crate) use session::Role;
@@ -159,7 +159,7 @@ impl Connection {
         match self.session.is_mptcp() {
             true => self.recv.queue.is_complete(),
             false => {
-                let lane = self.lanes.get(usize::from(self.fallback.slot));
+                let lane = self.lanes.get(usize::from(self.fallback.slot()));
                 self.recv.queue.is_complete()
                     || lane.is_some_and(|lane| lane.subflow.peer_finished())
             }

@@ -1,6 +1,8 @@
 //! Data that stays unacknowledged at data level, and windows that stay shut: how long the
 //! connection waits, what it does then, and when it gives up.
 
+use std::ops::RangeInclusive;
+
 use anabranch_wire::{Duration, Instant};
 
 use super::Connection;
@@ -12,7 +14,7 @@ use crate::view::{SubflowView, Usability};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Overdue {
     /// Expiries of the retransmission timer since the last progress.
-    pub(super) timeouts: u32,
+    timeouts: u32,
     /// How many of the last ones came while no subflow had anything outstanding.
     unexplained: u16,
     /// When the first timeout since the last progress was.
@@ -22,7 +24,7 @@ pub(super) struct Overdue {
     /// Window probes since the last progress.
     probes: u32,
     /// Window probes since anything came from the peer.
-    pub(super) unanswered: u32,
+    unanswered: u32,
 }
 
 /// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
@@ -30,10 +32,24 @@ pub(super) struct Overdue {
 const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How long a small window waits to grow before it is used: the timeout, within these bounds.
 /// RFC 9293 §3.8.6.2.1: 0.1 to 1 seconds.
-const SMALL_WINDOW_PAUSES: (Duration, Duration) =
-    (Duration::from_millis(100), Duration::from_secs(1));
+const SMALL_WINDOW_PAUSES: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(1);
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+impl Overdue {
+    /// Expiries of the retransmission timer since the last progress.
+    #[inline]
+    pub(super) fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// Something acceptable came from the peer.
+    #[inline]
+    pub(super) fn on_segment(&mut self) {
+        self.unanswered = 0;
+    }
+}
 
 impl Connection {
     /// Something is outstanding: its timer runs from the oldest on.
@@ -62,7 +78,7 @@ impl Connection {
     pub(super) fn arm_persist(&mut self, now: Instant, room: u64) {
         let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
         if room > 0 {
-            let pause = rto.max(SMALL_WINDOW_PAUSES.0).min(SMALL_WINDOW_PAUSES.1);
+            let pause = rto.clamp(*SMALL_WINDOW_PAUSES.start(), *SMALL_WINDOW_PAUSES.end());
             self.timers.set_if_earlier(Timer::Persist, now + pause);
         } else if !self.timers.is_running(Timer::Persist) {
             let pause = rto * (1 << self.overdue.probes.min(16));
@@ -158,7 +174,7 @@ impl Connection {
             self.send.queue.reinject_first(1);
         }
         self.overdue.repeating = u16::from(!under_way);
-        if !self.fallback.repeats {
+        if !self.fallback.may_repeat() {
             self.probe_peer(self.overdue.timeouts);
         }
         if self.overdue.timeouts == 0 {

@@ -10,7 +10,7 @@ use super::Connection;
 use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
-use super::probes::Probe;
+use super::probes::{Copies, Probe};
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
 use crate::view::SubflowId;
@@ -116,7 +116,8 @@ impl Connection {
                 }
                 Duty::Probe { subflow, count, octets } => {
                     let end = self.send.queue.carried_to().min(self.send.queue.end());
-                    self.paths.probes.start(subflow, (count, octets), (self.send.queue.una(), end));
+                    let under_way = self.send.queue.una()..end;
+                    self.paths.probes.start(subflow, Copies { count, octets }, under_way);
                 }
             }
         }

@@ -21,17 +21,11 @@ pub(super) struct Sender {
     short_end: u64,
     /// The application's last write found no room.
     writer_waits: bool,
-    wrap: Wrap,
-}
-
-/// May data sequence numbers of 4 octets wrap too soon?
-#[derive(Clone, Copy, Debug, Default)]
-struct Wrap {
-    /// They may: numbers of 8 octets are sent.
+    /// Data sequence numbers of 4 octets may wrap too soon: those of 8 are sent.
     wide: bool,
-    /// That is looked into when so much has been sent, and was when.
-    check_from: u64,
-    checked_at: Option<Instant>,
+    /// That is looked into when so much has been sent, and was then.
+    check_wrap_from: u64,
+    wrap_checked_at: Instant,
 }
 
 impl Sender {
@@ -42,7 +36,9 @@ impl Sender {
             small_window_due: false,
             short_end: 0,
             writer_waits: false,
-            wrap: Wrap::default(),
+            wide: false,
+            check_wrap_from: 0,
+            wrap_checked_at: Instant::ZERO,
         }
     }
 
@@ -146,7 +142,7 @@ impl Sender {
     /// Are numbers of 8 octets sent?
     #[inline]
     pub(super) fn is_wide(&self) -> bool {
-        self.wrap.wide
+        self.wide
     }
 
     /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's
@@ -154,23 +150,22 @@ impl Sender {
     /// turn out not to do.
     #[inline]
     pub(super) fn widens_numbers(&mut self, now: Instant) -> bool {
-        self.queue.nxt() >= self.wrap.check_from && self.wrap.check(now, self.queue.nxt())
+        self.queue.nxt() >= self.check_wrap_from && self.check_wrap(now)
+    }
+
+    fn check_wrap(&mut self, now: Instant) -> bool {
+        let first = self.check_wrap_from == 0;
+        let since = std::mem::replace(&mut self.wrap_checked_at, now);
+        self.check_wrap_from = self.queue.nxt() + HALF_OF_NUMBERS;
+        let soon = !first && now.saturating_since(since) < SEGMENT_LIFETIME;
+        let news = soon && !self.wide;
+        self.wide |= soon;
+        news
     }
 
     /// The stream goes on as the one subflow's. RFC 8684 §3.7.
     pub(super) fn become_plain(&mut self) {
         self.queue.become_plain();
         self.short_end = self.short_end.min(self.queue.nxt());
-    }
-}
-
-impl Wrap {
-    fn check(&mut self, now: Instant, sent: u64) -> bool {
-        let since = self.checked_at.replace(now);
-        self.check_from = sent + HALF_OF_NUMBERS;
-        let soon = since.is_some_and(|since| now.saturating_since(since) < SEGMENT_LIFETIME);
-        let news = soon && !self.wide;
-        self.wide |= soon;
-        news
     }
 }

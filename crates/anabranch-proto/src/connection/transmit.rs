@@ -17,37 +17,13 @@ use crate::view::{SubflowSet, SubflowView, Usability};
 impl Connection {
     /// The next segment to send, if any.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        let segment = self.next_segment(now)?;
-        self.count(&segment);
-        Some(segment)
-    }
-
-    /// A segment leaves: count what it says.
-    #[inline]
-    fn count(&mut self, segment: &Segment) {
-        let counters = &mut self.counters;
-        counters.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
-        if let Some(control) = &segment.options.control {
-            counters.mp_fail_tx += u64::from(control.fail.is_some());
-            counters.mp_rst_tx += u64::from(control.reset.is_some());
-            counters.mp_fastclose_tx += u64::from(control.fastclose.is_some());
-            counters.mp_prio_tx += u64::from(control.prio.is_some());
-            let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
-            counters.rm_addr_tx += removed as u64;
-            let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
-            counters.add_addr_tx += u64::from(told == Some(true));
-            counters.echo_add_tx += u64::from(told == Some(false));
-        }
-    }
-
-    fn next_segment(&mut self, now: Instant) -> Option<Segment> {
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }
         if self.recv.queue.update_is_due(|| self.lanes.largest_mss()) {
             self.demand_acks();
         }
-        let level = self.data_level();
+        let mut level = self.data_level();
         for slot in 0..self.lanes.len() {
             if let Some(segment) = self.lanes[slot].subflow.poll_transmit(now, &level) {
                 self.lanes.refresh(slot as u8);
@@ -59,15 +35,6 @@ impl Connection {
         {
             return Some(segment);
         }
-        let acknowledgement = self.poll_acknowledgement(now, level);
-        if acknowledgement.is_none() {
-            self.reap(now);
-        }
-        acknowledgement
-    }
-
-    /// What nothing else has carried: signals, ends, acknowledgements.
-    fn poll_acknowledgement(&mut self, now: Instant, mut level: DataLevel) -> Option<Segment> {
         self.plan_fin();
         if self.paths.has_removals() {
             self.signal_removals();
@@ -86,10 +53,30 @@ impl Connection {
             };
             let segment = probe.or_else(|| lane.subflow.poll_acknowledge(now, &level));
             if let Some(segment) = segment {
-                return Some(self.acknowledged(slot, segment));
+                self.on_acknowledgement(slot, &segment);
+                return Some(segment);
             }
         }
+        self.reap(now);
         None
+    }
+
+    /// A segment leaves: count what it says.
+    #[inline]
+    pub(crate) fn count(&mut self, segment: &Segment) {
+        let counters = &mut self.counters;
+        counters.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
+        if let Some(control) = &segment.options.control {
+            counters.mp_fail_tx += u64::from(control.fail.is_some());
+            counters.mp_rst_tx += u64::from(control.reset.is_some());
+            counters.mp_fastclose_tx += u64::from(control.fastclose.is_some());
+            counters.mp_prio_tx += u64::from(control.prio.is_some());
+            let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
+            counters.rm_addr_tx += removed as u64;
+            let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
+            counters.add_addr_tx += u64::from(told == Some(true));
+            counters.echo_add_tx += u64::from(told == Some(false));
+        }
     }
 
     /// What came last is acknowledged, with the window before the application has read all of it.
@@ -99,16 +86,16 @@ impl Connection {
         let level = self.data_level_with(window);
         let slot = usize::from(slot);
         let segment = self.lanes.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
-        Some(self.acknowledged(slot, segment))
+        self.on_acknowledgement(slot, &segment);
+        Some(segment)
     }
 
     /// An acknowledgement goes out on the subflow in `slot`.
-    fn acknowledged(&mut self, slot: usize, segment: Segment) -> Segment {
+    fn on_acknowledgement(&mut self, slot: usize, segment: &Segment) {
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
             self.data_fin.went_alone(slot as u8);
         }
         self.lanes.refresh(slot as u8);
-        segment
     }
 
     /// What segments say of the data level, with the window as it is now.
@@ -408,7 +395,7 @@ impl Connection {
             reinject |= actions.reinject;
             self.penalise(now, actions);
         }
-        if !reinject || !self.fallback.repeats {
+        if !reinject || !self.fallback.may_repeat() {
             return None;
         }
         self.carry_again(now, level, head.start, slot, Again::Opportunistic)

@@ -58,7 +58,7 @@ impl PathManager for FullMesh {
             }
             PathEvent::AddressAnnounced { remote, remote_address_id } if self.initiator => {
                 for local in of_family(&self.local, remote) {
-                    self.upkeep.want_announced(*local, (remote_address_id, remote), subflows);
+                    self.upkeep.want_announced(*local, remote_address_id, remote, subflows);
                 }
             }
             _ => {}

@@ -36,6 +36,25 @@ struct Pair {
     retry_at: Option<Instant>,
 }
 
+impl Pair {
+    /// One subflow is wanted, and none exists.
+    fn new(local: LocalAddress, remote_id: u8, remote: Endpoint) -> Self {
+        Pair {
+            local,
+            remote,
+            remote_id,
+            backup: false,
+            wanted: 1,
+            existing: 0,
+            address_usable: true,
+            failures: 0,
+            worked_at: None,
+            refused: false,
+            retry_at: None,
+        }
+    }
+}
+
 /// Pause before the first attempt to replace a subflow (ours).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between attempts (ours).
@@ -52,7 +71,8 @@ impl Upkeep {
         wanted: u32,
         backup: bool,
     ) {
-        self.want_pair(local, (0, remote), (wanted, u32::from(local.id == 0)), backup);
+        let existing = u32::from(local.id == 0);
+        self.want_pair(Pair { wanted, existing, backup, ..Pair::new(local, 0, remote) });
     }
 
     /// Have a subflow between `local` and an address that the peer has announced, with its
@@ -60,40 +80,24 @@ impl Upkeep {
     pub(super) fn want_announced(
         &mut self,
         local: LocalAddress,
-        remote: (u8, Endpoint),
+        remote_id: u8,
+        remote: Endpoint,
         subflows: &[SubflowView],
     ) {
         let left = subflows.iter().any(|view| {
-            let between = (view.local_address_id, view.remote_address_id) == (local.id, remote.0);
+            let between = (view.local_address_id, view.remote_address_id) == (local.id, remote_id);
             between && view.usability != Usability::Closed
         });
-        self.want_pair(local, remote, (1, u32::from(left)), false);
+        self.want_pair(Pair { existing: u32::from(left), ..Pair::new(local, remote_id, remote) });
     }
 
-    fn want_pair(
-        &mut self,
-        local: LocalAddress,
-        (remote_id, remote): (u8, Endpoint),
-        (wanted, existing): (u32, u32),
-        backup: bool,
-    ) {
-        if self.pairs.iter().any(|pair| pair.local.id == local.id && pair.remote == remote) {
+    fn want_pair(&mut self, new: Pair) {
+        let known = |pair: &Pair| pair.local.id == new.local.id && pair.remote == new.remote;
+        if self.pairs.iter().any(known) {
             return;
         }
-        let pair = Pair {
-            local,
-            remote,
-            remote_id,
-            backup,
-            wanted,
-            existing,
-            address_usable: !self.down.contains(&local.id),
-            failures: 0,
-            worked_at: None,
-            refused: false,
-            retry_at: None,
-        };
-        self.pairs.push(pair);
+        let address_usable = !self.down.contains(&new.local.id);
+        self.pairs.push(Pair { address_usable, ..new });
         self.open_missing(self.pairs.len() - 1);
     }
 
