@@ -198,7 +198,7 @@ impl Session {
         self.checksums |= flags.checksum_required;
     }
 
-    /// MP_CAPABLE with the properties that this host offers, or that were agreed on.
+    /// MP_CAPABLE with the properties that this host offers, or that were agreed on. RFC 8684 §3.1.
     pub(super) fn capable(&self, keys: CapableKeys) -> MpCapable {
         let flags = CapableFlags {
             checksum_required: self.checksums,

@@ -90,12 +90,16 @@ impl Connection {
         Some(segment)
     }
 
-    /// An acknowledgement goes out on the subflow in `slot`.
+    /// An acknowledgement, an end or a tail probe goes out on the subflow in `slot`.
+    #[inline]
     fn on_acknowledgement(&mut self, slot: usize, segment: &Segment) {
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
             self.data_fin.went_alone(slot as u8);
         }
-        self.lanes.refresh(slot as u8);
+        // One without sequence numbers of its own shows in no view.
+        if segment.header.flags.contains(Flags::FIN) || !segment.payload.is_empty() {
+            self.lanes.refresh(slot as u8);
+        }
     }
 
     /// What segments say of the data level, with the window as it is now.
