@@ -356,13 +356,11 @@ impl Hosts {
 fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
     let platforms =
         [Platform::linux(Buffers::Payload), Platform::linux(Buffers::Socket), Platform::rfc()];
-    ConnectionConfig {
-        platform: platforms[platform % platforms.len()],
-        send_buffer: 100_000,
-        receive_buffer: 50_000,
-        dss_checksum,
-        ..ConnectionConfig::default()
-    }
+    ConnectionConfig::default()
+        .platform(platforms[platform % platforms.len()])
+        .send_buffer(100_000)
+        .receive_buffer(50_000)
+        .dss_checksum(dss_checksum)
 }
 
 /// Two hosts, of which the client's segments may be anybody's. What the server writes arrives at

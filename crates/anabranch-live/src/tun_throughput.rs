@@ -8,7 +8,6 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -277,14 +276,12 @@ fn engine_at_far(case: Case) -> io::Result<(KernelPeer, TunHost)> {
 }
 
 fn config(case: Case) -> ConnectionConfig {
-    ConnectionConfig {
-        protocol: if case.mptcp { Protocol::Mptcp } else { Protocol::Tcp },
-        send_buffer: BUFFER,
-        receive_buffer: BUFFER,
-        congestion_control: Arc::new(|start| Box::new(Cubic::new(start))),
-        path_manager: Arc::new(|| Box::new(InitialOnly)),
-        ..ConnectionConfig::default()
-    }
+    ConnectionConfig::default()
+        .protocol(if case.mptcp { Protocol::Mptcp } else { Protocol::Tcp })
+        .send_buffer(BUFFER)
+        .receive_buffer(BUFFER)
+        .congestion_control(|start| Box::new(Cubic::new(start)))
+        .path_manager(|| Box::new(InitialOnly))
 }
 
 fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {

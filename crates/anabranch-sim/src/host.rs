@@ -310,59 +310,52 @@ fn config(
     policies: &OwnPolicies,
 ) -> ConnectionConfig {
     let mtu = connection.paths.iter().map(|path| scenario.paths[*path].mtu).min();
-    let default = TcpConfig::default();
-    let tcp = TcpConfig {
-        mtu: mtu.unwrap_or(default.mtu),
-        nagle: connection.nagle,
-        ecn: connection.ecn,
-        sack: connection.sack,
-        timestamps: connection.timestamps,
-        keep_alive: connection.keep_alive,
-        ..default
-    };
+    let mut tcp = TcpConfig::default()
+        .nagle(connection.nagle)
+        .ecn(connection.ecn)
+        .sack(connection.sack)
+        .timestamps(connection.timestamps)
+        .keep_alive(connection.keep_alive);
+    tcp.mtu = mtu.unwrap_or(tcp.mtu);
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
-    ConnectionConfig {
-        protocol: match connection.protocol {
+    let mut config = ConnectionConfig::default()
+        .protocol(match connection.protocol {
             scenario::Protocol::Mptcp => Protocol::Mptcp,
             scenario::Protocol::Tcp => Protocol::Tcp,
-        },
-        platform: (connection.host.entry.make)(&connection.host.values),
-        tcp,
-        send_buffer: connection.send_buffer.as_u64(),
-        receive_buffer: connection.receive_buffer.as_u64(),
-        dss_checksum: connection.dss_checksum,
-        late_fallback: connection.late_fallback,
-        allow_join_initial_addr_port: connection.allow_join_initial_addr_port,
-        local_addresses,
-        max_subflows: SubflowSet::CAPACITY,
-        congestion_control: match &connection.congestion_control {
-            Policy::BuiltIn(each) => congestion_control(connection, each),
-            Policy::Own(_) => policies.congestion_control_factory(owner),
-        },
-        shared_bottleneck_detection: connection
-            .shared_bottleneck_detection
-            .map(|sbd| sbd.loss_threshold.as_f64()),
-        scheduler: match &connection.scheduler {
-            Policy::BuiltIn(chosen) => {
-                let chosen = chosen.clone();
-                Arc::new(move || (chosen.entry.make)(&chosen.values))
-            }
-            Policy::Own(_) => policies.scheduler_factory(owner),
-        },
-        remedies: {
-            let chosen = connection.remedies.clone();
-            Arc::new(move || chosen.iter().map(|each| (each.entry.make)(&each.values)).collect())
-        },
-        path_manager: match &connection.path_manager {
-            Policy::BuiltIn(chosen) => {
-                let chosen = chosen.clone();
-                Arc::new(move || (chosen.entry.make)(&chosen.values))
-            }
-            Policy::Own(_) => policies.path_manager_factory(owner),
-        },
-        ..ConnectionConfig::default()
-    }
+        })
+        .platform((connection.host.entry.make)(&connection.host.values))
+        .tcp(tcp)
+        .send_buffer(connection.send_buffer.as_u64())
+        .receive_buffer(connection.receive_buffer.as_u64())
+        .dss_checksum(connection.dss_checksum)
+        .late_fallback(connection.late_fallback)
+        .allow_join_initial_addr_port(connection.allow_join_initial_addr_port)
+        .local_addresses(local_addresses)
+        .max_subflows(SubflowSet::CAPACITY)
+        .shared_bottleneck_detection(
+            connection.shared_bottleneck_detection.map(|sbd| sbd.loss_threshold.as_f64()),
+        );
+    config.congestion_control = match &connection.congestion_control {
+        Policy::BuiltIn(each) => congestion_control(connection, each),
+        Policy::Own(_) => policies.congestion_control_factory(owner),
+    };
+    config.scheduler = match &connection.scheduler {
+        Policy::BuiltIn(chosen) => {
+            let chosen = chosen.clone();
+            Arc::new(move || (chosen.entry.make)(&chosen.values))
+        }
+        Policy::Own(_) => policies.scheduler_factory(owner),
+    };
+    config.path_manager = match &connection.path_manager {
+        Policy::BuiltIn(chosen) => {
+            let chosen = chosen.clone();
+            Arc::new(move || (chosen.entry.make)(&chosen.values))
+        }
+        Policy::Own(_) => policies.path_manager_factory(owner),
+    };
+    let remedies = connection.remedies.clone();
+    config.remedies(move || remedies.iter().map(|each| (each.entry.make)(&each.values)).collect())
 }
 
 /// The congestion control of each subflow, by the path of the connection that it uses.

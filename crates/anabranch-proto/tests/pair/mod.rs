@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment};
 
@@ -71,6 +72,18 @@ pub fn server_address() -> IpAddr {
 pub fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
     let shared = Rc::new(Cell::new(false));
     (Rc::clone(&shared), shared)
+}
+
+/// What a test begins with that does not depend on the platform: the default one, or the one that
+/// `ANABRANCH_TEST_HOST` names. `make test-platforms` runs the tests on each.
+pub fn on_any_platform() -> ConnectionConfig {
+    let platform = match std::env::var("ANABRANCH_TEST_HOST").as_deref() {
+        Err(_) | Ok("linux") => Platform::linux(Buffers::Payload),
+        Ok("linux-socket") => Platform::linux(Buffers::Socket),
+        Ok("rfc") => Platform::rfc(),
+        Ok(other) => panic!("ANABRANCH_TEST_HOST: no platform is called {other}"),
+    };
+    ConnectionConfig::default().platform(platform)
 }
 
 pub fn both(config: ConnectionConfig, addresses: u8) -> Pair {

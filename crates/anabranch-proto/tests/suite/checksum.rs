@@ -7,10 +7,10 @@ use anabranch_wire::{Payload, Piece, Segment};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::pair::{Fate, Pair, is_on, is_rst, ms, to_server};
+use crate::pair::{Fate, Pair, is_on, is_rst, ms, on_any_platform, to_server};
 
 fn config(dss_checksum: bool) -> ConnectionConfig {
-    ConnectionConfig { dss_checksum, ..ConnectionConfig::default() }
+    on_any_platform().dss_checksum(dss_checksum)
 }
 
 fn both(addresses: u8) -> Pair {
@@ -243,7 +243,9 @@ proptest! {
         addresses in 1u8..4,
         slow_ms in 0u64..200,
     ) {
-        let config = ConnectionConfig { send_buffer: buffer, receive_buffer: buffer, ..config(true) };
+        let config = config(true)
+.send_buffer(buffer)
+.receive_buffer(buffer);
         let mut state = seed;
         let mut draw = move |n: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

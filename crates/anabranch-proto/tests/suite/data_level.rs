@@ -2,14 +2,13 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::remedy::{Remedy, RemedyActions, RemedyContext};
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::Dss;
 
-use crate::pair::{Fate, Pair, both, is_on, switch, to_server};
+use crate::pair::{Fate, Pair, both, is_on, on_any_platform, switch, to_server};
 
 /// A connection that has carried data, and on whose `addresses` paths no DATA_ACK comes any more.
 fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {
@@ -54,7 +53,7 @@ fn doubling_pauses(count: usize) -> Vec<u64> {
 
 #[test]
 fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_it_is_given_up() {
-    let mut config = ConnectionConfig::default();
+    let mut config = on_any_platform();
     config.tcp.retries = 10;
     let mut pair = without_data_acks(config, 2);
     pair.write(0, 11_000);
@@ -71,7 +70,7 @@ fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_i
 
 #[test]
 fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
-    let mut pair = without_data_acks(ConnectionConfig::default(), 2);
+    let mut pair = without_data_acks(on_any_platform(), 2);
     for n in 1..=500 {
         pair.write(0, 10_000 + 100 * n);
         pair.run_ms(1);
@@ -82,7 +81,7 @@ fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
 
 #[test]
 fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_configured() {
-    let mut config = ConnectionConfig::default();
+    let mut config = on_any_platform();
     config.tcp.retries = 1_000;
     let mut pair = without_data_acks(config, 2);
     for minute in 0..30 {
@@ -95,7 +94,7 @@ fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_
 
 #[test]
 fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_again() {
-    let mut pair = without_data_acks(ConnectionConfig::default(), 1);
+    let mut pair = without_data_acks(on_any_platform(), 1);
     pair.write(0, 11_000);
     let sent = watch(&mut pair, 56_000);
     let pauses = doubling_pauses(7);
@@ -110,11 +109,7 @@ fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_a
 /// them to TCP and forgets all after the first 2,500, as long as the switch is on: their mappings
 /// say what it has already.
 fn to_a_forgetful_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> (Pair, Rc<Cell<bool>>) {
-    let mut config = ConnectionConfig {
-        receive_buffer: 100_000,
-        remedies: Arc::new(remedies),
-        ..ConnectionConfig::default()
-    };
+    let mut config = on_any_platform().receive_buffer(100_000).remedies(remedies);
     config.tcp.nagle = false;
     let (forgets, seen) = switch();
     let mut first = None;

@@ -4,16 +4,16 @@ use anabranch_proto::SubflowStats;
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_wire::{CE, ECT_0, Flags, Segment};
 
-use crate::pair::{Fate, Pair, is_on, is_syn, ms, to_server};
+use crate::pair::{Fate, Pair, is_on, is_syn, ms, on_any_platform, to_server};
 
 fn config(ecn: bool) -> ConnectionConfig {
-    let mut config = ConnectionConfig::default();
+    let mut config = on_any_platform();
     config.tcp.ecn = ecn;
     config
 }
 
 fn plain_tcp() -> ConnectionConfig {
-    ConnectionConfig { protocol: Protocol::Tcp, ..config(true) }
+    config(true).protocol(Protocol::Tcp)
 }
 
 fn has(segment: &Segment, flags: Flags) -> bool {

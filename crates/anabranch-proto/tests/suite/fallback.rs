@@ -9,7 +9,9 @@ use anabranch_wire::mptcp::{Control, Dss, Mapping, MpPrio, ResetReason, WideOrNa
 use anabranch_wire::{Flags, Payload, Segment, SeqNumber};
 use proptest::prelude::*;
 
-use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, switch, to_server};
+use crate::pair::{
+    Fate, Pair, is_on, is_rst, is_syn, ms, on_any_platform, strip, switch, to_server,
+};
 
 /// In which direction options are stripped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +34,11 @@ impl Way {
 }
 
 fn config(dss_checksum: bool) -> ConnectionConfig {
-    ConnectionConfig { dss_checksum, late_fallback: true, ..ConnectionConfig::default() }
+    on_any_platform().dss_checksum(dss_checksum).late_fallback(true)
 }
 
 fn careful(dss_checksum: bool) -> ConnectionConfig {
-    ConnectionConfig { dss_checksum, ..ConnectionConfig::default() }
+    on_any_platform().dss_checksum(dss_checksum)
 }
 
 fn both(addresses: u8, checksum: bool) -> Pair {
@@ -217,7 +219,7 @@ fn payload_without_mapping_behind_the_data_of_mp_capable_leads_to_tcp() {
     // client hears a DATA_ACK of that or does not; no DSS ever reaches the server.
     for late_fallback in [false, true] {
         for (way, spared) in [(Way::Up, 1), (Way::Both, 2)] {
-            let config = ConnectionConfig { late_fallback, ..careful(false) };
+            let config = careful(false).late_fallback(late_fallback);
             let mut pair = Pair::new(1, config.clone(), config);
             pair.write(0, 500);
             let mut pair = stripping(pair, 0, way, spared, |_| true);
@@ -234,7 +236,7 @@ fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
     // RFC 8684 §3.3.2: a segment goes without DATA_ACK where that has not moved. Here the server
     // has sent no data that it could acknowledge.
     for late_fallback in [false, true] {
-        let config = ConnectionConfig { late_fallback, ..careful(false) };
+        let config = careful(false).late_fallback(late_fallback);
         let mut pair = Pair::new(1, config.clone(), config);
         pair.write(0, 500);
         pair.run_ms(100);
@@ -259,7 +261,7 @@ fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
 fn data_acknowledged_without_a_data_ack_leads_to_tcp_also_after_the_data_of_mp_capable() {
     // RFC 8684 §3.7: the server has heard no DATA_ACK when its first data is acknowledged.
     for late_fallback in [false, true] {
-        let config = ConnectionConfig { late_fallback, ..careful(false) };
+        let config = careful(false).late_fallback(late_fallback);
         let mut pair = Pair::new(1, config.clone(), config);
         pair.write(0, 500);
         let mut pair = stripping(pair, 0, Way::Up, 0, |s| s.payload.is_empty() && !is_syn(s));

@@ -9,16 +9,18 @@ use anabranch_proto::{ConnectionError, Endpoint, Event, SubflowStats};
 use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece};
 use anabranch_wire::{Segment, SeqNumber};
 
-use crate::pair::{Fate, PORT, Pair, client_address, is_syn, ms, server_address, to_server};
+use crate::pair::{
+    Fate, PORT, Pair, client_address, is_syn, ms, on_any_platform, server_address, to_server,
+};
 
 fn tcp(change: impl FnOnce(&mut TcpConfig)) -> ConnectionConfig {
-    let mut config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    let mut config = on_any_platform().protocol(Protocol::Tcp);
     change(&mut config.tcp);
     config
 }
 
 fn on(platform: Platform) -> ConnectionConfig {
-    ConnectionConfig { platform, ..tcp(|_| {}) }
+    tcp(|_| {}).platform(platform)
 }
 
 fn pair_of(config: ConnectionConfig) -> Pair {
@@ -505,8 +507,7 @@ fn a_probe_for_a_single_segment_leaves_time_for_a_delayed_acknowledgement() {
 #[test]
 fn the_timestamp_that_comes_back_is_that_of_the_first_segment_not_acknowledged() {
     // RFC 7323 §4.3
-    let mut pair =
-        pair_of(ConnectionConfig { platform: Platform::rfc(), ..tcp(|tcp| tcp.nagle = false) });
+    let mut pair = pair_of(tcp(|tcp| tcp.nagle = false).platform(Platform::rfc()));
     pair.run_ms(50);
     for octets in [100, 200] {
         pair.write(0, octets);
@@ -557,7 +558,7 @@ fn a_connection_closed_by_one_host_carries_data_the_other_way_without_end() {
 fn data_with_an_acknowledgement_far_in_the_past_is_challenged() {
     // RFC 5961 §5.2
     let config = tcp(|_| {});
-    let mut pair = pair_of(ConnectionConfig { receive_buffer: 100_000, ..config });
+    let mut pair = pair_of(config.receive_buffer(100_000));
     pair.download(1_000_000, 5_000);
     pair.run_ms(500);
     for (back, delivered, challenges) in [(500_000_u32, 0, 1), (50_000, 100, 1)] {

@@ -1,6 +1,6 @@
 //! Data sequence numbers, windows and acknowledgements that are strange. RFC 8684 §3.3.
 
-use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_proto::config::Protocol;
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, WideOrNarrow};
 use anabranch_wire::{DataSeq, Flags, Instant, Payload, Segment, SeqNumber};
 use bytes::Bytes;
@@ -421,7 +421,7 @@ fn a_reader_that_pauses_is_given_all_however_small_the_pieces_are() {
     liar.pair.resume();
     assert_eq!(liar.heard(), [5; 5_000]);
     // And with plain TCP.
-    let config = ConnectionConfig { protocol: Protocol::Tcp, ..buffers(100_000) };
+    let config = buffers(100_000).protocol(Protocol::Tcp);
     let mut liar = Liar::of(config);
     liar.pair.paused = true;
     for n in 0..5_000 {

@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, MpJoin};
 use anabranch_wire::{Endpoint as Address, Flags, Instant, Piece, Segment};
 
 use super::support::{at_server, default_pair, give, keys, live, token};
-use crate::pair::{Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, server_address};
+use crate::pair::{
+    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, on_any_platform, server_address,
+};
 
 fn join(segment: &Segment) -> Option<MpJoin> {
     segment.options.control.as_ref()?.join
@@ -155,7 +156,7 @@ impl Net {
     fn new(hosts: &[(&[IpAddr], [u8; 32])]) -> Self {
         let make = |(addresses, secret): &(&[IpAddr], [u8; 32])| {
             let mut host = Endpoint::new(addresses.to_vec(), *secret);
-            host.listen(PORT, ConnectionConfig::default());
+            host.listen(PORT, on_any_platform());
             (addresses.to_vec(), host)
         };
         let hosts = hosts.iter().map(make).collect();
@@ -191,7 +192,7 @@ impl Net {
     fn connect(&mut self, to: IpAddr) -> ConnectionId {
         let (addresses, host) = &mut self.hosts[0];
         let to = Address::new(to, PORT);
-        let id = host.connect(self.now, addresses[0], to, ConnectionConfig::default());
+        let id = host.connect(self.now, addresses[0], to, on_any_platform());
         self.exchange();
         id.expect("the addresses are right")
     }
