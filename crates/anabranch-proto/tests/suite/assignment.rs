@@ -11,7 +11,7 @@ use anabranch_proto::{ConnectionStats, Event};
 use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
 
-use crate::pair::{Fate, Pair, is_on, ms, on_any_platform, to_server};
+use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, ms, on_any_platform, to_server};
 
 /// The first subflow, then the second, `run` octets each, whether they have room or not.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +138,7 @@ fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
 
 #[test]
 fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
+    depends_on_the_platform("the lengths of the timeouts");
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config);
     pair.settle(500);
@@ -191,6 +192,7 @@ fn the_shared_window_bounds_what_is_assigned() {
 
 #[test]
 fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 9293 §3.7.4, as Linux has it
     let config = in_turn(200_000);
     let mut pair = Pair::new(2, config.clone(), config);
@@ -205,6 +207,7 @@ fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
 
 #[test]
 fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement opens the window
     // by 500 octets, four of them at a time.
     for (nagle, short) in [(true, 1), (false, 4)] {
@@ -287,6 +290,7 @@ fn linux_scheduler_delivers_over_unequal_paths() {
 
 #[test]
 fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_as_linux_does() {
+    depends_on_the_platform("the buffers of sockets beside those of payload");
     // Of 320,000 octets that a program asks for, and is given twice, 395,000 are payload.
     const BUFFER: u64 = 395_000;
     let pair = |run, charges| {

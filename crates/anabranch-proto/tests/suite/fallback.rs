@@ -10,7 +10,8 @@ use anabranch_wire::{Flags, Payload, Segment, SeqNumber};
 use proptest::prelude::*;
 
 use crate::pair::{
-    Fate, Pair, is_on, is_rst, is_syn, ms, on_any_platform, strip, switch, to_server,
+    Fate, Pair, depends_on_the_platform, is_on, is_rst, is_syn, ms, on_any_platform, strip, switch,
+    to_server,
 };
 
 /// In which direction options are stripped.
@@ -291,6 +292,7 @@ fn a_bare_fin_on_a_fresh_join_is_no_data_without_a_mapping() {
 
 #[test]
 fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
+    depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.7. All data came with MP_CAPABLE; DSS is lost on the way to the server, whose own
     // acknowledgements say nothing of that, or both ways.
     for (way, spared) in [(Way::Up, 1), (Way::Both, 2), (Way::Both, 3)] {
@@ -337,6 +339,7 @@ fn a_data_fin_that_an_outage_holds_up_is_no_sign_of_lost_options() {
 
 #[test]
 fn a_bare_fin_on_the_only_subflow_ends_the_stream_of_a_peer_whose_data_fin_was_lost() {
+    depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.7: all goes well both ways, and then the path drops what the server signals. It
     // gives its DATA_FIN up and goes back to TCP, of which the client hears by its FIN.
     let (spoilt, spoil) = switch();
@@ -447,6 +450,7 @@ fn an_acknowledgement_without_options_proves_nothing_about_what_is_sent_after_it
 
 #[test]
 fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() {
+    depends_on_the_platform("how many segments go before the first that is split");
     // RFC 8684 §3.3.1: a mapping is for octets, not for a segment.
     for options_on in [[true, true], [true, false], [false, true]] {
         for (addresses, checksum) in [(1, false), (1, true), (2, false), (2, true)] {
@@ -521,6 +525,7 @@ fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
 
 #[test]
 fn a_peer_that_leaves_out_data_acks_with_nothing_new_keeps_its_subflows() {
+    depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.3.2: that is valid. One segment's data is lost eighteen times, wherever it is
     // sent, so that DATA_ACK stands still while both subflows carry on.
     let (mut last, mut unlucky, mut lost) = (0, None, 0);

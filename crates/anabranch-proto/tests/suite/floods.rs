@@ -11,7 +11,8 @@ use anabranch_wire::{
 };
 
 use crate::pair::{
-    Fate, PORT, Pair, client_address, is_rst, is_syn, on_any_platform, server_address,
+    Fate, PORT, Pair, client_address, depends_on_the_platform, is_rst, is_syn, on_any_platform,
+    server_address,
 };
 
 /// Connections that the server keeps half open before it stops keeping state.
@@ -260,6 +261,7 @@ fn joins_with_unknown_tokens_are_answered_without_any_state() {
 
 #[test]
 fn a_million_syns_of_each_kind_leave_the_host_able_to_serve() {
+    depends_on_the_platform("Nagle's rule");
     let mut pair = Pair::new(2, on_any_platform(), on_any_platform());
     pair.upload(1_000, 1_000);
     pair.run_ms(100);

@@ -13,7 +13,8 @@ use anabranch_wire::mptcp::{MpJoin, ResetReason};
 use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Segment};
 
 use crate::pair::{
-    self, Fate, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, to_server,
+    self, Fate, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms,
+    on_any_platform, to_server,
 };
 
 fn config<P: PathManager + 'static>(
@@ -439,6 +440,7 @@ impl PathManager for Behind {
 
 #[test]
 fn what_a_path_manager_wants_of_a_subflow_that_is_gone_is_not_done_to_its_successor() {
+    depends_on_the_platform("segments without timestamps count");
     let mut pair = pair_with(2, Behind::default);
     pair.upload(100_000, 2_000);
     pair.run_ms(100);
@@ -558,6 +560,7 @@ impl PathManager for ProbingOnce {
 
 #[test]
 fn probes_of_several_subflows_at_once_end_where_the_data_under_way_ends() {
+    depends_on_the_platform("Nagle's rule");
     // A round trip of the first path takes a second, and its window is two segments.
     let mut client = config(ProbingOnce::default);
     client.tcp.initial_window_segments = 2;

@@ -12,7 +12,9 @@ use anabranch_proto::view::{SubflowView, Usability};
 use anabranch_wire::mptcp::{MpJoin, RemoveAddr};
 use anabranch_wire::{Instant, Segment};
 
-use crate::pair::{Fate, Pair, client_address, is_syn, ms, on_any_platform};
+use crate::pair::{
+    Fate, Pair, client_address, depends_on_the_platform, is_syn, ms, on_any_platform,
+};
 
 fn config<P: PathManager + 'static>(
     make: impl Fn() -> P + Send + Sync + 'static,
@@ -141,6 +143,7 @@ fn single_path_keeps_one_subflow_however_its_interfaces_come_and_go() {
 
 #[test]
 fn single_path_comes_back_from_a_path_that_turns_out_dead() {
+    depends_on_the_platform("the lengths of the timeouts");
     // The second address is dead all the time, the first for two seconds.
     let (silent, is_silent) = switch();
     let mut pair = pair_with(SinglePath::default).with_filter(move |_, segment| {

@@ -13,7 +13,8 @@ use anabranch_wire::{
 use sha2::{Digest, Sha256};
 
 use crate::pair::{
-    Fate, PORT, Pair, both, client_address, ms, on_any_platform, server_address, switch,
+    Fate, PORT, Pair, both, client_address, depends_on_the_platform, ms, on_any_platform,
+    server_address, switch,
 };
 
 fn default_pair(addresses: u8) -> Pair {
@@ -310,6 +311,7 @@ fn payload_without_a_mapping_is_held_only_up_to_a_bound() {
 
 #[test]
 fn a_segment_with_an_old_timestamp_counts_for_nothing() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 7323 §5.3
     let mut pair = both(plain(), 1);
     pair.upload(5_000, 1_000);

@@ -16,7 +16,8 @@ use anabranch_wire::mptcp::Dss;
 use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
 
 use crate::pair::{
-    Fate, Pair, both, client_address, is_on, is_rst, ms, on_any_platform, strip, switch, to_server,
+    Fate, Pair, both, client_address, depends_on_the_platform, is_on, is_rst, ms, on_any_platform,
+    strip, switch, to_server,
 };
 
 fn buffers(octets: u64) -> ConnectionConfig {
@@ -33,6 +34,7 @@ fn client_subflows(pair: &Pair) -> Vec<SubflowStats> {
 
 #[test]
 fn totals_are_exact() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let (lose, seen) = switch();
     let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
         let lost = to_server(segment) && segment.payload.len() > 1000 && seen.take();
@@ -89,6 +91,7 @@ fn resets_that_give_a_reason_are_counted() {
 
 #[test]
 fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let mut pair = both(buffers(10_000), 1);
     pair.run_ms(100);
     for (write, written, told) in [(5_000, 5_000, false), (30_000, 15_000, true)] {
@@ -260,6 +263,7 @@ fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a
 
 #[test]
 fn while_the_application_waits_for_send_buffer_no_short_segment_goes_out_beside_others() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.7.4: more is certain to come, and will fill it up.
     let config = on_any_platform().send_buffer(9_000);
     let mut pair = both(config, 1);
@@ -300,6 +304,7 @@ fn until_shut(pair: &mut Pair) {
 
 #[test]
 fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let mut pair = both(buffers(20_000), 2);
     until_shut(&mut pair);
     let before = client(&pair).window_limited;
@@ -315,6 +320,7 @@ fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
 
 #[test]
 fn a_shut_window_is_probed_on_the_quickest_path_first() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1, RFC 8684 §3.3.5
     let mut pair = both(buffers(20_000), 2).with_slow_path(0, ms(50));
     until_shut(&mut pair);
@@ -327,6 +333,7 @@ fn a_shut_window_is_probed_on_the_quickest_path_first() {
 
 #[test]
 fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1
     let mut pair = both(buffers(20_000), 1);
     until_shut(&mut pair);
@@ -342,6 +349,7 @@ fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
 
 #[test]
 fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_probes() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let (dark, seen) = switch();
     let mut config = buffers(20_000);
     config.tcp.retries = 3;
@@ -359,6 +367,7 @@ fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_pro
 
 #[test]
 fn data_that_the_only_subflow_has_under_way_is_not_copied_although_no_data_ack_comes() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // RFC 8684 §3.3.6: TCP delivers everything, and a copy would take the way back to TCP.
     let (mute, seen) = switch();
     let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
@@ -482,6 +491,7 @@ impl Remedy for Sparing {
 
 #[test]
 fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let config = buffers(100_000).remedies(|| vec![Box::new(Sparing) as Box<dyn Remedy>]);
     let mut pair = both(config, 1);
     let sizes = |pair: &Pair| {
@@ -587,6 +597,7 @@ fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
 
 #[test]
 fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // RFC 8382 §3.2.4, §3.3: one is lost in six then. There is no verdict before 50 intervals of
     // 350 ms.
     assert_eq!(bottleneck(0.1), [Bottleneck::Unknown, Bottleneck::Shared(0)]);
@@ -595,6 +606,7 @@ fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent
 
 #[test]
 fn a_short_segment_is_acknowledged_as_soon_as_the_application_has_read_everything() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // As Linux has it: whoever sends the next short one may wait for that.
     for (paused, segments) in [(false, 2), (true, 1)] {
         let mut pair = both(on_any_platform(), 1);

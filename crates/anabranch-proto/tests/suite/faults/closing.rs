@@ -10,8 +10,8 @@ use super::support::{
     buffers, carrying, default_pair, endings, error_of, give, initial_data_seq, keys, live, switch,
 };
 use crate::pair::{
-    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
-    to_server,
+    Fate, PORT, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms,
+    on_any_platform, server_address, to_server,
 };
 
 /// A whole life: it opens, carries data both ways, the client closes, then the server, all in
@@ -110,6 +110,7 @@ fn mp_fastclose_with_a_key_wrong_in_any_bit_ends_nothing() {
 
 #[test]
 fn mp_fastclose_with_a_wrong_key_changes_nothing_at_any_moment() {
+    depends_on_the_platform("the lengths of the timeouts");
     for at_ms in (25..600).step_by(5) {
         let mut pair = life(default_pair(2), at_ms, |pair| {
             for (from, key) in [(client_address(0), 1), (server_address(), 2)] {
@@ -379,6 +380,7 @@ fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
 
 #[test]
 fn a_fin_stays_in_the_window_while_data_is_under_way() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // RFC 9293 §3.10.4
     let config = buffers(8_000).protocol(Protocol::Tcp);
     let mut pair = both(config, 1);

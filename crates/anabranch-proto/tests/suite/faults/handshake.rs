@@ -8,7 +8,8 @@ use anabranch_wire::{Endpoint as Address, Flags, Instant, Piece, Segment};
 
 use super::support::{at_server, default_pair, give, keys, live, token};
 use crate::pair::{
-    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, on_any_platform, server_address,
+    Fate, PORT, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn,
+    on_any_platform, server_address,
 };
 
 fn join(segment: &Segment) -> Option<MpJoin> {
@@ -214,6 +215,7 @@ impl Net {
 
 #[test]
 fn joins_find_their_connection_among_many() {
+    depends_on_the_platform("Nagle's rule");
     let client = [client_address(0), client_address(1)];
     let mut net = Net::new(&[(&client, [1; 32]), (&[server_address()], [2; 32])]);
     let ids: Vec<ConnectionId> = (0..200).map(|_| net.connect(server_address())).collect();
@@ -229,6 +231,7 @@ fn joins_find_their_connection_among_many() {
 
 #[test]
 fn two_peers_with_the_same_token_are_two_peers() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 8684 §3.2: a token means something at the host that chose the key only. Hosts with the
     // same secret have the same keys.
     let client = [client_address(0), client_address(1)];
