@@ -128,16 +128,20 @@ impl Endpoint {
         self.listeners.remove(&port);
     }
 
-    /// Give the host a further address, or give one back that was removed.
-    ///
-    /// Connections that begin later can use it. A connection keeps the list of addresses that it
-    /// began with: it can use the address if it had it before
-    /// [`remove_address`](Endpoint::remove_address), and then its path manager learns that the
-    /// address is back.
+    /// Give the host a further address, or give one back that was removed. The path managers of its
+    /// connections learn of it, unless
+    /// [`local_addresses`](ConnectionConfig::local_addresses) leaves it out.
     pub fn add_address(&mut self, now: Instant, address: IpAddr) {
-        if !self.addresses.contains(&address) {
-            self.addresses.push(address);
-            self.handle_address_change(now, address, true);
+        if self.addresses.contains(&address) {
+            return;
+        }
+        self.addresses.push(address);
+        self.addresses_down.retain(|other| *other != address);
+        for index in 0..self.slots.len() as u32 {
+            if let Some(connection) = &mut self.slots[index as usize].connection {
+                connection.add_address(now, address);
+                self.touched(index);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::Connection;
 use crate::keys::address_hmac;
-use crate::path_manager::{LocalAddress, PathEvent};
+use crate::path_manager::{LocalAddress, PathEvent, RemoteAddress};
 use crate::view::Usability;
 
 /// Addresses that are being told, and those heard of.
@@ -16,16 +16,9 @@ pub(super) struct Announcements {
     /// This host's, until the peer has echoed them.
     own: Vec<Announcement>,
     /// The peer's.
-    heard: Vec<Heard>,
+    heard: Vec<RemoteAddress>,
     /// What is to be echoed, the oldest first.
     echoes: Vec<Echo>,
-}
-
-/// An address of the peer's.
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    id: u8,
-    at: Endpoint,
 }
 
 /// An address that the peer is to be told again.
@@ -85,15 +78,15 @@ impl Announcements {
 
     /// May the peer tell this address of its own? Not if its identifier stands for another already,
     /// or if there are many.
-    fn admits(&self, told: Heard) -> bool {
+    fn admits(&self, told: RemoteAddress) -> bool {
         match self.heard.iter().find(|heard| heard.id == told.id) {
-            Some(known) => known.at == told.at,
+            Some(known) => known.end == told.end,
             None => told.id != 0 && self.heard.len() < MOST_HEARD,
         }
     }
 
     /// The peer has told an address of its own: echo it. True if the address is new.
-    fn hear(&mut self, told: Heard, echo: Echo) -> bool {
+    fn hear(&mut self, told: RemoteAddress, echo: Echo) -> bool {
         if !self.echoes.iter().any(|waiting| waiting.option == echo.option) {
             self.echoes.push(echo);
         }
@@ -102,6 +95,11 @@ impl Announcements {
             self.heard.push(told);
         }
         is_new
+    }
+
+    /// The peer's addresses, beside the one that the connection was opened to.
+    pub(super) fn heard(&self) -> &[RemoteAddress] {
+        &self.heard
     }
 
     /// The peer takes an address back. True if it was known.
@@ -160,7 +158,7 @@ impl Connection {
         // RFC 8684 §3.4.1: without a port it is that of the subflow on which the address is told.
         let own_port = self.lanes[usize::from(slot)].subflow.remote.port;
         let remote = Endpoint::new(address, port.unwrap_or(own_port));
-        let told = Heard { id: address_id, at: remote };
+        let told = RemoteAddress { id: address_id, end: remote };
         // RFC 8684 §3.4.1: with a wrong HMAC it is ignored. So are addresses that nobody can be
         // connected to.
         let admitted = self.paths.announcements.admits(told) && self.is_elsewhere(address);

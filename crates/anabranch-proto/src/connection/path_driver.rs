@@ -180,6 +180,18 @@ impl PathDriver {
         !self.down.is_empty()
     }
 
+    /// This host has a further address, with an identifier that no other has had; `None` if there is
+    /// none left, or if it had the address before.
+    pub(super) fn add(&mut self, address: IpAddr) -> Option<LocalAddress> {
+        if self.addresses.iter().any(|own| own.address == address) {
+            return None;
+        }
+        let last = self.addresses.iter().map(|own| own.id).max().unwrap_or(0);
+        let local = LocalAddress { id: last.checked_add(1)?, address };
+        self.addresses.push(local);
+        Some(local)
+    }
+
     /// The interface with `address` went down, or came back up; what the path manager is to be told
     /// of that, if the connection has the address.
     pub(super) fn change(&mut self, address: IpAddr, usable: bool) -> Option<PathEvent<'static>> {

@@ -11,7 +11,7 @@ use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
 use super::probes::{Copies, Probe};
-use crate::path_manager::{PathEvent, Retry};
+use crate::path_manager::{PathEvent, RemoteAddress, Retry};
 use crate::subflow::DataLevel;
 use crate::view::SubflowId;
 
@@ -97,6 +97,24 @@ impl Connection {
     /// Is further subflows' time not over?
     pub(super) fn wants_subflows(&self) -> bool {
         self.session.is_mptcp() && self.session.is_open()
+    }
+
+    /// The host has a further address, or has one back.
+    pub(crate) fn add_address(&mut self, now: Instant, address: IpAddr) {
+        let usable = self.config.local_addresses.as_ref();
+        if !usable.is_none_or(|usable| usable.contains(&address)) {
+            return;
+        }
+        match self.paths.add(address) {
+            Some(local) if self.paths.is_started() => {
+                let first = RemoteAddress { id: 0, end: self.lanes[0].subflow.remote };
+                let heard = self.paths.announcements.heard().iter().copied();
+                let remote: Vec<_> = std::iter::once(first).chain(heard).collect();
+                self.tell_path_manager(now, &PathEvent::AddressAdded { local, remote: &remote });
+            }
+            Some(_) => {}
+            None => self.handle_address_change(now, address, true),
+        }
     }
 
     /// The interface with `address` went down, or came back up.

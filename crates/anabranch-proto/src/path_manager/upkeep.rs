@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Endpoint, Instant};
 
-use super::{LocalAddress, PathAction, PathEvent, Retry};
+use super::{LocalAddress, PathAction, PathEvent, RemoteAddress, Retry};
 use crate::view::{SubflowView, Usability};
 
 /// Subflows that are wanted, by pairs of addresses. A subflow that ends is opened again, after a
@@ -38,11 +38,11 @@ struct Pair {
 
 impl Pair {
     /// One subflow is wanted, and none exists.
-    fn new(local: LocalAddress, remote_id: u8, remote: Endpoint) -> Self {
+    fn new(local: LocalAddress, remote: RemoteAddress) -> Self {
         Pair {
             local,
-            remote,
-            remote_id,
+            remote: remote.end,
+            remote_id: remote.id,
             backup: false,
             wanted: 1,
             existing: 0,
@@ -72,7 +72,8 @@ impl Upkeep {
         backup: bool,
     ) {
         let existing = u32::from(local.id == 0);
-        self.want_pair(Pair { wanted, existing, backup, ..Pair::new(local, 0, remote) });
+        let remote = RemoteAddress { id: 0, end: remote };
+        self.want_pair(Pair { wanted, existing, backup, ..Pair::new(local, remote) });
     }
 
     /// Have a subflow between `local` and an address that the peer has announced, with its
@@ -80,15 +81,14 @@ impl Upkeep {
     pub(super) fn want_announced(
         &mut self,
         local: LocalAddress,
-        remote_id: u8,
-        remote: Endpoint,
+        remote: RemoteAddress,
         subflows: &[SubflowView],
     ) {
         let left = subflows.iter().any(|view| {
-            let between = (view.local_address_id, view.remote_address_id) == (local.id, remote_id);
+            let between = (view.local_address_id, view.remote_address_id) == (local.id, remote.id);
             between && view.usability != Usability::Closed
         });
-        self.want_pair(Pair { existing: u32::from(left), ..Pair::new(local, remote_id, remote) });
+        self.want_pair(Pair { existing: u32::from(left), ..Pair::new(local, remote) });
     }
 
     fn want_pair(&mut self, new: Pair) {
@@ -111,6 +111,7 @@ impl Upkeep {
         match *event {
             PathEvent::Established { .. }
             | PathEvent::SubflowTimeout { .. }
+            | PathEvent::AddressAdded { .. }
             | PathEvent::AddressAnnounced { .. } => {}
             PathEvent::SubflowEstablished(id) => {
                 let Some(view) = subflows.iter().find(|view| view.id == id) else { return };
@@ -226,10 +227,15 @@ impl Pair {
     }
 }
 
+/// Are both ends of the same family?
+pub(super) fn is_of_family(local: &LocalAddress, remote: Endpoint) -> bool {
+    local.address.is_ipv4() == remote.address.is_ipv4()
+}
+
 /// The addresses of the same family as the peer's.
 pub(super) fn of_family(
     local: &[LocalAddress],
     remote: Endpoint,
 ) -> impl Iterator<Item = &LocalAddress> {
-    local.iter().filter(move |own| own.address.is_ipv4() == remote.address.is_ipv4())
+    local.iter().filter(move |own| is_of_family(own, remote))
 }

@@ -3,11 +3,11 @@
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_proto::view::SubflowView;
-use anabranch_proto::{ConnectError, ConnectionError, ConnectionId, Event};
+use anabranch_proto::{ConnectError, ConnectionError, ConnectionId, Event, SubflowStats};
 use anabranch_wire::{Endpoint as Address, Instant, Piece, Segment};
 
 use crate::pair::{
-    PORT, Pair, client_address, is_on, is_rst, is_syn, on_any_platform, server_address,
+    PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
 };
 
 fn pair(addresses: u8) -> Pair {
@@ -44,16 +44,33 @@ fn a_listener_that_stops_refuses_new_connections_and_keeps_its_old_ones() {
 }
 
 #[test]
-fn an_address_that_is_added_serves_connections_that_begin_later() {
-    let mut pair = pair(1);
-    pair.settle(500);
+fn an_address_that_is_added_serves_connections_that_are_open_and_later_ones() {
+    let mut pair = pair(1).with_slow_path(0, ms(50));
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0]);
     pair.client.add_address(pair.now, client_address(1));
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0, 1]);
+    let carried: Vec<_> = pair.client.subflow_stats(pair.connection).collect();
+    assert!(carried[1].octets_sent >= 10_000, "{}", carried[1].octets_sent);
     let later = connect(&mut pair, on_any_platform());
     pair.run_ms(100);
     pair.client.send(later, Piece::pattern(0, 1_000)).expect("it is open");
     pair.run_ms(500);
-    assert_eq!(used(&pair, pair.connection), [0]);
     assert_eq!(used(&pair, later), [0, 1]);
+}
+
+#[test]
+fn an_address_that_is_added_to_a_server_is_announced() {
+    let mut pair = pair(1);
+    pair.upload(100_000, 5_000);
+    let further = "10.9.0.2".parse().expect("an address");
+    pair.server.add_address(pair.now, further);
+    pair.upload(500_000, 5_000);
+    let remote = |stats: SubflowStats| stats.remote.address;
+    let at: Vec<_> = pair.client.subflow_stats(pair.connection).map(remote).collect();
+    assert_eq!(at, [server_address(), further]);
+    assert_eq!(pair.received[1], 600_000);
 }
 
 #[test]
