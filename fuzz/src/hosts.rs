@@ -345,8 +345,8 @@ impl Hosts {
 
     fn write(&mut self, side: usize, octets: u16) {
         let Some(id) = self.connections[side] else { return };
-        let piece = Piece::pattern(self.written[side], u32::from(octets));
-        if let Ok(accepted) = self.hosts[side].send(id, piece) {
+        let sent = self.hosts[side].send_pattern(id, self.written[side], octets.into());
+        if let Ok(accepted) = sent {
             self.written[side] += accepted as u64;
         }
     }

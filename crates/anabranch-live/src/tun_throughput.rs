@@ -15,7 +15,7 @@ use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Endpoint as Address, Instant, Piece, pattern};
+use anabranch_wire::{Endpoint as Address, Instant, pattern};
 use bytes::BytesMut;
 
 use crate::clock::Clock;
@@ -345,8 +345,8 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
         }
         let room = if open { host.endpoint.send_room(id) } else { 0 };
         if room > 0 {
-            let piece = Piece::pattern(offset, room as u32);
-            offset += host.endpoint.send(id, piece).map_err(io::Error::other)? as u64;
+            let sent = host.endpoint.send_pattern(id, offset, room as u32);
+            offset += sent.map_err(io::Error::other)? as u64;
         }
         if !host.transmit(now)? && !arrived {
             host.wait(now, TICK)?;

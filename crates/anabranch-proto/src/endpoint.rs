@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{
     Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
@@ -297,7 +299,25 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`SendError`] if the connection has ended or its sending direction is closed.
-    pub fn send(&mut self, id: ConnectionId, piece: Piece) -> Result<usize, SendError> {
+    pub fn send(&mut self, id: ConnectionId, data: impl Into<Bytes>) -> Result<usize, SendError> {
+        self.write(id, Piece::Shared(data.into()))
+    }
+
+    /// Write `len` octets of the test pattern as it stands at stream offset `offset`, see
+    /// [`anabranch_wire::pattern`]. They take no memory, and whoever reads them can check them.
+    ///
+    /// # Errors
+    /// As [`Endpoint::send`].
+    pub fn send_pattern(
+        &mut self,
+        id: ConnectionId,
+        offset: u64,
+        len: u32,
+    ) -> Result<usize, SendError> {
+        self.write(id, Piece::pattern(offset, len))
+    }
+
+    fn write(&mut self, id: ConnectionId, piece: Piece) -> Result<usize, SendError> {
         let connection = self.connection_mut(id).ok_or(SendError::NotConnected)?;
         let accepted = connection.send(piece)?;
         self.touched(id.index);
@@ -748,7 +768,7 @@ mod tests {
             let to = Address::new(remote, 80);
             let mut now = Instant::ZERO;
             let id = client.connect(now, local, to, config).expect("right");
-            client.send(id, Piece::pattern(0, OCTETS as u32)).expect("room");
+            client.send_pattern(id, 0, OCTETS as u32).expect("room");
             let (mut received, mut count) = (0, 0);
             let mut closed = 0;
             for _ in 0..5_000 {

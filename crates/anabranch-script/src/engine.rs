@@ -8,7 +8,7 @@ use anabranch_proto::congestion::{Cubic, NewReno};
 use anabranch_proto::path_manager::{Backup, FullMesh};
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event, SendError};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Payload, Piece, Segment};
+use anabranch_wire::{Duration, Endpoint as Address, Instant, Payload, Segment};
 
 use crate::layout::Layout;
 use crate::settings::{Congestion, EndpointUse, Settings};
@@ -267,7 +267,7 @@ impl Stack for EngineStack {
         if !known.connected {
             return Progress::Blocked;
         }
-        let sent = self.endpoint.send(id, Piece::pattern(from, len));
+        let sent = self.endpoint.send_pattern(id, from, len);
         self.drain();
         match sent {
             Ok(0) if len > 0 => Progress::Blocked,

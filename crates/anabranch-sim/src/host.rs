@@ -54,7 +54,11 @@ struct EngineSocket<'a> {
 
 impl Socket for EngineSocket<'_> {
     fn write(&mut self, piece: Piece) -> usize {
-        self.endpoint.send(self.id, piece).unwrap_or(0)
+        let written = match piece {
+            Piece::Pattern { phase, len } => self.endpoint.send_pattern(self.id, phase.into(), len),
+            Piece::Shared(octets) => self.endpoint.send(self.id, octets),
+        };
+        written.unwrap_or(0)
     }
 
     fn room(&self) -> u64 {

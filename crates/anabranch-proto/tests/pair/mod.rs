@@ -13,7 +13,7 @@ use std::rc::Rc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment};
+use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Segment};
 
 pub const PORT: u16 = 80;
 
@@ -212,9 +212,9 @@ impl Pair {
         let id = if side == 0 { Some(self.connection) } else { self.accepted };
         let (Some(id), left) = (id, target - self.written[side]) else { return };
         let host = if side == 0 { &mut self.client } else { &mut self.server };
-        let piece = Piece::pattern(self.written[side], left.min(1 << 20) as u32);
         if left > 0
-            && let Ok(accepted) = host.send(id, piece)
+            && let Ok(accepted) =
+                host.send_pattern(id, self.written[side], left.min(1 << 20) as u32)
         {
             self.written[side] += accepted as u64;
         }

@@ -3,7 +3,7 @@
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::{CapableKeys, Mapping, ResetReason};
-use anabranch_wire::{Payload, Piece, Segment};
+use anabranch_wire::{Payload, Segment};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -83,7 +83,7 @@ fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_octets_are_right() {
     pair.unchecked = true;
     pair.run_ms(100);
     let octets: Vec<u8> = (0..5_001_u32).map(|n| (n * n / 8) as u8).collect();
-    pair.client.send(pair.connection, Piece::Shared(Bytes::from(octets.clone()))).expect("open");
+    pair.client.send(pair.connection, octets.clone()).expect("open");
     pair.client.close(pair.connection);
     pair.run_ms(500);
     assert_eq!(pair.kept.as_ref().expect("kept")[1], octets);
@@ -225,7 +225,7 @@ fn a_data_fin_whose_mapping_fails_its_checksum_is_not_believed() {
         if to_server(segment) && fails(segment) { Fate::Drop } else { Fate::Deliver }
     });
     pair.run_ms(100);
-    pair.client.send(pair.connection, Piece::pattern(0, 5_000)).expect("open");
+    pair.client.send_pattern(pair.connection, 0, 5_000).expect("open");
     pair.client.close(pair.connection);
     pair.run_ms(22);
     let accepted = pair.accepted.expect("accepted");

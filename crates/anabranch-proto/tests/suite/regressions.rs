@@ -65,7 +65,7 @@ fn closing_in_the_first_round_trip_sends_a_finite_number_of_segments() {
         pair.run_ms(21);
         assert!(pair.client_events.contains(&Event::Connected));
         if data {
-            pair.client.send(pair.connection, Piece::pattern(0, 100)).expect("open");
+            pair.client.send_pattern(pair.connection, 0, 100).expect("open");
         }
         pair.client.close(pair.connection);
         pair.drain();

@@ -147,7 +147,7 @@ impl Scene {
 
     fn write(&mut self, octets: u32) {
         let id = self.id.expect("there is a connection");
-        assert_eq!(self.host.send(id, Piece::pattern(0, octets)), Ok(octets as usize));
+        assert_eq!(self.host.send_pattern(id, 0, octets), Ok(octets as usize));
     }
 
     /// Octets that the application can read.

@@ -13,7 +13,7 @@ use anabranch_proto::scheduler::{
 use anabranch_proto::view::{Bottleneck, SubflowView, Usability};
 use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
 use anabranch_wire::mptcp::Dss;
-use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
+use anabranch_wire::{Flags, Payload, Segment, TcpOptions};
 
 use crate::pair::{
     Fate, Pair, both, client_address, depends_on_the_platform, is_on, is_rst, ms, on_any_platform,
@@ -111,7 +111,7 @@ fn every_octet_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_t
     let config = on_any_platform().scheduler(|| Box::new(Redundant));
     let mut pair = both(config, 2);
     pair.settle(200);
-    pair.client.send(pair.connection, Piece::pattern(0, 5_000)).expect("it is open");
+    pair.client.send_pattern(pair.connection, 0, 5_000).expect("it is open");
     pair.client.close(pair.connection);
     pair.drain();
     let (stats, subflows) = (client(&pair), client_subflows(&pair));

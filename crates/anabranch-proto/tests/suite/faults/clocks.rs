@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Piece, Segment};
+use anabranch_wire::{Duration, Endpoint as Address, Instant, Segment};
 
 use super::support::{Draws, both, buffers, error_of};
 use crate::pair::{PORT, client_address, ms, on_any_platform, server_address};
@@ -57,8 +57,7 @@ impl Careless {
         }
         let left = OCTETS - self.written[side];
         if left > 0
-            && let Ok(octets) =
-                self.hosts[side].send(id, Piece::pattern(self.written[side], left as u32))
+            && let Ok(octets) = self.hosts[side].send_pattern(id, self.written[side], left as u32)
         {
             self.written[side] += octets as u64;
         }

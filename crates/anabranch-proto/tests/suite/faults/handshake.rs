@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, MpJoin};
-use anabranch_wire::{Endpoint as Address, Flags, Instant, Piece, Segment};
+use anabranch_wire::{Endpoint as Address, Flags, Instant, Segment};
 
 use super::support::{at_server, default_pair, give, keys, live, token};
 use crate::pair::{
@@ -220,7 +220,7 @@ fn joins_find_their_connection_among_many() {
     let mut net = Net::new(&[(&client, [1; 32]), (&[server_address()], [2; 32])]);
     let ids: Vec<ConnectionId> = (0..200).map(|_| net.connect(server_address())).collect();
     for (id, n) in ids.iter().zip(0..) {
-        net.hosts[0].1.send(*id, Piece::pattern(n * 7_919, 5_000)).expect("open");
+        net.hosts[0].1.send_pattern(*id, n * 7_919, 5_000).expect("open");
     }
     net.exchange();
     for n in 0..ids.len() {
@@ -239,7 +239,7 @@ fn two_peers_with_the_same_token_are_two_peers() {
     let mut net = Net::new(&[(&client, [1; 32]), (&[a], [2; 32]), (&[b], [2; 32])]);
     for (to, n) in [(a, 0), (b, 1)] {
         let id = net.connect(to);
-        net.hosts[0].1.send(id, Piece::pattern(n * 7_919, 5_000)).expect("open");
+        net.hosts[0].1.send_pattern(id, n * 7_919, 5_000).expect("open");
         net.exchange();
     }
     assert_eq!(net.accepted.iter().map(|(host, _)| *host).collect::<Vec<_>>(), [1, 2]);
