@@ -80,10 +80,10 @@ impl PathManager for Backup {
                     self.upkeep.want(*local, remote, 1, !regular);
                 }
             }
-            PathEvent::AddressAdded { local, remote: [first, ..] } if self.initiator => {
-                if is_of_family(&local, first.end) {
-                    self.upkeep.want(local, first.end, 1, true);
-                }
+            PathEvent::AddressAdded { local, remote: [first, ..] }
+                if self.initiator && is_of_family(&local, first.end) =>
+            {
+                self.upkeep.want(local, first.end, 1, true);
             }
             PathEvent::SubflowEstablished(id) => {
                 let regular = subflows.iter().find(|view| view.id == id);

@@ -162,11 +162,11 @@ impl PathManager for SinglePath {
                     self.advance(now);
                 }
             }
-            PathEvent::AddressAdded { local, .. } => {
-                if self.remote.is_some_and(|remote| is_of_family(&local, remote)) {
-                    self.addresses.push((local, true));
-                    self.on_address_changed(now, local.id, true, subflows);
-                }
+            PathEvent::AddressAdded { local, .. }
+                if self.remote.is_some_and(|remote| is_of_family(&local, remote)) =>
+            {
+                self.addresses.push((local, true));
+                self.on_address_changed(now, local.id, true, subflows);
             }
             PathEvent::AddressChanged { local_address_id, usable } => {
                 self.on_address_changed(now, local_address_id, usable, subflows);
