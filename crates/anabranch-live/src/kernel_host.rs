@@ -8,7 +8,7 @@ use anabranch_proto::config::TcpConfig;
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
 use anabranch_sim::driver::{self, Application, Observed, Progress};
-use anabranch_sim::scenario::{Connection, Direction, Family, Protocol, Scenario};
+use anabranch_sim::scenario::{Connection, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
 use anabranch_wire::{Duration, Instant, Piece};
 use bytes::Bytes;
@@ -291,10 +291,7 @@ fn largest_buffer(name: &str) -> u64 {
 
 impl App {
     fn new(side: Side, connection: &Connection, plan: Plan, seed: u64) -> Self {
-        let sends = match connection.direction {
-            Direction::Download => side == Side::Server,
-            Direction::Upload => side == Side::Client,
-        };
+        let sends = connection.direction.sender() == side;
         let application = Application::new(connection, sends, seed);
         App {
             listener: None,

@@ -3,10 +3,9 @@
 
 use std::net::IpAddr;
 
-use anabranch_net::middlebox::{Chain, Middlebox, Towards};
+use anabranch_net::middlebox::{Chain, Middlebox};
 use anabranch_net::rng::stream_seed;
-use anabranch_net::{Link, Node};
-use anabranch_sim::Side;
+use anabranch_net::{Link, Node, Side};
 use anabranch_sim::driver::{self, CrossTraffic, Hop, Routes};
 use anabranch_sim::scenario::Scenario;
 use anabranch_wire::{Instant, Packet};
@@ -117,7 +116,7 @@ impl Network {
             let path = link / 2;
             match self.boxes.get_mut(path).and_then(Option::as_mut) {
                 Some(boxes) if !link.is_multiple_of(2) => {
-                    boxes.handle_packet(self.now, Towards::Server, packet);
+                    boxes.handle_packet(self.now, Side::Server, packet);
                     self.drain_boxes(path);
                 }
                 _ => self.leave(link, packet),
@@ -144,7 +143,7 @@ impl Network {
         let path = link / 2;
         match self.boxes.get_mut(path).and_then(Option::as_mut) {
             Some(boxes) if link.is_multiple_of(2) => {
-                boxes.handle_packet(self.now, Towards::Client, packet);
+                boxes.handle_packet(self.now, Side::Client, packet);
                 self.drain_boxes(path);
             }
             _ => self.links[link].handle_packet(self.now, packet),
@@ -156,8 +155,8 @@ impl Network {
             self.boxes[path].as_mut().and_then(|boxes| boxes.poll_transmit(self.now))
         {
             match towards {
-                Towards::Client => self.links[2 * path].handle_packet(self.now, packet),
-                Towards::Server => self.leave(2 * path + 1, packet),
+                Side::Client => self.links[2 * path].handle_packet(self.now, packet),
+                Side::Server => self.leave(2 * path + 1, packet),
             }
         }
     }

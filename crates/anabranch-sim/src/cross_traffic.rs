@@ -1,10 +1,11 @@
 //! From a scenario's cross-traffic to a source of datagrams on one of the hosts.
 
+use anabranch_net::Side;
 use anabranch_net::rng::stream_seed;
 use anabranch_wire::Endpoint;
 
-use crate::scenario::{self, Direction, Path};
-use crate::topology::{self, Side};
+use crate::scenario::{self, Path};
+use crate::topology;
 use crate::workload::{Sampler, UdpOnOff};
 
 /// A source, and the host that it is on.
@@ -28,9 +29,10 @@ impl CrossTraffic {
     pub fn new(index: usize, traffic: &scenario::CrossTraffic, paths: &[Path], seed: u64) -> Self {
         let client = topology::client_address(paths, traffic.path);
         let server = topology::server_address(&paths[traffic.path]);
-        let (side, from, to) = match traffic.direction {
-            Direction::Download => (Side::Server, server, client),
-            Direction::Upload => (Side::Client, client, server),
+        let side = traffic.direction.sender();
+        let (from, to) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
         };
         let stream = |name| stream_seed(seed, &format!("cross_traffic/{}/{name}", traffic.name));
         let periods = traffic.periods.map(|periods| {

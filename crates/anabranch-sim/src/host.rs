@@ -1,7 +1,7 @@
 //! A host: the engine and the applications on it.
 
-use anabranch_net::StateChange;
 use anabranch_net::rng::stream_seed;
+use anabranch_net::{Side, StateChange};
 use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::view::SubflowSet;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use crate::application::Application;
 use crate::own_policies::{OwnPolicies, Owner};
 use crate::recorder::{Observed, Progress};
-use crate::scenario::{self, CongestionControl, Direction, Policy};
-use crate::topology::{self, Side};
+use crate::scenario::{self, CongestionControl, Policy};
+use crate::topology;
 use crate::workload::{Sender, Sink, Socket};
 
 /// One end of a scenario's connection.
@@ -254,10 +254,7 @@ impl App {
         policies: &OwnPolicies,
     ) -> Self {
         let side = owner.side;
-        let sends = match connection.direction {
-            Direction::Download => side == Side::Server,
-            Direction::Upload => side == Side::Client,
-        };
+        let sends = connection.direction.sender() == side;
         let application = Application::new(connection, sends, owner.seed);
         App {
             id: None,

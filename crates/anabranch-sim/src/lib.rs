@@ -52,12 +52,12 @@ mod simulation;
 mod topology;
 pub mod workload;
 
+pub use anabranch_net::Side;
 pub use own_policies::{
     OwnCongestionControl, OwnPathManager, OwnPolicies, OwnPoliciesError, OwnScheduler, Owner,
 };
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, RunError, run};
-pub use topology::Side;
 
 /// What a run loop with another clock needs.
 pub mod driver {

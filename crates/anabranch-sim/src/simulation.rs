@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use anabranch_net::middlebox::{Chain, Middlebox, Towards};
+use anabranch_net::middlebox::{Chain, Middlebox};
 use anabranch_net::rng::stream_seed;
-use anabranch_net::{Link, Node};
+use anabranch_net::{Link, Node, Side};
 use anabranch_proto::Counters;
 use anabranch_wire::pcap::{Direction as Capture, InterfaceId, PcapWriter};
 use anabranch_wire::{Datagram, EmitError, Instant, Packet, ParseError, Segment};
@@ -18,7 +18,7 @@ use crate::middleboxes;
 use crate::own_policies::{self, OwnPolicies, OwnPoliciesError};
 use crate::recorder::{Hosts, Recorder, Table};
 use crate::scenario::Scenario;
-use crate::topology::{Hop, Routes, Side};
+use crate::topology::{Hop, Routes};
 
 /// How to run, beside the scenario.
 #[derive(Default)]
@@ -266,7 +266,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             return Ok(());
         }
         if let Some(packet) = next.take() {
-            self.enter_boxes(path, Towards::Server, packet);
+            self.enter_boxes(path, Side::Server, packet);
         }
         while let Some(boxes) = self.boxes[path].as_mut().filter(|_| next.is_none()) {
             boxes.handle_timeout(now);
@@ -275,8 +275,8 @@ impl<'s, 'c> Simulation<'s, 'c> {
                 packet = there_and_back(&packet)?;
             }
             match towards {
-                Towards::Client => self.enter_link(2 * path, packet),
-                Towards::Server => *next = Some(packet),
+                Side::Client => self.enter_link(2 * path, packet),
+                Side::Server => *next = Some(packet),
             }
         }
         self.plan_boxes(path);
@@ -292,7 +292,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
     /// What a host sends comes out of the boxes as an event of its own: one that answers at once
     /// would otherwise make the host wait for itself.
     #[cold]
-    fn enter_boxes(&mut self, path: usize, towards: Towards, packet: Packet) {
+    fn enter_boxes(&mut self, path: usize, towards: Side, packet: Packet) {
         if let Some(boxes) = &mut self.boxes[path] {
             boxes.handle_packet(self.now, towards, packet);
             self.plan_boxes(path);
@@ -387,7 +387,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
     #[cold] // Only as seen from the segments of hosts, most of which cross one link.
     fn enter(&mut self, link: usize, packet: Packet) {
         if link.is_multiple_of(2) && self.has_boxes(link / 2) {
-            self.enter_boxes(link / 2, Towards::Client, packet);
+            self.enter_boxes(link / 2, Side::Client, packet);
         } else {
             self.enter_link(link, packet);
         }

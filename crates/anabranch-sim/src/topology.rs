@@ -5,8 +5,9 @@
 //! path follows from the client's address in it, whichever way it goes. A middlebox that translates
 //! addresses has one of its path's: 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_net::Side;
 
 use crate::scenario::{Family, Path};
 
@@ -28,24 +29,6 @@ pub fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
 
 /// The port of the first connection; the others follow.
 const FIRST_PORT: u16 = 5_001;
-
-/// Client and server, by which the two directions of a path are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The host that opens connections.
-    Client,
-    /// The host that accepts them.
-    Server,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Side::Client => "client",
-            Side::Server => "server",
-        })
-    }
-}
 
 /// The client's address on path number `path`.
 pub fn client_address(paths: &[Path], path: usize) -> IpAddr {
