@@ -1,7 +1,7 @@
 //! Emulated links with queues and impairments, and the middleboxes on a path, sans-I/O.
 //!
 //! Every element of a path is a [`Node`]. It takes packets and the time, and returns packets later,
-//! changed, reordered, or not at all. Nodes hold no clock and no socket, so the same [`Link`] runs
+//! changed, reordered, or not at all. A [`Network`] connects them into paths. Nodes hold no clock and no socket, so the same [`Link`] runs
 //! in virtual time and in real time. Every random draw is a function of a seed and a packet number
 //! ([`rng`]), so runs repeat to the nanosecond.
 //!
@@ -34,9 +34,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod event_queue;
 mod impairment;
 mod link;
 pub mod middlebox;
+pub mod network;
 mod node;
 mod opportunities;
 mod propagation;
@@ -51,6 +53,7 @@ pub mod units;
 
 pub use impairment::{GilbertElliottConfig, JitterModel};
 pub use link::{Capacity, Link, LinkConfig, LinkStats};
+pub use network::Network;
 pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};
