@@ -35,6 +35,12 @@ impl<'c> Inspection<'c> {
         self.error.take()
     }
 
+    /// Are there captures or round trips?
+    #[inline]
+    pub(crate) fn looks_at_octets(&self) -> bool {
+        self.capture.is_some() || self.round_trip
+    }
+
     /// A packet leaves `sender` on `path`.
     #[inline]
     pub(crate) fn on_sent(

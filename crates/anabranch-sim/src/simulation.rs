@@ -210,7 +210,20 @@ impl<'s, 'c> Simulation<'s, 'c> {
             return Ok(());
         };
         self.segments += 1;
-        let mut packet = segment.into();
+        if self.network.tap_mut().looks_at_octets() {
+            return self.send_inspected(side, path, segment.into());
+        }
+        self.network.handle_packet(self.now, side.opposite(), path, segment.into());
+        Ok(())
+    }
+
+    #[cold] // Apart from the others, so that these are copied once.
+    fn send_inspected(
+        &mut self,
+        side: Side,
+        path: usize,
+        mut packet: Packet,
+    ) -> Result<(), RunError> {
         self.network.tap_mut().on_sent(self.now, side, path, &mut packet)?;
         self.network.handle_packet(self.now, side.opposite(), path, packet);
         Ok(())

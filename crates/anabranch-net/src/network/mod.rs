@@ -126,15 +126,26 @@ impl<T: Tap> Network<T> {
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Arrival> {
         let link = self.serving?;
-        while let Some(packet) = self.poll_stage(now, link) {
-            let (receiver, beyond) = self.paths.beyond(link);
-            let Beyond::Host { path } = beyond else {
-                if let Some(arrival) = self.route(now, link, packet) {
-                    return Some(arrival);
-                }
-                continue;
-            };
-            return Some(Arrival { receiver, path, packet });
+        loop {
+            let mut next = self.paths.link_mut(link).poll_transmit(now);
+            let is_last = next.is_none();
+            if self.paths.site_count() > 0 {
+                self.pass_boxes(now, link, &mut next);
+            }
+            match next {
+                Some(packet) => match self.paths.beyond(link) {
+                    (receiver, Beyond::Host { path }) => {
+                        return Some(Arrival { receiver, path, packet });
+                    }
+                    _ => {
+                        if let Some(arrival) = self.route(now, link, packet) {
+                            return Some(arrival);
+                        }
+                    }
+                },
+                None if is_last => break,
+                None => {}
+            }
         }
         self.plan_link(link);
         self.serving = None;
@@ -169,32 +180,16 @@ impl<T: Tap> Network<T> {
         self.plan(self.paths.link_count() + number);
     }
 
-    /// The next packet that has passed the link, and the middleboxes at its end.
-    #[inline]
-    fn poll_stage(&mut self, now: Instant, link: LinkId) -> Option<Packet> {
-        if self.paths.site_count() == 0 {
-            return self.paths.link_mut(link).poll_transmit(now);
-        }
-        self.poll_boxed_stage(now, link)
-    }
-
-    /// Packets that have passed the link enter the middleboxes one by one, each when nothing comes
-    /// out of these any more. What they send the other way enters the other link.
+    /// Replace the packet that has passed the link, if there is one, by the next that has passed
+    /// the middleboxes at its end too, if it has any.
     #[cold] // Few runs have middleboxes.
-    fn poll_boxed_stage(&mut self, now: Instant, link: LinkId) -> Option<Packet> {
-        loop {
-            let passed = self.paths.link_mut(link).poll_transmit(now);
-            let Some(site) = self.paths.site_after(link) else { return passed };
-            let exhausted = passed.is_none();
-            if let Some(packet) = passed {
-                self.paths.site_mut(site).boxes.handle_packet(now, Side::Server, packet);
-            }
-            let next = self.poll_boxes(now, site);
-            self.plan_site(site);
-            if next.is_some() || exhausted {
-                return next;
-            }
+    fn pass_boxes(&mut self, now: Instant, link: LinkId, next: &mut Option<Packet>) {
+        let Some(site) = self.paths.site_after(link) else { return };
+        if let Some(packet) = next.take() {
+            self.paths.site_mut(site).boxes.handle_packet(now, Side::Server, packet);
         }
+        *next = self.poll_boxes(now, site);
+        self.plan_site(site);
     }
 
     /// The next packet that middleboxes let out towards the server.
