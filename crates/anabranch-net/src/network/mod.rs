@@ -130,7 +130,7 @@ impl<T: Tap> Network<T> {
             let mut next = self.paths.link_mut(link).poll_transmit(now);
             let is_last = next.is_none();
             if self.paths.site_count() > 0 {
-                self.pass_boxes(now, link, &mut next);
+                next = self.pass_boxes(now, link, next);
             }
             match next {
                 Some(packet) => match self.paths.beyond(link) {
@@ -180,16 +180,17 @@ impl<T: Tap> Network<T> {
         self.plan(self.paths.link_count() + number);
     }
 
-    /// Replace the packet that has passed the link, if there is one, by the next that has passed
-    /// the middleboxes at its end too, if it has any.
+    /// What follows a packet that has `passed` the link, or is there without one: the next packet
+    /// that has passed the middleboxes at its end too, if it has any.
     #[cold] // Few runs have middleboxes.
-    fn pass_boxes(&mut self, now: Instant, link: LinkId, next: &mut Option<Packet>) {
-        let Some(site) = self.paths.site_after(link) else { return };
-        if let Some(packet) = next.take() {
+    fn pass_boxes(&mut self, now: Instant, link: LinkId, passed: Option<Packet>) -> Option<Packet> {
+        let Some(site) = self.paths.site_after(link) else { return passed };
+        if let Some(packet) = passed {
             self.paths.site_mut(site).boxes.handle_packet(now, Side::Server, packet);
         }
-        *next = self.poll_boxes(now, site);
+        let next = self.poll_boxes(now, site);
         self.plan_site(site);
+        next
     }
 
     /// The next packet that middleboxes let out towards the server.
