@@ -1,8 +1,6 @@
 //! The emulated network in real time: it is brought up to the present, event by event, so that a
 //! late wake-up delays what is due but changes no departure time.
 
-use std::net::IpAddr;
-
 use anabranch_net::network::{Arrival, Paths};
 use anabranch_net::{Network, Side};
 use anabranch_wire::{Instant, Packet};
@@ -18,11 +16,6 @@ pub(crate) struct CatchingUp {
 impl CatchingUp {
     pub(crate) fn new(network: Network) -> Self {
         CatchingUp { network, now: Instant::ZERO, arrived: Vec::new() }
-    }
-
-    /// The path that a client's address belongs to.
-    pub(crate) fn path_of(&self, client: IpAddr) -> Option<usize> {
-        self.network.paths().path_of(client)
     }
 
     /// A host sends a packet on `path` at `at`, or when something later has happened already.
@@ -65,7 +58,7 @@ impl CatchingUp {
         self.network.observe(now)
     }
 
-    /// Links and middleboxes as they were left.
+    /// Links, middleboxes, and which packets cross them, as of the last call that took a time.
     pub(crate) fn paths(&self) -> &Paths {
         self.network.paths()
     }

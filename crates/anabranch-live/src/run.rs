@@ -253,8 +253,8 @@ impl<'s, 'c> Lab<'s, 'c> {
     }
 
     fn send(&mut self, at: Instant, side: Side, packet: Packet) -> Result<(), LiveError> {
-        let client = if side == Side::Client { packet.source() } else { packet.destination() };
-        let Some(path) = self.network.path_of(client) else {
+        let towards = side.opposite();
+        let Some(path) = self.network.paths().path_of_packet(towards, &packet) else {
             self.foreign += 1;
             return Ok(());
         };
@@ -262,7 +262,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         if let Some(capture) = &mut self.capture {
             capture.write(at, path, side, Capture::Outbound, &packet)?;
         }
-        self.network.handle_packet(at, side.opposite(), path, packet);
+        self.network.handle_packet(at, towards, path, packet);
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! Emulated links with queues and impairments, and the middleboxes on a path, sans-I/O.
 //!
 //! Every element of a path is a [`Node`]. It takes packets and the time, and returns packets later,
-//! changed, reordered, or not at all. A [`Network`] connects them into paths. Nodes hold no clock and no socket, so the same [`Link`] runs
-//! in virtual time and in real time. Every random draw is a function of a seed and a packet number
-//! ([`rng`]), so runs repeat to the nanosecond.
+//! changed, reordered, or not at all. A [`Network`] connects links and middleboxes into paths
+//! between two hosts. None of them holds a clock or a socket, so the same network runs in virtual
+//! time and in real time. Every random draw is a function of a seed and a packet number ([`rng`]),
+//! so runs repeat to the nanosecond.
 //!
 //! A link driven by hand:
 //!

@@ -1,7 +1,7 @@
 //! From a scenario's cross-traffic to a source of datagrams at one of the hosts.
 
 use anabranch_net::Side;
-use anabranch_net::network::{Sender, Source};
+use anabranch_net::network::{Source, Traffic};
 use anabranch_net::rng::stream_seed;
 use anabranch_wire::{Endpoint, Instant, Packet};
 
@@ -16,7 +16,12 @@ const DISCARD_PORT: u16 = 9;
 const FIRST_PORT: u16 = 40_001;
 
 /// Source number `index` of a scenario in the run of `seed`.
-pub(crate) fn sender(index: usize, traffic: &CrossTraffic, paths: &[Path], seed: u64) -> Sender {
+pub(crate) fn traffic_of(
+    index: usize,
+    traffic: &CrossTraffic,
+    paths: &[Path],
+    seed: u64,
+) -> Traffic {
     let client = topology::client_address(paths, traffic.path);
     let server = topology::server_address(&paths[traffic.path]);
     let side = traffic.direction.sender();
@@ -31,7 +36,7 @@ pub(crate) fn sender(index: usize, traffic: &CrossTraffic, paths: &[Path], seed:
     let source = Endpoint::new(from, FIRST_PORT.wrapping_add(index as u16));
     let destination = Endpoint::new(to, DISCARD_PORT);
     let udp = UdpOnOff::new(source, destination, traffic.rate, traffic.packet_size, periods);
-    Sender { towards: side.opposite(), path: traffic.path, source: Box::new(udp) }
+    Traffic { towards: side.opposite(), path: traffic.path, source: Box::new(udp) }
 }
 
 impl Source for UdpOnOff {

@@ -38,6 +38,7 @@
 //! The examples are `simulator.rs` (several runs and a table), `my_scheduler.rs` and
 //! `my_congestion_control.rs` (policies from outside the engine, through [`OwnPolicies`]).
 
+mod app;
 mod application;
 mod capture;
 mod cross_traffic;
@@ -64,7 +65,7 @@ pub use simulation::{Options, Outcome, run};
 
 /// What a run loop with another clock needs.
 pub mod driver {
-    pub use crate::application::Application;
+    pub use crate::app::App;
     pub use crate::capture::CaptureFile;
     pub use crate::host::Host;
     pub use crate::network::network;

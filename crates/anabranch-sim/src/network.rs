@@ -15,9 +15,9 @@ use crate::topology;
 pub fn network<T: Tap>(scenario: &Scenario, seed: u64, tap: T) -> Network<T> {
     let paths = (0..scenario.paths.len()).map(|path| path_of(&scenario.paths, path, seed));
     let traffic = scenario.cross_traffic.iter().enumerate();
-    let senders = traffic
-        .map(|(index, traffic)| cross_traffic::sender(index, traffic, &scenario.paths, seed));
-    Network::new(paths.collect(), topology::path_of, senders.collect(), tap)
+    let traffic =
+        traffic.map(|(index, each)| cross_traffic::traffic_of(index, each, &scenario.paths, seed));
+    Network::new(paths.collect(), topology::path_of, traffic.collect(), tap)
 }
 
 fn path_of(paths: &[Path], number: usize, seed: u64) -> network::Path {

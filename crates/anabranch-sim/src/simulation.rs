@@ -210,7 +210,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             return Ok(());
         };
         self.segments += 1;
-        if self.network.tap_mut().looks_at_octets() {
+        if self.network.tap().looks_at_octets() {
             return self.send_inspected(side, path, segment.into());
         }
         self.network.handle_packet(self.now, side.opposite(), path, segment.into());
@@ -243,7 +243,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             end: self.now,
             counters: self.hosts.each_ref().map(|host| host.endpoint.counters()),
             tables: self.recorder.finish(self.now, hosts, self.network.paths()),
-            digest: self.network.into_tap().digest(),
+            digest: self.network.tap().digest(),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::node::Node;
 use crate::side::Side;
 
 pub use paths::{LinkId, Locate, Path, Paths};
-pub use tap::{Sender, Source, Tap};
+pub use tap::{Source, Tap, Traffic};
 
 use paths::{Beyond, SiteId};
 
@@ -36,7 +36,7 @@ use paths::{Beyond, SiteId};
 #[derive(Debug)]
 pub struct Network<T = ()> {
     paths: Paths,
-    senders: Vec<Sender>,
+    traffic: Vec<Traffic>,
     /// Nodes are the links, then the sources, then the sites of middleboxes.
     queue: EventQueue,
     /// The link whose packets are being collected.
@@ -56,17 +56,17 @@ pub struct Arrival {
 }
 
 impl<T: Tap> Network<T> {
-    /// A network of `paths`, with `senders` in it. `locate` says which path an address of the
+    /// A network of `paths`, with `traffic` of its own. `locate` says which path an address of the
     /// client belongs to, and `tap` is told of packets.
     ///
     /// # Panics
-    /// If a path goes via one that is not listed before it, or a sender's path does not exist.
-    pub fn new(paths: Vec<Path>, locate: Locate, senders: Vec<Sender>, tap: T) -> Self {
-        assert!(senders.iter().all(|sender| sender.path < paths.len()), "a path that exists");
+    /// If a path goes via one that is not listed before it, or traffic's path does not exist.
+    pub fn new(paths: Vec<Path>, locate: Locate, traffic: Vec<Traffic>, tap: T) -> Self {
+        assert!(traffic.iter().all(|each| each.path < paths.len()), "a path that exists");
         let paths = Paths::new(paths, locate);
-        let nodes = paths.link_count() + senders.len() + paths.site_count();
+        let nodes = paths.link_count() + traffic.len() + paths.site_count();
         let queue = EventQueue::new(nodes);
-        let mut network = Network { paths, senders, queue, serving: None, tap };
+        let mut network = Network { paths, traffic, queue, serving: None, tap };
         (0..nodes).for_each(|node| network.plan(node));
         network
     }
@@ -84,13 +84,14 @@ impl<T: Tap> Network<T> {
 
     /// What is told of packets.
     #[inline]
-    pub fn tap_mut(&mut self) -> &mut T {
-        &mut self.tap
+    pub fn tap(&self) -> &T {
+        &self.tap
     }
 
-    /// The network is not needed any more; its tap is.
-    pub fn into_tap(self) -> T {
-        self.tap
+    /// The same, to change it.
+    #[inline]
+    pub fn tap_mut(&mut self) -> &mut T {
+        &mut self.tap
     }
 
     /// A host sends `packet` on `path` towards the other host.
@@ -167,13 +168,13 @@ impl<T: Tap> Network<T> {
         if let Some(site) = node.checked_sub(first_site) {
             self.serving = Some(self.paths.site(SiteId::new(site)).reverse);
         } else {
-            self.serve_sender(now, node - self.paths.link_count());
+            self.serve_source(now, node - self.paths.link_count());
         }
     }
 
-    fn serve_sender(&mut self, now: Instant, number: usize) {
-        while let Some(mut packet) = self.senders[number].source.poll_transmit(now) {
-            let Sender { towards, path, .. } = self.senders[number];
+    fn serve_source(&mut self, now: Instant, number: usize) {
+        while let Some(mut packet) = self.traffic[number].source.poll_transmit(now) {
+            let Traffic { towards, path, .. } = self.traffic[number];
             self.tap.on_source(now, towards, path, &mut packet);
             self.handle_packet(now, towards, path, packet);
         }
@@ -212,11 +213,8 @@ impl<T: Tap> Network<T> {
     #[cold] // Only as seen from paths that go via no other.
     fn route(&mut self, now: Instant, link: LinkId, packet: Packet) -> Option<Arrival> {
         let (receiver, _) = self.paths.beyond(link);
-        let client = match receiver {
-            Side::Client => packet.destination(),
-            Side::Server => packet.source(),
-        };
-        let path = self.paths.path_of(client).expect("it had a path when it was sent");
+        let path = self.paths.path_of_packet(receiver, &packet);
+        let path = path.expect("a packet had a path when it was sent, and boxes translate to one");
         match self.paths.next(link, path) {
             Some(next) => {
                 self.enter(now, next, packet);
@@ -248,7 +246,7 @@ impl<T: Tap> Network<T> {
 
     /// The node of the first site of middleboxes.
     fn first_site(&self) -> usize {
-        self.paths.link_count() + self.senders.len()
+        self.paths.link_count() + self.traffic.len()
     }
 
     #[inline]
@@ -267,7 +265,7 @@ impl<T: Tap> Network<T> {
         } else if let Some(site) = node.checked_sub(self.first_site()) {
             self.plan_site(SiteId::new(site));
         } else {
-            let source = &self.senders[node - self.paths.link_count()].source;
+            let source = &self.traffic[node - self.paths.link_count()].source;
             self.queue.set(node, source.poll_timeout());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_wire::Endpoint;
+use anabranch_wire::{Endpoint, Packet};
 
 use crate::link::Link;
 use crate::middlebox::Middlebox;
@@ -139,6 +139,14 @@ impl Paths {
     #[inline]
     pub fn path_of(&self, client: IpAddr) -> Option<usize> {
         (self.locate)(client).filter(|path| *path < self.ways.len())
+    }
+
+    /// The path of a packet that goes `towards` a host; `None` if no path has its client's address.
+    pub fn path_of_packet(&self, towards: Side, packet: &Packet) -> Option<usize> {
+        self.path_of(match towards {
+            Side::Client => packet.destination(),
+            Side::Server => packet.source(),
+        })
     }
 
     /// A path's own link in one direction.

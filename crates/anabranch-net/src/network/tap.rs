@@ -18,7 +18,7 @@ pub trait Source: fmt::Debug + Send {
 
 /// A source, and where its packets go.
 #[derive(Debug)]
-pub struct Sender {
+pub struct Traffic {
     /// The host that they go to; the source is at the other one.
     pub towards: Side,
     /// The path that they take.

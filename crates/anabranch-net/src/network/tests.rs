@@ -310,9 +310,9 @@ fn one_call_serves_one_link_so_that_a_host_answers_in_between() {
 #[test]
 fn a_source_comes_after_links_that_are_due_at_the_same_time() {
     let source = Ticking { next: at(11), packet: packet(CLIENT, client(1)) };
-    let sender = Sender { towards: CLIENT, path: 1, source: Box::new(source) };
+    let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
     let paths = vec![path(), path(), Path { via: Some(1), ..path() }];
-    let mut network = Network::new(paths, locate, vec![sender], Trail::default());
+    let mut network = Network::new(paths, locate, vec![traffic], Trail::default());
     // What arrives at 11 ms enters the last path's link then.
     network.handle_packet(at(0), CLIENT, 2, packet(CLIENT, client(2)));
     drive(&mut network, 12);
