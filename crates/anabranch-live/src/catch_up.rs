@@ -5,11 +5,11 @@ use anabranch_net::network::{Arrival, Paths};
 use anabranch_net::{Network, Side};
 use anabranch_wire::{Instant, Packet};
 
-/// A network with the time up to which it has come.
+/// A network, and the time up to which it has been served.
 pub(crate) struct CatchingUp {
     network: Network,
     now: Instant,
-    /// What has come to hosts, and when it was there.
+    /// Arrivals at hosts, each with its exact time.
     arrived: Vec<(Instant, Arrival)>,
 }
 
@@ -18,7 +18,8 @@ impl CatchingUp {
         CatchingUp { network, now: Instant::ZERO, arrived: Vec::new() }
     }
 
-    /// A host sends a packet on `path` at `at`, or when something later has happened already.
+    /// Take a packet that a host sent at `at`. If the network is past that time, the packet enters
+    /// it at the present one.
     pub(crate) fn handle_packet(
         &mut self,
         at: Instant,
@@ -30,7 +31,7 @@ impl CatchingUp {
         self.network.handle_packet(self.now, towards, path, packet);
     }
 
-    /// Do what is due up to `until`.
+    /// Serve everything due up to `until`, each part at its own time.
     pub(crate) fn handle_timeout(&mut self, until: Instant) {
         while let Some(at) = self.network.poll_timeout().filter(|at| *at <= until) {
             self.now = self.now.max(at);
@@ -42,23 +43,23 @@ impl CatchingUp {
         self.now = self.now.max(until);
     }
 
-    /// When something is due.
+    /// When to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.network.poll_timeout()
     }
 
-    /// Take what has arrived, in the order of arrival.
+    /// Take all arrivals, in order of time.
     pub(crate) fn take_arrived(&mut self) -> Vec<(Instant, Arrival)> {
         std::mem::take(&mut self.arrived)
     }
 
-    /// Links and middleboxes, brought up to `now`, which is not before the last call.
+    /// Links, middleboxes and routes at `now`.
     pub(crate) fn observe(&mut self, now: Instant) -> &Paths {
         self.handle_timeout(now);
         self.network.observe(now)
     }
 
-    /// Links, middleboxes, and which packets cross them, as of the last call that took a time.
+    /// Links, middleboxes and routes, in the state that the last call left them in.
     pub(crate) fn paths(&self) -> &Paths {
         self.network.paths()
     }

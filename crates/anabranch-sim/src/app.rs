@@ -1,4 +1,4 @@
-//! An application at one end of a connection, whichever stack the host has.
+//! An application at one end of a connection. It works with any stack.
 
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Payload};
@@ -7,9 +7,9 @@ use crate::application::Application;
 use crate::scenario::Connection;
 use crate::workload::{Sender, Sink, Socket};
 
-/// One end of a scenario's connection: what it writes, and what it has read.
+/// The application at one end of a scenario's connection.
 pub struct App {
-    /// When the connection is to be opened, until it is; only the client does so.
+    /// When to open the connection; `None` at the server, and once it is open.
     start: Option<Instant>,
     sender: Option<Box<dyn Sender>>,
     sink: Sink,
@@ -24,34 +24,34 @@ impl App {
         App { start, sender, sink: Sink::new(received_blocks) }
     }
 
-    /// When the connection is to be opened, if it still is.
+    /// When to open the connection; `None` at the server, and once it is open.
     pub fn start(&self) -> Option<Instant> {
         self.start
     }
 
-    /// Is it time to open the connection? It is once.
+    /// True, once, when it is time to open the connection.
     pub fn is_starting(&mut self, now: Instant) -> bool {
         self.start.take_if(|at| *at <= now).is_some()
     }
 
-    /// When to call [`on_writable`](Self::on_writable) again although the socket has not asked.
+    /// When to call [`on_writable`](Self::on_writable), even if the socket has not become writable.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.sender()?.poll_timeout()
     }
 
-    /// The socket has room, or [`poll_timeout`](Self::poll_timeout) has come.
+    /// Write, because the socket has room or [`poll_timeout`](Self::poll_timeout) is due.
     pub fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
         if let Some(sender) = &mut self.sender {
             sender.on_writable(now, socket);
         }
     }
 
-    /// Octets have been read.
+    /// Take data that was read from the socket.
     pub fn on_data(&mut self, now: Instant, payload: &Payload) {
         self.sink.on_data(now, payload);
     }
 
-    /// All that could be read has been: the application may answer.
+    /// Answer the data that was read, after the socket has no more of it.
     pub fn on_received(&mut self, now: Instant, socket: &mut dyn Socket) {
         if let Some(sender) = &mut self.sender {
             sender.on_received(now, self.sink.received(), socket);

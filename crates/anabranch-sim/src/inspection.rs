@@ -1,4 +1,4 @@
-//! What a run looks at packets for, besides what happens to them: digest, capture, round trips.
+//! Observation of packets during a run: digest, capture, and the round-trip check.
 
 use anabranch_net::Side;
 use anabranch_net::network::{LinkId, Tap};
@@ -9,33 +9,33 @@ use crate::capture::CaptureFile;
 use crate::digest::Digest;
 use crate::error::RunError;
 
-/// Sees every packet of a run.
+/// Observes every packet of a run.
 pub(crate) struct Inspection<'c> {
     digest: Digest,
     capture: Option<CaptureFile<'c>>,
     round_trip: bool,
-    /// What went wrong first inside the network.
+    /// The first error inside the network.
     error: Option<RunError>,
 }
 
 impl<'c> Inspection<'c> {
-    /// Write to `capture`, and with `round_trip` turn packets into octets and back.
+    /// Write packets to `capture`. With `round_trip`, also serialise each packet and parse it back.
     pub(crate) fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
         Inspection { digest: Digest::default(), capture, round_trip, error: None }
     }
 
-    /// Fingerprint of everything that has entered a link.
+    /// Fingerprint of all packets that have entered a link.
     pub(crate) fn digest(&self) -> u64 {
         self.digest.value()
     }
 
-    /// Take down what went wrong inside the network.
+    /// The first error inside the network since the last call.
     #[inline]
     pub(crate) fn take_error(&mut self) -> Option<RunError> {
         self.error.take()
     }
 
-    /// Are there captures or round trips?
+    /// Does this run capture or check packets as octets?
     #[inline]
     pub(crate) fn looks_at_octets(&self) -> bool {
         self.capture.is_some() || self.round_trip
@@ -51,7 +51,7 @@ impl<'c> Inspection<'c> {
         packet: &mut Packet,
     ) -> Result<(), RunError> {
         self.capture(now, sender, path, Direction::Outbound, packet)?;
-        if self.round_trip { go_there_and_back(packet) } else { Ok(()) }
+        if self.round_trip { round_trip(packet) } else { Ok(()) }
     }
 
     /// A packet comes to `receiver` on `path`.
@@ -98,13 +98,13 @@ impl Tap for Inspection<'_> {
 
     fn on_boxes(&mut self, _now: Instant, packet: &mut Packet) {
         if self.round_trip {
-            self.error = self.error.take().or(go_there_and_back(packet).err());
+            self.error = self.error.take().or(round_trip(packet).err());
         }
     }
 }
 
-/// Turn a packet into octets and back.
-fn go_there_and_back(packet: &mut Packet) -> Result<(), RunError> {
+/// Serialise a packet and parse it back.
+fn round_trip(packet: &mut Packet) -> Result<(), RunError> {
     let mut octets = Vec::with_capacity(packet.wire_len());
     packet.emit(&mut octets)?;
     *packet = Packet::parse(&octets)?;

@@ -1,4 +1,4 @@
-//! From a scenario's paths to the network that hosts are connected by.
+//! Builds the network between the hosts from a scenario.
 
 use anabranch_net::middlebox::{Chain, Middlebox, Placed, Site};
 use anabranch_net::network::{self, Tap};
@@ -11,7 +11,7 @@ use crate::scenario::{self, Path, Scenario};
 use crate::topology;
 
 /// The network of `scenario` in the run of `seed`: its paths with their middleboxes, and its
-/// cross-traffic. `tap` is told of packets.
+/// cross-traffic. `tap` observes packets.
 pub fn network<T: Tap>(scenario: &Scenario, seed: u64, tap: T) -> Network<T> {
     let paths = (0..scenario.paths.len()).map(|path| path_of(&scenario.paths, path, seed));
     let traffic = scenario.cross_traffic.iter().enumerate();

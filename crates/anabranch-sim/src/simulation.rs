@@ -71,7 +71,7 @@ struct Simulation<'s, 'c> {
     now: Instant,
     /// Client, server.
     hosts: [Host; 2],
-    /// When they want to be woken; [`Instant::FAR_FUTURE`] if they do not.
+    /// When each host is due; [`Instant::FAR_FUTURE`] if it is not.
     hosts_due: [Instant; 2],
     network: Network<Inspection<'c>>,
     recorder: Recorder<'s>,
@@ -82,7 +82,7 @@ struct Simulation<'s, 'c> {
     stop: Option<&'c mut dyn FnMut() -> bool>,
 }
 
-/// Who is woken.
+/// What is due next.
 #[derive(Clone, Copy)]
 enum Due {
     Host(Side),
@@ -135,7 +135,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
-    /// Who is due next, and when. At equal times the client comes first, then the server.
+    /// What is due next, and when. Ties go to the client, then to the server.
     #[inline]
     fn next(&self) -> (Instant, Due) {
         let [client, server] = self.hosts_due;
@@ -164,7 +164,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
     }
 
-    /// What arrives goes to its host, and what the host answers back into the network.
+    /// Deliver packets that arrive now. A host answers each one before the next arrives.
     fn serve_network(&mut self) -> Result<(), RunError> {
         self.network.handle_timeout(self.now);
         while let Some(arrival) = self.network.poll_transmit(self.now) {
@@ -217,7 +217,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
-    #[cold] // Apart from the others, so that these are copied once.
+    #[cold] // In a function of its own, so that the common case copies packets once only.
     fn send_inspected(
         &mut self,
         side: Side,

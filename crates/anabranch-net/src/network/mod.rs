@@ -1,13 +1,43 @@
-//! Links, middleboxes and sources of traffic, connected: packets go in at one host and come out at
-//! the other.
+//! The network between a client and a server: links, middleboxes and cross-traffic, connected.
 //!
-//! A [`Path`] is a link in each direction, with middleboxes at the server's end of both if it has
-//! any. A path may go *via* an earlier one; several that do share a bottleneck. So the way of a
-//! packet is a list of links, and which one it is follows from the client's address in the packet.
-//! [`Paths`] knows these ways; [`Network`] moves packets along them.
+//! A [`Path`] has a link in each direction and may have middleboxes at the server's end of both.
+//! A path can lead *via* an earlier path; several paths that do so share a bottleneck. The route of
+//! a packet is therefore a list of links, with middleboxes before or after some of them. The
+//! client's address in the packet determines the route. [`Paths`] holds the routes, and [`Network`]
+//! moves packets along them.
 //!
-//! The network keeps the contract of every part of it: `handle_*` takes, `poll_*` gives. Whoever
-//! owns a clock can drive it, be it virtual or real.
+//! A network follows the same contract as its parts: `handle_*` takes, `poll_*` gives. Virtual and
+//! real clocks can both drive it.
+//!
+//! ```
+//! use anabranch_net::network::{Network, Path};
+//! use anabranch_net::{Link, LinkConfig, Side, units::Rate};
+//! use anabranch_wire::{Datagram, Duration, Endpoint, Instant, Piece};
+//!
+//! let rate: Rate = "8Mbit/s".parse()?;
+//! let link = |seed| {
+//!     let limit = "100packets".parse().expect("a limit");
+//!     Link::new(LinkConfig::new(rate, Duration::from_millis(10), limit), seed)
+//! };
+//! let path = Path { forward: link(1), reverse: link(2), boxes: None, via: None };
+//! let mut network: Network = Network::new(vec![path], |_client| Some(0), Vec::new(), ());
+//!
+//! let packet = Datagram {
+//!     source: Endpoint::new([10, 1, 0, 0].into(), 5000),
+//!     destination: Endpoint::new([10, 0, 0, 1].into(), 5000),
+//!     payload: Piece::pattern(0, 972).into(),
+//!     ecn: 0,
+//! };
+//! network.handle_packet(Instant::ZERO, Side::Server, 0, packet.into());
+//!
+//! // 1 ms of transmission and 10 ms of propagation.
+//! let due = network.poll_timeout().ok_or("a packet is in flight")?;
+//! assert_eq!(due.as_millis(), 11);
+//! network.handle_timeout(due);
+//! let arrival = network.poll_transmit(due).ok_or("the packet arrives")?;
+//! assert_eq!(arrival.receiver, Side::Server);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod paths;
 mod tap;
@@ -28,39 +58,41 @@ use paths::{Beyond, SiteId};
 /// A network of paths between a client and a server.
 ///
 /// Call [`handle_timeout`](Self::handle_timeout) at the time that
-/// [`poll_timeout`](Self::poll_timeout) names, and then [`poll_transmit`](Self::poll_transmit)
-/// until it returns `None`. One call serves one link, source or place of middleboxes, so the next
-/// may be due at the same time: what a host answers to a packet goes out before the next link is
-/// served. Of what is due at the same time links come first, in the order of their paths and
-/// forward before reverse; then sources, then middleboxes.
+/// [`poll_timeout`](Self::poll_timeout) returns, then [`poll_transmit`](Self::poll_transmit) until
+/// it returns `None`. One call serves one link, one source of traffic, or the middleboxes of one
+/// path. The next one can be due at the same time, so a driver can let a host answer in between.
+///
+/// Ties have a fixed order: links by path, forward before reverse; then sources of traffic in the
+/// order given; then middleboxes by path.
 #[derive(Debug)]
 pub struct Network<T = ()> {
     paths: Paths,
     traffic: Vec<Traffic>,
-    /// Nodes are the links, then the sources, then the sites of middleboxes.
+    /// Node numbers break ties: links first, then sources, then sites of middleboxes.
     queue: EventQueue,
     /// The link whose packets are being collected.
     serving: Option<LinkId>,
     tap: T,
 }
 
-/// A packet that has come to a host.
+/// A packet that arrives at a host.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The host.
     pub receiver: Side,
-    /// The path that the client's address in the packet belongs to.
+    /// Number of the path that the client's address in the packet belongs to.
     pub path: usize,
     /// The packet.
     pub packet: Packet,
 }
 
 impl<T: Tap> Network<T> {
-    /// A network of `paths`, with `traffic` of its own. `locate` says which path an address of the
-    /// client belongs to, and `tap` is told of packets.
+    /// Connect `paths`, which are numbered in this order. `traffic` is cross-traffic, `locate` maps
+    /// the client's addresses to paths, and `tap` observes packets inside the network.
     ///
     /// # Panics
-    /// If a path goes via one that is not listed before it, or traffic's path does not exist.
+    /// If a path leads via one that is not listed before it, or traffic uses a path that does not
+    /// exist.
     pub fn new(paths: Vec<Path>, locate: Locate, traffic: Vec<Traffic>, tap: T) -> Self {
         assert!(traffic.iter().all(|each| each.path < paths.len()), "a path that exists");
         let paths = Paths::new(paths, locate);
@@ -71,30 +103,30 @@ impl<T: Tap> Network<T> {
         network
     }
 
-    /// Links, middleboxes, and which packets cross them, as of the last call that took a time.
+    /// Links, middleboxes and routes, in the state that the last call with a time left them in.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// The same, with links brought up to `now`.
+    /// The same, after all links have caught up with `now`.
     pub fn observe(&mut self, now: Instant) -> &Paths {
         self.paths.links_mut().for_each(|link| link.handle_timeout(now));
         &self.paths
     }
 
-    /// What is told of packets.
+    /// The observer of packets.
     #[inline]
     pub fn tap(&self) -> &T {
         &self.tap
     }
 
-    /// The same, to change it.
+    /// The observer of packets, to change it.
     #[inline]
     pub fn tap_mut(&mut self) -> &mut T {
         &mut self.tap
     }
 
-    /// A host sends `packet` on `path` towards the other host.
+    /// Take a packet that a host sends on `path` towards the other host.
     ///
     /// # Panics
     /// If there is no such path.
@@ -108,7 +140,8 @@ impl<T: Tap> Network<T> {
         }
     }
 
-    /// Serve what is due first, if it is due by `now`. A call for no reason is harmless.
+    /// Serve the link, source or middleboxes due first, if they are due by `now`. A call that comes
+    /// early is harmless.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
         let (at, node) = self.queue.peek();
@@ -122,8 +155,8 @@ impl<T: Tap> Network<T> {
         }
     }
 
-    /// The next packet that comes to a host by `now` because of the last
-    /// [`handle_timeout`](Self::handle_timeout), if there is one.
+    /// The next packet that arrives at a host as a result of the last
+    /// [`handle_timeout`](Self::handle_timeout).
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Arrival> {
         let link = self.serving?;
@@ -153,16 +186,17 @@ impl<T: Tap> Network<T> {
         None
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout); `None` while only a packet from a
-    /// host can make anything happen. A time that has passed means at once.
+    /// When to call [`handle_timeout`](Self::handle_timeout); `None` while the network waits for a
+    /// packet from a host. A time in the past means now.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let (at, _) = self.queue.peek();
         (at != Instant::FAR_FUTURE).then_some(at)
     }
 
-    /// Serve a source, or middleboxes together with the link that leads to them.
-    #[cold] // Only as seen from links.
+    /// Serve a source, or middleboxes. Middleboxes are served together with the link that leads to
+    /// them, because packets from both leave through the same exit.
+    #[cold] // Links are due far more often.
     fn handle_other_timeout(&mut self, now: Instant, node: usize) {
         let first_site = self.first_site();
         if let Some(site) = node.checked_sub(first_site) {
@@ -181,8 +215,8 @@ impl<T: Tap> Network<T> {
         self.plan(self.paths.link_count() + number);
     }
 
-    /// What follows a packet that has `passed` the link, or is there without one: the next packet
-    /// that has passed the middleboxes at its end too, if it has any.
+    /// Hand a packet that has `passed` the link to the middleboxes at its end, if there are any.
+    /// Returns the next packet that leaves the middleboxes towards the server.
     #[cold] // Few runs have middleboxes.
     fn pass_boxes(&mut self, now: Instant, link: LinkId, passed: Option<Packet>) -> Option<Packet> {
         let Some(site) = self.paths.site_after(link) else { return passed };
@@ -194,7 +228,8 @@ impl<T: Tap> Network<T> {
         next
     }
 
-    /// The next packet that middleboxes let out towards the server.
+    /// The next packet that leaves the middleboxes towards the server. Packets that leave them
+    /// towards the client enter the forward link.
     fn poll_boxes(&mut self, now: Instant, site: SiteId) -> Option<Packet> {
         loop {
             let place = self.paths.site_mut(site);
@@ -209,8 +244,9 @@ impl<T: Tap> Network<T> {
         }
     }
 
-    /// Send a packet that has passed `link` on to the next link of its way, if there is one.
-    #[cold] // Only as seen from paths that go via no other.
+    /// Send a packet that has passed `link` to the next link of its route. Returns it if `link` was
+    /// the last one.
+    #[cold] // Most paths lead via no other.
     fn route(&mut self, now: Instant, link: LinkId, packet: Packet) -> Option<Arrival> {
         let (receiver, _) = self.paths.beyond(link);
         let path = self.paths.path_of_packet(receiver, &packet);
@@ -224,9 +260,10 @@ impl<T: Tap> Network<T> {
         }
     }
 
-    /// A packet comes to a link, or to the middleboxes before it. What these let out is an event of
-    /// its own: one that answers a host at once would otherwise make the host wait for itself.
-    #[cold] // Only as seen from the packets of hosts, most of which cross one link.
+    /// Take a packet to a link, or to the middleboxes before it. Packets leave the middleboxes in a
+    /// separate event: a box that answers at once would otherwise deliver a packet to a host that
+    /// is still sending.
+    #[cold] // Most packets cross one link without middleboxes.
     fn enter(&mut self, now: Instant, link: LinkId, packet: Packet) {
         match self.paths.site_before(link) {
             Some(site) => {

@@ -1,4 +1,4 @@
-//! Which links a packet crosses, and what stands between them.
+//! Paths: their links, their middleboxes, and the routes of packets across them.
 
 use std::net::IpAddr;
 
@@ -8,32 +8,32 @@ use crate::link::Link;
 use crate::middlebox::Middlebox;
 use crate::side::Side;
 
-/// What a path is made of. Paths are numbered in the order in which a network is given them.
+/// The parts of a path.
 #[derive(Debug)]
 pub struct Path {
     /// The link towards the client.
     pub forward: Link,
     /// The link towards the server.
     pub reverse: Link,
-    /// What stands at the server's end of both links.
+    /// Middleboxes at the server's end of both links.
     pub boxes: Option<Box<dyn Middlebox>>,
-    /// The number of an earlier path that lies between these links and the server.
+    /// Number of an earlier path, which then lies between this path and the server.
     pub via: Option<usize>,
 }
 
-/// The number of the path that an address belongs to: the client's own on that path, or one that
-/// its middleboxes show instead. Numbers of paths that do not exist are as good as `None`.
+/// Maps an address to the number of its path: the client's address on this path, or a translated
+/// address that the path's middleboxes show instead. A number without a path counts as `None`.
 pub type Locate = fn(IpAddr) -> Option<usize>;
 
 /// A link of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkId(u32);
 
-/// A site of middleboxes.
+/// The middleboxes of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SiteId(u32);
 
-/// Middleboxes, and the links whose ends they stand at.
+/// The middleboxes of one path, and the links that they are connected to.
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) boxes: Box<dyn Middlebox>,
@@ -41,36 +41,36 @@ pub(super) struct Site {
     pub(super) reverse: LinkId,
 }
 
-/// All paths of a network: their links, their middleboxes, and the ways of packets.
+/// All paths of a network: links, middleboxes and routes.
 #[derive(Debug)]
 pub struct Paths {
     links: Vec<Link>,
-    /// What is around each link.
+    /// The surroundings of each link.
     around: Vec<Around>,
     sites: Vec<Site>,
-    /// For each path, the links of a packet towards the client and towards the server.
-    ways: Vec<[Box<[LinkId]>; 2]>,
+    /// For each path, the links that a packet crosses towards the client and towards the server.
+    routes: Vec<[Box<[LinkId]>; 2]>,
     locate: Locate,
 }
 
 /// The surroundings of a link.
 #[derive(Clone, Copy, Debug)]
 struct Around {
-    /// The host that its packets go to.
+    /// The host at the end of the route.
     towards: Side,
     beyond: Beyond,
-    /// What a packet passes before the link, or after it.
+    /// Middleboxes that a packet passes before the link, and after it.
     before: Option<SiteId>,
     after: Option<SiteId>,
 }
 
-/// What lies beyond a link.
+/// The next stop of packets that leave a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Beyond {
-    /// The host: no path but this one crosses the link, and it is the last of the way.
+    /// The host. Only this path crosses the link, which is the last one of the route.
     Host { path: usize },
-    /// It depends on the packet.
-    Depends,
+    /// Each packet's route tells.
+    Routed,
 }
 
 impl LinkId {
@@ -79,7 +79,7 @@ impl LinkId {
         LinkId(number as u32)
     }
 
-    /// A number for fingerprints: links count in the order of their paths, forward before reverse.
+    /// Position of the link among all links, for fingerprints: by path, forward before reverse.
     #[inline]
     pub fn number(self) -> usize {
         self.0 as usize
@@ -104,7 +104,7 @@ impl Paths {
             links: Vec::with_capacity(2 * paths.len()),
             around: Vec::with_capacity(2 * paths.len()),
             sites: Vec::new(),
-            ways: Vec::with_capacity(paths.len()),
+            routes: Vec::with_capacity(paths.len()),
             locate,
         };
         paths.into_iter().zip(shared).for_each(|(path, shared)| all.add(path, shared));
@@ -112,14 +112,14 @@ impl Paths {
     }
 
     fn add(&mut self, path: Path, is_shared: bool) {
-        let number = self.ways.len();
+        let number = self.routes.len();
         let [forward, reverse] = [0, 1].map(|offset| LinkId::new(self.links.len() + offset));
         let site = path.boxes.map(|boxes| {
             self.sites.push(Site { boxes, forward, reverse });
             SiteId::new(self.sites.len() - 1)
         });
         let at_host = |last| {
-            if last && !is_shared { Beyond::Host { path: number } } else { Beyond::Depends }
+            if last && !is_shared { Beyond::Host { path: number } } else { Beyond::Routed }
         };
         let (to_client, to_server) = (at_host(true), at_host(path.via.is_none()));
         self.links.extend([path.forward, path.reverse]);
@@ -127,21 +127,22 @@ impl Paths {
             Around { towards: Side::Client, beyond: to_client, before: site, after: None },
             Around { towards: Side::Server, beyond: to_server, before: None, after: site },
         ]);
-        // A packet towards the client crosses first what is nearest to the server.
+        // A packet towards the client crosses the links next to the server first.
         let [mut down, up] = path.via.map_or_else(Default::default, |via| {
-            self.ways[via].each_ref().map(|links| links.to_vec())
+            self.routes[via].each_ref().map(|links| links.to_vec())
         });
         down.push(forward);
-        self.ways.push([down.into(), std::iter::once(reverse).chain(up).collect()]);
+        self.routes.push([down.into(), std::iter::once(reverse).chain(up).collect()]);
     }
 
-    /// The path of a packet with this address of the client's; `None` if no path has it.
+    /// Number of the path with this client address, translated or not.
     #[inline]
     pub fn path_of(&self, client: IpAddr) -> Option<usize> {
-        (self.locate)(client).filter(|path| *path < self.ways.len())
+        (self.locate)(client).filter(|path| *path < self.routes.len())
     }
 
-    /// The path of a packet that goes `towards` a host; `None` if no path has its client's address.
+    /// Number of the path of a packet that travels `towards` a host; `None` if its client address
+    /// belongs to no path.
     pub fn path_of_packet(&self, towards: Side, packet: &Packet) -> Option<usize> {
         self.path_of(match towards {
             Side::Client => packet.destination(),
@@ -149,43 +150,43 @@ impl Paths {
         })
     }
 
-    /// A path's own link in one direction.
+    /// The link of a path in one direction, without the links of paths that it leads via.
     ///
     /// # Panics
     /// If there is no such path.
     pub fn link_of(&self, path: usize, towards: Side) -> &Link {
-        let way = &self.ways[path][towards as usize];
+        let route = &self.routes[path][towards as usize];
         let own = match towards {
-            Side::Client => way.last(),
-            Side::Server => way.first(),
+            Side::Client => route.last(),
+            Side::Server => route.first(),
         };
         self.link(*own.expect("a path has links of its own"))
     }
 
-    /// All links, with the paths that they belong to and the hosts that they lead to.
+    /// All links, each with its path and its direction.
     pub fn links(&self) -> impl Iterator<Item = (usize, Side, &Link)> {
         let both = |path| [Side::Client, Side::Server].map(|towards| (path, towards));
-        let all = (0..self.ways.len()).flat_map(both);
+        let all = (0..self.routes.len()).flat_map(both);
         all.map(|(path, towards)| (path, towards, self.link_of(path, towards)))
     }
 
-    /// The client's endpoint that the server sees as `seen`.
+    /// The client's own endpoint, given the possibly translated one that the server has `seen`.
     pub fn original(&self, seen: Endpoint) -> Endpoint {
         let mut endpoint = seen;
-        // Where a path goes via another, both may translate.
+        // If a path leads via another, the middleboxes of both may translate.
         while let Some(before) = self.translated_by(endpoint) {
             endpoint = before;
         }
         endpoint
     }
 
-    /// What `endpoint` was before the middleboxes of its path changed it.
+    /// The endpoint that the middleboxes of its path translated to `endpoint`.
     fn translated_by(&self, endpoint: Endpoint) -> Option<Endpoint> {
         if self.sites.is_empty() {
             return None;
         }
         let path = self.path_of(endpoint.address)?;
-        let site = self.site_after(self.ways[path][Side::Server as usize][0])?;
+        let site = self.site_after(self.routes[path][Side::Server as usize][0])?;
         self.site(site).boxes.original(endpoint)
     }
 
@@ -221,33 +222,33 @@ impl Paths {
         &mut self.sites[site.number()]
     }
 
-    /// What a packet passes before the link.
+    /// The middleboxes that a packet passes before the link.
     pub(super) fn site_before(&self, link: LinkId) -> Option<SiteId> {
         self.around[link.number()].before
     }
 
-    /// What a packet passes after the link.
+    /// The middleboxes that a packet passes after the link.
     pub(super) fn site_after(&self, link: LinkId) -> Option<SiteId> {
         self.around[link.number()].after
     }
 
-    /// The host that the link's packets go to, and what lies beyond the link.
+    /// The host at the end of the route, and the next stop after the link.
     #[inline]
     pub(super) fn beyond(&self, link: LinkId) -> (Side, Beyond) {
         let Around { towards, beyond, .. } = self.around[link.number()];
         (towards, beyond)
     }
 
-    /// The first link of a packet on `path`.
+    /// The first link of a route.
     #[inline]
     pub(super) fn first(&self, towards: Side, path: usize) -> LinkId {
-        self.ways[path][towards as usize][0]
+        self.routes[path][towards as usize][0]
     }
 
-    /// The link after this one, for a packet on `path`; `None` if the host is there.
+    /// The link after `link` on the route of `path`; `None` if it is the last one.
     pub(super) fn next(&self, link: LinkId, path: usize) -> Option<LinkId> {
-        let way = &self.ways[path][self.around[link.number()].towards as usize];
-        let here = way.iter().position(|each| *each == link)?;
-        way.get(here + 1).copied()
+        let route = &self.routes[path][self.around[link.number()].towards as usize];
+        let here = route.iter().position(|each| *each == link)?;
+        route.get(here + 1).copied()
     }
 }

@@ -1,4 +1,4 @@
-//! What users bring into a network: sources of traffic, and an observer of its packets.
+//! Interfaces for users of a network: sources of cross-traffic, and observers of packets.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use anabranch_wire::{Instant, Packet};
 use super::LinkId;
 use crate::side::Side;
 
-/// Sends packets of its own accord, whatever becomes of them: cross-traffic.
+/// A source of cross-traffic: it sends packets and expects no answer.
 pub trait Source: fmt::Debug + Send {
     /// The next packet that is due by `now`, if there is one.
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet>;
@@ -16,28 +16,28 @@ pub trait Source: fmt::Debug + Send {
     fn poll_timeout(&self) -> Option<Instant>;
 }
 
-/// A source, and where its packets go.
+/// Cross-traffic: a source, and the route of its packets.
 #[derive(Debug)]
 pub struct Traffic {
-    /// The host that they go to; the source is at the other one.
+    /// Destination of the packets; the source is at the opposite host.
     pub towards: Side,
-    /// The path that they take.
+    /// Number of the path.
     pub path: usize,
     /// The source.
     pub source: Box<dyn Source>,
 }
 
-/// Is told of packets inside a network, for captures, fingerprints and checks. What hosts send and
-/// receive, their driver sees by itself. `()` does nothing.
+/// An observer of packets inside a network, for captures, fingerprints and checks. It does not see
+/// packets at the hosts, because the driver handles those itself. `()` ignores all packets.
 pub trait Tap {
     /// A packet enters a link.
     #[inline]
     fn on_enter(&mut self, _now: Instant, _link: LinkId, _packet: &Packet) {}
 
-    /// A source of the network sends a packet.
+    /// A source of cross-traffic sends a packet.
     fn on_source(&mut self, _now: Instant, _towards: Side, _path: usize, _packet: &mut Packet) {}
 
-    /// Middleboxes let a packet out.
+    /// A packet leaves middleboxes.
     fn on_boxes(&mut self, _now: Instant, _packet: &mut Packet) {}
 }
 
