@@ -81,6 +81,8 @@ struct TestBox {
 enum Kind {
     /// Lets everything pass.
     Pass,
+    /// Lets everything pass at this time.
+    Hold(Instant),
     /// Sends everything back.
     Reflect,
     /// Shows servers 10.2.0.`path` in place of the client's 10.1.0.`client`.
@@ -92,7 +94,7 @@ impl Middlebox for TestBox {
         let Packet::Udp(Datagram { source, destination, .. }) = &mut packet else { return };
         let mut way = towards;
         match self.kind {
-            Kind::Pass => {}
+            Kind::Pass | Kind::Hold(_) => {}
             Kind::Reflect => {
                 way = towards.opposite();
                 std::mem::swap(source, destination);
@@ -107,12 +109,13 @@ impl Middlebox for TestBox {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
-        self.out.pop_front()
+    fn poll_transmit(&mut self, now: Instant) -> Option<(Side, Packet)> {
+        self.poll_timeout().filter(|due| *due <= now).and_then(|_| self.out.pop_front())
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.out.front().map(|_| Instant::ZERO)
+        let due = if let Kind::Hold(until) = self.kind { until } else { Instant::ZERO };
+        self.out.front().map(|_| due)
     }
 
     fn original(&self, public: Endpoint) -> Option<Endpoint> {
@@ -317,6 +320,17 @@ fn a_source_comes_after_links_that_are_due_at_the_same_time() {
     network.handle_packet(at(0), CLIENT, 2, packet(CLIENT, client(2)));
     drive(&mut network, 12);
     assert_eq!(network.tap_mut().0, [(at(0), 2), (at(11), 4), (at(11), 2), (at(12), 2)]);
+}
+
+#[test]
+fn middleboxes_come_after_a_source_that_is_due_at_the_same_time() {
+    let source = Ticking { next: at(5), packet: packet(CLIENT, client(1)) };
+    let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
+    let paths = vec![boxed(Kind::Hold(at(5))), path()];
+    let mut network = Network::new(paths, locate, vec![traffic], Trail::default());
+    network.handle_packet(at(0), CLIENT, 0, packet(CLIENT, client(0)));
+    drive(&mut network, 5);
+    assert_eq!(network.tap().0, [(at(5), 2), (at(5), 0)]);
 }
 
 #[test]
