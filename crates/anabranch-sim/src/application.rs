@@ -10,17 +10,17 @@ use crate::workload::{
 
 /// What one end of a connection sends, and the blocks that it receives.
 #[derive(Default)]
-pub struct Application {
+pub(crate) struct Application {
     /// What writes, if this end does.
-    pub sender: Option<Box<dyn Sender>>,
+    pub(crate) sender: Option<Box<dyn Sender>>,
     /// Sizes of the blocks that arrive here, if their delays are measured.
-    pub received_blocks: Option<Sizes>,
+    pub(crate) received_blocks: Option<Sizes>,
 }
 
 impl Application {
     /// The end of `connection` that sends the workload's data, or the other one. Both draw the
     /// same from the run's `seed`.
-    pub fn new(connection: &Connection, sends: bool, seed: u64) -> Self {
+    pub(crate) fn new(connection: &Connection, sends: bool, seed: u64) -> Self {
         let draws = Draws { seed, connection: &connection.name };
         match connection.workload {
             Workload::Bulk { size } => {
