@@ -1,4 +1,17 @@
 //! Carrying out what the path manager wants. RFC 8684 §3.3.8, §3.4.
+//!
+//! The connection bounds what a path manager asks for, so that a faulty one can neither lose data
+//! nor stall the connection. How paths come and go:
+//!
+//! * **A path falls silent.** The retransmission timer expires. The subflow gets no new data until
+//!   it answers, its data goes out on other subflows, and it retries at intervals that double.
+//! * **An interface goes down.** The driver says so (`Endpoint::handle_address_change`). The host
+//!   resets the subflows of that address and sends REMOVE_ADDR on another subflow. The peer probes
+//!   the path, and closes it only if nothing answers (RFC 8684 §3.4.2).
+//! * **A subflow ends.** Its path manager opens it again after 1 s, and doubles that to 60 s for each
+//!   subflow that carried no data; at once if the interface is back; not before if the peer refused
+//!   for good ([`Retry`]). Data that the peer SACKed but did not acknowledge on it is reinjected.
+//! * **No subflow is left.** The connection waits 60 s for one.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
