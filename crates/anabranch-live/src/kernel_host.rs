@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use anabranch_proto::config::TcpConfig;
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
-use anabranch_sim::driver::{self, Application, Observed, Progress};
+use anabranch_sim::driver::{self, Observed, Progress};
 use anabranch_sim::scenario::{Connection, Direction, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
 use anabranch_wire::{Duration, Instant, Piece};
@@ -295,7 +295,7 @@ impl App {
             Direction::Download => side == Side::Server,
             Direction::Upload => side == Side::Client,
         };
-        let application = Application::new(connection, sends, seed);
+        let application = connection.application(sends, seed);
         App {
             listener: None,
             start: (side == Side::Client).then_some(Instant::ZERO + connection.start),
@@ -309,7 +309,7 @@ impl App {
             at_end: false,
             failed: false,
             written: 0,
-            paths: connection.paths.clone(),
+            paths: connection.paths.to_vec(),
             seen: Vec::new(),
             gone: Vec::new(),
         }

@@ -56,7 +56,7 @@ impl Network {
             cross_traffic: traffic
                 .map(|(index, traffic)| CrossTraffic::new(index, traffic, &scenario.paths, seed))
                 .collect(),
-            routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
+            routes: Routes::new(scenario.paths.iter().map(|path| path.via()).collect()),
             now: Instant::ZERO,
             delivered: Vec::new(),
         }

@@ -1,7 +1,6 @@
 //! What of a scenario a host of the kernel's can do, and what it does instead.
 
 use anabranch_net::units::Octets;
-use anabranch_proto::policy::Value;
 use anabranch_sim::scenario::{CongestionControl, Connection, Policy, Protocol, Scenario};
 
 /// How hosts of the kernel's are set up for a scenario.
@@ -141,7 +140,7 @@ impl Settings {
     }
 
     fn take_congestion_control(&mut self, connection: &Connection) {
-        let name = match &connection.congestion_control {
+        let name = match &*connection.congestion_control {
             Policy::BuiltIn(CongestionControl::Same(chosen)) => chosen.entry.name,
             _ => "one for each path",
         };
@@ -189,7 +188,7 @@ fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
         "initial_only" => Vec::new(),
         "full_mesh" => further.map(of).collect(),
         "backup" => {
-            let Value::Path(regular) = chosen.values.get("regular") else { return None };
+            let regular = chosen.values.path("regular");
             // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a
             // backup.
             let first = Subflow { path: paths[0], address_id: paths.len(), backup: true };

@@ -83,6 +83,6 @@ fn written(value: &Value) -> String {
         Value::Octets(octets) => format!("\"{octets}B\""),
         Value::Probability(parts) => format!("\"{}%\"", f64::from(*parts) / 1e7),
         Value::Unset | Value::Required => "none".to_owned(),
-        Value::Path(index) => format!("path {}", index + 1),
+        Value::Path(path) => format!("path {}", path.index + 1),
     }
 }

@@ -26,19 +26,21 @@ const FIRST_PORT: u16 = 40_001;
 impl CrossTraffic {
     /// Source number `index` of a scenario in the run of `seed`.
     pub fn new(index: usize, traffic: &scenario::CrossTraffic, paths: &[Path], seed: u64) -> Self {
-        let client = topology::client_address(paths, traffic.path);
-        let server = topology::server_address(&paths[traffic.path]);
+        let client = topology::client_address(paths, traffic.path.index);
+        let path = &paths[traffic.path.index];
+        let server = topology::server_address(path);
         let (side, from, to) = match traffic.direction {
             Direction::Download => (Side::Server, server, client),
             Direction::Upload => (Side::Client, client, server),
         };
         let stream = |name| stream_seed(seed, &format!("cross_traffic/{}/{name}", traffic.name));
-        let periods = traffic.periods.map(|periods| {
-            [Sampler::new(periods.on, stream("on")), Sampler::new(periods.off, stream("off"))]
-        });
+        let periods = traffic.on.zip(traffic.off);
+        let periods = periods
+            .map(|(on, off)| [Sampler::new(on, stream("on")), Sampler::new(off, stream("off"))]);
         let source = Endpoint::new(from, FIRST_PORT.wrapping_add(index as u16));
         let destination = Endpoint::new(to, DISCARD_PORT);
-        let udp = UdpOnOff::new(source, destination, traffic.rate, traffic.packet_size, periods);
-        CrossTraffic { side, path: traffic.path, udp }
+        let packet_size = traffic.packet_octets(path);
+        let udp = UdpOnOff::new(source, destination, traffic.rate, packet_size, periods);
+        CrossTraffic { side, path: traffic.path.index, udp }
     }
 }

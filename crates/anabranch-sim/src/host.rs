@@ -1,6 +1,5 @@
 //! A host: the engine and the applications on it.
 
-use anabranch_net::StateChange;
 use anabranch_net::rng::stream_seed;
 use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Make, Start};
@@ -11,10 +10,9 @@ use anabranch_wire::{Endpoint as Address, Instant, Piece};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::application::Application;
 use crate::own_policies::{OwnPolicies, Owner};
 use crate::recorder::{Observed, Progress};
-use crate::scenario::{self, CongestionControl, Direction, Policy};
+use crate::scenario::{self, CongestionControl, Direction, LinkState, Policy};
 use crate::topology::{self, Side};
 use crate::workload::{Sender, Sink, Socket};
 
@@ -258,7 +256,7 @@ impl App {
             Direction::Download => side == Side::Server,
             Direction::Upload => side == Side::Client,
         };
-        let application = Application::new(connection, sends, owner.seed);
+        let application = connection.application(sends, owner.seed);
         App {
             id: None,
             sender: application.sender,
@@ -291,7 +289,7 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
     let noticed = paths.flat_map(|(index, path)| {
         let changes = path.changes.iter().filter(|change| change.noticed);
         changes.map(move |change| {
-            let up = change.change.state == Some(StateChange::Up);
+            let up = change.state == Some(LinkState::Up);
             (Instant::ZERO + change.at, topology::client_address(&scenario.paths, index), up)
         })
     });
@@ -336,7 +334,7 @@ fn config(
         allow_join_initial_addr_port: connection.allow_join_initial_addr_port,
         local_addresses,
         max_subflows: SubflowSet::CAPACITY,
-        congestion_control: match &connection.congestion_control {
+        congestion_control: match &*connection.congestion_control {
             Policy::BuiltIn(each) => congestion_control(connection, each),
             Policy::Own(_) => policies.congestion_control_factory(owner),
         },
@@ -370,15 +368,16 @@ fn congestion_control(
     connection: &scenario::Connection,
     each: &CongestionControl,
 ) -> CongestionControlFactory {
-    let hystart = connection.hystart;
+    let hystart = *connection.hystart;
     let each = match each {
         CongestionControl::Same(same) => {
             let make = same.entry.make.make;
             return Arc::new(move |start| make_congestion_control(make, start, hystart));
         }
-        CongestionControl::PerPath(each) => each.iter().map(|each| each.entry.make.make),
+        CongestionControl::PerPath(by_path) => by_path,
     };
-    let by_path: Vec<_> = connection.paths.iter().copied().zip(each).collect();
+    let each = connection.paths.by_name().map(|(name, path)| (path, each[name].entry.make.make));
+    let by_path: Vec<_> = each.collect();
     Arc::new(move |start| {
         // The client's address names the path, at either end.
         let path = topology::path_of(start.local).or(topology::path_of(start.remote));

@@ -42,7 +42,6 @@ mod application;
 mod cross_traffic;
 mod digest;
 mod event_queue;
-mod factor;
 mod host;
 mod middleboxes;
 mod own_policies;
@@ -51,6 +50,7 @@ pub mod scenario;
 mod simulation;
 mod topology;
 pub mod workload;
+mod written;
 
 pub use own_policies::{
     OwnCongestionControl, OwnPathManager, OwnPolicies, OwnPoliciesError, OwnScheduler, Owner,
@@ -61,7 +61,6 @@ pub use topology::Side;
 
 /// What a run loop with another clock needs.
 pub mod driver {
-    pub use crate::application::Application;
     pub use crate::cross_traffic::CrossTraffic;
     pub use crate::host::Host;
     pub use crate::middleboxes::chains;

@@ -156,7 +156,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             cross_traffic,
             boxes_due: vec![None; boxes.len()],
             boxes,
-            routes: Routes::new(scenario.paths.iter().map(|path| path.via).collect()),
+            routes: Routes::new(scenario.paths.iter().map(|path| path.via()).collect()),
             recorder: Recorder::new(scenario),
             next_sample: Instant::ZERO,
             warm_at: Some(Instant::ZERO + scenario.warm_up),

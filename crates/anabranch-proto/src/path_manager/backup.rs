@@ -5,7 +5,7 @@ use anabranch_wire::Instant;
 
 use super::upkeep::of_family;
 use super::{PathAction, PathEvent, PathManager, Upkeep};
-use crate::policy::{Entry, Kind, Parameter, Value};
+use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
 use crate::view::SubflowView;
 
 /// Opens a subflow from each address, all but one as backups: both hosts send on them only when
@@ -31,7 +31,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         name: "regular",
         meaning: "the path that is no backup",
         kind: Kind::Path,
-        default: Value::Path(0),
+        default: Value::Path(PathRef::FIRST),
         origin: "the path that the connection is opened over",
         only_with: None,
     }],
