@@ -16,7 +16,8 @@ use super::{Path, require_before_end};
 use crate::workload::Workload;
 use crate::written::{Positive, Problem, Written, is_default, is_yes, name, yes};
 
-/// A connection between the client, which opens it, and the server.
+/// A connection between the client, which opens it, and the server. Buffers are counted in payload
+/// octets at data level, so "32KiB" is a window of 32768 octets, unless `host` counts otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
@@ -113,7 +114,7 @@ pub struct Connection {
     pub workload: Workload,
 }
 
-/// Shared-bottleneck detection.
+/// Shared-bottleneck detection, RFC 8382: only subflows that share a bottleneck are coupled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SharedBottleneckDetection {

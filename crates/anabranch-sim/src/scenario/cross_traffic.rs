@@ -13,7 +13,8 @@ use super::paths::position;
 use crate::workload::Distribution;
 use crate::written::{Problem, Written, name};
 
-/// UDP traffic that shares a path with the connections and takes no part in them.
+/// UDP traffic that shares a path with the connections and takes no part in them. TCP cross-traffic
+/// is a connection with `protocol = "tcp"` and, say, an `on_off` workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrossTraffic {

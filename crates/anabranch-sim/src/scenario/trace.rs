@@ -25,7 +25,8 @@ pub enum TraceSource {
     Content(Arc<Trace>),
 }
 
-/// A trace in the scenario itself: what a file becomes in the normalised form.
+/// A packet-delivery trace in the scenario itself, in place of the name of a file. The normalised
+/// form of a scenario has no files.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename = "Trace")]
 struct TraceTable {

@@ -117,8 +117,8 @@ enum DistributionKind {
     Lognormal,
 }
 
-/// A table with the keys of all kinds; those of other kinds are refused. A draw is rounded to a
-/// whole number of octets, nanoseconds or pieces.
+/// A quantity that is drawn anew each time, where a plain value would be constant. A draw is rounded
+/// to a whole number of octets, nanoseconds or pieces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "T: Drawn")]
 #[schemars(rename = "DistributionOf{T}")]

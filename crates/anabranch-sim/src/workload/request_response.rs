@@ -17,8 +17,8 @@ use super::{
 };
 use crate::written::Problem;
 
-/// Requests from the receiver of the data and the responses that they bring: a closed loop, whose
-/// rounds are measured from the first octet of the request to the last of the responses.
+/// Requests from the receiver of the data and the responses that they bring: a closed loop. Each
+/// round is measured from the first octet of the request to the last of the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestResponse {

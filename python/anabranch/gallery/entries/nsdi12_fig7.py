@@ -37,6 +37,7 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import estimate, median, number
 from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks, Scenario
 
 CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M12)
@@ -96,7 +97,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
     curve, send, receive = (str(factors[name]) for name in ("curve", "send", "receive"))
-    model = str(factors["jitter_model"])
+    model: JitterOrder = "reordering" if factors["jitter_model"] == "reordering" else "fifo"
     three_g = dataclasses.replace(THREE_G, jitter=JITTER, jitter_model=model)
     scenario = Scenario(
         name=f"{curve}, send {send}, receive {receive}, {model} jitter",
