@@ -344,7 +344,7 @@ fn config(
         scheduler: match &connection.scheduler {
             Policy::BuiltIn(chosen) => {
                 let chosen = chosen.clone();
-                Arc::new(move || (chosen.entry.make)(&chosen.values))
+                Arc::new(move || (chosen.entry.make.make)(&chosen.values))
             }
             Policy::Own(_) => policies.scheduler_factory(owner),
         },
@@ -355,7 +355,7 @@ fn config(
         path_manager: match &connection.path_manager {
             Policy::BuiltIn(chosen) => {
                 let chosen = chosen.clone();
-                Arc::new(move || (chosen.entry.make)(&chosen.values))
+                Arc::new(move || (chosen.entry.make.make)(&chosen.values))
             }
             Policy::Own(_) => policies.path_manager_factory(owner),
         },

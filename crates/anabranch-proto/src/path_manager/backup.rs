@@ -4,7 +4,7 @@
 use anabranch_wire::Instant;
 
 use super::upkeep::of_family;
-use super::{PathAction, PathEvent, PathManager, Upkeep};
+use super::{InKernel, Making, PathAction, PathEvent, PathManager, Upkeep};
 use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
 use crate::view::SubflowView;
 
@@ -35,7 +35,19 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         origin: "the path that the connection is opened over",
         only_with: None,
     }],
-    make: |values| Box::new(Backup::new(values.path("regular"))),
+    make: Making {
+        heeds_announcements: false,
+        in_kernel: Some(|values, path| {
+            let regular = values.path("regular");
+            // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a
+            // backup.
+            match path == regular {
+                true => (path > 0).then_some(InKernel::Regular),
+                false => Some(InKernel::Backup),
+            }
+        }),
+        make: |values| Box::new(Backup::new(values.path("regular"))),
+    },
 };
 
 impl Backup {

@@ -41,9 +41,11 @@ impl CongestionControl {
         }
     }
 
-    /// Is it this one on every path?
-    pub(super) fn is_everywhere(&self, name: &str) -> bool {
-        self.each().iter().all(|each| each.entry.name == name)
+    /// Does HyStart++ end slow start by default: on every path, and on all the same one?
+    pub(super) fn has_hystart(&self) -> bool {
+        let each = self.each();
+        let same = each.windows(2).all(|pair| pair[0].entry.name == pair[1].entry.name);
+        same && each.iter().all(|each| each.entry.make.hystart)
     }
 
     /// The name of one that ends slow start by a rule of its own, if any does.

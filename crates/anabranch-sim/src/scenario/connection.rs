@@ -146,13 +146,13 @@ impl Connection {
     fn complete_congestion_control(&mut self) -> Result<(), Problem> {
         let default = if self.protocol == Protocol::Tcp { "cubic" } else { "lia" };
         self.congestion_control.infer(|| CongestionControl::named(default).into());
-        let mut cubic = false;
+        let mut hystart = false;
         if let Policy::BuiltIn(built_in) = &*self.congestion_control {
             let checked = built_in.check(self.paths.used());
             checked.map_err(|problem| problem.below("congestion_control"))?;
-            cubic = ["cubic", "cubic_linux"].iter().any(|name| built_in.is_everywhere(name));
+            hystart = built_in.has_hystart();
         }
-        self.hystart.infer(|| cubic);
+        self.hystart.infer(|| hystart);
         self.require_hystart()
     }
 
@@ -185,10 +185,9 @@ impl Connection {
     fn require_one_family(&self, paths: &[Path]) -> Result<(), Problem> {
         let Policy::BuiltIn(chosen) = &self.path_manager else { return Ok(()) };
         let name = chosen.entry.name;
-        let heeds = ["full_mesh", "drepas", "initial_only", "ndiffports"].contains(&name);
         let mut families = self.paths.iter().map(|index| paths[*index].family);
         let first = families.next();
-        if heeds || families.all(|family| Some(family) == first) {
+        if chosen.entry.make.heeds_announcements || families.all(|family| Some(family) == first) {
             return Ok(());
         }
         let problem = format!(

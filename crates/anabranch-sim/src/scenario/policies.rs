@@ -6,19 +6,15 @@ use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
 
 use super::chosen::{Chosen, Sort};
 
-/// Makes a scheduler.
-pub(super) type MakeScheduler = fn(&Values) -> Box<dyn scheduler::Scheduler>;
-/// Makes a path manager.
-pub(super) type MakePathManager = fn(&Values) -> Box<dyn path_manager::PathManager>;
 /// Makes a remedy.
 pub(super) type MakeRemedy = fn(&Values) -> Box<dyn remedy::Remedy>;
 
 /// A platform and its parameters.
 pub type Host = Chosen<platform::Making>;
 /// A scheduler and its parameters.
-pub type Scheduler = Chosen<MakeScheduler>;
+pub type Scheduler = Chosen<scheduler::Making>;
 /// A path manager and its parameters.
-pub type PathManager = Chosen<MakePathManager>;
+pub type PathManager = Chosen<path_manager::Making>;
 /// A remedy and its parameters.
 pub type Remedy = Chosen<MakeRemedy>;
 
@@ -27,12 +23,12 @@ impl Sort for platform::Making {
     const ALL: &'static [Entry<Self>] = platform::ALL;
 }
 
-impl Sort for MakeScheduler {
+impl Sort for scheduler::Making {
     const NOUN: &'static str = "scheduler";
     const ALL: &'static [Entry<Self>] = scheduler::ALL;
 }
 
-impl Sort for MakePathManager {
+impl Sort for path_manager::Making {
     const NOUN: &'static str = "path manager";
     const ALL: &'static [Entry<Self>] = path_manager::ALL;
 }
@@ -115,8 +111,8 @@ pub(super) mod tests {
             }
         }
         check::<platform::Making>();
-        check::<MakeScheduler>();
-        check::<MakePathManager>();
+        check::<scheduler::Making>();
+        check::<path_manager::Making>();
         check::<MakeRemedy>();
         check::<congestion::Making>();
         // Each is written with its defaults and read back.
