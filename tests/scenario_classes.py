@@ -80,7 +80,9 @@ def source() -> str:
     about = DEFINITIONS["Workload"]["description"]
     parts += [f'Workload = {" | ".join(workloads)}\n"""{about}"""\n']
     parts += [class_of(name, schema) for name, schema in DEFINITIONS.items() if is_class(name)]
-    return "\n\n".join([*parts, class_of("Scenario", SCHEMA)])
+    names = ["Distribution", *workloads, "Workload", "TomlTable", *filter(is_class, DEFINITIONS)]
+    listed = f"__all__ = {json.dumps(sorted(names))}\n"
+    return "\n\n".join([*parts, class_of("Scenario", SCHEMA), listed])
 
 
 def formatted(code: str) -> str:

@@ -552,3 +552,25 @@ class Scenario:
     description: str | None = None
     sample_interval: str | None = None
     warm_up: str | None = None
+
+
+__all__ = [
+    "Blocks",
+    "Bulk",
+    "BurstLoss",
+    "Cbr",
+    "Change",
+    "Connection",
+    "CrossTraffic",
+    "Distribution",
+    "Middlebox",
+    "OnOff",
+    "Path",
+    "Queue",
+    "RequestResponse",
+    "Reverse",
+    "SharedBottleneckDetection",
+    "TomlTable",
+    "Trace",
+    "Workload",
+]

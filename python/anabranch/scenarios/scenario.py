@@ -21,49 +21,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from anabranch.scenarios import classes, own
-from anabranch.scenarios.classes import (
-    Blocks,
-    Bulk,
-    BurstLoss,
-    Cbr,
-    Change,
-    Connection,
-    CrossTraffic,
-    Distribution,
-    Middlebox,
-    OnOff,
-    Path,
-    Queue,
-    RequestResponse,
-    Reverse,
-    SharedBottleneckDetection,
-    TomlTable,
-    Trace,
-    Workload,
-)
-
-__all__ = [
-    "Blocks",
-    "Bulk",
-    "BurstLoss",
-    "Cbr",
-    "Change",
-    "Connection",
-    "CrossTraffic",
-    "Distribution",
-    "Middlebox",
-    "OnOff",
-    "Path",
-    "Queue",
-    "RequestResponse",
-    "Reverse",
-    "Scenario",
-    "SharedBottleneckDetection",
-    "TomlTable",
-    "Trace",
-    "Workload",
-    "to_toml",
-]
+from anabranch.scenarios.classes import *  # noqa: F403  (its __all__ lists them)
+from anabranch.scenarios.classes import TomlTable, Workload
 
 
 class Scenario(classes.Scenario):  # noqa: D101
