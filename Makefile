@@ -90,6 +90,13 @@ build-test-rust:
 test-rust: ## tests of the Rust crates, with a few cases of interop
 	$(TEST_RUST)
 
+.PHONY: test-platforms
+test-platforms: ## tests of engine and simulator on the platforms that are not the default one
+	@set -e; for host in linux-socket rfc; do \
+		echo "== $$host"; \
+		ANABRANCH_TEST_HOST=$$host $(TEST_RUST) --test suite; \
+	done
+
 test-slow: $(VENV)/.installed-dev ## the tests marked as slow, of Rust and Python
 	$(TEST_RUST) --test suite --test allocation -- --ignored
 	$(BIN)/pytest -m slow
@@ -129,7 +136,7 @@ digests: $(VENV)/.installed ## digests of the gallery's, benchmark's and soak's 
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: ci digests-smoke
-ci: test test-slow interop gallery digests-smoke soak-smoke bench-smoke ## all tests, quick gallery, digests, short benchmark
+ci: test test-platforms test-slow interop gallery digests-smoke soak-smoke bench-smoke ## all tests, quick gallery, digests, short benchmark
 
 digests-smoke: gallery
 	$(MAKE) digests CHECK=1 RESULTS=results

@@ -345,8 +345,8 @@ impl Hosts {
 
     fn write(&mut self, side: usize, octets: u16) {
         let Some(id) = self.connections[side] else { return };
-        let piece = Piece::pattern(self.written[side], u32::from(octets));
-        if let Ok(accepted) = self.hosts[side].send(id, piece) {
+        let sent = self.hosts[side].send_pattern(id, self.written[side], octets.into());
+        if let Ok(accepted) = sent {
             self.written[side] += accepted as u64;
         }
     }
@@ -356,13 +356,11 @@ impl Hosts {
 fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
     let platforms =
         [Platform::linux(Buffers::Payload), Platform::linux(Buffers::Socket), Platform::rfc()];
-    ConnectionConfig {
-        platform: platforms[platform % platforms.len()],
-        send_buffer: 100_000,
-        receive_buffer: 50_000,
-        dss_checksum,
-        ..ConnectionConfig::default()
-    }
+    ConnectionConfig::default()
+        .platform(platforms[platform % platforms.len()])
+        .send_buffer(100_000)
+        .receive_buffer(50_000)
+        .dss_checksum(dss_checksum)
 }
 
 /// Two hosts, of which the client's segments may be anybody's. What the server writes arrives at

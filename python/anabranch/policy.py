@@ -48,6 +48,7 @@ from anabranch._core import (
 __all__ = [
     "UNLIMITED",
     "AckSample",
+    "AddressAdded",
     "AddressAnnounced",
     "AddressChanged",
     "AddressWithdrawn",
@@ -75,6 +76,7 @@ __all__ = [
     "Probe",
     "Recovery",
     "Reinjection",
+    "RemoteAddress",
     "ScheduleContext",
     "Scheduler",
     "Send",
@@ -240,6 +242,15 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class RemoteAddress:
+    """An address of the peer's; identifier 0 is the one that the connection was opened to."""
+
+    id: int
+    end: Endpoint
+    """The address, and the port that takes joins."""
+
+
+@dataclass(frozen=True)
 class Established:
     """The connection can carry further subflows."""
 
@@ -297,6 +308,16 @@ class AddressWithdrawn:
 
 
 @dataclass(frozen=True)
+class AddressAdded:
+    """This host has a further address. Does not happen in scenarios."""
+
+    local: LocalAddress
+    """The address, with an identifier that no other has had."""
+    remote: tuple[RemoteAddress, ...]
+    """The peer's addresses, the one that the connection was opened to first."""
+
+
+@dataclass(frozen=True)
 class AddressChanged:
     """The interface with a local address went down, or came back up."""
 
@@ -311,6 +332,7 @@ PathEvent = (
     | SubflowClosed
     | AddressAnnounced
     | AddressWithdrawn
+    | AddressAdded
     | AddressChanged
 )
 """What a path manager is told."""

@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use anabranch_proto::config::TcpConfig;
 use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
-use anabranch_sim::driver::{self, Observed, Progress};
-use anabranch_sim::scenario::{Connection, Direction, Family, Protocol, Scenario};
+use anabranch_sim::driver::{self, App, Observed, Progress};
+use anabranch_sim::scenario::{Connection, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
 use anabranch_wire::{Duration, Instant, Piece};
 use bytes::Bytes;
@@ -21,21 +21,18 @@ use crate::sys::{self, PollFd};
 /// A namespace with its sockets.
 pub(crate) struct KernelHost {
     pub(crate) network: KernelNetwork,
-    apps: Vec<App>,
+    apps: Vec<KernelApp>,
     buffer: Vec<u8>,
 }
 
-/// One end of a scenario's connection.
-struct App {
+/// An application on a socket of the kernel's.
+struct KernelApp {
+    app: App,
     /// Stays open for MP_JOINs, which Linux takes where it takes connections.
     listener: Option<TcpListener>,
-    /// When it is opened, on the client.
-    start: Option<Instant>,
     plan: Plan,
     socket: Option<TcpStream>,
     connecting: bool,
-    sender: Option<Box<dyn Sender>>,
-    sink: Sink,
     /// The socket took less than the sender offered.
     blocked: bool,
     /// Nothing more will be written.
@@ -90,7 +87,7 @@ impl KernelHost {
         let network = KernelNetwork::new(side, scenario, settings)?;
         let apps = scenario.connections.iter().enumerate().map(|(index, connection)| {
             let plan = Plan::new(side, scenario, index, settings.congestion_control[index]);
-            App::new(side, connection, plan, seed)
+            KernelApp::new(side, connection, plan, seed)
         });
         let mut host = KernelHost { network, apps: apps.collect(), buffer: vec![0; CHUNK] };
         if side == Side::Server {
@@ -142,17 +139,17 @@ impl KernelHost {
 
     /// When an application is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let due = |app: &App| {
-            let open = app.socket.is_some() && !app.connecting && !app.blocked && !app.failed;
-            let sender = app.sender.as_ref().filter(|_| open && !app.finished);
-            [app.start, sender.and_then(|sender| sender.poll_timeout())]
+        let due = |each: &KernelApp| {
+            let open = each.socket.is_some() && !each.connecting && !each.blocked && !each.failed;
+            let writes = each.app.poll_timeout().filter(|_| open && !each.finished);
+            [each.app.start(), writes]
         };
         self.apps.iter().flat_map(due).flatten().min()
     }
 
     /// Take down what the recorder is going to ask for.
     pub(crate) fn observe(&mut self) {
-        self.apps.iter_mut().for_each(App::look_at_subflows);
+        self.apps.iter_mut().for_each(KernelApp::look_at_subflows);
     }
 
     /// Reset all connections: MP_FASTCLOSE, or RST.
@@ -168,14 +165,13 @@ impl KernelHost {
 
     /// Close all connections for sending.
     pub(crate) fn close(&mut self) {
-        self.apps.iter_mut().for_each(App::close);
+        self.apps.iter_mut().for_each(KernelApp::close);
     }
 
     /// Let every application do what it can.
     pub(crate) fn serve(&mut self, now: Instant, settings: &mut Settings) -> io::Result<()> {
         for app in &mut self.apps {
-            if app.start.is_some_and(|at| at <= now) {
-                app.start = None;
+            if app.app.is_starting(now) {
                 let plan = &app.plan;
                 let stream = self.network.namespace.within(|| plan.connect(settings))?;
                 (app.socket, app.connecting) = (Some(stream), true);
@@ -289,21 +285,14 @@ fn largest_buffer(name: &str) -> u64 {
     text.trim().parse().unwrap_or(212_992)
 }
 
-impl App {
+impl KernelApp {
     fn new(side: Side, connection: &Connection, plan: Plan, seed: u64) -> Self {
-        let sends = match connection.direction {
-            Direction::Download => side == Side::Server,
-            Direction::Upload => side == Side::Client,
-        };
-        let application = connection.application(sends, seed);
-        App {
+        KernelApp {
+            app: App::new(side, connection, seed),
             listener: None,
-            start: (side == Side::Client).then_some(Instant::ZERO + connection.start),
             plan,
             socket: None,
             connecting: false,
-            sender: application.sender,
-            sink: Sink::new(application.received_blocks),
             blocked: false,
             finished: false,
             at_end: false,
@@ -324,8 +313,7 @@ impl App {
             return;
         }
         self.read(now, buffer);
-        let due = self.sender.as_ref().and_then(|sender| sender.poll_timeout());
-        if self.blocked || due.is_some_and(|at| at <= now) {
+        if self.blocked || self.app.poll_timeout().is_some_and(|at| at <= now) {
             self.write(now);
         }
     }
@@ -356,7 +344,7 @@ impl App {
     }
 
     fn write(&mut self, now: Instant) {
-        self.with_sender(|sender, socket| sender.on_writable(now, socket));
+        self.with_socket(|app, socket| app.on_writable(now, socket));
     }
 
     fn read(&mut self, now: Instant, buffer: &mut [u8]) {
@@ -366,9 +354,8 @@ impl App {
                 Ok(0) => self.at_end = true,
                 Ok(len) => {
                     let piece = Piece::Shared(Bytes::copy_from_slice(&buffer[..len]));
-                    self.sink.on_data(now, &piece.into());
-                    let received = self.sink.received();
-                    self.with_sender(|sender, socket| sender.on_received(now, received, socket));
+                    self.app.on_data(now, &piece.into());
+                    self.with_socket(|app, socket| app.on_received(now, socket));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -391,13 +378,11 @@ impl App {
         }
     }
 
-    fn with_sender(&mut self, f: impl FnOnce(&mut dyn Sender, &mut dyn Socket)) {
-        let App { socket, sender, blocked, finished, failed, written, .. } = self;
-        if let (Some(stream), Some(sender)) = (socket.as_ref(), sender)
-            && !*finished
-        {
+    fn with_socket(&mut self, f: impl FnOnce(&mut App, &mut dyn Socket)) {
+        let KernelApp { app, socket, blocked, finished, failed, written, .. } = self;
+        if let Some(stream) = socket.as_ref().filter(|_| !*finished) {
             *blocked = false;
-            f(sender.as_mut(), &mut Writer { stream, blocked, finished, failed, written });
+            f(app, &mut Writer { stream, blocked, finished, failed, written });
         }
     }
 
@@ -452,24 +437,24 @@ impl Socket for Writer<'_> {
 
 impl Observed for KernelHost {
     fn sink(&self, connection: usize) -> &Sink {
-        &self.apps[connection].sink
+        self.apps[connection].app.sink()
     }
 
     fn sender(&self, connection: usize) -> Option<&dyn Sender> {
-        self.apps[connection].sender.as_deref().map(|sender| sender as _)
+        self.apps[connection].app.sender()
     }
 
     fn progress(&self, connection: usize) -> Progress {
         match &self.apps[connection] {
-            App { failed: true, .. } => Progress::Failed,
-            App { finished: true, at_end: true, .. } => Progress::Closed,
+            KernelApp { failed: true, .. } => Progress::Failed,
+            KernelApp { finished: true, at_end: true, .. } => Progress::Closed,
             _ => Progress::Underway,
         }
     }
 
     fn stats(&self, _now: Instant, connection: usize) -> Option<ConnectionStats> {
         let app = &self.apps[connection];
-        Some(kernel_stats::connection(app.stream()?, app.written, app.sink.received()))
+        Some(kernel_stats::connection(app.stream()?, app.written, app.app.sink().received()))
     }
 
     fn last_stats(&self, _connection: usize) -> Option<ConnectionStats> {

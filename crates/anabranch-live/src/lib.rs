@@ -30,6 +30,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod catch_up;
 mod clock;
 mod counters;
 mod doctor;
@@ -38,7 +39,6 @@ mod kernel_setup;
 mod kernel_stats;
 mod lateness;
 mod namespace;
-mod network;
 mod run;
 mod script_stack;
 mod settings;

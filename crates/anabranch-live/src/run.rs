@@ -2,20 +2,21 @@
 
 use std::io::{self, Write};
 
+use anabranch_net::network::Arrival;
 use anabranch_proto::Endpoint;
-use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Recorder};
+use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Recorder, network};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{RunError, Side, Table};
 use anabranch_wire::pcap::Direction as Capture;
 use anabranch_wire::{Duration, Instant, Packet, Segment};
 use thiserror::Error;
 
+use crate::catch_up::CatchingUp;
 use crate::clock::Clock;
 use crate::counters::{self, HostCounters};
 use crate::kernel_host::KernelHost;
 use crate::lateness::Lateness;
 use crate::namespace;
-use crate::network::Network;
 use crate::settings::Settings;
 use crate::sys;
 use crate::wakefulness::Wakefulness;
@@ -132,7 +133,7 @@ struct Lab<'s, 'c> {
     settings: Settings,
     clock: Clock,
     hosts: [AnyHost; 2],
-    network: Network,
+    network: CatchingUp,
     recorder: Recorder<'s>,
     next_sample: Instant,
     warm_at: Option<Instant>,
@@ -182,7 +183,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             counters_before: counters::of(&hosts.each_ref().map(AnyHost::namespace))?,
             hosts,
             settings,
-            network: Network::new(scenario, seed),
+            network: CatchingUp::new(network(scenario, seed, ())),
             recorder: Recorder::new(scenario),
             next_sample: Instant::ZERO,
             warm_at: Some(Instant::ZERO + scenario.warm_up),
@@ -252,31 +253,30 @@ impl<'s, 'c> Lab<'s, 'c> {
     }
 
     fn send(&mut self, at: Instant, side: Side, packet: Packet) -> Result<(), LiveError> {
-        let client = if side == Side::Client { packet.source() } else { packet.destination() };
-        let Some(path) = self.network.path(client) else {
+        let towards = side.opposite();
+        let Some(path) = self.network.paths().path_of_packet(towards, &packet) else {
             self.foreign += 1;
             return Ok(());
         };
         self.packets += 1;
         if let Some(capture) = &mut self.capture {
-            capture.write(at, path, side, Capture::Outbound, |out| packet.emit(out))?;
+            capture.write(at, path, side, Capture::Outbound, &packet)?;
         }
-        self.network.handle_packet(at, side, path, packet);
+        self.network.handle_packet(at, towards, path, packet);
         Ok(())
     }
 
     /// Hand what has arrived to the hosts.
     fn deliver(&mut self) -> Result<(), LiveError> {
-        for delivery in self.network.take_delivered() {
+        for (due, arrival) in self.network.take_arrived() {
             let now = self.clock.now();
-            self.lateness.record(now.saturating_since(delivery.due));
-            let (side, path) = (delivery.receiver, delivery.path);
+            self.lateness.record(now.saturating_since(due));
+            let Arrival { receiver: side, path, packet } = arrival;
             if let Some(capture) = &mut self.capture {
-                capture
-                    .write(now, path, side, Capture::Inbound, |out| delivery.packet.emit(out))?;
+                capture.write(now, path, side, Capture::Inbound, &packet)?;
             }
             // Nobody listens for cross-traffic.
-            let Packet::Tcp(segment) = delivery.packet else { continue };
+            let Packet::Tcp(segment) = packet else { continue };
             match &mut self.hosts[side as usize] {
                 AnyHost::Engine(host) => host.endpoint.handle_segment(now, segment),
                 AnyHost::Kernel(host) => {
@@ -324,10 +324,9 @@ impl<'s, 'c> Lab<'s, 'c> {
         }
         while self.next_sample <= until {
             let (now, at) = (self.clock.now(), self.next_sample);
-            self.network.handle_timeout(now);
             self.hosts.iter_mut().for_each(AnyHost::observe);
-            let (links, boxes) = (&mut self.network.links, &self.network.boxes);
-            self.recorder.sample(at.max(now), observed(&self.hosts), links, boxes);
+            let at = at.max(now);
+            self.recorder.sample(at, observed(&self.hosts), self.network.observe(at));
             self.next_sample += self.scenario.sample_interval;
         }
     }
@@ -366,12 +365,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             }
         }
         Ok(Outcome {
-            tables: self.recorder.finish(
-                now,
-                observed(&self.hosts),
-                &self.network.links,
-                &self.network.boxes,
-            ),
+            tables: self.recorder.finish(now, observed(&self.hosts), self.network.paths()),
             end: now,
             packets: self.packets,
             interventions_left: self.interventions.len(),

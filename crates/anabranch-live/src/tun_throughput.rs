@@ -8,7 +8,6 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Endpoint as Address, Instant, Piece, pattern};
+use anabranch_wire::{Endpoint as Address, Instant, pattern};
 use bytes::BytesMut;
 
 use crate::clock::Clock;
@@ -277,14 +276,12 @@ fn engine_at_far(case: Case) -> io::Result<(KernelPeer, TunHost)> {
 }
 
 fn config(case: Case) -> ConnectionConfig {
-    ConnectionConfig {
-        protocol: if case.mptcp { Protocol::Mptcp } else { Protocol::Tcp },
-        send_buffer: BUFFER,
-        receive_buffer: BUFFER,
-        congestion_control: Arc::new(|start| Box::new(Cubic::new(start))),
-        path_manager: Arc::new(|| Box::new(InitialOnly)),
-        ..ConnectionConfig::default()
-    }
+    ConnectionConfig::default()
+        .protocol(if case.mptcp { Protocol::Mptcp } else { Protocol::Tcp })
+        .send_buffer(BUFFER)
+        .receive_buffer(BUFFER)
+        .congestion_control(|start| Box::new(Cubic::new(start)))
+        .path_manager(|| Box::new(InitialOnly))
 }
 
 fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
@@ -348,8 +345,8 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
         }
         let room = if open { host.endpoint.send_room(id) } else { 0 };
         if room > 0 {
-            let piece = Piece::pattern(offset, room as u32);
-            offset += host.endpoint.send(id, piece).map_err(io::Error::other)? as u64;
+            let sent = host.endpoint.send_pattern(id, offset, room as u32);
+            offset += sent.map_err(io::Error::other)? as u64;
         }
         if !host.transmit(now)? && !arrived {
             host.wait(now, TICK)?;

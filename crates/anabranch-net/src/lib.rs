@@ -1,9 +1,10 @@
 //! Emulated links with queues and impairments, and the middleboxes on a path, sans-I/O.
 //!
 //! Every element of a path is a [`Node`]. It takes packets and the time, and returns packets later,
-//! changed, reordered, or not at all. Nodes hold no clock and no socket, so the same [`Link`] runs
-//! in virtual time and in real time. Every random draw is a function of a seed and a packet number
-//! ([`rng`]), so runs repeat to the nanosecond.
+//! changed, reordered, or not at all. A [`Network`] connects links and middleboxes into paths
+//! between two hosts. None of them holds a clock or a socket, so the same network runs in virtual
+//! time and in real time. Every random draw is a function of a seed and a packet number ([`rng`]),
+//! so runs repeat to the nanosecond.
 //!
 //! A link driven by hand:
 //!
@@ -34,9 +35,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod event_queue;
 mod impairment;
 mod link;
 pub mod middlebox;
+pub mod network;
 mod node;
 mod opportunities;
 mod propagation;
@@ -44,13 +47,16 @@ pub mod queue;
 pub mod rng;
 mod schedule;
 mod serialiser;
+mod side;
 mod slab;
 mod trace;
 pub mod units;
 
 pub use impairment::{GilbertElliottConfig, JitterModel};
 pub use link::{Capacity, Link, LinkConfig, LinkStats};
+pub use network::Network;
 pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};
+pub use side::Side;
 pub use trace::{Moment, OPPORTUNITY_OCTETS, Trace, TraceError};

@@ -12,8 +12,9 @@ use crate::platform::Platform;
 use crate::remedy::Remedy;
 use crate::scheduler::{MinRtt, Scheduler};
 
-/// Parameters of TCP, per subflow.
+/// Parameters of TCP, per subflow. Each field has a setter of the same name.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TcpConfig {
     /// Largest IP packet in octets.
     pub mtu: u16,
@@ -67,8 +68,19 @@ pub type RemedyFactory = Arc<dyn Fn() -> Vec<Box<dyn Remedy>> + Send + Sync>;
 /// Makes the path manager of a new connection.
 pub type PathManagerFactory = Arc<dyn Fn() -> Box<dyn PathManager> + Send + Sync>;
 
-/// Parameters of a connection.
+/// Parameters of a connection. Each field has a setter of the same name.
+///
+/// ```
+/// use anabranch_proto::config::{ConnectionConfig, TcpConfig};
+/// use anabranch_proto::scheduler::RoundRobin;
+///
+/// let config = ConnectionConfig::default()
+///     .send_buffer(1 << 20)
+///     .scheduler(|| Box::new(RoundRobin::default()))
+///     .tcp(TcpConfig::default().nagle(false));
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ConnectionConfig {
     /// Multipath TCP or plain TCP.
     pub protocol: Protocol,
@@ -112,6 +124,94 @@ pub struct ConnectionConfig {
     pub path_manager: PathManagerFactory,
     /// Record [`crate::TraceEvent`]s for [`crate::Endpoint::poll_trace`].
     pub trace: bool,
+}
+
+macro_rules! setters {
+    ($config:ident { $($field:ident: $type:ty,)+ }) => {
+        impl $config {
+            $(
+                #[doc = concat!("Set [`", stringify!($config), "::", stringify!($field), "`](#structfield.", stringify!($field), ").")]
+                #[must_use]
+                pub fn $field(mut self, $field: $type) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+setters!(TcpConfig {
+    mtu: u16,
+    initial_window_segments: u32,
+    timestamps: bool,
+    sack: bool,
+    ecn: bool,
+    nagle: bool,
+    syn_retries: u32,
+    syn_retries_before_fallback: u32,
+    retries: u32,
+    user_timeout: Option<Duration>,
+    keep_alive: Option<Duration>,
+    time_wait: Duration,
+    idle_restart: bool,
+});
+
+setters!(ConnectionConfig {
+    protocol: Protocol,
+    platform: Platform,
+    tcp: TcpConfig,
+    send_buffer: u64,
+    receive_buffer: u64,
+    dss_checksum: bool,
+    late_fallback: bool,
+    allow_join_initial_addr_port: bool,
+    local_addresses: Option<Vec<IpAddr>>,
+    max_subflows: usize,
+    shared_bottleneck_detection: Option<f64>,
+    trace: bool,
+});
+
+impl ConnectionConfig {
+    /// Set what makes the congestion control of each subflow.
+    #[must_use]
+    pub fn congestion_control(
+        mut self,
+        make: impl Fn(&congestion::Start) -> Box<dyn CongestionControl> + Send + Sync + 'static,
+    ) -> Self {
+        self.congestion_control = Arc::new(make);
+        self
+    }
+
+    /// Set what makes the scheduler of each connection.
+    #[must_use]
+    pub fn scheduler(
+        mut self,
+        make: impl Fn() -> Box<dyn Scheduler> + Send + Sync + 'static,
+    ) -> Self {
+        self.scheduler = Arc::new(make);
+        self
+    }
+
+    /// Set what makes the remedies of each connection, in the order in which they are asked.
+    #[must_use]
+    pub fn remedies(
+        mut self,
+        make: impl Fn() -> Vec<Box<dyn Remedy>> + Send + Sync + 'static,
+    ) -> Self {
+        self.remedies = Arc::new(make);
+        self
+    }
+
+    /// Set what makes the path manager of each connection.
+    #[must_use]
+    pub fn path_manager(
+        mut self,
+        make: impl Fn() -> Box<dyn PathManager> + Send + Sync + 'static,
+    ) -> Self {
+        self.path_manager = Arc::new(make);
+        self
+    }
 }
 
 impl Default for TcpConfig {

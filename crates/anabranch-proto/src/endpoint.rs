@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{
     Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
@@ -13,8 +15,8 @@ use anabranch_wire::{
 
 use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
-    Connection, ConnectionStats, JoinAnswer, NewConnection, Registration, Role, SubflowStats,
-    because,
+    Answered, Connection, ConnectionStats, JoinAnswer, NewConnection, Registration, Role,
+    SubflowStats, because,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
@@ -44,7 +46,7 @@ pub struct Endpoint {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Which connection and subflow owns a pair of addresses: local, remote.
-    table: BTreeMap<(Address, Address), (u32, u8)>,
+    table: BTreeMap<(Address, Address), Place>,
     tokens: BTreeMap<u32, u32>,
     listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
     /// Connections that may have something to send.
@@ -60,6 +62,21 @@ pub struct Endpoint {
     events: VecDeque<(ConnectionId, Event)>,
     counters: Counters,
     opened: u64,
+}
+
+/// Where a segment's subflow is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Of the connection.
+    index: u32,
+    /// Of the subflow in the connection.
+    slot: u8,
+}
+
+/// What tells a connection from all others.
+struct Identity {
+    key: u64,
+    secrets: Secrets,
 }
 
 struct Slot {
@@ -113,16 +130,20 @@ impl Endpoint {
         self.listeners.remove(&port);
     }
 
-    /// Give the host a further address, or give one back that was removed.
-    ///
-    /// Connections that begin later can use it. A connection keeps the list of addresses that it
-    /// began with: it can use the address if it had it before
-    /// [`remove_address`](Endpoint::remove_address), and then its path manager learns that the
-    /// address is back.
+    /// Give the host a further address, or give one back that was removed. The path managers of its
+    /// connections learn of it, unless
+    /// [`local_addresses`](ConnectionConfig::local_addresses) leaves it out.
     pub fn add_address(&mut self, now: Instant, address: IpAddr) {
-        if !self.addresses.contains(&address) {
-            self.addresses.push(address);
-            self.handle_address_change(now, address, true);
+        if self.addresses.contains(&address) {
+            return;
+        }
+        self.addresses.push(address);
+        self.addresses_down.retain(|other| *other != address);
+        for index in 0..self.slots.len() as u32 {
+            if let Some(connection) = &mut self.slots[index as usize].connection {
+                connection.add_address(now, address);
+                self.touched(index);
+            }
         }
     }
 
@@ -174,7 +195,7 @@ impl Endpoint {
         }
         let key = (segment.destination, segment.source);
         match self.table.get(&key) {
-            Some(&(index, slot)) => {
+            Some(&Place { index, slot }) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
                 if connection.is_about_another(slot, &segment) {
@@ -240,9 +261,10 @@ impl Endpoint {
         }
         while let Some(&index) = self.dirty.front() {
             let had_openings = self.open_subflows(now, index);
-            let connection = self.slots[index as usize].connection.as_mut();
-            let segment = connection.and_then(|c| c.poll_transmit(now));
-            if segment.is_some() {
+            let mut connection = self.slots[index as usize].connection.as_mut();
+            let segment = connection.as_mut().and_then(|c| c.poll_transmit(now));
+            if let (Some(connection), Some(sent)) = (connection, &segment) {
+                connection.count(sent);
                 self.counters.segments_out += 1;
                 return segment;
             }
@@ -277,7 +299,25 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`SendError`] if the connection has ended or its sending direction is closed.
-    pub fn send(&mut self, id: ConnectionId, piece: Piece) -> Result<usize, SendError> {
+    pub fn send(&mut self, id: ConnectionId, data: impl Into<Bytes>) -> Result<usize, SendError> {
+        self.write(id, Piece::Shared(data.into()))
+    }
+
+    /// Write `len` octets of the test pattern as it stands at stream offset `offset`, see
+    /// [`anabranch_wire::pattern`]. They take no memory, and whoever reads them can check them.
+    ///
+    /// # Errors
+    /// As [`Endpoint::send`].
+    pub fn send_pattern(
+        &mut self,
+        id: ConnectionId,
+        offset: u64,
+        len: u32,
+    ) -> Result<usize, SendError> {
+        self.write(id, Piece::pattern(offset, len))
+    }
+
+    fn write(&mut self, id: ConnectionId, piece: Piece) -> Result<usize, SendError> {
         let connection = self.connection_mut(id).ok_or(SendError::NotConnected)?;
         let accepted = connection.send(piece)?;
         self.touched(id.index);
@@ -431,7 +471,7 @@ impl Endpoint {
         while let Some(change) = connection.poll_registration() {
             let Registration { slot, local, remote, exists } = change;
             if exists {
-                self.table.insert((local, remote), (index, slot));
+                self.table.insert((local, remote), Place { index, slot });
             } else {
                 self.table.remove(&(local, remote));
             }
@@ -479,7 +519,7 @@ impl Endpoint {
         let key = std::iter::repeat_with(|| secrets.draw("key"))
             .find(|key| !self.tokens.contains_key(&keys::token(*key)))
             .expect("an endless supply of keys");
-        let connection = self.make(config, role, local, (key, secrets));
+        let connection = self.make(config, role, local, Identity { key, secrets });
         self.insert(connection)
     }
 
@@ -488,8 +528,9 @@ impl Endpoint {
         config: Arc<ConnectionConfig>,
         role: Role,
         local: IpAddr,
-        (key, secrets): (u64, Secrets),
+        identity: Identity,
     ) -> Connection {
+        let Identity { key, secrets } = identity;
         Connection::new(NewConnection {
             role,
             key,
@@ -570,8 +611,8 @@ impl Endpoint {
             return self.touched(index);
         }
         let (numbers, key) = self.cookie(now, syn);
-        let connection =
-            self.make(config, Role::Listener, local, (key, self.secrets.for_connection(0)));
+        let identity = Identity { key, secrets: self.secrets.for_connection(0) };
+        let connection = self.make(config, Role::Listener, local, identity);
         let Some(mut answer) = connection.answer_without_state(now, syn, numbers) else { return };
         if self.tokens.contains_key(&keys::token(key)) {
             // RFC 8684 §3.1: no other key can be made, so it has to be TCP.
@@ -607,7 +648,8 @@ impl Endpoint {
             let MpJoin::Syn { token, .. } = join else { return false };
             let Some(index) = self.tokens.get(&token).copied() else { return false };
             let connection = self.slots[index as usize].connection.as_mut();
-            let slot = connection.and_then(|c| c.resume_join(now, &syn, join, (numbers, nonce)));
+            let slot = connection
+                .and_then(|c| c.resume_join(now, &syn, join, Answered { numbers, nonce }));
             let Some(slot) = slot else { return false };
             (index, slot)
         } else {
@@ -617,8 +659,8 @@ impl Endpoint {
             }
             let secrets = self.secrets.for_connection(self.opened + 1);
             let local = segment.destination.address;
-            let mut connection =
-                self.make(Arc::clone(config), Role::Listener, local, (key, secrets));
+            let identity = Identity { key, secrets };
+            let mut connection = self.make(Arc::clone(config), Role::Listener, local, identity);
             connection.accept_answered(now, &syn, numbers);
             (self.insert(connection), 0)
         };
@@ -646,7 +688,8 @@ impl Endpoint {
                 let held = self.waiting_joins.get(&self.secrets, syn).filter(|h| h.join == join);
                 let nonce =
                     held.map_or_else(|| self.secrets.draw("nonce") as u32, |held| held.nonce);
-                let answer = connection.answer_join_without_state(now, syn, join, (numbers, nonce));
+                let answered = Answered { numbers, nonce };
+                let answer = connection.answer_join_without_state(now, syn, join, answered);
                 if let Some(answer) = answer {
                     self.waiting_joins.put(&self.secrets, syn, join, nonce);
                     self.reply_without_state(now, answer);
@@ -725,7 +768,7 @@ mod tests {
             let to = Address::new(remote, 80);
             let mut now = Instant::ZERO;
             let id = client.connect(now, local, to, config).expect("right");
-            client.send(id, Piece::pattern(0, OCTETS as u32)).expect("room");
+            client.send_pattern(id, 0, OCTETS as u32).expect("room");
             let (mut received, mut count) = (0, 0);
             let mut closed = 0;
             for _ in 0..5_000 {

@@ -1,6 +1,7 @@
 //! Keys, tokens, HMACs and other secrets. RFC 8684 §3.1, §3.2; RFC 6528.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use anabranch_wire::{DataSeq, Endpoint, SeqNumber};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,26 +11,27 @@ use sha2::{Digest, Sha256};
 /// from one secret, so that a run can be repeated, and nothing can be guessed without it.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    secret: [u8; 32],
+    /// All connections of an endpoint share it.
+    secret: Arc<[u8; 32]>,
     stream: u64,
     drawn: u64,
 }
 
 impl Secrets {
     pub(crate) fn new(secret: [u8; 32]) -> Self {
-        Secrets { secret, stream: 0, drawn: 0 }
+        Secrets { secret: Arc::new(secret), stream: 0, drawn: 0 }
     }
 
     /// The source for one connection: its draws do not depend on those of others.
     pub(crate) fn for_connection(&self, number: u64) -> Self {
-        Secrets { secret: self.secret, stream: 1 + number, drawn: 0 }
+        Secrets { secret: Arc::clone(&self.secret), stream: 1 + number, drawn: 0 }
     }
 
     /// The next random 64 bits of the stream `label`.
     pub(crate) fn draw(&mut self, label: &str) -> u64 {
         self.drawn += 1;
         let mut hash = Sha256::new();
-        hash.update(self.secret);
+        hash.update(*self.secret);
         hash.update(label.as_bytes());
         hash.update(self.stream.to_be_bytes());
         hash.update(self.drawn.to_be_bytes());
@@ -51,7 +53,7 @@ impl Secrets {
         numbers: &[u32],
     ) -> u64 {
         let mut hash = Sha256::new();
-        hash.update(self.secret);
+        hash.update(*self.secret);
         hash.update(label.as_bytes());
         for Endpoint { address, port } in [local, remote] {
             match address {

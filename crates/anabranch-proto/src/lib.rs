@@ -10,7 +10,7 @@
 //! ```
 //! use anabranch_proto::config::ConnectionConfig;
 //! use anabranch_proto::{Endpoint, Event};
-//! use anabranch_wire::{Endpoint as Address, Instant, Piece};
+//! use anabranch_wire::{Endpoint as Address, Instant};
 //!
 //! let (here, there) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
 //! let mut client = Endpoint::new(vec![here], [1; 32]); // the second argument is the host's secret
@@ -20,7 +20,7 @@
 //! let now = Instant::ZERO;
 //! let to = Address::new(there, 80);
 //! let connection = client.connect(now, here, to, ConnectionConfig::default())?;
-//! client.send(connection, Piece::Shared("hello".into()))?;
+//! client.send(connection, "hello")?;
 //!
 //! // The network between the two hosts takes no time here.
 //! let mut received = Vec::new();

@@ -77,11 +77,7 @@ fn give_server(pair: &mut Pair, what: &str, segments: impl Iterator<Item = Segme
 
 /// A connection with wide windows, and the last data segment of the client.
 fn established() -> (Pair, Segment) {
-    let wide = || ConnectionConfig {
-        send_buffer: 64 << 20,
-        receive_buffer: 64 << 20,
-        ..ConnectionConfig::default()
-    };
+    let wide = || ConnectionConfig::default().send_buffer(64 << 20).receive_buffer(64 << 20);
     let mut pair = Pair::new(1, wide(), wide());
     pair.upload(100_000, 5_000);
     pair.run_ms(500);
@@ -161,11 +157,7 @@ fn in_flight(pair: &Pair) -> u64 {
 fn scattered_selective_acknowledgements_cost_the_sender_little() {
     let _alone = alone();
     // CVE-2019-11477 to 11479: the peer wants tiny segments, and reports tiny pieces of them.
-    let config = || ConnectionConfig {
-        send_buffer: 16 << 20,
-        receive_buffer: 16 << 20,
-        ..ConnectionConfig::default()
-    };
+    let config = || ConnectionConfig::default().send_buffer(16 << 20).receive_buffer(16 << 20);
     let mut pair = Pair::new(1, config(), config()).with_filter(|_, segment| {
         if is_syn(segment) && segment.header.flags.contains(Flags::ACK) {
             segment.options.mss = Some(48);
@@ -270,7 +262,7 @@ fn addresses_announced_again_and_again_cost_little_and_leave_nothing() {
 /// Two hosts of which one writes single octets, each in a segment, and the other does not read.
 fn single_octets(protocol: Protocol) {
     let config = || {
-        let mut config = ConnectionConfig { protocol, ..ConnectionConfig::default() };
+        let mut config = ConnectionConfig::default().protocol(protocol);
         config.tcp.nagle = false;
         config.receive_buffer = 1 << 20;
         config

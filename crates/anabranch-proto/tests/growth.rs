@@ -7,7 +7,7 @@ use std::alloc::System;
 
 use anabranch_proto::Endpoint;
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Piece};
+use anabranch_wire::{Duration, Endpoint as Address, Instant};
 use hosts::{address, exchange, pass};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -34,7 +34,7 @@ fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
         if turn == 1_000 {
             region = Region::new(ALLOCATOR);
         }
-        client.send(id, Piece::pattern(0, 100)).expect("open");
+        client.send_pattern(id, 0, 100).expect("open");
         pass(&mut now, Duration::from_millis(300), &mut client, &mut server);
     }
     let change = region.change();

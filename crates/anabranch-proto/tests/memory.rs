@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionId, Endpoint};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Piece};
+use anabranch_wire::{Duration, Endpoint as Address, Instant};
 use hosts::{address, exchange, pass};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -49,7 +49,7 @@ fn idle_octets(addresses: u32, octets: u32) -> usize {
     for _ in 0..CONNECTIONS {
         let id = client.connect(now, locals[0], to, ConnectionConfig::default()).expect("right");
         exchange(now, &mut client, &mut server);
-        client.send(id, Piece::pattern(0, octets)).expect("open");
+        client.send_pattern(id, 0, octets).expect("open");
         // The first segment arrives last: the others have to be held.
         let late = client.poll_transmit(now).expect("data");
         exchange(now, &mut client, &mut server);
@@ -92,9 +92,9 @@ fn open(now: Instant, client: &mut Endpoint, server: &mut Endpoint) -> Option<[C
         client.abort(id);
         return None;
     };
-    client.send(id, Piece::pattern(0, 10_000)).expect("open");
+    client.send_pattern(id, 0, 10_000).expect("open");
     exchange(now, client, server);
-    server.send(accepted, Piece::pattern(0, 10_000)).expect("open");
+    server.send_pattern(accepted, 0, 10_000).expect("open");
     exchange(now, client, server);
     Some([id, accepted])
 }
@@ -169,7 +169,7 @@ fn open_many(now: Instant, n: u32, server: &mut Endpoint) -> (Endpoint, Vec<Conn
         let config = ConnectionConfig::default();
         let id = client.connect(now, address(n), to, config).expect("right");
         exchange(now, &mut client, server);
-        client.send(id, Piece::pattern(0, 1)).expect("open");
+        client.send_pattern(id, 0, 1).expect("open");
         exchange(now, &mut client, server);
         id
     });
@@ -204,7 +204,7 @@ fn a_hundred_thousand_idle_connections_are_held_and_served() {
     #[expect(clippy::disallowed_methods, reason = "a measurement of this process")]
     let begun = std::time::Instant::now();
     for id in &ids {
-        client.send(*id, Piece::pattern(1, 100)).expect("open");
+        client.send_pattern(*id, 1, 100).expect("open");
         exchange(now, &mut client, &mut server);
     }
     let each = begun.elapsed().as_secs_f64() * 1e6 / ids.len() as f64;

@@ -8,7 +8,7 @@ use anabranch_proto::congestion::{Cubic, NewReno};
 use anabranch_proto::path_manager::{Backup, FullMesh};
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event, SendError};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Payload, Piece, Segment};
+use anabranch_wire::{Duration, Endpoint as Address, Instant, Payload, Segment};
 
 use crate::layout::Layout;
 use crate::settings::{Congestion, EndpointUse, Settings};
@@ -68,29 +68,25 @@ impl EngineStack {
     fn config(&self, socket: &Socket) -> ConnectionConfig {
         let settings = &self.settings;
         let layout = self.layout();
-        let tcp = TcpConfig {
-            mtu: settings.mtu,
-            initial_window_segments: settings.initial_window,
-            timestamps: settings.timestamps,
-            sack: settings.sack,
-            ecn: settings.ecn,
-            keep_alive: settings.keep_alive.map(|seconds| Duration::from_secs(seconds.into())),
-            ..TcpConfig::default()
-        };
+        let tcp = TcpConfig::default()
+            .mtu(settings.mtu)
+            .initial_window_segments(settings.initial_window)
+            .timestamps(settings.timestamps)
+            .sack(settings.sack)
+            .ecn(settings.ecn)
+            .keep_alive(settings.keep_alive.map(|seconds| Duration::from_secs(seconds.into())));
         let further = settings.endpoints.iter().map(|(host, _)| layout.host(*host));
         let first = layout.host(socket.host.unwrap_or(0));
         let has_backup = settings.endpoints.iter().any(|(_, used)| *used == EndpointUse::Backup);
-        let mut config = ConnectionConfig {
-            protocol: if socket.mptcp { Protocol::Mptcp } else { Protocol::Tcp },
-            platform: settings.platform,
-            tcp,
-            dss_checksum: settings.checksum,
-            late_fallback: settings.late_fallback,
-            allow_join_initial_addr_port: settings.allow_join,
-            local_addresses: Some(std::iter::once(first).chain(further).collect()),
-            receive_buffer: RECEIVE_BUFFER,
-            ..ConnectionConfig::default()
-        };
+        let mut config = ConnectionConfig::default()
+            .protocol(if socket.mptcp { Protocol::Mptcp } else { Protocol::Tcp })
+            .platform(settings.platform)
+            .tcp(tcp)
+            .dss_checksum(settings.checksum)
+            .late_fallback(settings.late_fallback)
+            .allow_join_initial_addr_port(settings.allow_join)
+            .local_addresses(Some(std::iter::once(first).chain(further).collect()))
+            .receive_buffer(RECEIVE_BUFFER);
         config.congestion_control = match settings.congestion {
             Congestion::Reno => Arc::new(|start| Box::new(NewReno::new(start))),
             Congestion::Cubic => Arc::new(|start| Box::new(Cubic::without_hystart(start))),
@@ -271,7 +267,7 @@ impl Stack for EngineStack {
         if !known.connected {
             return Progress::Blocked;
         }
-        let sent = self.endpoint.send(id, Piece::pattern(from, len));
+        let sent = self.endpoint.send_pattern(id, from, len);
         self.drain();
         match sent {
             Ok(0) if len > 0 => Progress::Blocked,

@@ -1,5 +1,6 @@
 //! A host: the engine and the applications on it.
 
+use anabranch_net::Side;
 use anabranch_net::rng::stream_seed;
 use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Make, Start};
@@ -10,24 +11,23 @@ use anabranch_wire::{Endpoint as Address, Instant, Piece};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::app::App;
 use crate::own_policies::{OwnPolicies, Owner};
 use crate::recorder::{Observed, Progress};
-use crate::scenario::{self, CongestionControl, Direction, LinkState, Policy};
-use crate::topology::{self, Side};
+use crate::scenario::{self, CongestionControl, LinkState, Policy};
+use crate::topology;
 use crate::workload::{Sender, Sink, Socket};
 
-/// One end of a scenario's connection.
-struct App {
+/// An application on the engine.
+struct EngineApp {
+    app: App,
     id: Option<ConnectionId>,
-    sender: Option<Box<dyn Sender>>,
-    sink: Sink,
     closed: bool,
     failed: bool,
     /// Totals of subflows that no longer exist.
     past_subflows: Vec<SubflowStats>,
     /// Totals of the connection when it ended.
     past: Option<ConnectionStats>,
-    start: Option<Instant>,
     /// The address that the connection is opened to.
     server: IpAddr,
     config: ConnectionConfig,
@@ -37,7 +37,7 @@ struct App {
 pub struct Host {
     /// The engine.
     pub endpoint: Endpoint,
-    apps: Vec<App>,
+    apps: Vec<EngineApp>,
     /// When interfaces go down and come up, latest first.
     address_changes: Vec<(Instant, IpAddr, bool)>,
     /// When an application or an interface is due.
@@ -52,7 +52,11 @@ struct EngineSocket<'a> {
 
 impl Socket for EngineSocket<'_> {
     fn write(&mut self, piece: Piece) -> usize {
-        self.endpoint.send(self.id, piece).unwrap_or(0)
+        let written = match piece {
+            Piece::Pattern { phase, len } => self.endpoint.send_pattern(self.id, phase.into(), len),
+            Piece::Shared(octets) => self.endpoint.send(self.id, octets),
+        };
+        written.unwrap_or(0)
     }
 
     fn room(&self) -> u64 {
@@ -81,9 +85,9 @@ impl Host {
         let app = |(index, connection): (usize, &scenario::Connection)| {
             let owner = Owner { connection: connection.name.clone(), side, seed };
             let policies = own_policies.get(index).unwrap_or(&none);
-            App::new(scenario, connection, &owner, policies)
+            EngineApp::new(scenario, connection, &owner, policies)
         };
-        let apps: Vec<App> = scenario.connections.iter().enumerate().map(app).collect();
+        let apps: Vec<EngineApp> = scenario.connections.iter().enumerate().map(app).collect();
         if side == Side::Server {
             for (index, app) in apps.iter().enumerate() {
                 endpoint.listen(topology::port_of(index), app.config.clone());
@@ -102,9 +106,7 @@ impl Host {
 
     /// Applications have acted: when do they, or the interfaces, want to be woken next?
     fn plan_apps(&mut self) {
-        let apps = self.apps.iter().flat_map(|app| {
-            [app.start, app.sender.as_ref().and_then(|sender| sender.poll_timeout())]
-        });
+        let apps = self.apps.iter().flat_map(|each| [each.app.start(), each.app.poll_timeout()]);
         let noticed = self.address_changes.last().map(|(at, ..)| *at);
         self.apps_due = apps.chain([noticed]).flatten().min();
     }
@@ -123,13 +125,10 @@ impl Host {
             self.endpoint.handle_address_change(now, address, usable);
         }
         for index in 0..self.apps.len() {
-            let app = &mut self.apps[index];
-            if app.start.is_some_and(|at| at <= now) {
-                app.start = None;
+            if self.apps[index].app.is_starting(now) {
                 self.connect(now, index);
             }
-            let due = |sender: &dyn Sender| sender.poll_timeout().is_some_and(|at| at <= now);
-            if self.apps[index].sender.as_deref().is_some_and(due) {
+            if self.apps[index].app.poll_timeout().is_some_and(|at| at <= now) {
                 self.write(now, index);
             }
         }
@@ -186,21 +185,20 @@ impl Host {
     }
 
     fn write(&mut self, now: Instant, index: usize) {
-        let app = &mut self.apps[index];
-        if let (Some(sender), Some(id)) = (&mut app.sender, app.id) {
-            sender.on_writable(now, &mut EngineSocket { endpoint: &mut self.endpoint, id });
+        let EngineApp { app, id, .. } = &mut self.apps[index];
+        if let Some(id) = *id {
+            app.on_writable(now, &mut EngineSocket { endpoint: &mut self.endpoint, id });
             self.plan_apps();
         }
     }
 
     fn read(&mut self, now: Instant, index: usize, id: ConnectionId) {
-        let app = &mut self.apps[index];
+        let EngineApp { app, .. } = &mut self.apps[index];
         while let Some(payload) = self.endpoint.recv(id) {
-            app.sink.on_data(now, &payload);
+            app.on_data(now, &payload);
         }
-        if let Some(sender) = &mut app.sender {
-            let socket = &mut EngineSocket { endpoint: &mut self.endpoint, id };
-            sender.on_received(now, app.sink.received(), socket);
+        if app.sender().is_some() {
+            app.on_received(now, &mut EngineSocket { endpoint: &mut self.endpoint, id });
             self.plan_apps();
         }
         if self.endpoint.is_at_end(id) {
@@ -211,17 +209,17 @@ impl Host {
 
 impl Observed for Host {
     fn sink(&self, connection: usize) -> &Sink {
-        &self.apps[connection].sink
+        self.apps[connection].app.sink()
     }
 
     fn sender(&self, connection: usize) -> Option<&dyn Sender> {
-        self.apps[connection].sender.as_deref().map(|sender| sender as _)
+        self.apps[connection].app.sender()
     }
 
     fn progress(&self, connection: usize) -> Progress {
         match &self.apps[connection] {
-            App { failed: true, .. } => Progress::Failed,
-            App { closed: true, .. } => Progress::Closed,
+            EngineApp { failed: true, .. } => Progress::Failed,
+            EngineApp { closed: true, .. } => Progress::Closed,
             _ => Progress::Underway,
         }
     }
@@ -244,28 +242,20 @@ impl Observed for Host {
     }
 }
 
-impl App {
+impl EngineApp {
     fn new(
         scenario: &scenario::Scenario,
         connection: &scenario::Connection,
         owner: &Owner,
         policies: &OwnPolicies,
     ) -> Self {
-        let side = owner.side;
-        let sends = match connection.direction {
-            Direction::Download => side == Side::Server,
-            Direction::Upload => side == Side::Client,
-        };
-        let application = connection.application(sends, owner.seed);
-        App {
+        EngineApp {
+            app: App::new(owner.side, connection, owner.seed),
             id: None,
-            sender: application.sender,
-            sink: Sink::new(application.received_blocks),
             closed: false,
             failed: false,
             past_subflows: Vec::new(),
             past: None,
-            start: (side == Side::Client).then_some(Instant::ZERO + connection.start),
             server: topology::server_address(&scenario.paths[connection.paths[0]]),
             config: config(scenario, connection, owner, policies),
         }
@@ -308,59 +298,52 @@ fn config(
     policies: &OwnPolicies,
 ) -> ConnectionConfig {
     let mtu = connection.paths.iter().map(|path| scenario.paths[*path].mtu).min();
-    let default = TcpConfig::default();
-    let tcp = TcpConfig {
-        mtu: mtu.unwrap_or(default.mtu),
-        nagle: connection.nagle,
-        ecn: connection.ecn,
-        sack: connection.sack,
-        timestamps: connection.timestamps,
-        keep_alive: connection.keep_alive,
-        ..default
-    };
+    let mut tcp = TcpConfig::default()
+        .nagle(connection.nagle)
+        .ecn(connection.ecn)
+        .sack(connection.sack)
+        .timestamps(connection.timestamps)
+        .keep_alive(connection.keep_alive);
+    tcp.mtu = mtu.unwrap_or(tcp.mtu);
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
-    ConnectionConfig {
-        protocol: match connection.protocol {
+    let mut config = ConnectionConfig::default()
+        .protocol(match connection.protocol {
             scenario::Protocol::Mptcp => Protocol::Mptcp,
             scenario::Protocol::Tcp => Protocol::Tcp,
-        },
-        platform: (connection.host.entry.make)(&connection.host.values),
-        tcp,
-        send_buffer: connection.send_buffer.as_u64(),
-        receive_buffer: connection.receive_buffer.as_u64(),
-        dss_checksum: connection.dss_checksum,
-        late_fallback: connection.late_fallback,
-        allow_join_initial_addr_port: connection.allow_join_initial_addr_port,
-        local_addresses,
-        max_subflows: SubflowSet::CAPACITY,
-        congestion_control: match &*connection.congestion_control {
-            Policy::BuiltIn(each) => congestion_control(connection, each),
-            Policy::Own(_) => policies.congestion_control_factory(owner),
-        },
-        shared_bottleneck_detection: connection
-            .shared_bottleneck_detection
-            .map(|sbd| sbd.loss_threshold.as_f64()),
-        scheduler: match &connection.scheduler {
-            Policy::BuiltIn(chosen) => {
-                let chosen = chosen.clone();
-                Arc::new(move || (chosen.entry.make.make)(&chosen.values))
-            }
-            Policy::Own(_) => policies.scheduler_factory(owner),
-        },
-        remedies: {
-            let chosen = connection.remedies.clone();
-            Arc::new(move || chosen.iter().map(|each| (each.entry.make)(&each.values)).collect())
-        },
-        path_manager: match &connection.path_manager {
-            Policy::BuiltIn(chosen) => {
-                let chosen = chosen.clone();
-                Arc::new(move || (chosen.entry.make.make)(&chosen.values))
-            }
-            Policy::Own(_) => policies.path_manager_factory(owner),
-        },
-        ..ConnectionConfig::default()
-    }
+        })
+        .platform((connection.host.entry.make)(&connection.host.values))
+        .tcp(tcp)
+        .send_buffer(connection.send_buffer.as_u64())
+        .receive_buffer(connection.receive_buffer.as_u64())
+        .dss_checksum(connection.dss_checksum)
+        .late_fallback(connection.late_fallback)
+        .allow_join_initial_addr_port(connection.allow_join_initial_addr_port)
+        .local_addresses(local_addresses)
+        .max_subflows(SubflowSet::CAPACITY)
+        .shared_bottleneck_detection(
+            connection.shared_bottleneck_detection.map(|sbd| sbd.loss_threshold.as_f64()),
+        );
+    config.congestion_control = match &*connection.congestion_control {
+        Policy::BuiltIn(each) => congestion_control(connection, each),
+        Policy::Own(_) => policies.congestion_control_factory(owner),
+    };
+    config.scheduler = match &connection.scheduler {
+        Policy::BuiltIn(chosen) => {
+            let chosen = chosen.clone();
+            Arc::new(move || (chosen.entry.make.make)(&chosen.values))
+        }
+        Policy::Own(_) => policies.scheduler_factory(owner),
+    };
+    config.path_manager = match &connection.path_manager {
+        Policy::BuiltIn(chosen) => {
+            let chosen = chosen.clone();
+            Arc::new(move || (chosen.entry.make.make)(&chosen.values))
+        }
+        Policy::Own(_) => policies.path_manager_factory(owner),
+    };
+    let remedies = connection.remedies.clone();
+    config.remedies(move || remedies.iter().map(|each| (each.entry.make)(&each.values)).collect())
 }
 
 /// The congestion control of each subflow, by the path of the connection that it uses.

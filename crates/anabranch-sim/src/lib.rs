@@ -38,12 +38,14 @@
 //! The examples are `simulator.rs` (several runs and a table), `my_scheduler.rs` and
 //! `my_congestion_control.rs` (policies from outside the engine, through [`OwnPolicies`]).
 
-mod application;
+mod app;
+mod capture;
 mod cross_traffic;
 mod digest;
-mod event_queue;
+mod error;
 mod host;
-mod middleboxes;
+mod inspection;
+mod network;
 mod own_policies;
 mod recorder;
 pub mod scenario;
@@ -52,21 +54,20 @@ mod topology;
 pub mod workload;
 mod written;
 
+pub use anabranch_net::Side;
+pub use error::RunError;
 pub use own_policies::{
     OwnCongestionControl, OwnPathManager, OwnPolicies, OwnPoliciesError, OwnScheduler, Owner,
 };
 pub use recorder::{Column, Table};
-pub use simulation::{Options, Outcome, RunError, run};
-pub use topology::Side;
+pub use simulation::{Options, Outcome, run};
 
 /// What a run loop with another clock needs.
 pub mod driver {
-    pub use crate::cross_traffic::CrossTraffic;
+    pub use crate::app::App;
+    pub use crate::capture::CaptureFile;
     pub use crate::host::Host;
-    pub use crate::middleboxes::chains;
+    pub use crate::network::network;
     pub use crate::recorder::{Hosts, Observed, Progress, Recorder};
-    pub use crate::simulation::CaptureFile;
-    pub use crate::topology::{
-        Hop, Routes, client_address, path_of, port_of, server_address, server_addresses,
-    };
+    pub use crate::topology::{client_address, path_of, port_of, server_address, server_addresses};
 }

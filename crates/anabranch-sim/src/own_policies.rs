@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anabranch_net::rng;
+use anabranch_net::{Side, rng};
 use anabranch_proto::config::{CongestionControlFactory, PathManagerFactory, SchedulerFactory};
 use anabranch_proto::congestion::{CongestionControl, Start};
 use anabranch_proto::path_manager::PathManager;
@@ -11,7 +11,6 @@ use anabranch_proto::scheduler::Scheduler;
 use thiserror::Error;
 
 use crate::scenario::{Connection, Policy, Scenario};
-use crate::topology::Side;
 
 /// Whom a policy is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]

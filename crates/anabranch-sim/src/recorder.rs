@@ -1,13 +1,12 @@
 //! What a run leaves behind: tables of columns.
 
-use anabranch_net::middlebox::Chain;
-use anabranch_net::{Link, Node};
+use anabranch_net::Side;
+use anabranch_net::network::Paths;
 use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_wire::Instant;
 
-use crate::middleboxes;
-use crate::scenario::{Direction, Scenario};
+use crate::scenario::Scenario;
 use crate::workload::{Sender, Sink};
 
 /// A column of one type.
@@ -174,29 +173,13 @@ impl<'a> Recorder<'a> {
     }
 
     /// Take a sample of everything at `now`.
-    pub fn sample(
-        &mut self,
-        now: Instant,
-        hosts: Hosts<'_>,
-        links: &mut [Link],
-        boxes: &[Option<Chain>],
-    ) {
-        for link in links.iter_mut() {
-            link.handle_timeout(now);
-        }
+    pub fn sample(&mut self, now: Instant, hosts: Hosts<'_>, paths: &Paths) {
         for index in 0..self.scenario.connections.len() {
-            self.sample_connection(now, hosts, links, boxes, index);
+            self.sample_connection(now, hosts, paths, index);
         }
     }
 
-    fn sample_connection(
-        &mut self,
-        now: Instant,
-        hosts: Hosts<'_>,
-        links: &[Link],
-        boxes: &[Option<Chain>],
-        index: usize,
-    ) {
+    fn sample_connection(&mut self, now: Instant, hosts: Hosts<'_>, paths: &Paths, index: usize) {
         let (sender, receiver) = self.hosts(hosts, index);
         let Some(stats) = sender.stats(now, index) else { return };
         let received = receiver.stats(now, index);
@@ -210,9 +193,9 @@ impl<'a> Recorder<'a> {
         ]);
         for subflow in sender.subflows(index) {
             let path = self.path_of(index, &subflow);
-            let link = &links[2 * path + usize::from(self.is_upload(index))];
+            let link = paths.link_of(path, self.sender(index).opposite());
             let view = &subflow.view;
-            let octets_received = self.received_in_slot(hosts, boxes, index, &subflow);
+            let octets_received = self.received_in_slot(hosts, paths, index, &subflow);
             self.subflow_samples.push([
                 now.as_nanos(),
                 index as u64,
@@ -232,18 +215,22 @@ impl<'a> Recorder<'a> {
 
     /// Sending and receiving host of a connection.
     fn hosts<'h>(&self, hosts: Hosts<'h>, index: usize) -> (&'h dyn Observed, &'h dyn Observed) {
-        let [client, server] = hosts;
-        if self.is_upload(index) { (client, server) } else { (server, client) }
+        let sender = self.sender(index);
+        (hosts[sender as usize], hosts[sender.opposite() as usize])
     }
 
-    fn is_upload(&self, index: usize) -> bool {
-        self.scenario.connections[index].direction == Direction::Upload
+    /// The host that sends the workload's data.
+    fn sender(&self, index: usize) -> Side {
+        self.scenario.connections[index].direction.sender()
     }
 
     /// The client's address identifier of a subflow, as its sender sees it.
     fn client_address_id(&self, index: usize, subflow: &SubflowStats) -> u8 {
         let view = &subflow.view;
-        if self.is_upload(index) { view.local_address_id } else { view.remote_address_id }
+        match self.sender(index) {
+            Side::Client => view.local_address_id,
+            Side::Server => view.remote_address_id,
+        }
     }
 
     /// The path of a subflow: the client's address identifiers count the connection's paths.
@@ -256,12 +243,12 @@ impl<'a> Recorder<'a> {
     fn received(
         &self,
         receiver: &dyn Observed,
-        boxes: &[Option<Chain>],
+        paths: &Paths,
         index: usize,
         subflow: &SubflowStats,
     ) -> u64 {
         // On their way, the client's address and port may have become others.
-        let name = |endpoint| middleboxes::original(boxes, endpoint);
+        let name = |endpoint| paths.original(endpoint);
         let this = (name(subflow.remote), name(subflow.local));
         let mut ends = all_subflows(receiver, index).into_iter();
         let other = ends.find(|end| (name(end.local), name(end.remote)) == this);
@@ -273,7 +260,7 @@ impl<'a> Recorder<'a> {
     fn received_in_slot(
         &self,
         hosts: Hosts<'_>,
-        boxes: &[Option<Chain>],
+        paths: &Paths,
         index: usize,
         subflow: &SubflowStats,
     ) -> u64 {
@@ -282,21 +269,15 @@ impl<'a> Recorder<'a> {
         let past = sender.past_subflows(index).iter();
         let past = past.filter(|stats| stats.view.id != subflow.view.id);
         let same = past.filter(|stats| place(stats) == place(subflow));
-        same.chain([subflow]).map(|stats| self.received(receiver, boxes, index, stats)).sum()
+        same.chain([subflow]).map(|stats| self.received(receiver, paths, index, stats)).sum()
     }
 
     /// All tables, at the end of the run.
-    pub fn finish(
-        self,
-        now: Instant,
-        hosts: Hosts<'_>,
-        links: &[Link],
-        boxes: &[Option<Chain>],
-    ) -> Vec<Table> {
+    pub fn finish(self, now: Instant, hosts: Hosts<'_>, paths: &Paths) -> Vec<Table> {
         vec![
             self.connections(now, hosts),
-            self.subflows(hosts, boxes),
-            links_table(links),
+            self.subflows(hosts, paths),
+            links_table(paths),
             self.blocks(hosts),
             self.subflow_samples.finish(),
             self.connection_samples.finish(),
@@ -360,7 +341,7 @@ impl<'a> Recorder<'a> {
         table.finish()
     }
 
-    fn subflows(&self, hosts: Hosts<'_>, boxes: &[Option<Chain>]) -> Table {
+    fn subflows(&self, hosts: Hosts<'_>, paths: &Paths) -> Table {
         let mut table = Builder::new(
             "subflows",
             &[
@@ -387,7 +368,7 @@ impl<'a> Recorder<'a> {
         for index in 0..self.scenario.connections.len() {
             let (sender, receiver) = self.hosts(hosts, index);
             for stats in &all_subflows(sender, index) {
-                let received = self.received(receiver, boxes, index, stats);
+                let received = self.received(receiver, paths, index, stats);
                 table.push([
                     index as u64,
                     u64::from(stats.view.id.slot),
@@ -475,7 +456,7 @@ fn bottleneck(bottleneck: Bottleneck) -> u64 {
     }
 }
 
-fn links_table(links: &[Link]) -> Table {
+fn links_table(paths: &Paths) -> Table {
     let mut table = Builder::new(
         "links",
         &[
@@ -493,11 +474,11 @@ fn links_table(links: &[Link]) -> Table {
             ("queue_octets_max", Count),
         ],
     );
-    for (number, link) in links.iter().enumerate() {
+    for (path, towards, link) in paths.links() {
         let stats = link.stats();
         table.push([
-            (number / 2) as u64,
-            (number % 2) as u64,
+            path as u64,
+            u64::from(towards == Side::Server),
             stats.packets_in,
             stats.octets_in,
             stats.packets_delivered,

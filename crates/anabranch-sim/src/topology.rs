@@ -5,7 +5,6 @@
 //! path follows from the client's address in it, whichever way it goes. A middlebox that translates
 //! addresses has one of its path's: 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::scenario::{Family, Path};
@@ -28,24 +27,6 @@ pub fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
 
 /// The port of the first connection; the others follow.
 const FIRST_PORT: u16 = 5_001;
-
-/// Client and server, by which the two directions of a path are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The host that opens connections.
-    Client,
-    /// The host that accepts them.
-    Server,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Side::Client => "client",
-            Side::Server => "server",
-        })
-    }
-}
 
 /// The client's address on path number `path`.
 pub fn client_address(paths: &[Path], path: usize) -> IpAddr {
@@ -90,81 +71,4 @@ pub fn port_of(connection: usize) -> u16 {
 /// The connection that a server port belongs to.
 pub(crate) fn connection_of(port: u16) -> usize {
     usize::from(port - FIRST_PORT)
-}
-
-/// What lies at the end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hop {
-    /// Another link.
-    Link(usize),
-    /// The host.
-    Host(Side),
-}
-
-/// Which links a packet crosses. A path has two, forward with an even number and reverse with
-/// the odd one after it.
-#[derive(Clone, Debug)]
-pub struct Routes {
-    /// For each path, the one that it goes via.
-    via: Vec<Option<usize>>,
-}
-
-impl Routes {
-    /// Paths that each go via the given one.
-    pub fn new(via: Vec<Option<usize>>) -> Self {
-        Routes { via }
-    }
-
-    /// The path of a packet from or to this client address; `None` if no path has it.
-    pub fn path(&self, client: IpAddr) -> Option<usize> {
-        path_of(client).filter(|path| *path < self.via.len())
-    }
-
-    /// The first link of a packet from `side` on `path`.
-    pub fn first(&self, side: Side, path: usize) -> usize {
-        match side {
-            Side::Client => 2 * path + 1,
-            Side::Server => 2 * self.chain(path).last().unwrap_or(path),
-        }
-    }
-
-    /// Where a packet on `path` goes after `link`.
-    pub fn next(&self, link: usize, path: usize) -> Hop {
-        let here = link / 2;
-        if !link.is_multiple_of(2) {
-            return self.via[here].map_or(Hop::Host(Side::Server), |via| Hop::Link(2 * via + 1));
-        }
-        // Towards the client: the path on the way from `path` that goes via this one.
-        let nearer = self.chain(path).find(|path| self.via[*path] == Some(here));
-        nearer.map_or(Hop::Host(Side::Client), |path| Hop::Link(2 * path))
-    }
-
-    /// `path`, the path that it goes via, and so on.
-    fn chain(&self, path: usize) -> impl Iterator<Item = usize> + '_ {
-        std::iter::successors(Some(path), |path| self.via[*path])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_crosses_its_own_links_and_those_it_goes_via() {
-        // core (0), a via core (1), b via a (2).
-        let routes = Routes::new(vec![None, Some(0), Some(1)]);
-        let crossed = |side, path| {
-            let mut links = vec![routes.first(side, path)];
-            while let Hop::Link(next) = routes.next(links[links.len() - 1], path) {
-                links.push(next);
-            }
-            links
-        };
-        assert_eq!(crossed(Side::Server, 2), [0, 2, 4]);
-        assert_eq!(crossed(Side::Client, 2), [5, 3, 1]);
-        assert_eq!(crossed(Side::Server, 1), [0, 2]);
-        assert_eq!(crossed(Side::Client, 0), [1]);
-        assert_eq!(routes.next(4, 2), Hop::Host(Side::Client));
-        assert_eq!(routes.next(1, 2), Hop::Host(Side::Server));
-    }
 }

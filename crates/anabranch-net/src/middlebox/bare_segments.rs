@@ -7,7 +7,7 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpOptions};
 
 use super::flows::{Flows, Known};
-use super::{Directions, Middlebox, Towards};
+use super::{Directions, Middlebox, Side};
 use crate::rng::{Draws, stream_seed};
 use crate::units::Probability;
 
@@ -37,7 +37,7 @@ struct BareSegments {
     flows: Flows<[Option<Said>; 2]>,
     draws: Draws,
     drawn: u64,
-    out: VecDeque<(Towards, Packet)>,
+    out: VecDeque<(Side, Packet)>,
 }
 
 /// The last acknowledgement of a host after its SYN.
@@ -72,7 +72,7 @@ impl BareSegments {
     }
 
     /// The companion of a segment, if it gets one, and whether it goes before the segment.
-    fn companion(&mut self, towards: Towards, segment: &Segment) -> Option<(Segment, bool)> {
+    fn companion(&mut self, towards: Side, segment: &Segment) -> Option<(Segment, bool)> {
         let flow = self.flows.of(towards, segment).filter(|_| segment.checksum_ok)?;
         let flags = segment.header.flags;
         let counted = u32::from(flags.contains(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
@@ -125,7 +125,7 @@ fn may_lack_options(segment: &Segment) -> bool {
 /// and no more than the host does now?
 fn is_update(
     flow: &mut Known<[Option<Said>; 2]>,
-    towards: Towards,
+    towards: Side,
     previous: Said,
     segment: &Segment,
 ) -> bool {
@@ -149,7 +149,7 @@ fn bare(model: &Segment, flags: Flags, seq: SeqNumber, ack: SeqNumber) -> Segmen
 }
 
 impl Middlebox for BareSegments {
-    fn handle_packet(&mut self, _now: Instant, towards: Towards, packet: Packet) {
+    fn handle_packet(&mut self, _now: Instant, towards: Side, packet: Packet) {
         let companion = match &packet {
             Packet::Tcp(segment) => self.companion(towards, segment),
             Packet::Udp(_) => None,
@@ -164,7 +164,7 @@ impl Middlebox for BareSegments {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
         self.out.pop_front()
     }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     /// The companions of `segment`, and whether each came before it.
-    fn companions(bench: &mut Bench, towards: Towards, segment: &Segment) -> Vec<(Segment, bool)> {
+    fn companions(bench: &mut Bench, towards: Side, segment: &Segment) -> Vec<(Segment, bool)> {
         let out = bench.put(towards, segment.clone());
         assert!(out.iter().all(|(way, _)| *way == towards));
         let at = out.iter().position(|(_, each)| each == segment).expect("everything passes");
@@ -216,17 +216,17 @@ mod tests {
         let talk = Talk::v4();
         for seed in 0..20 {
             let mut bench = always(Directions::Both, seed);
-            bench.cross(Towards::Server, talk.syn());
-            bench.cross(Towards::Client, talk.syn_ack());
+            bench.cross(Side::Server, talk.syn());
+            bench.cross(Side::Client, talk.syn_ack());
             // The keys come with the first data, as RFC 8684 §3.1 has it.
-            let first = talk.data(Towards::Server, 0, 100);
-            let found = companions(&mut bench, Towards::Server, &first);
-            let mut expected = talk.ack(Towards::Server, 0);
+            let first = talk.data(Side::Server, 0, 100);
+            let found = companions(&mut bench, Side::Server, &first);
+            let mut expected = talk.ack(Side::Server, 0);
             expected.header.seq = first.header.seq + 100;
             assert_eq!(found, [(expected, false)]);
-            let mut reset = talk.ack(Towards::Client, 100);
+            let mut reset = talk.ack(Side::Client, 100);
             reset.header.flags = Flags::RST | Flags::ACK;
-            bench.cross(Towards::Client, reset);
+            bench.cross(Side::Client, reset);
         }
     }
 
@@ -234,11 +234,11 @@ mod tests {
     fn a_companion_has_the_numbers_of_the_segment_and_no_option_of_multipath_tcp() {
         let talk = Talk::v6();
         let mut bench = always(Directions::Both, 1).opened(&talk);
-        companions(&mut bench, Towards::Server, &talk.data(Towards::Server, 0, 100));
+        companions(&mut bench, Side::Server, &talk.data(Side::Server, 0, 100));
         let mut sides = [0; 2];
         for n in 1..100 {
-            let data = talk.data(Towards::Server, 100 * n, 100);
-            let [(bare, before)] = &companions(&mut bench, Towards::Server, &data)[..] else {
+            let data = talk.data(Side::Server, 100 * n, 100);
+            let [(bare, before)] = &companions(&mut bench, Side::Server, &data)[..] else {
                 panic!("one companion")
             };
             assert!(bare.payload.is_empty() && bare.options == TcpOptions::default());
@@ -255,14 +255,14 @@ mod tests {
     fn a_window_update_offers_no_more_than_its_host() {
         let talk = Talk::v4();
         let mut bench = always(Directions::Both, 1).opened(&talk);
-        let mut ack = talk.ack(Towards::Client, 0);
-        companions(&mut bench, Towards::Client, &ack);
+        let mut ack = talk.ack(Side::Client, 0);
+        companions(&mut bench, Side::Client, &ack);
         let mut updates = 0;
         for n in 1..100u16 {
             let last = ack.header;
-            ack = talk.ack(Towards::Client, 100 * u32::from(n));
+            ack = talk.ack(Side::Client, 100 * u32::from(n));
             ack.header.window = if n.is_multiple_of(2) { 1_000 } else { 2_000 + n };
-            let found = companions(&mut bench, Towards::Client, &ack).remove(0).0.header;
+            let found = companions(&mut bench, Side::Client, &ack).remove(0).0.header;
             assert_eq!(found.window, ack.header.window);
             if found.ack == last.ack {
                 assert!(found.window > last.window);
@@ -278,32 +278,32 @@ mod tests {
     fn a_fin_without_payload_may_come_bare_before_itself() {
         let talk = Talk::v4();
         let mut bench = always(Directions::Both, 1).opened(&talk);
-        companions(&mut bench, Towards::Server, &talk.data(Towards::Server, 0, 100));
-        let mut fin = talk.fin(Towards::Server, 100);
+        companions(&mut bench, Side::Server, &talk.data(Side::Server, 0, 100));
+        let mut fin = talk.fin(Side::Server, 100);
         fin.options.dss = Some(Dss { data_fin: true, ..Dss::default() });
         let flags: Vec<_> = (0..50)
-            .flat_map(|_| companions(&mut bench, Towards::Server, &fin))
+            .flat_map(|_| companions(&mut bench, Side::Server, &fin))
             .map(|(bare, before)| (bare.header.flags.contains(Flags::FIN), before))
             .collect();
         assert!(flags.contains(&(true, true)) && flags.contains(&(false, false)));
         assert!(!flags.contains(&(true, false)));
         // A host that goes back to TCP says so: RFC 8684 §3.7.
-        let mut infinite = talk.data(Towards::Server, 0, 0).options.dss;
+        let mut infinite = talk.data(Side::Server, 0, 0).options.dss;
         core::mem::swap(&mut fin.options.dss, &mut infinite);
-        let mut all = (0..50).flat_map(|_| companions(&mut bench, Towards::Server, &fin));
+        let mut all = (0..50).flat_map(|_| companions(&mut bench, Side::Server, &fin));
         assert!(all.all(|(bare, _)| !bare.header.flags.contains(Flags::FIN)));
     }
 
     #[test]
     fn only_its_direction_and_only_now_and_then() {
         let talk = Talk::v4();
-        let only = Directions::Only(Towards::Server);
+        let only = Directions::Only(Side::Server);
         let mut bench = always(only, 1).opened(&talk);
-        bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+        bench.cross(Side::Client, talk.ack(Side::Client, 0));
         let mut bench = Bench::by_default(&ENTRY).opened(&talk);
-        let segment = talk.ack(Towards::Server, 0);
+        let segment = talk.ack(Side::Server, 0);
         let added: usize =
-            (0..1_000).map(|_| companions(&mut bench, Towards::Server, &segment).len()).sum();
+            (0..1_000).map(|_| companions(&mut bench, Side::Server, &segment).len()).sum();
         // 1000 × 10 %, with a standard deviation of √90.
         assert!((60..140).contains(&added), "{added}");
     }

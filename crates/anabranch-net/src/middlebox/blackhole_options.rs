@@ -4,7 +4,7 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Flags, Instant, Packet};
 
-use super::{Filter, Towards, meant, names};
+use super::{Filter, Side, meant, names};
 
 /// Which SYNs, and answers to SYNs, are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl BlackholeOptions {
 }
 
 impl Filter for BlackholeOptions {
-    fn pass(&mut self, _now: Instant, _towards: Towards, packet: &mut Packet) -> bool {
+    fn pass(&mut self, _now: Instant, _towards: Side, packet: &mut Packet) -> bool {
         let Packet::Tcp(segment) = packet else { return true };
         let control = segment.options.control.as_deref();
         let has = |test: fn(&Control) -> bool| control.is_some_and(test);
@@ -83,12 +83,12 @@ mod tests {
         join.options.control_mut().join = Some(syn);
         let passes = |syns| {
             let mut bench = Bench::new(filter(BlackholeOptions::new(syns)));
-            [&plain, &capable, &join].map(|syn| !bench.put(Towards::Server, syn.clone()).is_empty())
+            [&plain, &capable, &join].map(|syn| !bench.put(Side::Server, syn.clone()).is_empty())
         };
         assert_eq!(passes(BlackholedSyns::Mptcp), [true, false, false]);
         assert_eq!(passes(BlackholedSyns::MpJoin), [true, true, false]);
         assert_eq!(passes(BlackholedSyns::All), [false; 3]);
         let mut bench = Bench::new(filter(BlackholeOptions::new(BlackholedSyns::All)));
-        bench.cross(Towards::Server, Talk::v4().data(Towards::Server, 0, 10));
+        bench.cross(Side::Server, Talk::v4().data(Side::Server, 0, 10));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Endpoint, Instant, Packet};
 
-use super::{Middlebox, Towards};
+use super::{Middlebox, Side};
 
 /// A box with the time during which it is there.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Placed {
 #[derive(Debug)]
 pub struct Chain {
     boxes: Vec<Placed>,
-    out: VecDeque<(Towards, Packet)>,
+    out: VecDeque<(Side, Packet)>,
 }
 
 impl Chain {
@@ -32,7 +32,7 @@ impl Chain {
 
     /// Hand a packet that goes that way to the next box in use, of which `next` is the first to
     /// be asked, or to the outside.
-    fn hand_over(&mut self, now: Instant, towards: Towards, next: Option<usize>, packet: Packet) {
+    fn hand_over(&mut self, now: Instant, towards: Side, next: Option<usize>, packet: Packet) {
         let mut index = next;
         while let Some(place) = index.and_then(|index| self.boxes.get_mut(index)) {
             if place.from <= now && now < place.until {
@@ -58,18 +58,18 @@ impl Chain {
     }
 }
 
-fn after(index: Option<usize>, towards: Towards) -> Option<usize> {
+fn after(index: Option<usize>, towards: Side) -> Option<usize> {
     match towards {
-        Towards::Server => index.map(|index| index + 1),
-        Towards::Client => index.and_then(|index| index.checked_sub(1)),
+        Side::Server => index.map(|index| index + 1),
+        Side::Client => index.and_then(|index| index.checked_sub(1)),
     }
 }
 
 impl Middlebox for Chain {
-    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+    fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet) {
         let first = match towards {
-            Towards::Server => Some(0),
-            Towards::Client => self.boxes.len().checked_sub(1),
+            Side::Server => Some(0),
+            Side::Client => self.boxes.len().checked_sub(1),
         };
         self.hand_over(now, towards, first, packet);
         self.settle(now);
@@ -82,7 +82,7 @@ impl Middlebox for Chain {
         self.settle(now);
     }
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
         self.out.pop_front()
     }
 
@@ -115,7 +115,7 @@ mod tests {
         Placed { middlebox, from: at(from), until: at(until) }
     }
 
-    fn cross(chain: &mut Chain, now: Instant, towards: Towards, segment: Segment) -> Vec<Segment> {
+    fn cross(chain: &mut Chain, now: Instant, towards: Side, segment: Segment) -> Vec<Segment> {
         chain.handle_packet(now, towards, segment.into());
         let out = std::iter::from_fn(|| chain.poll_transmit(now));
         out.map(|(way, packet)| match packet {
@@ -133,7 +133,7 @@ mod tests {
         let mut chain = Chain::new(vec![hole]);
         let syn = Talk::v4().syn();
         let arrives = [9, 10, 19, 20]
-            .map(|ms| cross(&mut chain, at(ms), Towards::Server, syn.clone()) == [syn.clone()]);
+            .map(|ms| cross(&mut chain, at(ms), Side::Server, syn.clone()) == [syn.clone()]);
         assert_eq!(arrives, [true, false, false, true]);
     }
 
@@ -146,13 +146,13 @@ mod tests {
             always(&nat::ENTRY, 3),
         ]);
         let talk = Talk::v4();
-        let syn = cross(&mut chain, at(1), Towards::Server, talk.syn()).remove(0);
+        let syn = cross(&mut chain, at(1), Side::Server, talk.syn()).remove(0);
         assert_ne!((syn.source, syn.header.seq), (talk.syn().source, talk.syn().header.seq));
         assert_eq!(chain.original(syn.source), Some(talk.syn().source));
         let mut answer = talk.syn_ack();
         answer.destination = syn.source;
         answer.header.ack = syn.header.seq + 1;
-        let back = cross(&mut chain, at(2), Towards::Client, answer).remove(0);
+        let back = cross(&mut chain, at(2), Side::Client, answer).remove(0);
         assert_eq!(back.destination, talk.syn().source);
         assert_eq!(back.header.ack, talk.syn_ack().header.ack);
     }

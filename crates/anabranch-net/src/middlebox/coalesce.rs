@@ -6,7 +6,7 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, Segment};
 
 use super::flows::{Flow, MAX_FLOWS};
-use super::{MAX_PACKET, Middlebox, Towards};
+use super::{MAX_PACKET, Middlebox, Side};
 
 /// What is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ struct CoalesceConfig {
 struct Coalesce {
     config: CoalesceConfig,
     /// For each flow and direction, the segment that waits for its neighbour.
-    held: BTreeMap<(Flow, Towards), Held>,
-    out: VecDeque<(Towards, Packet)>,
+    held: BTreeMap<(Flow, Side), Held>,
+    out: VecDeque<(Side, Packet)>,
 }
 
 #[derive(Debug)]
@@ -53,13 +53,13 @@ impl Coalesce {
             && held.wire_len() + next.payload.len() <= MAX_PACKET
     }
 
-    fn release(&mut self, key: (Flow, Towards)) {
+    fn release(&mut self, key: (Flow, Side)) {
         if let Some(held) = self.held.remove(&key) {
             self.out.push_back((key.1, held.segment.into()));
         }
     }
 
-    fn hold(&mut self, now: Instant, key: (Flow, Towards), segment: Segment) {
+    fn hold(&mut self, now: Instant, key: (Flow, Side), segment: Segment) {
         if self.held.len() >= MAX_FLOWS {
             let first = self.held.iter().min_by_key(|(_, held)| held.until);
             if let Some(first) = first.map(|(key, _)| *key) {
@@ -78,7 +78,7 @@ fn merge(held: &mut Segment, next: &Segment) {
 }
 
 impl Middlebox for Coalesce {
-    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+    fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet) {
         let Packet::Tcp(segment) = packet else {
             return self.out.push_back((towards, packet));
         };
@@ -104,7 +104,7 @@ impl Middlebox for Coalesce {
         due.into_iter().for_each(|(_, key)| self.release(key));
     }
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
         self.out.pop_front()
     }
 
@@ -154,18 +154,18 @@ mod tests {
     #[test]
     fn neighbours_become_one_with_the_options_of_the_first() {
         let mut bench = bench(3_000);
-        let data = |from| Talk::v4().data(Towards::Server, from, 1_000);
+        let data = |from| Talk::v4().data(Side::Server, from, 1_000);
         for from in [0, 1_000, 2_000] {
-            assert!(bench.put(Towards::Server, data(from)).is_empty());
+            assert!(bench.put(Side::Server, data(from)).is_empty());
         }
         assert_eq!(bench.middlebox.poll_timeout(), Some(at(5)));
         // No room for a fourth: it waits on its own.
-        let out = bench.put(Towards::Server, data(3_000));
+        let out = bench.put(Side::Server, data(3_000));
         let expected =
-            Segment { payload: Talk::v4().data(Towards::Server, 0, 3_000).payload, ..data(0) };
-        assert_eq!(out, [(Towards::Server, expected)]);
+            Segment { payload: Talk::v4().data(Side::Server, 0, 3_000).payload, ..data(0) };
+        assert_eq!(out, [(Side::Server, expected)]);
         assert_eq!(bench.wait_until(4), []);
-        assert_eq!(bench.wait_until(5), [(Towards::Server, data(3_000))]);
+        assert_eq!(bench.wait_until(5), [(Side::Server, data(3_000))]);
         assert_eq!(bench.middlebox.poll_timeout(), None);
     }
 
@@ -173,17 +173,17 @@ mod tests {
     fn anything_else_of_the_flow_comes_after_what_waits() {
         let talk = Talk::v6();
         for next in [
-            talk.data(Towards::Server, 300, 100),
-            talk.data(Towards::Server, 0, 100),
-            talk.ack(Towards::Server, 0),
-            talk.fin(Towards::Server, 100),
+            talk.data(Side::Server, 300, 100),
+            talk.data(Side::Server, 0, 100),
+            talk.ack(Side::Server, 0),
+            talk.fin(Side::Server, 100),
         ] {
             let mut bench = bench(1_000);
-            bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
-            let mut out = bench.put(Towards::Server, next.clone());
+            bench.put(Side::Server, talk.data(Side::Server, 0, 100));
+            let mut out = bench.put(Side::Server, next.clone());
             out.extend(bench.wait_until(99));
             let out: Vec<_> = out.into_iter().map(|(_, segment)| segment).collect();
-            assert_eq!(out, [talk.data(Towards::Server, 0, 100), next]);
+            assert_eq!(out, [talk.data(Side::Server, 0, 100), next]);
         }
     }
 
@@ -191,11 +191,11 @@ mod tests {
     fn the_other_direction_and_other_flows_are_not_held_up() {
         let talk = Talk::v4();
         let mut bench = bench(1_000);
-        bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
-        bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+        bench.put(Side::Server, talk.data(Side::Server, 0, 100));
+        bench.cross(Side::Client, talk.ack(Side::Client, 0));
         let mut syn = talk.syn();
         syn.source.port += 1;
-        bench.cross(Towards::Server, syn);
+        bench.cross(Side::Server, syn);
         assert_eq!(bench.wait_until(5).len(), 1);
     }
 
@@ -204,9 +204,9 @@ mod tests {
         let mut bench = bench(1_000);
         let mut out = 0;
         for port in 0..MAX_FLOWS as u16 + 10 {
-            let mut segment = Talk::v4().data(Towards::Server, 0, 100);
+            let mut segment = Talk::v4().data(Side::Server, 0, 100);
             segment.source.port = port;
-            out += bench.put(Towards::Server, segment).len();
+            out += bench.put(Side::Server, segment).len();
         }
         assert_eq!(out, 10);
         assert_eq!(bench.wait_until(5).len(), MAX_FLOWS);

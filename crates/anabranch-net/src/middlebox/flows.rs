@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_wire::{Endpoint, Flags, Segment, SeqNumber};
 
-use super::Towards;
+use super::Side;
 
 /// Most flows that a box remembers; a further one makes it forget the one that was silent longest.
 pub const MAX_FLOWS: usize = 1024;
@@ -74,11 +74,11 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn of(towards: Towards, segment: &Segment) -> Self {
+    pub(super) fn of(towards: Side, segment: &Segment) -> Self {
         let (source, destination) = (segment.source, segment.destination);
         match towards {
-            Towards::Server => Flow { client: source, server: destination },
-            Towards::Client => Flow { client: destination, server: source },
+            Side::Server => Flow { client: source, server: destination },
+            Side::Client => Flow { client: destination, server: source },
         }
     }
 }
@@ -127,7 +127,7 @@ pub(super) struct Known<T> {
     /// How many flows began before it.
     pub(super) number: u64,
     /// Which way the first SYN went.
-    pub(super) opened: Towards,
+    pub(super) opened: Side,
     /// Numbering of what goes to the client, and to the server, once their SYNs were seen.
     numbering: [Option<Numbering>; 2],
     /// What else the box remembers.
@@ -136,7 +136,7 @@ pub(super) struct Known<T> {
 
 impl<T> Known<T> {
     /// Numbering of what goes that way.
-    pub(super) fn towards(&mut self, towards: Towards) -> Option<&mut Numbering> {
+    pub(super) fn towards(&mut self, towards: Side) -> Option<&mut Numbering> {
         self.numbering[towards as usize].as_mut()
     }
 }
@@ -151,7 +151,7 @@ pub(super) struct Flows<T> {
 impl<T: Default> Flows<T> {
     /// The flow of a segment. A SYN begins one, and another SYN between the same endpoints begins
     /// it anew.
-    pub(super) fn of(&mut self, towards: Towards, segment: &Segment) -> Option<&mut Known<T>> {
+    pub(super) fn of(&mut self, towards: Side, segment: &Segment) -> Option<&mut Known<T>> {
         let flow = Flow::of(towards, segment);
         let (seq, flags) = (segment.header.seq, segment.header.flags);
         if flags.contains(Flags::SYN) {
@@ -172,7 +172,7 @@ impl<T: Default> Flows<T> {
         self.table.get(flow)
     }
 
-    fn begin(&mut self, flow: Flow, opened: Towards) {
+    fn begin(&mut self, flow: Flow, opened: Side) {
         let number = self.begun;
         self.begun += 1;
         let known = Known { number, opened, numbering: [None; 2], state: T::default() };
@@ -217,23 +217,23 @@ mod tests {
     fn a_flow_is_known_from_its_syn_on_and_a_new_syn_begins_it_anew() {
         let talk = Talk::v4();
         let mut flows: Flows<u32> = Flows::default();
-        let data = talk.data(Towards::Server, 0, 100);
-        assert!(flows.of(Towards::Server, &data).is_none());
-        assert!(flows.of(Towards::Client, &talk.syn_ack()).is_none());
-        flows.of(Towards::Server, &talk.syn()).unwrap().state = 7;
-        flows.of(Towards::Client, &talk.syn_ack());
+        let data = talk.data(Side::Server, 0, 100);
+        assert!(flows.of(Side::Server, &data).is_none());
+        assert!(flows.of(Side::Client, &talk.syn_ack()).is_none());
+        flows.of(Side::Server, &talk.syn()).unwrap().state = 7;
+        flows.of(Side::Client, &talk.syn_ack());
         // Both SYNs again change nothing.
-        flows.of(Towards::Client, &talk.syn_ack());
-        let known = flows.of(Towards::Server, &talk.syn()).unwrap();
-        assert_eq!((known.number, known.opened, known.state), (0, Towards::Server, 7));
-        let known = flows.of(Towards::Server, &data).unwrap();
-        assert_eq!(known.towards(Towards::Server).unwrap().offset(data.header.seq), Some(1));
-        let answer = known.towards(Towards::Client).unwrap();
+        flows.of(Side::Client, &talk.syn_ack());
+        let known = flows.of(Side::Server, &talk.syn()).unwrap();
+        assert_eq!((known.number, known.opened, known.state), (0, Side::Server, 7));
+        let known = flows.of(Side::Server, &data).unwrap();
+        assert_eq!(known.towards(Side::Server).unwrap().offset(data.header.seq), Some(1));
+        let answer = known.towards(Side::Client).unwrap();
         assert_eq!(answer.offset(data.header.ack), Some(1));
         let again = Talk { client_isn: 77, ..Talk::v4() };
-        let known = flows.of(Towards::Server, &again.syn()).unwrap();
+        let known = flows.of(Side::Server, &again.syn()).unwrap();
         assert_eq!((known.number, known.state), (1, 0));
-        assert!(known.towards(Towards::Client).is_none());
+        assert!(known.towards(Side::Client).is_none());
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         for port in 0..3 * MAX_FLOWS as u16 {
             let mut syn = Talk::v6().syn();
             syn.source.port = port;
-            flows.of(Towards::Server, &syn);
+            flows.of(Side::Server, &syn);
         }
         assert_eq!(flows.iter_mut().count(), MAX_FLOWS);
         assert_eq!(flows.iter_mut().next().unwrap().0.client.port, 2 * MAX_FLOWS as u16);

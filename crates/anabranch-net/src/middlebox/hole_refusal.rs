@@ -5,7 +5,7 @@ use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet};
 
 use super::flows::Flows;
-use super::{Filter, Towards};
+use super::{Filter, Side};
 
 /// Per flow, the end of what it saw without a hole, for what goes to the client and to the server.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ struct HoleRefusal {
 }
 
 impl Filter for HoleRefusal {
-    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+    fn pass(&mut self, _now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let Packet::Tcp(segment) = packet else { return true };
         let Some(flow) = self.flows.of(towards, segment) else { return true };
         let (seq, ack, flags) = (segment.header.seq, segment.header.ack, segment.header.flags);
@@ -58,19 +58,19 @@ mod tests {
     fn data_beyond_a_hole_and_acknowledgements_of_the_unseen_are_dropped() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = Bench::by_default(&ENTRY).opened(&talk);
-            let data = |from| talk.data(Towards::Server, from, 100);
-            bench.cross(Towards::Server, data(0));
-            assert!(bench.put(Towards::Server, data(200)).is_empty());
-            assert!(bench.put(Towards::Client, talk.ack(Towards::Client, 300)).is_empty());
-            bench.cross(Towards::Client, talk.ack(Towards::Client, 100));
-            bench.cross(Towards::Server, data(100));
-            bench.cross(Towards::Server, data(200));
-            bench.cross(Towards::Server, data(0));
-            bench.cross(Towards::Client, talk.ack(Towards::Client, 300));
-            assert!(bench.put(Towards::Server, talk.fin(Towards::Server, 400)).is_empty());
-            bench.cross(Towards::Server, talk.fin(Towards::Server, 300));
+            let data = |from| talk.data(Side::Server, from, 100);
+            bench.cross(Side::Server, data(0));
+            assert!(bench.put(Side::Server, data(200)).is_empty());
+            assert!(bench.put(Side::Client, talk.ack(Side::Client, 300)).is_empty());
+            bench.cross(Side::Client, talk.ack(Side::Client, 100));
+            bench.cross(Side::Server, data(100));
+            bench.cross(Side::Server, data(200));
+            bench.cross(Side::Server, data(0));
+            bench.cross(Side::Client, talk.ack(Side::Client, 300));
+            assert!(bench.put(Side::Server, talk.fin(Side::Server, 400)).is_empty());
+            bench.cross(Side::Server, talk.fin(Side::Server, 300));
             // Without payload there is nothing to miss.
-            bench.cross(Towards::Server, talk.ack(Towards::Server, 0));
+            bench.cross(Side::Server, talk.ack(Side::Server, 0));
         }
     }
 }

@@ -29,6 +29,8 @@ use std::net::IpAddr;
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Endpoint, Instant, Packet, SackBlock, SackBlocks, SeqNumber, TcpOptions};
 
+use crate::side::Side;
+
 pub use chain::{Chain, Placed};
 pub use flows::MAX_FLOWS;
 
@@ -57,35 +59,26 @@ pub const ALL: &[MiddleboxEntry] = &[
 /// Octets of the largest IP packet. RFC 791 §3.1.
 const MAX_PACKET: usize = 65_535;
 
-/// Which way a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Towards {
-    /// To the host that opens connections.
-    Client,
-    /// To the host that accepts them.
-    Server,
-}
-
 /// The directions that a box acts upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Directions {
     /// Both.
     Both,
     /// One.
-    Only(Towards),
+    Only(Side),
 }
 
 /// A box between two sides of a path. The verbs are the engine's, as [`Node`](crate::Node)'s are,
 /// but a packet comes and goes with a direction, and a box may send one back to where it came from.
 pub trait Middlebox: fmt::Debug + Send {
     /// Take a packet that arrives at `now`.
-    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet);
+    fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet);
 
     /// Do what is due at `now`. A call that comes early, late or for no reason is harmless.
     fn handle_timeout(&mut self, now: Instant);
 
     /// The next packet that leaves the box by `now`, and which way, if there is one.
-    fn poll_transmit(&mut self, now: Instant) -> Option<(Towards, Packet)>;
+    fn poll_transmit(&mut self, now: Instant) -> Option<(Side, Packet)>;
 
     /// When to call [`handle_timeout`](Middlebox::handle_timeout); `None` while only a new packet
     /// can make anything happen.
@@ -106,23 +99,13 @@ pub struct Site {
     pub address: IpAddr,
 }
 
-impl Towards {
-    /// The other way.
-    pub const fn opposite(self) -> Self {
-        match self {
-            Towards::Client => Towards::Server,
-            Towards::Server => Towards::Client,
-        }
-    }
-}
-
 impl Directions {
     /// What [`APPLIES_TO`] says.
     fn new(values: &Values) -> Self {
         meant(&DIRECTIONS, values.choice(APPLIES_TO.name))
     }
 
-    fn include(self, towards: Towards) -> bool {
+    fn include(self, towards: Side) -> bool {
         match self {
             Directions::Both => true,
             Directions::Only(only) => only == towards,
@@ -132,8 +115,8 @@ impl Directions {
 
 /// Forward is from server to client, as in all of a scenario.
 const DIRECTIONS: [(&str, Directions); 3] = [
-    ("forward", Directions::Only(Towards::Client)),
-    ("reverse", Directions::Only(Towards::Server)),
+    ("forward", Directions::Only(Side::Client)),
+    ("reverse", Directions::Only(Side::Server)),
     ("both", Directions::Both),
 ];
 
@@ -166,7 +149,7 @@ fn meant<T: Copy>(table: &[(&str, T)], name: &str) -> T {
 /// A box that decides on the spot: each packet goes on, changed or not, or is dropped.
 trait Filter: fmt::Debug + Send {
     /// Change `packet`; false drops it.
-    fn pass(&mut self, now: Instant, towards: Towards, packet: &mut Packet) -> bool;
+    fn pass(&mut self, now: Instant, towards: Side, packet: &mut Packet) -> bool;
 
     /// As [`Middlebox::original`].
     fn original(&self, _public: Endpoint) -> Option<Endpoint> {
@@ -178,7 +161,7 @@ trait Filter: fmt::Debug + Send {
 #[derive(Debug)]
 struct Filtering<F> {
     filter: F,
-    passed: VecDeque<(Towards, Packet)>,
+    passed: VecDeque<(Side, Packet)>,
 }
 
 fn filter<F: Filter + 'static>(filter: F) -> Box<dyn Middlebox> {
@@ -186,7 +169,7 @@ fn filter<F: Filter + 'static>(filter: F) -> Box<dyn Middlebox> {
 }
 
 impl<F: Filter> Middlebox for Filtering<F> {
-    fn handle_packet(&mut self, now: Instant, towards: Towards, mut packet: Packet) {
+    fn handle_packet(&mut self, now: Instant, towards: Side, mut packet: Packet) {
         if self.filter.pass(now, towards, &mut packet) {
             self.passed.push_back((towards, packet));
         }
@@ -194,7 +177,7 @@ impl<F: Filter> Middlebox for Filtering<F> {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
         self.passed.pop_front()
     }
 

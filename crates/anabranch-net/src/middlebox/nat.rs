@@ -6,7 +6,7 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Duration, Endpoint, Instant, Packet};
 
 use super::flows::Table;
-use super::{Filter, Site, Towards};
+use super::{Filter, Side, Site};
 use crate::rng::{Draws, stream_seed};
 
 /// How long mappings last.
@@ -111,25 +111,25 @@ impl Nat {
 }
 
 impl Filter for Nat {
-    fn pass(&mut self, now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+    fn pass(&mut self, now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let (tcp, source, destination) = match packet {
             Packet::Tcp(segment) => (true, &mut segment.source, &mut segment.destination),
             Packet::Udp(datagram) => (false, &mut datagram.source, &mut datagram.destination),
         };
         match towards {
-            Towards::Server => {
+            Side::Server => {
                 let key = (tcp, *source);
                 let public = self.use_mapping(now, key);
                 *source = public.unwrap_or_else(|| self.make_mapping(now, key));
                 true
             }
             // What nobody asked for is dropped. RFC 5382 §4.3.
-            Towards::Client if destination.address == self.address => {
+            Side::Client if destination.address == self.address => {
                 let client = self.client_of(now, tcp, *destination);
                 *destination = client.unwrap_or(*destination);
                 client.is_some()
             }
-            Towards::Client => true,
+            Side::Client => true,
         }
     }
 
@@ -181,15 +181,15 @@ mod tests {
     /// The endpoint under which the server sees the client at `ms`.
     fn seen(bench: &mut Bench, ms: u64) -> Endpoint {
         bench.now = at(ms);
-        bench.cross(Towards::Server, Talk::v4().ack(Towards::Server, 0)).source
+        bench.cross(Side::Server, Talk::v4().ack(Side::Server, 0)).source
     }
 
     /// Does an answer to `public` reach the client?
     fn reaches(bench: &mut Bench, public: Endpoint) -> bool {
-        let mut answer = Talk::v4().ack(Towards::Client, 0);
+        let mut answer = Talk::v4().ack(Side::Client, 0);
         let client = answer.destination;
         answer.destination = public;
-        let out = bench.put(Towards::Client, answer);
+        let out = bench.put(Side::Client, answer);
         assert!(out.iter().all(|(_, segment)| segment.destination == client));
         !out.is_empty()
     }
@@ -203,12 +203,9 @@ mod tests {
         assert!(reaches(&mut bench, public));
         let other = Endpoint::new(public.address, public.port ^ 1);
         assert!(!reaches(&mut bench, other));
-        let untranslated = Talk::v4().ack(Towards::Client, 0);
-        assert_eq!(bench.cross(Towards::Client, untranslated.clone()), untranslated);
-        assert_eq!(
-            bench.middlebox.original(public),
-            Some(Talk::v4().ack(Towards::Server, 0).source)
-        );
+        let untranslated = Talk::v4().ack(Side::Client, 0);
+        assert_eq!(bench.cross(Side::Client, untranslated.clone()), untranslated);
+        assert_eq!(bench.middlebox.original(public), Some(Talk::v4().ack(Side::Server, 0).source));
         assert_eq!(bench.middlebox.original(other), None);
     }
 
@@ -245,15 +242,15 @@ mod tests {
     #[test]
     fn udp_is_translated_too_with_ports_of_its_own() {
         let mut bench = bench(by_default());
-        let ack = Talk::v4().ack(Towards::Server, 0);
+        let ack = Talk::v4().ack(Side::Server, 0);
         let datagram = Datagram {
             source: ack.source,
             destination: ack.destination,
             payload: Piece::pattern(0, 9).into(),
             ecn: 0,
         };
-        bench.middlebox.handle_packet(at(1), Towards::Server, datagram.clone().into());
-        let Some((Towards::Server, Packet::Udp(out))) = bench.middlebox.poll_transmit(at(1)) else {
+        bench.middlebox.handle_packet(at(1), Side::Server, datagram.clone().into());
+        let Some((Side::Server, Packet::Udp(out))) = bench.middlebox.poll_transmit(at(1)) else {
             panic!("a datagram went in");
         };
         assert_eq!(out.source.address.to_string(), "10.2.0.0");
@@ -266,9 +263,9 @@ mod tests {
         let mut bench = bench(by_default());
         let mut publics = Vec::new();
         for port in 0..3 * MAX_FLOWS as u16 {
-            let mut segment = Talk::v4().ack(Towards::Server, 0);
+            let mut segment = Talk::v4().ack(Side::Server, 0);
             segment.source.port = port;
-            publics.push(bench.cross(Towards::Server, segment).source);
+            publics.push(bench.cross(Side::Server, segment).source);
         }
         publics.sort_unstable();
         publics.dedup();

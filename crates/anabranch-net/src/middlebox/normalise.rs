@@ -7,7 +7,7 @@ use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet, Payload};
 
 use super::flows::Flows;
-use super::{Filter, Towards};
+use super::{Filter, Side};
 
 /// Most octets remembered of a flow in one direction; the earliest are forgotten first.
 const MAX_OCTETS: u64 = 1 << 20;
@@ -81,7 +81,7 @@ impl Memory {
 }
 
 impl Filter for Normalise {
-    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+    fn pass(&mut self, _now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let Packet::Tcp(segment) = packet else { return true };
         let Some(flow) = self.flows.of(towards, segment).filter(|_| segment.checksum_ok) else {
             return true;
@@ -119,9 +119,9 @@ mod tests {
 
     /// A segment whose octets are all `octet`.
     fn put(bench: &mut Bench, talk: &Talk, from: u32, len: u32, octet: u8) -> Vec<u8> {
-        let mut segment = talk.data(Towards::Server, from, len);
+        let mut segment = talk.data(Side::Server, from, len);
         segment.payload = vec![octet; len as usize].into();
-        bench.cross(Towards::Server, segment).payload.to_vec()
+        bench.cross(Side::Server, segment).payload.to_vec()
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
             );
             assert_eq!(put(&mut bench, &talk, 5, 10, b'd'), b"cccccaaaaa");
             // Acknowledged: forgotten, so anything goes.
-            bench.cross(Towards::Client, talk.ack(Towards::Client, 30));
+            bench.cross(Side::Client, talk.ack(Side::Client, 30));
             assert_eq!(put(&mut bench, &talk, 10, 25, b'e'), b"eeeeeeeeeeeeeeeeeeeebbbbb");
         }
     }
@@ -146,7 +146,7 @@ mod tests {
         let talk = Talk::v4();
         let mut bench = Bench::by_default(&ENTRY).opened(&talk);
         for _ in 0..2 {
-            let segment = bench.cross(Towards::Server, talk.data(Towards::Server, 0, 1_000));
+            let segment = bench.cross(Side::Server, talk.data(Side::Server, 0, 1_000));
             assert!(matches!(segment.payload.pieces()[0], anabranch_wire::Piece::Pattern { .. }));
         }
     }

@@ -8,7 +8,7 @@ use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, TcpHeader, TcpOpt
 
 use super::flows::{Flow, Flows, Known};
 use super::relay::{Accepted, Relay};
-use super::{Middlebox, Towards};
+use super::{Middlebox, Side};
 
 /// Acknowledges data of both directions as it comes, holds it until its receiver has it, and sends
 /// it again when that takes too long.
@@ -18,7 +18,7 @@ struct ProactiveAck {
     /// above zero. Four times as many are held; what finds no room is dropped.
     window: u64,
     flows: Flows<Ends>,
-    out: VecDeque<(Towards, Packet)>,
+    out: VecDeque<(Side, Packet)>,
 }
 
 /// What the box has for both ends of a flow, by direction.
@@ -50,7 +50,7 @@ impl ProactiveAck {
 /// nothing new to the other end.
 fn take_acknowledgement(
     now: Instant,
-    towards: Towards,
+    towards: Side,
     segment: &Segment,
     flow: &mut Known<Ends>,
 ) -> bool {
@@ -78,7 +78,7 @@ fn take_acknowledgement(
 }
 
 impl Middlebox for ProactiveAck {
-    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+    fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet) {
         let ProactiveAck { window, flows, out } = self;
         let Packet::Tcp(segment) = packet else { return out.push_back((towards, packet)) };
         let place = Flow::of(towards, &segment);
@@ -124,7 +124,7 @@ impl Middlebox for ProactiveAck {
         }
     }
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
         self.out.pop_front()
     }
 
@@ -135,13 +135,8 @@ impl Middlebox for ProactiveAck {
 }
 
 /// Send on what the receivers of a flow may have.
-fn forward(
-    now: Instant,
-    flow: &mut Known<Ends>,
-    window: u64,
-    out: &mut VecDeque<(Towards, Packet)>,
-) {
-    for towards in [Towards::Client, Towards::Server] {
+fn forward(now: Instant, flow: &mut Known<Ends>, window: u64, out: &mut VecDeque<(Side, Packet)>) {
+    for towards in [Side::Client, Side::Server] {
         let clock = flow.state.said[towards as usize].timestamp;
         while let Some(mut segment) = flow.state.relays[towards as usize].poll(now, window) {
             // Newer segments may have overtaken what was held, whose time is then too old for its
@@ -158,7 +153,7 @@ fn forward(
 /// in its timestamps.
 fn acknowledge(
     place: Flow,
-    towards: Towards,
+    towards: Side,
     time: Option<u32>,
     flow: &mut Known<Ends>,
 ) -> Option<Segment> {
@@ -171,8 +166,8 @@ fn acknowledge(
     let window = (said.edge.saturating_sub(next) >> said.scale).min(u64::from(u16::MAX)) as u16;
     let timestamps = said.timestamp.zip(time).map(|(value, echo)| Timestamps { value, echo });
     let (source, destination) = match towards {
-        Towards::Server => (place.server, place.client),
-        Towards::Client => (place.client, place.server),
+        Side::Server => (place.server, place.client),
+        Side::Client => (place.client, place.server),
     };
     Some(Segment {
         source,
@@ -210,21 +205,21 @@ mod tests {
     }
 
     /// Octets that an acknowledgement towards the client covers.
-    fn acknowledged(talk: &Talk, (towards, segment): &(Towards, Segment)) -> Option<u32> {
+    fn acknowledged(talk: &Talk, (towards, segment): &(Side, Segment)) -> Option<u32> {
         let ack = segment.header.ack.0.wrapping_sub(talk.client_isn.wrapping_add(1));
-        (*towards == Towards::Client && segment.payload.is_empty()).then_some(ack)
+        (*towards == Side::Client && segment.payload.is_empty()).then_some(ack)
     }
 
     #[test]
     fn data_is_acknowledged_at_once_and_travels_on() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = opened(&talk, 1_000);
-            let data = talk.data(Towards::Server, 0, 500);
-            let out = bench.put(Towards::Server, data.clone());
+            let data = talk.data(Side::Server, 0, 500);
+            let out = bench.put(Side::Server, data.clone());
             assert_eq!(acknowledged(&talk, &out[0]), Some(500));
             // 1000 from the offset of the SYN/ACK's window on, less what was sent.
             assert_eq!(out[0].1.header.window, 500);
-            assert_eq!(out[1], (Towards::Server, data));
+            assert_eq!(out[1], (Side::Server, data));
             assert_eq!(out.len(), 2);
         }
     }
@@ -233,15 +228,15 @@ mod tests {
     fn what_the_receiver_lacks_is_sent_again_and_its_duplicates_are_swallowed() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
-        let data = |from| talk.data(Towards::Server, from, 100);
+        let data = |from| talk.data(Side::Server, from, 100);
         for from in [0, 100, 200, 300] {
-            assert_eq!(bench.put(Towards::Server, data(from)).len(), 2);
+            assert_eq!(bench.put(Side::Server, data(from)).len(), 2);
         }
-        bench.cross(Towards::Client, talk.ack(Towards::Client, 100));
-        let again = (0..3).map(|_| bench.put(Towards::Client, talk.ack(Towards::Client, 100)));
+        bench.cross(Side::Client, talk.ack(Side::Client, 100));
+        let again = (0..3).map(|_| bench.put(Side::Client, talk.ack(Side::Client, 100)));
         let again: Vec<_> = again.flatten().collect();
-        assert_eq!(again, [(Towards::Server, data(100))], "after the third, and none got through");
-        bench.cross(Towards::Client, talk.ack(Towards::Client, 400));
+        assert_eq!(again, [(Side::Server, data(100))], "after the third, and none got through");
+        bench.cross(Side::Client, talk.ack(Side::Client, 400));
         assert_eq!(bench.middlebox.poll_timeout(), None);
     }
 
@@ -250,9 +245,9 @@ mod tests {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
         for (from, len) in [(100, 50), (150, 50), (100, 200)] {
-            bench.put(Towards::Server, talk.data(Towards::Server, from, len));
+            bench.put(Side::Server, talk.data(Side::Server, from, len));
         }
-        let out = bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        let out = bench.put(Side::Server, talk.data(Side::Server, 0, 100));
         assert_eq!(acknowledged(&talk, &out[0]), Some(200));
     }
 
@@ -260,7 +255,7 @@ mod tests {
     fn a_silent_receiver_gets_it_again_at_growing_intervals_but_not_for_ever() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
-        bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        bench.put(Side::Server, talk.data(Side::Server, 0, 100));
         let mut times = Vec::new();
         while let Some(next) = bench.middlebox.poll_timeout() {
             let out = bench.wait_until(next.as_millis());
@@ -277,9 +272,9 @@ mod tests {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 250);
         let mut count = |from| {
-            let out = bench.put(Towards::Server, talk.data(Towards::Server, from, 100));
+            let out = bench.put(Side::Server, talk.data(Side::Server, from, 100));
             let acknowledged = out.iter().filter_map(|each| acknowledged(&talk, each)).max();
-            (acknowledged, out.iter().filter(|(way, _)| *way == Towards::Server).count())
+            (acknowledged, out.iter().filter(|(way, _)| *way == Side::Server).count())
         };
         assert_eq!(count(0), (Some(100), 1));
         assert_eq!(count(100), (Some(200), 1));
@@ -288,7 +283,7 @@ mod tests {
             assert_eq!(count(from), (Some(from + 100), 0));
         }
         assert_eq!(count(1_000), (None, 0));
-        let out = bench.put(Towards::Client, talk.ack(Towards::Client, 200));
+        let out = bench.put(Side::Client, talk.ack(Side::Client, 200));
         assert_eq!(out.len(), 3, "the acknowledgement, and two segments that have room now");
     }
 
@@ -296,25 +291,25 @@ mod tests {
     fn data_out_of_order_is_held_and_a_fin_comes_last() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
-        let out = bench.put(Towards::Server, talk.fin(Towards::Server, 200));
+        let out = bench.put(Side::Server, talk.fin(Side::Server, 200));
         assert_eq!(out.iter().map(|each| acknowledged(&talk, each)).collect::<Vec<_>>(), [Some(0)]);
-        let out = bench.put(Towards::Server, talk.data(Towards::Server, 100, 100));
+        let out = bench.put(Side::Server, talk.data(Side::Server, 100, 100));
         assert_eq!(acknowledged(&talk, &out[0]), Some(0));
-        let out = bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
+        let out = bench.put(Side::Server, talk.data(Side::Server, 0, 100));
         assert_eq!(acknowledged(&talk, &out[0]), Some(200), "its receiver answers for the FIN");
         let way: Vec<_> = out[1..].iter().map(|(_, segment)| segment.header.seq).collect();
-        let expected = [0, 100].map(|from| talk.data(Towards::Server, from, 1).header.seq);
-        assert_eq!(way, [expected[0], expected[1], talk.fin(Towards::Server, 200).header.seq]);
+        let expected = [0, 100].map(|from| talk.data(Side::Server, from, 1).header.seq);
+        assert_eq!(way, [expected[0], expected[1], talk.fin(Side::Server, 200).header.seq]);
     }
 
     #[test]
     fn a_reset_ends_it() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
-        bench.put(Towards::Server, talk.data(Towards::Server, 0, 100));
-        let mut reset = talk.ack(Towards::Client, 0);
+        bench.put(Side::Server, talk.data(Side::Server, 0, 100));
+        let mut reset = talk.ack(Side::Client, 0);
         reset.header.flags = Flags::RST | Flags::ACK;
-        bench.cross(Towards::Client, reset);
+        bench.cross(Side::Client, reset);
         assert_eq!(bench.middlebox.poll_timeout(), None);
     }
 }

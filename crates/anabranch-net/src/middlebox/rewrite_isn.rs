@@ -5,7 +5,7 @@ use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet, SeqNumber};
 
 use super::flows::Flows;
-use super::{Filter, Towards, map_sack_blocks};
+use super::{Filter, Side, map_sack_blocks};
 use crate::rng::{Draws, stream_seed};
 
 /// Shifts the sequence numbers of each flow and direction by a random number, and what refers to
@@ -23,11 +23,11 @@ impl RewriteIsn {
 }
 
 impl Filter for RewriteIsn {
-    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+    fn pass(&mut self, _now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let Packet::Tcp(segment) = packet else { return true };
         let Some(flow) = self.flows.of(towards, segment) else { return true };
         let first = 2 * flow.number;
-        let shift = |towards: Towards| self.shifts.bits(first + towards as u64) as u32;
+        let shift = |towards: Side| self.shifts.bits(first + towards as u64) as u32;
         let (ahead, back) = (shift(towards), shift(towards.opposite()).wrapping_neg());
         segment.header.seq = segment.header.seq + ahead;
         if segment.header.flags.contains(Flags::ACK) {
@@ -56,22 +56,22 @@ mod tests {
     fn both_ends_see_numbers_that_agree_with_their_own() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = Bench::by_default(&ENTRY);
-            let syn = bench.cross(Towards::Server, talk.syn());
-            assert_eq!(bench.cross(Towards::Server, talk.syn()), syn, "the same for the same SYN");
+            let syn = bench.cross(Side::Server, talk.syn());
+            assert_eq!(bench.cross(Side::Server, talk.syn()), syn, "the same for the same SYN");
             let shift = syn.header.seq.0.wrapping_sub(talk.client_isn);
             assert_ne!(shift, 0);
             let mut syn_ack = talk.syn_ack();
             syn_ack.header.ack = syn.header.seq + 1;
-            let seen = bench.cross(Towards::Client, syn_ack);
+            let seen = bench.cross(Side::Client, syn_ack);
             assert_eq!(seen.header.ack, talk.syn_ack().header.ack);
             assert_ne!(seen.header.seq, talk.syn_ack().header.seq);
-            let data = bench.cross(Towards::Server, talk.data(Towards::Server, 100, 10));
+            let data = bench.cross(Side::Server, talk.data(Side::Server, 100, 10));
             assert_eq!(data.header.seq.0, (syn.header.seq + 101).0);
-            let mut ack = talk.ack(Towards::Client, 0);
+            let mut ack = talk.ack(Side::Client, 0);
             ack.header.ack = syn.header.seq + 1;
             let (start, end) = (data.header.seq, data.header.seq + 10);
             ack.options.sack.push(SackBlock { start, end });
-            let seen = bench.cross(Towards::Client, ack);
+            let seen = bench.cross(Side::Client, ack);
             let block = seen.options.sack.as_slice()[0];
             assert_eq!(seen.header.ack, SeqNumber(talk.client_isn) + 1);
             assert_eq!(block.start, SeqNumber(talk.client_isn) + 101);
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn flows_that_it_did_not_see_begin_are_left_alone() {
-        let data = Talk::v4().data(Towards::Server, 0, 10);
+        let data = Talk::v4().data(Side::Server, 0, 10);
         let mut bench = Bench::by_default(&ENTRY);
-        assert_eq!(bench.cross(Towards::Server, data.clone()), data);
+        assert_eq!(bench.cross(Side::Server, data.clone()), data);
     }
 }

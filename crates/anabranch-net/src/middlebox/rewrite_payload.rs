@@ -5,7 +5,7 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber};
 
 use super::flows::{Flows, Numbering};
-use super::{Directions, Filter, MAX_PACKET, Towards, map_sack_blocks, meant, names};
+use super::{Directions, Filter, MAX_PACKET, Side, map_sack_blocks, meant, names};
 
 /// What is changed, once in each flow and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Edit {
 }
 
 impl Filter for RewritePayload {
-    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+    fn pass(&mut self, _now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let Packet::Tcp(segment) = packet else { return true };
         let Some(flow) = self.flows.of(towards, segment) else { return true };
         let back = towards.opposite();
@@ -220,14 +220,14 @@ mod tests {
 
     /// A change of ten octets after the first hundred towards the server.
     fn opened(change: PayloadChange, talk: &Talk) -> Bench {
-        let directions = Directions::Only(Towards::Server);
+        let directions = Directions::Only(Side::Server);
         let config = RewritePayloadConfig { change, octets: 10, at: 100, directions };
         Bench::new(filter(RewritePayload::new(config))).opened(talk)
     }
 
     /// Where in the stream a segment arrives, and its octets.
     fn arrives(bench: &mut Bench, talk: &Talk, from: u32, len: u32) -> (u32, Vec<u8>) {
-        let segment = bench.cross(Towards::Server, talk.data(Towards::Server, from, len));
+        let segment = bench.cross(Side::Server, talk.data(Side::Server, from, len));
         assert!(segment.checksum_ok);
         let at = segment.header.seq.0.wrapping_sub(talk.client_isn.wrapping_add(1));
         (at, segment.payload.to_vec())
@@ -235,12 +235,12 @@ mod tests {
 
     /// What the client takes an acknowledgement of `octets` for.
     fn acknowledged(bench: &mut Bench, talk: &Talk, octets: u32) -> u32 {
-        let ack = bench.cross(Towards::Client, talk.ack(Towards::Client, octets)).header.ack;
+        let ack = bench.cross(Side::Client, talk.ack(Side::Client, octets)).header.ack;
         ack.0.wrapping_sub(talk.client_isn.wrapping_add(1))
     }
 
     fn pattern(from: u32, to: u32) -> Vec<u8> {
-        Talk::v4().data(Towards::Server, from, to - from).payload.to_vec()
+        Talk::v4().data(Side::Server, from, to - from).payload.to_vec()
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
             let acknowledged =
                 [100, 105, 110, 111, 170].map(|n| acknowledged(&mut bench, &talk, n));
             assert_eq!(acknowledged, [100, 100, 100, 101, 160]);
-            let fin = bench.cross(Towards::Server, talk.fin(Towards::Server, 160));
+            let fin = bench.cross(Side::Server, talk.fin(Side::Server, 160));
             assert_eq!(fin.header.seq, SeqNumber(talk.client_isn) + 171);
         }
     }
@@ -301,10 +301,10 @@ mod tests {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Insert, &talk);
         arrives(&mut bench, &talk, 0, 300);
-        let mut ack = talk.ack(Towards::Client, 50);
+        let mut ack = talk.ack(Side::Client, 50);
         let seq = |offset: u32| SeqNumber(talk.client_isn) + (offset + 1);
         ack.options.sack.push(SackBlock { start: seq(210), end: seq(310) });
-        let seen = bench.cross(Towards::Client, ack);
+        let seen = bench.cross(Side::Client, ack);
         let expected = SackBlock { start: seq(200), end: seq(300) };
         assert_eq!((seen.header.ack, seen.options.sack.as_slice()), (seq(50), &[expected][..]));
     }
@@ -313,9 +313,9 @@ mod tests {
     fn the_other_direction_is_left_alone() {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Remove, &talk);
-        let data = talk.data(Towards::Client, 0, 300);
-        assert_eq!(bench.cross(Towards::Client, data.clone()), data);
-        let ack = talk.ack(Towards::Server, 300);
-        assert_eq!(bench.cross(Towards::Server, ack.clone()), ack);
+        let data = talk.data(Side::Client, 0, 300);
+        assert_eq!(bench.cross(Side::Client, data.clone()), data);
+        let ack = talk.ack(Side::Server, 300);
+        assert_eq!(bench.cross(Side::Server, ack.clone()), ack);
     }
 }

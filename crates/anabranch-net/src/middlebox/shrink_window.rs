@@ -11,7 +11,7 @@ use anabranch_wire::{
 };
 
 use super::flows::{Flow, Flows, Known};
-use super::{Directions, Middlebox, Towards};
+use super::{Directions, Middlebox, Side};
 use crate::rng::{Draws, stream_seed};
 
 /// When windows shrink, and to what.
@@ -51,7 +51,7 @@ struct ShrinkWindow {
     config: ShrinkWindowConfig,
     flows: Flows<[Host; 2]>,
     draws: Draws,
-    out: VecDeque<(Towards, Packet)>,
+    out: VecDeque<(Side, Packet)>,
 }
 
 /// A host of a flow, by the direction of what it sends.
@@ -102,13 +102,13 @@ impl Host {
 }
 
 /// The n-th draw of a host.
-fn draw(draws: Draws, number: u64, towards: Towards) -> impl Fn(u64) -> f64 {
+fn draw(draws: Draws, number: u64, towards: Side) -> impl Fn(u64) -> f64 {
     let stream = 2 * number + towards as u64;
     move |n| draws.uniform(stream << 24 | n)
 }
 
 /// Shift of the window field of what goes that way. RFC 7323 §2.2: none unless both SYNs had one.
-fn shift(flow: &Known<[Host; 2]>, towards: Towards) -> u8 {
+fn shift(flow: &Known<[Host; 2]>, towards: Side) -> u8 {
     let [own, other] = [towards, towards.opposite()].map(|side| flow.state[side as usize].scale);
     own.filter(|_| other.is_some()).unwrap_or(0).min(14)
 }
@@ -124,7 +124,7 @@ impl ShrinkWindow {
     }
 
     /// The segment as it goes on; `None` if its receiver refuses it.
-    fn pass(&mut self, now: Instant, towards: Towards, mut segment: Segment) -> Option<Segment> {
+    fn pass(&mut self, now: Instant, towards: Side, mut segment: Segment) -> Option<Segment> {
         let ShrinkWindow { config, flows, draws, .. } = self;
         let known = flows.of(towards, &segment).filter(|_| segment.checksum_ok);
         let Some(flow) = known else { return Some(segment) };
@@ -157,7 +157,7 @@ impl ShrinkWindow {
     }
 
     /// As much of a segment as its receiver has room for; it answers if that is nothing.
-    fn fit(&mut self, towards: Towards, mut segment: Segment) -> Option<Segment> {
+    fn fit(&mut self, towards: Side, mut segment: Segment) -> Option<Segment> {
         let back = towards.opposite();
         let place = Flow::of(towards, &segment);
         let flow = self.flows.of(towards, &segment)?;
@@ -190,7 +190,7 @@ impl ShrinkWindow {
 /// Take down what a host says, and rewrite its window if it `shrinks`.
 fn announce(
     flow: &mut Known<[Host; 2]>,
-    towards: Towards,
+    towards: Side,
     segment: &mut Segment,
     config: &ShrinkWindowConfig,
     shrinks: bool,
@@ -215,17 +215,12 @@ fn announce(
 }
 
 /// The last acknowledgement of the host whose segments go `towards` that side, with this window.
-fn repeat(
-    place: Flow,
-    towards: Towards,
-    flow: &mut Known<[Host; 2]>,
-    window: u16,
-) -> Option<Segment> {
+fn repeat(place: Flow, towards: Side, flow: &mut Known<[Host; 2]>, window: u16) -> Option<Segment> {
     let said = flow.state[towards as usize].said?;
     let seq = flow.towards(towards).map(|numbering| numbering.seq(numbering.highest()))?;
     let (source, destination) = match towards {
-        Towards::Client => (place.server, place.client),
-        Towards::Server => (place.client, place.server),
+        Side::Client => (place.server, place.client),
+        Side::Server => (place.client, place.server),
     };
     let dss = said.data_ack.map(|data_ack| Dss { data_ack: Some(data_ack), ..Dss::default() });
     Some(Segment {
@@ -240,7 +235,7 @@ fn repeat(
 }
 
 impl Middlebox for ShrinkWindow {
-    fn handle_packet(&mut self, now: Instant, towards: Towards, packet: Packet) {
+    fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet) {
         match packet {
             Packet::Tcp(segment) => {
                 let passed = self.pass(now, towards, segment);
@@ -253,7 +248,7 @@ impl Middlebox for ShrinkWindow {
     fn handle_timeout(&mut self, now: Instant) {
         let ShrinkWindow { flows, draws, out, .. } = self;
         for (place, flow) in flows.iter_mut() {
-            for towards in [Towards::Client, Towards::Server] {
+            for towards in [Side::Client, Side::Server] {
                 let host = &mut flow.state[towards as usize];
                 if host.reopens.take_if(|at| *at <= now).is_none() {
                     continue;
@@ -269,7 +264,7 @@ impl Middlebox for ShrinkWindow {
         }
     }
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
         self.out.pop_front()
     }
 
@@ -325,7 +320,7 @@ mod tests {
     use super::super::testing::{Bench, Talk, at, site};
     use super::*;
 
-    const CLIENT: Directions = Directions::Only(Towards::Client);
+    const CLIENT: Directions = Directions::Only(Side::Client);
 
     fn config(to: u64, refuse: bool) -> ShrinkWindowConfig {
         let [every, lasts] = [100, 50].map(Duration::from_millis);
@@ -337,8 +332,8 @@ mod tests {
         let mut bench = Bench::new(Box::new(ShrinkWindow::new(config, site(1).seed)));
         let (mut syn, mut answer) = (talk.syn(), talk.syn_ack());
         (syn.options.window_scale, answer.options.window_scale) = (scales[0], scales[1]);
-        bench.cross(Towards::Server, syn);
-        bench.cross(Towards::Client, answer);
+        bench.cross(Side::Server, syn);
+        bench.cross(Side::Client, answer);
         bench
     }
 
@@ -347,7 +342,7 @@ mod tests {
         (0..2_000)
             .map(|ms| {
                 bench.now = at(ms);
-                bench.cross(Towards::Client, talk.ack(Towards::Client, 0)).header.window
+                bench.cross(Side::Client, talk.ack(Side::Client, 0)).header.window
             })
             .collect()
     }
@@ -392,17 +387,17 @@ mod tests {
         let mut bench = opened(config(0, true), &talk, [Some(0), Some(0)]);
         for ms in 0..1_000 {
             bench.now = at(ms);
-            let window = bench.cross(Towards::Server, talk.ack(Towards::Server, 0)).header.window;
+            let window = bench.cross(Side::Server, talk.ack(Side::Server, 0)).header.window;
             assert_eq!(window, 1_000);
         }
-        assert_eq!(bench.cross(Towards::Client, talk.syn_ack()).header.window, 1_000);
+        assert_eq!(bench.cross(Side::Client, talk.syn_ack()).header.window, 1_000);
     }
 
     /// The box at a time when the server's window is small.
     fn while_small(config: ShrinkWindowConfig, talk: &Talk) -> Bench {
         let mut bench = opened(config, talk, [None; 2]);
         let windows = announced(&mut opened(config, talk, [None; 2]), talk);
-        bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+        bench.cross(Side::Client, talk.ack(Side::Client, 0));
         bench.now = at(windows.iter().position(|window| *window < 1_000).unwrap() as u64);
         bench
     }
@@ -411,20 +406,20 @@ mod tests {
     fn data_beyond_a_small_window_is_cut_or_refused_with_an_answer() {
         let talk = Talk::v4();
         let mut bench = while_small(config(300, true), &talk);
-        let cut = bench.cross(Towards::Server, talk.data(Towards::Server, 200, 500));
+        let cut = bench.cross(Side::Server, talk.data(Side::Server, 200, 500));
         assert_eq!((cut.payload.len(), cut.header.flags), (100, Flags::ACK));
-        let out = bench.put(Towards::Server, talk.data(Towards::Server, 300, 500));
-        let mut expected = talk.ack(Towards::Client, 0);
+        let out = bench.put(Side::Server, talk.data(Side::Server, 300, 500));
+        let mut expected = talk.ack(Side::Client, 0);
         expected.header.window = 300;
-        assert_eq!(out, [(Towards::Client, expected)]);
+        assert_eq!(out, [(Side::Client, expected)]);
         // The acknowledgement moves, and the small window with it.
-        bench.cross(Towards::Client, talk.ack(Towards::Client, 300));
-        let whole = talk.data(Towards::Server, 300, 300);
-        assert_eq!(bench.cross(Towards::Server, whole.clone()), whole);
+        bench.cross(Side::Client, talk.ack(Side::Client, 300));
+        let whole = talk.data(Side::Server, 300, 300);
+        assert_eq!(bench.cross(Side::Server, whole.clone()), whole);
         // Without `refuse` all data passes.
         let mut bench = while_small(config(300, false), &talk);
-        let whole = talk.data(Towards::Server, 300, 500);
-        assert_eq!(bench.cross(Towards::Server, whole.clone()), whole);
+        let whole = talk.data(Side::Server, 300, 500);
+        assert_eq!(bench.cross(Side::Server, whole.clone()), whole);
     }
 
     #[test]
@@ -433,14 +428,14 @@ mod tests {
         let mut bench = while_small(config(0, false), &talk);
         let (mut told, mut asked) = (0, 0);
         for _ in 0..100 {
-            let mut ack = talk.ack(Towards::Client, 0);
+            let mut ack = talk.ack(Side::Client, 0);
             let data_ack = Some(WideOrNarrow::Narrow(7));
             ack.options.dss = Some(Dss { data_ack, ..Dss::default() });
-            bench.put(Towards::Client, ack.clone());
+            bench.put(Side::Client, ack.clone());
             match bench.middlebox.poll_timeout() {
                 Some(next) if next > bench.now => {
                     let out = bench.wait_until(next.as_millis() + 1);
-                    assert!(out.is_empty() || out == [(Towards::Client, ack)], "{out:?}");
+                    assert!(out.is_empty() || out == [(Side::Client, ack)], "{out:?}");
                     told += out.len();
                     asked += 1 - out.len();
                     assert_eq!(bench.middlebox.poll_timeout(), None);
@@ -457,7 +452,7 @@ mod tests {
         let mut bench = opened(config(0, false), &talk, [None; 2]);
         for hour in 0..5 {
             bench.now = at(hour * 3_600_000);
-            bench.cross(Towards::Client, talk.ack(Towards::Client, 0));
+            bench.cross(Side::Client, talk.ack(Side::Client, 0));
         }
     }
 }

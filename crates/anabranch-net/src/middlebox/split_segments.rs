@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Segment};
 
-use super::{MAX_PACKET, Middlebox, Towards, meant, names};
+use super::{MAX_PACKET, Middlebox, Side, meant, names};
 
 /// How segments are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ enum OptionCopies {
 #[derive(Debug)]
 struct SplitSegments {
     config: SplitSegmentsConfig,
-    out: VecDeque<(Towards, Packet)>,
+    out: VecDeque<(Side, Packet)>,
 }
 
 impl SplitSegments {
@@ -59,7 +59,7 @@ impl SplitSegments {
 }
 
 impl Middlebox for SplitSegments {
-    fn handle_packet(&mut self, _now: Instant, towards: Towards, packet: Packet) {
+    fn handle_packet(&mut self, _now: Instant, towards: Side, packet: Packet) {
         let size = self.config.size.max(1) as usize;
         match &packet {
             Packet::Tcp(whole) if whole.payload.len() > size => {
@@ -75,7 +75,7 @@ impl Middlebox for SplitSegments {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(Towards, Packet)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(Side, Packet)> {
         self.out.pop_front()
     }
 
@@ -125,11 +125,11 @@ mod tests {
 
     fn pieces(copies: OptionCopies, flags: Flags) -> Vec<Segment> {
         let talk = Talk::v4();
-        let mut whole = talk.data(Towards::Server, 0, 1_200);
+        let mut whole = talk.data(Side::Server, 0, 1_200);
         whole.header.flags = flags;
         whole.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
         let config = SplitSegmentsConfig { size: 500, copies };
-        let out = Bench::new(Box::new(SplitSegments::new(config))).put(Towards::Server, whole);
+        let out = Bench::new(Box::new(SplitSegments::new(config))).put(Side::Server, whole);
         out.into_iter().map(|(_, segment)| segment).collect()
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn the_pieces_are_the_whole() {
         let all = Flags::ACK | Flags::PSH | Flags::FIN | Flags::CWR;
         let pieces = pieces(OptionCopies::All, all);
-        let first = Talk::v4().data(Towards::Server, 0, 1_200).header.seq;
+        let first = Talk::v4().data(Side::Server, 0, 1_200).header.seq;
         for (piece, (from, len)) in pieces.iter().zip([(0, 500), (500, 500), (1_000, 200)]) {
             assert_eq!(piece.header.seq, first + from);
             assert_eq!(piece.payload.len(), len);
@@ -161,8 +161,8 @@ mod tests {
     fn what_is_small_enough_passes() {
         let talk = Talk::v6();
         let mut bench = Bench::by_default(&ENTRY);
-        for segment in [talk.syn(), talk.data(Towards::Server, 0, 536)] {
-            assert_eq!(bench.cross(Towards::Server, segment.clone()), segment);
+        for segment in [talk.syn(), talk.data(Side::Server, 0, 536)] {
+            assert_eq!(bench.cross(Side::Server, segment.clone()), segment);
         }
     }
 }

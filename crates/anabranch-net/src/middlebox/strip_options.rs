@@ -8,7 +8,7 @@ use anabranch_wire::mptcp::{Control, KIND, Subtype};
 use anabranch_wire::{Flags, Instant, Packet, RawOptions, Segment, TcpOptions};
 
 use super::flows::Flows;
-use super::{Directions, Filter, Towards, meant, names};
+use super::{Directions, Filter, Side, meant, names};
 
 /// Which options are removed, from which segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl StripOptions {
 
     /// What is the segment for, and how many of its flow came before it? Where the flow is not
     /// known, nobody knows how many: it counts as old.
-    fn classify(&mut self, towards: Towards, segment: &Segment) -> (SegmentClass, u64) {
+    fn classify(&mut self, towards: Side, segment: &Segment) -> (SegmentClass, u64) {
         let flow = self.flows.of(towards, segment);
         let flags = segment.header.flags;
         let class = if flags.contains(Flags::SYN) {
@@ -106,7 +106,7 @@ impl StripOptions {
 }
 
 impl Filter for StripOptions {
-    fn pass(&mut self, _now: Instant, towards: Towards, packet: &mut Packet) -> bool {
+    fn pass(&mut self, _now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let Packet::Tcp(segment) = packet else { return true };
         let (class, before) = self.classify(towards, segment);
         let concerned = before >= u64::from(self.config.after_packets)
@@ -242,7 +242,7 @@ mod tests {
 
     /// For each segment of a small exchange: does the DSS option arrive?
     fn arrives(config: StripOptionsConfig) -> Vec<bool> {
-        use Towards::{Client, Server};
+        use Side::{Client, Server};
         let talk = Talk::v4();
         let exchange = [
             (Server, talk.syn()),
@@ -285,7 +285,7 @@ mod tests {
         let later = StripOptionsConfig { after_packets: 5, ..by_default() };
         let expected = [true, true, true, true, true, false, false, false];
         assert_eq!(arrives(later), expected);
-        let directions = Directions::Only(Towards::Client);
+        let directions = Directions::Only(Side::Client);
         let one_way = StripOptionsConfig { directions, ..by_default() };
         assert_eq!(arrives(one_way), [true, false, true, true, true, false, true, false]);
     }
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn only_the_options_that_were_named_go() {
         let talk = Talk::v6();
-        let mut segment = talk.data(Towards::Server, 0, 10);
+        let mut segment = talk.data(Side::Server, 0, 10);
         segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
         segment.options.control_mut().prio = Some(MpPrio { backup: true });
         segment.options.control_mut().fastclose = Some(MpFastclose { receiver_key: 5 });
@@ -302,7 +302,7 @@ mod tests {
         let after = |name| {
             let config = config(name, &[SegmentClass::Data]);
             let mut bench = Bench::new(filter(StripOptions::new(config)));
-            bench.cross(Towards::Server, segment.clone()).options
+            bench.cross(Side::Server, segment.clone()).options
         };
         let mut expected = segment.options.clone();
         expected.control_mut().prio = None;

@@ -9,7 +9,7 @@ use anabranch_wire::{
     TcpOptions,
 };
 
-use super::{Middlebox, MiddleboxEntry, Site, Towards};
+use super::{Middlebox, MiddleboxEntry, Side, Site};
 
 pub(super) fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
@@ -49,12 +49,12 @@ impl Talk {
         Talk { client: address(1), server: address(2), ..Talk::v4() }
     }
 
-    fn segment(&self, towards: Towards, seq: u32, ack: u32, flags: Flags) -> Segment {
+    fn segment(&self, towards: Side, seq: u32, ack: u32, flags: Flags) -> Segment {
         let client = Endpoint::new(self.client, 50_000);
         let server = Endpoint::new(self.server, 5_001);
         let (source, destination, own, other) = match towards {
-            Towards::Server => (client, server, self.client_isn, self.server_isn),
-            Towards::Client => (server, client, self.server_isn, self.client_isn),
+            Side::Server => (client, server, self.client_isn, self.server_isn),
+            Side::Client => (server, client, self.server_isn, self.client_isn),
         };
         let ack = if flags.contains(Flags::ACK) { SeqNumber(other) + ack } else { SeqNumber(0) };
         let header = TcpHeader { seq: SeqNumber(own) + seq, ack, flags, window: 1_000, urgent: 0 };
@@ -70,16 +70,16 @@ impl Talk {
     }
 
     pub(super) fn syn(&self) -> Segment {
-        self.segment(Towards::Server, 0, 0, Flags::SYN)
+        self.segment(Side::Server, 0, 0, Flags::SYN)
     }
 
     pub(super) fn syn_ack(&self) -> Segment {
-        self.segment(Towards::Client, 0, 1, Flags::SYN | Flags::ACK)
+        self.segment(Side::Client, 0, 1, Flags::SYN | Flags::ACK)
     }
 
     /// `len` octets from stream offset `from` on, mapped one to one; nothing of the other
     /// direction is acknowledged.
-    pub(super) fn data(&self, towards: Towards, from: u32, len: u32) -> Segment {
+    pub(super) fn data(&self, towards: Side, from: u32, len: u32) -> Segment {
         let mut segment = self.segment(towards, from + 1, 1, Flags::ACK | Flags::PSH);
         segment.payload = Piece::pattern(from.into(), len).into();
         segment.options.dss = Some(Dss {
@@ -96,12 +96,12 @@ impl Talk {
     }
 
     /// An acknowledgement, going that way, of the other direction's first `octets`.
-    pub(super) fn ack(&self, towards: Towards, octets: u32) -> Segment {
+    pub(super) fn ack(&self, towards: Side, octets: u32) -> Segment {
         self.segment(towards, 1, octets + 1, Flags::ACK)
     }
 
     /// The end of a stream of `octets`.
-    pub(super) fn fin(&self, towards: Towards, octets: u32) -> Segment {
+    pub(super) fn fin(&self, towards: Side, octets: u32) -> Segment {
         self.segment(towards, octets + 1, 1, Flags::ACK | Flags::FIN)
     }
 }
@@ -125,19 +125,19 @@ impl Bench {
 
     /// After the SYNs of `talk`.
     pub(super) fn opened(mut self, talk: &Talk) -> Self {
-        self.cross(Towards::Server, talk.syn());
-        self.cross(Towards::Client, talk.syn_ack());
+        self.cross(Side::Server, talk.syn());
+        self.cross(Side::Client, talk.syn_ack());
         self
     }
 
     /// What leaves the box after `segment` has entered it.
-    pub(super) fn put(&mut self, towards: Towards, segment: Segment) -> Vec<(Towards, Segment)> {
+    pub(super) fn put(&mut self, towards: Side, segment: Segment) -> Vec<(Side, Segment)> {
         self.middlebox.handle_packet(self.now, towards, segment.into());
         self.drain()
     }
 
     /// The one segment that leaves the box on the other side after `segment` has entered it.
-    pub(super) fn cross(&mut self, towards: Towards, segment: Segment) -> Segment {
+    pub(super) fn cross(&mut self, towards: Side, segment: Segment) -> Segment {
         let mut out = self.put(towards, segment);
         assert_eq!(out.len(), 1, "{out:?}");
         let (way, segment) = out.remove(0);
@@ -146,13 +146,13 @@ impl Bench {
     }
 
     /// What has left the box by `ms`.
-    pub(super) fn wait_until(&mut self, ms: u64) -> Vec<(Towards, Segment)> {
+    pub(super) fn wait_until(&mut self, ms: u64) -> Vec<(Side, Segment)> {
         self.now = at(ms);
         self.middlebox.handle_timeout(self.now);
         self.drain()
     }
 
-    fn drain(&mut self) -> Vec<(Towards, Segment)> {
+    fn drain(&mut self) -> Vec<(Side, Segment)> {
         let out = std::iter::from_fn(|| self.middlebox.poll_transmit(self.now));
         let tcp = out.map(|(towards, packet)| match packet {
             Packet::Tcp(segment) => (towards, segment),

@@ -28,12 +28,12 @@ pub(super) enum Again {
 impl Connection {
     /// Data that a subflow failed to deliver in time goes out on another.
     pub(super) fn poll_reinjection(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let mapped = self.send.next_reinjection()?;
-        if !self.fallback.repeats {
+        let mapped = self.send.queue.next_reinjection()?;
+        if !self.fallback.may_repeat() {
             if !self.may_repeat_on_only_subflow() {
                 return None;
             }
-            self.fallback.repeats = true;
+            self.fallback.repeat();
         }
         let usable = self.lanes.usable();
         let mut already_on = mapped.carried_by();
@@ -55,7 +55,7 @@ impl Connection {
         why: Again,
     ) -> Option<Segment> {
         let limit = self.lanes.view(slot).mss;
-        let payload = self.send.carry_again(start, limit, slot)?;
+        let payload = self.send.queue.carry_again(start, limit, slot)?;
         Some(self.send_again_on(now, level, slot, start, payload, why))
     }
 
@@ -69,14 +69,14 @@ impl Connection {
         why: Again,
     ) -> Segment {
         let len = payload.len() as u32;
-        let data_seq = self.data_seq(start);
+        let data_seq = self.session.data_seq(start);
         // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
-        let last = start + u64::from(len) == self.send.end();
-        if why == Again::Assigned && last && self.send.is_finished() {
-            self.send.fin_sent();
+        let last = start + u64::from(len) == self.send.queue.end();
+        if why == Again::Assigned && last && self.send.queue.is_finished() {
+            self.send.queue.fin_sent();
         }
         let copied = matches!(why, Again::Copy | Again::Assigned);
-        let data_fin = copied && last && self.send.fin_outstanding();
+        let data_fin = copied && last && self.send.queue.fin_outstanding();
         if data_fin {
             self.data_fin.went_with_data();
         }
@@ -94,19 +94,20 @@ impl Connection {
         match why {
             Again::Copy => {
                 self.counters.copies += 1;
-                self.record(now, TraceKind::Copied { subflow, data_seq, len });
+                self.outbox.record(now, TraceKind::Copied { subflow, data_seq, len });
             }
             Again::Probe => {
                 self.counters.path_probes += 1;
-                self.record(now, TraceKind::Probed { subflow, data_seq, len });
+                self.outbox.record(now, TraceKind::Probed { subflow, data_seq, len });
             }
             Again::Assigned => {
-                self.record(now, TraceKind::Scheduled { subflow, data_seq, len });
+                self.outbox.record(now, TraceKind::Scheduled { subflow, data_seq, len });
             }
             Again::Reinjection | Again::Opportunistic => {
                 let opportunistic = why == Again::Opportunistic;
                 self.counters.data_level_retransmits += 1;
-                self.record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
+                self.outbox
+                    .record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
                 self.arm_retransmission(now);
             }
         }
@@ -116,16 +117,16 @@ impl Connection {
     /// What a decision to assign or to duplicate left for later, before new data: each subflow
     /// carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        for slot in self.send.owing().slots() {
+        for slot in self.send.queue.owing().slots() {
             let view = self.lanes.view(slot);
             let (mss, room) = (u64::from(view.mss), view.room);
             if view.usability == Usability::Usable
                 && room > 0
-                && let Some(start) = self.send.next_copy(slot)
+                && let Some(start) = self.send.queue.next_copy(slot)
                 && !self.is_tail_held(slot, start)
             {
-                let assigned = self.send.is_assigned(start);
-                let waiting = self.send.assigned().get(usize::from(slot)).copied();
+                let assigned = self.send.queue.is_assigned(start);
+                let waiting = self.send.queue.assigned().get(usize::from(slot)).copied();
                 // What fills the window may be less than a segment.
                 if room < waiting.filter(|_| assigned).map_or(mss, |octets| octets.min(mss)) {
                     continue;
@@ -139,7 +140,8 @@ impl Connection {
 
     /// Does what is assigned to the subflow in `slot`, from `start` on, wait for more?
     fn is_tail_held(&self, slot: u8, start: u64) -> bool {
-        let assigned = self.send.assigned().get(usize::from(slot));
-        self.send.is_assigned(start) && assigned.is_some_and(|all| self.is_short_held(slot, *all))
+        let assigned = self.send.queue.assigned().get(usize::from(slot));
+        self.send.queue.is_assigned(start)
+            && assigned.is_some_and(|all| self.is_short_held(slot, *all))
     }
 }

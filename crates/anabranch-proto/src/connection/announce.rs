@@ -1,6 +1,5 @@
 //! Telling the peer this host's addresses, and hearing of its own. RFC 8684 §3.4.1.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_wire::mptcp::AddAddr;
@@ -8,7 +7,7 @@ use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::Connection;
 use crate::keys::address_hmac;
-use crate::path_manager::{LocalAddress, PathEvent};
+use crate::path_manager::{LocalAddress, PathEvent, RemoteAddress};
 use crate::view::Usability;
 
 /// Addresses that are being told, and those heard of.
@@ -17,9 +16,17 @@ pub(super) struct Announcements {
     /// This host's, until the peer has echoed them.
     own: Vec<Announcement>,
     /// The peer's.
-    heard: Vec<(u8, Endpoint)>,
-    /// What is to be echoed, and on which slot.
-    echoes: VecDeque<(u8, AddAddr)>,
+    heard: Vec<RemoteAddress>,
+    /// What is to be echoed, the oldest first.
+    echoes: Vec<Echo>,
+}
+
+/// An address that the peer is to be told again.
+#[derive(Clone, Copy, Debug)]
+struct Echo {
+    option: AddAddr,
+    /// The subflow that the address came on.
+    slot: u8,
 }
 
 #[derive(Debug)]
@@ -62,6 +69,44 @@ impl Announcements {
     fn on_echo(&mut self, told: LocalAddress) {
         self.own.retain(|each| each.local != told);
     }
+
+    /// The address of this host that is due, if one is.
+    fn due(&mut self, now: Instant) -> Option<&mut Announcement> {
+        self.own.retain(|each| each.told < MOST_TOLD);
+        self.own.iter_mut().find(|each| each.due <= now)
+    }
+
+    /// May the peer tell this address of its own? Not if its identifier stands for another already,
+    /// or if there are many.
+    fn admits(&self, told: RemoteAddress) -> bool {
+        match self.heard.iter().find(|heard| heard.id == told.id) {
+            Some(known) => known.end == told.end,
+            None => told.id != 0 && self.heard.len() < MOST_HEARD,
+        }
+    }
+
+    /// The peer has told an address of its own: echo it. True if the address is new.
+    fn hear(&mut self, told: RemoteAddress, echo: Echo) -> bool {
+        if !self.echoes.iter().any(|waiting| waiting.option == echo.option) {
+            self.echoes.push(echo);
+        }
+        let is_new = self.heard.iter().all(|heard| heard.id != told.id);
+        if is_new {
+            self.heard.push(told);
+        }
+        is_new
+    }
+
+    /// The peer's addresses, beside the one that the connection was opened to.
+    pub(super) fn heard(&self) -> &[RemoteAddress] {
+        &self.heard
+    }
+
+    /// The peer takes an address back. True if it was known.
+    fn forget(&mut self, id: u8) -> bool {
+        let known = self.heard.iter().position(|heard| heard.id == id);
+        known.map(|index| self.heard.remove(index)).is_some()
+    }
 }
 
 impl Connection {
@@ -74,28 +119,23 @@ impl Connection {
             self.paths.announcements = Announcements::default();
             return;
         }
-        if let Some((slot, echo)) = self.paths.announcements.echoes.front().copied() {
+        if let Some(Echo { slot, option }) = self.paths.announcements.echoes.first().copied() {
             // RFC 8684 §3.4.1: the echo goes back over the subflow that the address came on.
             let subflow = &mut self.lanes[usize::from(slot)].subflow;
-            if !subflow.is_established() || subflow.signal_address(echo) {
-                self.paths.announcements.echoes.pop_front();
+            if !subflow.is_established() || subflow.signal_address(option) {
+                self.paths.announcements.echoes.remove(0);
             }
             return;
         }
-        let own = &mut self.paths.announcements.own;
-        own.retain(|each| each.told < MOST_TOLD);
-        let (Some(announcement), Some(remote_key)) =
-            (own.iter_mut().find(|each| each.due <= now), self.keys.remote)
-        else {
-            return;
-        };
+        let due = self.paths.announcements.due(now);
+        let (Some(announcement), Some(keys)) = (due, self.session.keys()) else { return };
         let usable = self.lanes.views().iter().position(|view| view.usability == Usability::Usable);
         if usable.is_some_and(|slot| self.lanes[slot].subflow.has_signals_to_send()) {
             // They go first, at once.
             return;
         }
         let LocalAddress { id, address } = announcement.local;
-        let hmac = address_hmac(self.keys.local, remote_key, id, address, 0);
+        let hmac = address_hmac(keys.local, keys.remote, id, address, 0);
         let option = AddAddr { address_id: id, address, port: None, truncated_hmac: Some(hmac) };
         announcement.due = now + FIRST_PAUSE * (1 << announcement.told);
         if usable.is_some_and(|slot| self.lanes[slot].subflow.signal_address(option)) {
@@ -112,32 +152,25 @@ impl Connection {
             return self.paths.announcements.on_echo(told);
         };
         self.counters.add_addr += 1;
-        let Some(remote_key) = self.keys.remote else { return };
+        let Some(keys) = self.session.keys() else { return };
         let expected =
-            address_hmac(remote_key, self.keys.local, address_id, address, port.unwrap_or(0));
+            address_hmac(keys.remote, keys.local, address_id, address, port.unwrap_or(0));
         // RFC 8684 §3.4.1: without a port it is that of the subflow on which the address is told.
         let own_port = self.lanes[usize::from(slot)].subflow.remote.port;
         let remote = Endpoint::new(address, port.unwrap_or(own_port));
-        // RFC 8684 §3.4.1: with a wrong HMAC it is ignored. So are an identifier that stands for
-        // another address already, and addresses that nobody can be connected to.
-        let known = self.paths.announcements.heard.iter().find(|(id, _)| *id == address_id);
-        let contradicts = address_id == 0 || known.is_some_and(|(_, other)| *other != remote);
-        let full = known.is_none() && self.paths.announcements.heard.len() >= MOST_HEARD;
-        if hmac != expected || contradicts || full || !self.is_elsewhere(address) {
+        let told = RemoteAddress { id: address_id, end: remote };
+        // RFC 8684 §3.4.1: with a wrong HMAC it is ignored. So are addresses that nobody can be
+        // connected to.
+        let admitted = self.paths.announcements.admits(told) && self.is_elsewhere(address);
+        if hmac != expected || !admitted {
             self.counters.add_addr_drop += 1;
             return;
         }
         // Who knows both keys has completed the handshake. RFC 8684 §3.1.
         let lane = &mut self.lanes[usize::from(slot)];
         (lane.subflow.confirmed, lane.heard) = (true, true);
-        let is_new = known.is_none();
-        let echo = AddAddr { truncated_hmac: None, ..*option };
-        let echoes = &mut self.paths.announcements.echoes;
-        if !echoes.iter().any(|(_, waiting)| *waiting == echo) {
-            echoes.push_back((slot, echo));
-        }
-        if is_new {
-            self.paths.announcements.heard.push((address_id, remote));
+        let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
+        if self.paths.announcements.hear(told, echo) {
             self.start_path_manager(now);
             let event = PathEvent::AddressAnnounced { remote, remote_address_id: address_id };
             self.tell_path_manager(now, &event);
@@ -157,9 +190,7 @@ impl Connection {
     /// The peer takes addresses back. RFC 8684 §3.4.2.
     pub(super) fn forget_addresses(&mut self, now: Instant, address_ids: &[u8]) {
         for &remote_address_id in address_ids {
-            let heard = &mut self.paths.announcements.heard;
-            if let Some(index) = heard.iter().position(|(id, _)| *id == remote_address_id) {
-                heard.remove(index);
+            if self.paths.announcements.forget(remote_address_id) {
                 self.tell_path_manager(now, &PathEvent::AddressWithdrawn { remote_address_id });
             }
         }

@@ -13,43 +13,42 @@ impl Connection {
             return;
         }
         let mut ask = |side, progress| self.lanes.buffer_target(now, side, progress);
-        let send = ask(BufferSide::Send, self.send.una() - 1);
-        let receive = ask(BufferSide::Receive, self.recv.octets_read());
+        let send = ask(BufferSide::Send, self.send.queue.una() - 1);
+        let receive = ask(BufferSide::Receive, self.recv.queue.octets_read());
         if let Some(octets) = send {
-            self.send.buffer_mut().grow_to(octets);
+            self.send.queue.buffer_mut().grow_to(octets);
             self.wake_writer();
         }
         if let Some(octets) = receive {
-            self.recv.window_mut().grow_to(octets);
+            self.recv.queue.window_mut().grow_to(octets);
         }
     }
 
     /// The whole receive buffer is offered while every subflow has brought data.
     fn offer_buffer(&mut self) {
-        if self.recv.window().is_smaller_at_first() {
+        if self.recv.queue.window().is_smaller_at_first() {
             let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped);
             let all =
                 !self.paths.has_openings() && lanes.all(|lane| lane.subflow.receive_next() > 1);
-            self.recv.window_mut().offer(all);
+            self.recv.queue.window_mut().offer(all);
         }
     }
 
     /// What data takes up may depend on the subflow's segments and on the peer's window.
     pub(super) fn measure_send_memory(&mut self) {
-        if self.send.buffer().is_measured()
+        if self.send.queue.buffer().is_measured()
             && let Some(lane) = self.lanes.first()
         {
             let mss = u64::from(lane.subflow.mss());
-            self.send.buffer_mut().measure(mss, lane.subflow.largest_window());
+            self.send.queue.buffer_mut().measure(mss, lane.subflow.largest_window());
         }
     }
 
     /// The application may write again if there is room.
     pub(super) fn wake_writer(&mut self) {
         self.measure_send_memory();
-        if self.send_blocked && self.send.room() > 0 {
-            self.send_blocked = false;
-            self.writable = true;
+        if self.send.wakes_writer() {
+            self.outbox.tell_writable();
         }
     }
 }

@@ -41,17 +41,17 @@ impl Connection {
     pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
         loop {
             while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
-                match self.recv.take(slot, data, payload) {
-                    Taken::Delivered => self.readable = true,
+                match self.recv.queue.take(slot, data, payload) {
+                    Taken::Delivered => self.outbox.tell_readable(),
                     Taken::Waiting => self.counters.ofo_queue += 1,
                     Taken::Duplicate => self.counters.dup_data += 1,
                     Taken::OutsideWindow => self.counters.no_dss_in_window += 1,
                 }
             }
-            if !self.checksums {
+            if !self.session.checksums() {
                 return;
             }
-            let verdict = self.lanes[usize::from(slot)].mappings.verify(self.keys.remote_idsn);
+            let verdict = self.lanes[usize::from(slot)].mappings.verify(self.session.peer_idsn());
             match verdict {
                 Some(Verdict::Right(None)) => {}
                 Some(Verdict::Right(Some(data_fin))) => self.take_data_fin(slot, data_fin),
@@ -63,8 +63,8 @@ impl Connection {
 
     /// RFC 8684 §3.3.3: the peer's DATA_FIN occupies data offset `data_fin`.
     pub(super) fn take_data_fin(&mut self, slot: u8, data_fin: u64) {
-        if self.recv.set_fin(data_fin) {
-            self.readable = true;
+        if self.recv.queue.set_fin(data_fin) {
+            self.outbox.tell_readable();
         }
         // Whatever else happens, the peer must learn that its DATA_FIN arrived.
         self.lanes[usize::from(slot)].subflow.demand_ack();
@@ -72,9 +72,9 @@ impl Connection {
 
     fn on_wrong_checksum(&mut self, now: Instant, slot: u8, data: u64) {
         self.counters.data_csum_err += 1;
-        let fail = MpFail { data_seq: self.keys.remote_idsn + data };
+        let fail = MpFail { data_seq: self.session.peer_idsn() + data };
         if self.is_sole(slot) && self.way_back(slot).is_some() {
-            self.fallback.failing = Some(Failing { slot, fail, told: 0 });
+            self.fallback.begin_failing(Failing { slot, fail, told: 0 });
             self.tell_failure(now);
         } else {
             self.break_failing(slot, fail);
@@ -91,7 +91,7 @@ impl Connection {
 
     /// Tell the peer, for the first time or again, unless that was in vain often enough.
     pub(super) fn tell_failure(&mut self, now: Instant) {
-        let Some(failing) = &mut self.fallback.failing else { return };
+        let Some(failing) = self.fallback.failing() else { return };
         let subflow = &mut self.lanes[usize::from(failing.slot)].subflow;
         if failing.told < MOST_TOLD {
             subflow.signal_fail(failing.fail);
@@ -105,7 +105,7 @@ impl Connection {
 
     /// The subflow that waits for an answer to MP_FAIL is not, or no more, to be the only one.
     pub(super) fn abandon_failing(&mut self) {
-        if let Some(Failing { slot, fail, .. }) = self.fallback.failing.take() {
+        if let Some(Failing { slot, fail, .. }) = self.fallback.end_failing() {
             self.break_failing(slot, fail);
         }
     }
@@ -113,7 +113,7 @@ impl Connection {
     /// RFC 8684 §3.3: a host that leaves out the checksums that were agreed on, or has them
     /// although they were not, does not do what was negotiated, and the subflow is reset.
     pub(super) fn is_as_agreed(&mut self, slot: u8, checksum: Option<u16>) -> bool {
-        let agreed = checksum.is_some() == self.checksums;
+        let agreed = checksum.is_some() == self.session.checksums();
         if !agreed {
             self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
         }
@@ -122,7 +122,7 @@ impl Connection {
 
     /// A DATA_FIN without payload: its checksum covers the pseudo-header alone. RFC 8684 §3.3.3.
     pub(super) fn is_right_without_payload(&self, data: u64, checksum: Option<u16>) -> bool {
-        let data_seq = self.keys.remote_idsn + data;
+        let data_seq = self.session.peer_idsn() + data;
         let sum = Checksum::of_dss_pseudo_header(data_seq, SeqNumber(0), 1);
         checksum.is_none_or(|checksum| sum.verifies(checksum))
     }

@@ -5,7 +5,7 @@ use anabranch_wire::{DataSeq, Duration, Instant};
 
 use super::overdue::Overdue;
 use super::timer::Timer;
-use super::{Connection, Mode, Registration, Role, Status};
+use super::{Connection, Registration};
 use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::path_manager::{PathEvent, Retry};
@@ -18,9 +18,8 @@ const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
 impl Connection {
     /// The application will write no more.
     pub(crate) fn close(&mut self) {
-        self.send.finish();
-        if self.status == Status::Opening && self.lanes.iter().all(|l| !l.subflow.is_established())
-        {
+        self.send.queue.finish();
+        if self.session.is_opening() && self.lanes.iter().all(|l| !l.subflow.is_established()) {
             for lane in self.lanes.iter_mut() {
                 lane.subflow.finish(true);
             }
@@ -30,7 +29,7 @@ impl Connection {
     /// The application gives up: every subflow is reset, and the peer told that this is the end of
     /// the connection. RFC 8684 §3.5, the form with RST.
     pub(crate) fn abort(&mut self) {
-        let key = self.keys.remote.filter(|_| self.mode == Mode::Mptcp);
+        let key = self.session.keys().map(|keys| keys.remote);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
             // Whoever has not proved to be the peer is not told its key.
             match key.filter(|_| lane.subflow.confirmed) {
@@ -39,13 +38,13 @@ impl Connection {
             }
         }
         self.fail(ConnectionError::Aborted);
-        self.recv.discard();
+        self.recv.queue.discard();
     }
 
     /// The peer ends the connection, in the form with ACK or with RST, if it knows this host's key.
     /// RFC 8684 §3.5.
     pub(super) fn take_fastclose(&mut self, fastclose: MpFastclose) {
-        if fastclose.receiver_key == self.keys.local && self.mode == Mode::Mptcp {
+        if fastclose.receiver_key == self.session.key() && self.session.is_mptcp() {
             self.counters.mp_fastclose_rx += 1;
             self.fail(ConnectionError::Reset);
         }
@@ -53,19 +52,19 @@ impl Connection {
 
     /// All data is out: have the end of the stream sent too.
     pub(super) fn plan_fin(&mut self) {
-        if self.status != Status::Open || !self.send.fin_is_next() {
+        if !self.session.is_open() || !self.send.queue.fin_is_next() {
             return;
         }
-        match self.mode {
-            Mode::Mptcp => {
-                self.send.fin_sent();
+        match self.session.is_mptcp() {
+            true => {
+                self.send.queue.fin_sent();
                 self.data_fin.send();
             }
-            _ => {
+            false => {
                 // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
-                let slot = self.fallback.slot;
+                let slot = self.fallback.slot();
                 let has_window = self.lanes[usize::from(slot)].subflow.has_window();
-                if self.send.una() == self.send.end() || has_window {
+                if self.send.queue.una() == self.send.queue.end() || has_window {
                     self.lanes.edit(slot).subflow.finish(false);
                 }
             }
@@ -90,7 +89,7 @@ impl Connection {
         let all = || self.lanes.views().iter().filter(usable);
         // The best first, and then in turn: no other sign comes from a dead path on which this host
         // has nothing else to send.
-        let turn = self.overdue.timeouts as usize % all().count();
+        let turn = self.overdue.timeouts() as usize % all().count();
         let on = self.data_fin.is_due_on().filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
             Some(on) => slot == usize::from(on),
@@ -101,7 +100,7 @@ impl Connection {
         }
         self.lanes[slot].subflow.demand_ack();
         self.start_retransmission(now);
-        Some(self.data_seq(self.send.end()))
+        Some(self.session.data_seq(self.send.queue.end()))
     }
 
     /// RFC 8684 §3.1: the initiator's keys go first; they ride on the third ACK or on data.
@@ -113,32 +112,32 @@ impl Connection {
     /// What the subflow in `slot` sent and the peer has not acknowledged on it goes out on
     /// others.
     pub(super) fn reinject_outstanding(&mut self, slot: u8) {
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             return;
         }
         let usable = self.lanes.usable();
-        let start = self.data_seq(0);
+        let start = self.session.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.outstanding_data() {
             let from = data_seq.distance_from(start) as u64;
-            self.send.reinject(from, from + len, usable);
+            self.send.queue.reinject(from, from + len, usable);
         }
         // What waits for a host's only subflow stays there, in order.
-        if self.fallback.repeats {
-            self.send.reassign(slot);
+        if self.fallback.may_repeat() {
+            self.send.queue.reassign(slot);
         }
     }
 
     /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole:
     /// RFC 8684 §3.3.6 has the sender keep all data until it is acknowledged at data level.
     pub(super) fn reinject_unacknowledged(&mut self, slot: u8) {
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             return;
         }
         let usable = self.lanes.usable();
-        let start = self.data_seq(0);
+        let start = self.session.data_seq(0);
         for (data_seq, len) in self.lanes[usize::from(slot)].subflow.unacknowledged_data() {
             let from = data_seq.distance_from(start) as u64;
-            self.send.reinject(from, from + len, usable);
+            self.send.queue.reinject(from, from + len, usable);
         }
     }
 
@@ -153,7 +152,7 @@ impl Connection {
 
     /// Both DATA_FINs are acknowledged: RFC 8684 §3.3.3 has the subflows closed.
     fn close_subflows_when_done(&mut self) {
-        if self.mode == Mode::Mptcp && self.is_done() {
+        if self.session.is_mptcp() && self.is_done() {
             for slot in 0..self.lanes.len() {
                 if !self.lanes[slot].reaped {
                     self.lanes.edit(slot as u8).subflow.finish(true);
@@ -183,32 +182,25 @@ impl Connection {
     }
 
     fn reap_subflow(&mut self, now: Instant, slot: u8) {
-        let mut lane = self.lanes.edit(slot);
-        lane.reaped = true;
-        let subflow = &lane.subflow;
+        let subflow = &self.lanes.reap(slot).subflow;
         let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
-        self.registrations.push_back(Registration { slot, local, remote, exists: false });
-        subflow.add_to(self.ended.get_or_insert_default());
-        drop(lane);
+        self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
-        if self.lanes[usize::from(slot)].distrusted && self.mode == Mode::Mptcp {
+        if self.lanes[usize::from(slot)].distrusted && self.session.is_mptcp() {
             // RFC 8684 §3.7: what was not DATA_ACKed goes out again, subflow ACKs or not.
-            self.send.reinject_carried(slot, self.lanes.usable());
+            self.send.queue.reinject_carried(slot, self.lanes.usable());
         }
-        if self.fallback.failing.is_some_and(|failing| failing.slot == slot) {
-            self.fallback.failing = None;
+        if self.fallback.failing().is_some_and(|failing| failing.slot == slot) {
+            self.fallback.end_failing();
         }
-        self.send.forget_carrier(slot);
-        if self.data_fin.lose(slot) && self.send.fin_outstanding() {
+        self.send.queue.forget_carrier(slot);
+        if self.data_fin.lose(slot) && self.send.queue.fin_outstanding() {
             // RFC 8684 §3.3.6: what went with the subflow goes out again.
             self.data_fin.send();
         }
-        if let Some(detector) = &mut self.detector {
-            detector.forget(id);
-        }
         if self.is_known() {
-            self.events.push_back(Event::SubflowClosed(id));
+            self.outbox.tell(Event::SubflowClosed(id));
         }
         let retry = self.retry(slot);
         let id = Some(id);
@@ -231,15 +223,15 @@ impl Connection {
     }
 
     fn on_last_subflow(&mut self, now: Instant, end: Option<SubflowEnd>) {
-        if self.status == Status::Ended {
+        if self.session.has_ended() {
             return;
         }
         if self.is_done() {
             return;
         }
         let finished = end == Some(SubflowEnd::Finished);
-        let waits = self.mode == Mode::Mptcp && self.status == Status::Open && !finished;
-        if waits && (self.role == Role::Listener || self.expects_subflows()) {
+        let waits = self.session.is_mptcp() && self.session.is_open() && !finished;
+        if waits && (self.session.is_listener() || self.expects_subflows()) {
             // From the last time that there was a subflow which worked.
             self.timers.set_if_earlier(Timer::Orphan, now + ORPHAN_TIMEOUT);
             return;
@@ -254,28 +246,29 @@ impl Connection {
 
     /// Did both directions end in order?
     fn is_done(&self) -> bool {
-        match self.mode {
-            Mode::Mptcp => self.send.fin_acknowledged() && self.recv.is_complete(),
-            _ => {
-                let sent = self.send.is_finished() && self.send.una() == self.send.end();
+        match self.session.is_mptcp() {
+            true => self.send.queue.fin_acknowledged() && self.recv.queue.is_complete(),
+            false => {
+                let sent =
+                    self.send.queue.is_finished() && self.send.queue.una() == self.send.queue.end();
                 sent && self.peer_has_finished()
             }
         }
     }
 
     fn finish_when_done(&mut self, now: Instant) {
-        if self.status != Status::Open || !self.is_done() {
+        if !self.session.is_open() || !self.is_done() {
             return;
         }
         // At data level everything is said; with plain TCP the FINs must be acknowledged too.
         let closing = |lane: &super::lanes::Lane| {
             matches!(lane.subflow.state(), State::TimeWait | State::Closed)
         };
-        if self.mode == Mode::Mptcp || self.lanes.iter().all(closing) {
-            self.status = Status::Ended;
-            self.window_limited.stop(now);
+        if self.session.is_mptcp() || self.lanes.iter().all(closing) {
+            self.session.end();
+            self.scheduling.window_is_open(now);
             self.stop_timers();
-            self.events.push_back(Event::Closed);
+            self.outbox.tell(Event::Closed);
         }
     }
 
@@ -291,32 +284,33 @@ impl Connection {
     /// No subflow is left, or none gets an answer. The peer acknowledges the last DATA_FIN once and
     /// is gone: if that is all that is missing, everything has arrived at both ends.
     pub(super) fn give_up(&mut self, error: ConnectionError) {
-        let mptcp = self.mode == Mode::Mptcp;
-        let arrived = mptcp && self.recv.is_complete() && self.send.una() == self.send.end();
-        let told = self.data_fin.was_told() && self.send.fin_outstanding();
+        let mptcp = self.session.is_mptcp();
+        let arrived = mptcp
+            && self.recv.queue.is_complete()
+            && self.send.queue.una() == self.send.queue.end();
+        let told = self.data_fin.was_told() && self.send.queue.fin_outstanding();
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
     /// Does the application know of this connection? RFC 9293 §3.10.7.4: a listener's need not hear
     /// of an attempt that never became a connection.
     fn is_known(&self) -> bool {
-        self.role == Role::Initiator || self.status != Status::Opening
+        self.session.is_initiator() || !self.session.is_opening()
     }
 
     fn end(&mut self, error: Option<ConnectionError>) {
-        if self.status != Status::Ended {
+        if !self.session.has_ended() {
             let known = self.is_known();
-            self.status = Status::Ended;
-            self.error = error;
+            self.session.end();
             if error.is_some() && !self.config.platform.keeps_unread_data {
-                self.recv.discard();
+                self.recv.queue.discard();
             }
             for lane in self.lanes.iter_mut().filter(|lane| !lane.subflow.is_doomed()) {
                 lane.subflow.reset(None);
             }
             self.stop_timers();
             if known {
-                self.events.push_back(error.map_or(Event::Closed, Event::Failed));
+                self.outbox.tell(error.map_or(Event::Closed, Event::Failed));
             }
         }
     }

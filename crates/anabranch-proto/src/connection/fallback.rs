@@ -22,30 +22,89 @@
 //! stream with an error is better than a stream with errors.
 
 use anabranch_wire::mptcp::{Dss, Mapping, MpFail, ResetReason, WideOrNarrow};
-use anabranch_wire::{Duration, Instant, SeqNumber};
+use anabranch_wire::{DataSeq, Duration, Instant, SeqNumber};
 
+use super::Connection;
 use super::checksum::Failing;
 use super::handshake::because;
 use super::timer::Timer;
-use super::{Connection, Mode, Status};
 use crate::subflow::Purpose;
 
 /// How far a connection is on the way back to TCP.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
     /// The peer may have sent on a further subflow.
-    pub(super) joined: bool,
+    joined: bool,
     /// This host may have sent on a further subflow, or data twice on the only one. No sooner than
     /// the peer has reason to expect it, which is `joined` at the other end.
-    pub(super) repeats: bool,
+    repeats: bool,
     /// A checksum failed on the only subflow, and the peer was told.
-    pub(super) failing: Option<Failing>,
+    failing: Option<Failing>,
     /// Slot of the subflow that is the TCP connection.
-    pub(super) slot: u8,
+    slot: u8,
     /// Distance from its offsets to those of the stream, for what this host sends.
-    pub(super) sent_shift: i64,
-    /// The same for what the peer sends, if it spoke Multipath TCP before.
-    received_shift: Option<u64>,
+    sent_shift: i64,
+    /// The same for what the peer sends.
+    received: Option<Received>,
+}
+
+/// Where the peer's octets belong after the fallback of a connection that spoke Multipath TCP.
+#[derive(Clone, Copy, Debug)]
+struct Received {
+    /// Distance from its subflow offsets to those of the stream.
+    shift: u64,
+    /// The data sequence number from which those of the stream count.
+    idsn: DataSeq,
+}
+
+impl Fallback {
+    /// From here on the peer may have data on a further subflow.
+    pub(super) fn peer_may_spread(&mut self) {
+        self.joined = true;
+    }
+
+    /// From here on both hosts may.
+    pub(super) fn both_may_spread(&mut self) {
+        (self.joined, self.repeats) = (true, true);
+    }
+
+    /// From here on this host sends data twice on its only subflow.
+    pub(super) fn repeat(&mut self) {
+        self.repeats = true;
+    }
+
+    /// May this host send data twice, or on several subflows?
+    #[inline]
+    pub(super) fn may_repeat(&self) -> bool {
+        self.repeats
+    }
+
+    /// A checksum failed, and the peer is being told.
+    pub(super) fn begin_failing(&mut self, failing: Failing) {
+        self.failing = Some(failing);
+    }
+
+    /// What the peer is being told.
+    pub(super) fn failing(&mut self) -> Option<&mut Failing> {
+        self.failing.as_mut()
+    }
+
+    /// It is told no more.
+    pub(super) fn end_failing(&mut self) -> Option<Failing> {
+        self.failing.take()
+    }
+
+    /// Slot of the subflow that is the TCP connection.
+    #[inline]
+    pub(super) fn slot(&self) -> u8 {
+        self.slot
+    }
+
+    /// Distance from its offsets to those of the stream, for what this host sends.
+    #[inline]
+    pub(super) fn sent_shift(&self) -> i64 {
+        self.sent_shift
+    }
 }
 
 /// The last run of data on a subflow at one distance from the subflow's octets.
@@ -91,14 +150,14 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         // A FIN has a number, and is no data.
         let acknowledges_data = ack > 1 && lane.subflow.has_sent_data();
-        let unheard = !lane.heard && self.status == Status::Open;
+        let unheard = !lane.heard && self.session.is_open();
         if unheard && lane.has_bare_data() {
             // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
             self.on_mapping_missing(slot);
-            self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
+            self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
         } else if unheard && acknowledges_data {
             self.on_options_lost(slot);
-            self.counters.mp_capable_data_fallback += u64::from(self.mode == Mode::Tcp);
+            self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
         } else {
             lane.bare_acks |= acknowledges_data;
         }
@@ -117,7 +176,7 @@ impl Connection {
     fn is_at_bare_end(&self, slot: u8) -> bool {
         let lane = &self.lanes[usize::from(slot)];
         let ended = lane.bare_fin && lane.subflow.peer_finished();
-        ended && !self.recv.is_complete() && self.status == Status::Open && self.is_alone(slot)
+        ended && !self.recv.queue.is_complete() && self.session.is_open() && self.is_alone(slot)
     }
 
     /// Payload waits on the subflow in `slot`, or did. On the only subflow it does not if some came
@@ -169,7 +228,8 @@ impl Connection {
     /// acknowledged none of them, but all data: the path drops options in one direction or both.
     /// RFC 8684 §3.7.
     pub(super) fn give_up_on_data_fin(&mut self) {
-        let waits = self.send.fin_outstanding() && self.send.una() == self.send.end();
+        let waits =
+            self.send.queue.fin_outstanding() && self.send.queue.una() == self.send.queue.end();
         if self.data_fin.count_unheard(waits) >= UNHEARD_DATA_FINS
             && let Some(slot) = self.data_fin.was_on()
             && self.is_alone(slot)
@@ -183,13 +243,13 @@ impl Connection {
     /// it on a subflow, without options, those are lost there. Others may go without rightly: RFC
     /// 8684 §3.3.2 lets a peer leave out a DATA_ACK that says nothing new.
     pub(super) fn give_up_unheard(&mut self) {
-        let Some(oldest) = self.send.head() else { return };
-        let data_seq = self.data_seq(oldest.start);
+        let Some(oldest) = self.send.queue.head() else { return };
+        let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
             let lane = &self.lanes[usize::from(slot)];
             let mut under_way = lane.subflow.unacknowledged_data();
             if lane.bare_acks
-                && self.mode == Mode::Mptcp
+                && self.session.is_mptcp()
                 && !under_way.any(|(from, len)| (data_seq.distance_from(from) as u64) < len)
             {
                 drop(under_way);
@@ -201,7 +261,7 @@ impl Connection {
     /// No mapping comes for payload of the subflow in `slot`.
     fn on_mapping_missing(&mut self, slot: u8) {
         let lane = &mut self.lanes[usize::from(slot)];
-        if self.recv.is_complete() && lane.heard {
+        if self.recv.queue.is_complete() && lane.heard {
             // RFC 8684 §3.3.3: nothing follows the DATA_FIN. A box has merged segments that repeat
             // data, and a reset would only take away the subflow that this host has to close on.
             lane.mappings.discard();
@@ -213,7 +273,7 @@ impl Connection {
         }
         let fail = self.first_unread();
         self.on_options_lost(slot);
-        if self.mode == Mode::Tcp {
+        if self.session.is_tcp() {
             // A peer may take an announced address for proof that the path is fit, and then heeds
             // nothing else.
             self.lanes[usize::from(slot)].subflow.signal_fail(fail);
@@ -225,7 +285,7 @@ impl Connection {
     /// would pass for more of the stream. The data of MP_CAPABLE does not count: a path on which no
     /// data sequence signal has come yet did not let them through from the start.
     fn is_late(&self, slot: u8) -> bool {
-        let mapped = self.recv.next_data() > 1 && self.lanes[usize::from(slot)].heard;
+        let mapped = self.recv.queue.next_data() > 1 && self.lanes[usize::from(slot)].heard;
         mapped && !self.config.late_fallback
     }
 
@@ -235,7 +295,7 @@ impl Connection {
 
     /// MP_FAIL from the first octet on that the peer has not been DATA_ACKed.
     fn first_unread(&self) -> MpFail {
-        MpFail { data_seq: self.keys.remote_idsn + self.recv.next_data() }
+        MpFail { data_seq: self.session.peer_idsn() + self.recv.queue.next_data() }
     }
 
     /// The path of the subflow in `slot` does not let options through, or no more.
@@ -268,8 +328,8 @@ impl Connection {
     /// The way back to TCP, if there is one: the distance from the offsets of the subflow in `slot`
     /// to those of the stream, for what this host sends.
     pub(super) fn way_back(&mut self, slot: u8) -> Option<i64> {
-        let next = self.recv.next_data();
-        let open = self.status == Status::Open;
+        let next = self.recv.queue.next_data();
+        let open = self.session.is_open();
         let lane = &mut self.lanes[usize::from(slot)];
         let usable = open && !lane.subflow.is_doomed() && lane.mappings.continues(next);
         self.sent_in_place(slot).filter(|_| usable)
@@ -277,7 +337,8 @@ impl Connection {
 
     /// RFC 8684 §3.7: all that was sent and is not DATA_ACKed must be contiguous on the subflow.
     fn sent_in_place(&self, slot: u8) -> Option<i64> {
-        let (una, end) = (self.unacknowledged_from(), self.send.carried_to().min(self.send.end()));
+        let (una, end) =
+            (self.unacknowledged_from(), self.send.queue.carried_to().min(self.send.queue.end()));
         let Run { shift, from, end: run_end } = self.lanes[usize::from(slot)].run;
         if run_end == end && from <= una {
             return Some(shift as i64);
@@ -288,7 +349,7 @@ impl Connection {
 
     /// The first data offset that is not acknowledged, the DATA_FIN aside.
     fn unacknowledged_from(&self) -> u64 {
-        self.send.una().min(self.send.end())
+        self.send.queue.una().min(self.send.queue.end())
     }
 
     /// RFC 8684 §3.7: from here on the subflow in `slot` is a TCP connection, and the stream what
@@ -296,14 +357,12 @@ impl Connection {
     pub(super) fn revert(&mut self, slot: u8, sent_shift: i64, announce: bool) {
         let infinite = announce.then(|| self.infinite_mapping(sent_shift));
         self.counters.infinite_map_tx += u64::from(announce);
-        let next = self.recv.next_data();
+        let (next, idsn) = (self.recv.queue.next_data(), self.session.peer_idsn());
         self.fall_back();
         self.send.become_plain();
-        self.short_segment_end = self.short_segment_end.min(self.send.nxt());
-        self.recv.become_plain();
+        self.recv.queue.become_plain();
         self.stop_timers();
         self.data_fin.cancel();
-        self.probes.clear();
         self.paths.become_plain();
         for other in (0..self.lanes.len()).filter(|other| *other != usize::from(slot)) {
             let lane = &mut self.lanes[other];
@@ -315,19 +374,19 @@ impl Connection {
         self.fallback = Fallback {
             slot,
             sent_shift,
-            received_shift: Some(next.wrapping_sub(lane.mappings.head())),
+            received: Some(Received { shift: next.wrapping_sub(lane.mappings.head()), idsn }),
             ..Fallback::default()
         };
         while let Some(payload) = lane.mappings.poll_plain() {
-            self.recv.append(payload);
-            self.readable = true;
+            self.recv.queue.append(payload);
+            self.outbox.tell_readable();
         }
         lane.subflow.forget_signals();
         lane.subflow.demand_ack();
         // What TCP has acknowledged meanwhile is acknowledged now, and nobody will say so again.
         let una = (lane.subflow.una() as i64 + sent_shift).max(1) as u64;
-        if self.send.acknowledge(una.min(self.send.end())) {
-            self.writable = true;
+        if self.send.queue.acknowledge(una.min(self.send.queue.end())) {
+            self.outbox.tell_writable();
         }
         match infinite {
             Some(mapping) => self.lanes[usize::from(slot)].subflow.announce_infinite(mapping),
@@ -340,11 +399,11 @@ impl Connection {
     fn infinite_mapping(&self, sent_shift: i64) -> Mapping {
         let from = self.unacknowledged_from();
         Mapping {
-            data_seq: WideOrNarrow::Narrow(self.data_seq(from).low32()),
+            data_seq: WideOrNarrow::Narrow(self.session.data_seq(from).low32()),
             subflow_seq: SeqNumber((from as i64 - sent_shift) as u32),
             len: 0,
             // RFC 8684 §3.3.1: there is nothing that it could cover.
-            checksum: self.checksums.then_some(0),
+            checksum: self.session.checksums().then_some(0),
         }
     }
 
@@ -353,7 +412,7 @@ impl Connection {
     pub(super) fn take_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
         self.counters.infinite_map_rx += 1;
         let head = self.lanes[usize::from(slot)].mappings.head();
-        let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.next_data();
+        let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.queue.next_data();
         // The peer takes every octet of its only subflow for the stream's: copies among them would
         // be taken for what comes next.
         let copies = self.fallback.repeats && !self.fallback.joined;
@@ -369,9 +428,9 @@ impl Connection {
     /// The peer says that a mapping failed its checksum. RFC 8684 §3.7: it is answered with
     /// MP_FAIL and an infinite mapping if all data in flight is contiguous, with a reset if not.
     pub(super) fn take_fail(&mut self, slot: u8, fail: MpFail) {
-        let near = self.data_seq(self.send.una());
+        let near = self.session.data_seq(self.send.queue.una());
         let distance = fail.data_seq.distance_from(near);
-        if distance < 0 || distance as u64 > self.send.nxt() - self.send.una() {
+        if distance < 0 || distance as u64 > self.send.queue.nxt() - self.send.queue.una() {
             // What it DATA_ACKed had arrived, and what was not sent cannot have failed.
             return;
         }
@@ -407,11 +466,11 @@ impl Connection {
             subflow.demand_ack();
         }
         let mapping = dss.and_then(|dss| dss.mapping);
-        let (Some(mapping), Some(shift)) = (mapping, self.fallback.received_shift) else { return };
-        let near = self.keys.remote_idsn + self.recv.nxt();
-        let data = mapping.data_seq.resolve(near).distance_from(self.keys.remote_idsn) as u32;
+        let (Some(mapping), Some(received)) = (mapping, self.fallback.received) else { return };
+        let near = received.idsn + self.recv.queue.nxt();
+        let data = mapping.data_seq.resolve(near).distance_from(received.idsn) as u32;
         let bare_fin = mapping.subflow_seq == SeqNumber(0);
-        if !bare_fin && data.wrapping_sub(mapping.subflow_seq.0) != shift as u32 {
+        if !bare_fin && data.wrapping_sub(mapping.subflow_seq.0) != received.shift as u32 {
             self.counters.dss_corruption_reset += 1;
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         }

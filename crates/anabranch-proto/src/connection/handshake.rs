@@ -6,8 +6,9 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{Endpoint, Instant, Segment};
 
+use super::session::Keys;
 use super::timer::Timer;
-use super::{Connection, Mode, Opening, Place, Role, Status};
+use super::{Connection, Opening, Place};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
@@ -41,21 +42,11 @@ impl Connection {
             remote_address_id: 0,
         };
         let slot = self.add_lane(Subflow::connect, place);
-        if self.mode == Mode::Negotiating {
-            let syn = self.capable(CapableKeys::None);
+        if self.session.is_negotiating() {
+            let syn = self.session.capable(CapableKeys::None);
             self.lanes[usize::from(slot)].subflow.handshake_options =
                 option(|control| control.capable = Some(syn));
         }
-    }
-
-    /// MP_CAPABLE with the properties that this host offers, or that were agreed. RFC 8684 §3.1.
-    fn capable(&self, keys: CapableKeys) -> MpCapable {
-        let flags = CapableFlags {
-            checksum_required: self.checksums,
-            deny_join_to_source: !self.config.allow_join_initial_addr_port,
-            ..CapableFlags::PLAIN
-        };
-        MpCapable { version: VERSION, flags, keys }
     }
 
     /// Answer the SYN that opens a connection.
@@ -69,17 +60,17 @@ impl Connection {
             remote_address_id: 0,
         };
         let slot = self.add_lane(|open| Subflow::accept(open, now, syn), place);
-        if self.mode == Mode::Negotiating {
+        if self.session.is_negotiating() {
             let offer = acceptable(syn).filter(|offer| offer.keys == CapableKeys::None);
             if let Some(offer) = offer {
                 self.counters.mp_capable_syn_rx += 1;
                 // RFC 8684 §3.1: checksums are used if either host requires them.
-                self.checksums |= offer.flags.checksum_required;
-                let answer = self.capable(CapableKeys::Sender(self.keys.local));
+                self.session.take_checksum_flag(offer.flags);
+                let answer = self.session.capable(CapableKeys::Sender(self.session.key()));
                 self.lanes[usize::from(slot)].subflow.handshake_options =
                     option(|control| control.capable = Some(answer));
             } else {
-                self.mode = Mode::Tcp;
+                self.session.fall_back();
             }
         }
     }
@@ -87,7 +78,7 @@ impl Connection {
     /// Open a further subflow. RFC 8684 §3.2.
     pub(crate) fn join(&mut self, now: Instant, opening: &Opening, port: u16) {
         let Opening { local, remote, remote_address_id, backup } = *opening;
-        let Some(remote_key) = self.keys.remote else { return };
+        let Some(agreed) = self.session.keys() else { return };
         let place = Place {
             now,
             purpose: Purpose::Join,
@@ -99,10 +90,10 @@ impl Connection {
         let slot = self.add_lane(Subflow::connect, place);
         let nonce = self.secrets.draw("nonce") as u32;
         let mut lane = self.lanes.edit(slot);
-        lane.nonces.0 = nonce;
+        lane.nonces.local = nonce;
         lane.subflow.priority.signalled = backup;
         lane.subflow.handshake_options = option(|control| {
-            let token = keys::token(remote_key);
+            let token = keys::token(agreed.remote);
             control.join = Some(MpJoin::Syn { backup, address_id: local.id, token, nonce });
         });
     }
@@ -118,13 +109,13 @@ impl Connection {
     /// RFC 8684 §3.7.
     fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
-        if self.mode == Mode::Negotiating {
+        if self.session.is_negotiating() {
             // RFC 8684 §3.1: the listener chooses one of the hash algorithms offered, which is one.
             let answer = acceptable(segment).filter(|capable| capable.flags.unassigned == 0);
             match answer.map(|capable| (capable.keys, capable.flags)) {
                 Some((CapableKeys::Sender(key), flags)) => {
                     self.counters.mp_capable_syn_ack_rx += 1;
-                    self.checksums |= flags.checksum_required;
+                    self.session.take_checksum_flag(flags);
                     self.agree(slot, key, flags);
                 }
                 _ => {
@@ -139,13 +130,13 @@ impl Connection {
     /// The handshake's last step arrived, which makes the connection open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let lane = &mut self.lanes[usize::from(slot)];
-        let passive = self.role == Role::Listener || lane.subflow.purpose == Purpose::Join;
+        let passive = self.session.is_listener() || lane.subflow.purpose == Purpose::Join;
         self.counters.passive_opens += u64::from(passive);
         lane.subflow.handshake_options = None;
         if lane.subflow.purpose == Purpose::Join {
             return self.on_join_ack(now, slot, segment);
         }
-        if self.mode == Mode::Negotiating {
+        if self.session.is_negotiating() {
             match self.peer_keys(segment) {
                 Some((key, flags)) => {
                     self.counters.mp_capable_ack_rx += 1;
@@ -157,11 +148,8 @@ impl Connection {
                 }
             }
         }
-        let event = match self.role {
-            Role::Listener => Event::Accepted,
-            // A simultaneous open.
-            Role::Initiator => Event::Connected,
-        };
+        let simultaneous = self.session.is_initiator();
+        let event = if simultaneous { Event::Connected } else { Event::Accepted };
         self.open(now, slot, event);
     }
 
@@ -173,8 +161,8 @@ impl Connection {
         match keys {
             CapableKeys::Both { sender, receiver }
             | CapableKeys::WithData { sender, receiver, .. } => {
-                let agreed =
-                    receiver == self.keys.local && flags.checksum_required == self.checksums;
+                let agreed = receiver == self.session.key()
+                    && flags.checksum_required == self.session.checksums();
                 agreed.then_some((sender, flags))
             }
             CapableKeys::None | CapableKeys::Sender(_) => None,
@@ -183,39 +171,34 @@ impl Connection {
 
     /// Both hosts speak Multipath TCP, and `remote` is the peer's key.
     fn agree(&mut self, slot: u8, remote: u64, flags: CapableFlags) {
-        self.mode = Mode::Mptcp;
         let subflow = &self.lanes[usize::from(slot)].subflow;
-        let denied = !self.config.allow_join_initial_addr_port;
-        self.closed_to_joins =
-            (denied.then_some(subflow.local), flags.deny_join_to_source.then_some(subflow.remote));
-        self.keys.remote = Some(remote);
-        self.keys.remote_idsn = keys::initial_data_seq(remote);
+        self.session.agree(remote, flags, subflow.local, subflow.remote);
     }
 
     /// RFC 8684 §3.7: go on as plain TCP.
     pub(super) fn fall_back(&mut self) {
-        self.mode = Mode::Tcp;
-        self.events.push_back(Event::FellBack);
+        self.session.fall_back();
+        self.outbox.tell(Event::FellBack);
     }
 
     fn open(&mut self, now: Instant, slot: u8, event: Event) {
-        self.status = Status::Open;
+        self.session.open();
         self.settle_options(slot);
-        self.events.push_back(event);
+        self.outbox.tell(event);
         // An application that wrote before the connection was open may have been waiting.
-        self.writable = true;
-        if self.role == Role::Listener {
+        self.outbox.tell_writable();
+        if self.session.is_listener() {
             self.start_path_manager(now);
         }
-        if self.mode == Mode::Tcp {
+        if self.session.is_tcp() {
             self.lanes[usize::from(slot)].subflow.confirmed = true;
         }
     }
 
     pub(super) fn settle_options(&mut self, slot: u8) {
-        let carries = match self.mode {
-            Mode::Mptcp => self.mapping_carried(),
-            _ => Carries::Nothing,
+        let carries = match self.session.is_mptcp() {
+            true => self.mapping_carried(),
+            false => Carries::Nothing,
         };
         let (lane, views) = self.lanes.with_views(slot);
         lane.subflow.set_carries(carries, views);
@@ -224,7 +207,8 @@ impl Connection {
 
     /// What data segments of Multipath TCP carry from now on.
     pub(super) fn mapping_carried(&self) -> Carries {
-        let (checksum, wide, wide_ack) = (self.checksums, self.wrap.wide, self.wide_acks);
+        let (checksum, wide, wide_ack) =
+            (self.session.checksums(), self.send.is_wide(), self.recv.wide_acks());
         Carries::Mapping { checksum, wide, wide_ack }
     }
 
@@ -241,27 +225,25 @@ impl Connection {
     fn on_join_syn_ack(&mut self, slot: u8, segment: &Segment) {
         let join = segment.options.control.as_ref().and_then(|control| control.join);
         let lane = &mut self.lanes[usize::from(slot)];
-        let (Some(MpJoin::SynAck { backup, address_id, truncated_hmac, nonce }), Some(remote_key)) =
-            (join, self.keys.remote)
+        let (Some(MpJoin::SynAck { backup, address_id, truncated_hmac, nonce }), Some(agreed)) =
+            (join, self.session.keys())
         else {
             lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         };
         self.counters.join_syn_ack_rx += 1;
-        lane.nonces.1 = nonce;
+        lane.nonces.remote = nonce;
         lane.subflow.remote_address_id = address_id;
         lane.subflow.priority.by_peer = backup;
-        let (own, theirs) = (lane.nonces.0, lane.nonces.1);
-        let expected = keys::join_hmac(remote_key, self.keys.local, theirs, own);
-        let expected = keys::truncated_64(&expected);
+        let expected = keys::truncated_64(&agreed.proof_of_peer(lane.nonces));
         if !keys::equal_in_constant_time(&expected.to_be_bytes(), &truncated_hmac.to_be_bytes()) {
             self.counters.join_syn_ack_hmac_failure += 1;
             lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
         // From the third ACK on the peer may have data on both.
-        self.fallback.joined = true;
-        let hmac = keys::join_hmac(self.keys.local, remote_key, own, theirs);
+        self.fallback.peer_may_spread();
+        let hmac = agreed.proof(lane.nonces);
         lane.subflow.handshake_options = option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
         });
@@ -272,13 +254,12 @@ impl Connection {
     fn on_join_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let join = segment.options.control.as_ref().and_then(|control| control.join);
         let lane = &mut self.lanes[usize::from(slot)];
-        let (Some(MpJoin::Ack { hmac }), Some(remote_key)) = (join, self.keys.remote) else {
+        let (Some(MpJoin::Ack { hmac }), Some(agreed)) = (join, self.session.keys()) else {
             lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         };
         self.counters.join_ack_rx += 1;
-        let (own, theirs) = lane.nonces;
-        let expected = keys::join_hmac(remote_key, self.keys.local, theirs, own);
+        let expected = agreed.proof_of_peer(lane.nonces);
         if !keys::equal_in_constant_time(&keys::truncated_160(&expected), &hmac) {
             self.counters.join_ack_hmac_failure += 1;
             lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
@@ -292,12 +273,12 @@ impl Connection {
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes.edit(slot).subflow.handshake_options = None;
         self.timers.stop(Timer::Orphan);
-        (self.fallback.joined, self.fallback.repeats) = (true, true);
+        self.fallback.both_may_spread();
         self.abandon_failing();
         let id = self.lanes[usize::from(slot)].subflow.id;
-        self.events.push_back(Event::SubflowEstablished(id));
+        self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
-        if self.send.fin_outstanding() && self.overdue.timeouts > 0 {
+        if self.send.queue.fin_outstanding() && self.overdue.timeouts() > 0 {
             // Nobody has heard the DATA_FIN so far.
             self.data_fin.send_on(slot);
         }
@@ -306,19 +287,19 @@ impl Connection {
 
     /// MP_CAPABLE with both keys, while the peer may not have this host's. RFC 8684 §3.1.
     pub(super) fn keys_to_repeat(&self) -> Option<MpCapable> {
-        let remote = self.keys.remote?;
+        let Keys { local, remote } = self.session.keys()?;
         let initial = self.lanes.first().filter(|lane| {
-            self.role == Role::Initiator
+            self.session.is_initiator()
                 && lane.subflow.purpose == Purpose::Initial
                 && !lane.subflow.confirmed
         });
-        let keys = CapableKeys::Both { sender: self.keys.local, receiver: remote };
-        initial.map(|_| self.capable(keys))
+        let keys = CapableKeys::Both { sender: local, receiver: remote };
+        initial.map(|_| self.session.capable(keys))
     }
 
     /// This host's token, by which joins name the connection.
     pub(crate) fn token(&self) -> u32 {
-        keys::token(self.keys.local)
+        self.session.token()
     }
 }
 

@@ -5,9 +5,10 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{Flags, Instant, Segment};
 
+use super::Connection;
 use super::mapping::Received;
+use super::session::Keys;
 use super::timer::Timer;
-use super::{Connection, Mode, Role};
 use crate::path_manager::Retry;
 use crate::subflow::{Arrived, Purpose, State};
 
@@ -20,18 +21,18 @@ impl Connection {
     #[inline]
     pub(crate) fn is_about_another(&self, slot: u8, segment: &Segment) -> bool {
         let subflow = &self.lanes[usize::from(slot)].subflow;
-        subflow.is_opening() && subflow.is_about_another(segment, self.recv.accepted_window())
+        subflow.is_opening() && subflow.is_about_another(segment, self.recv.queue.accepted_window())
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
-        self.remedies_asked = false;
+        self.scheduling.on_change();
         if self.waits_for_keys(slot, segment) || self.lanes[usize::from(slot)].subflow.is_doomed() {
             return;
         }
-        let window = match self.mode {
-            Mode::Mptcp => (self.recv.window().most() * COPIES).max(1 << 16),
-            _ => self.recv.accepted_window(),
+        let window = match self.session.is_mptcp() {
+            true => (self.recv.queue.window().most() * COPIES).max(1 << 16),
+            false => self.recv.queue.accepted_window(),
         };
         let lane = &mut self.lanes[usize::from(slot)];
         let was_opening = lane.subflow.state() == State::SynSent;
@@ -40,7 +41,7 @@ impl Connection {
         if bare && !was_opening && !segment.payload.is_empty() {
             lane.bare_end = lane.bare_end.max(lane.subflow.end_of(segment));
         }
-        let shared_window = self.mode == Mode::Mptcp;
+        let shared_window = self.session.is_mptcp();
         let (lane, views) = self.lanes.with_views(slot);
         let arrived = Arrived { window, shared_window, views };
         let handled = lane.subflow.handle_segment(now, segment, &arrived);
@@ -59,43 +60,34 @@ impl Connection {
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
-            self.overdue.unanswered = 0;
+            self.overdue.on_segment();
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
-            if bare && self.mode == Mode::Mptcp {
+            if bare && self.session.is_mptcp() {
                 let fin = segment.header.flags.contains(Flags::FIN);
                 self.lanes[usize::from(slot)].bare_fin |= fin;
                 self.take_bare(slot, handled.ack);
             }
-            match self.mode {
-                Mode::Mptcp => self.take_signals(now, slot, segment),
-                _ => self.take_plain(now, slot, segment),
+            match self.session.is_mptcp() {
+                true => self.take_signals(now, slot, segment),
+                false => self.take_plain(now, slot, segment),
             }
             // What condemned the subflow condemns what came with it.
             if !self.lanes[usize::from(slot)].subflow.is_doomed() {
                 self.deliver(now, slot);
-                if self.mode == Mode::Mptcp {
+                if self.session.is_mptcp() {
                     self.check_bare_end(slot);
                 }
-                self.plan_early_acknowledgement(slot);
+                let subflow = &self.lanes[usize::from(slot)].subflow;
+                if self.session.is_mptcp() && subflow.owes_acknowledgement() {
+                    self.recv.plan_early_acknowledgement(slot);
+                }
             }
         }
         self.lanes.refresh(slot);
-        self.detect_bottlenecks(now, slot);
+        self.lanes.detect_bottlenecks(now, slot);
         self.tune_buffers(now);
         self.reap(now);
-    }
-
-    /// What came may be acknowledged when the application has read for the first time, which takes
-    /// several reads if it filled a large hole.
-    fn plan_early_acknowledgement(&mut self, slot: u8) {
-        let due = self.lanes[usize::from(slot)].subflow.owes_acknowledgement();
-        if due
-            && self.mode == Mode::Mptcp
-            && let Some(edge) = self.recv.early_edge()
-        {
-            self.early_acknowledgement = Some((slot, edge));
-        }
     }
 
     /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.
@@ -112,7 +104,7 @@ impl Connection {
         let has_keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
         subflow.state() == State::SynReceived
             && subflow.purpose == Purpose::Initial
-            && self.mode == Mode::Negotiating
+            && self.session.is_negotiating()
             && segment.options.dss.is_some()
             && !has_keys
             && !segment.header.flags.contains(Flags::RST)
@@ -137,9 +129,10 @@ impl Connection {
         if let Some(control) = &segment.options.control {
             self.take_path_signals(now, slot, control);
         }
-        if self.peer_edge == 1 {
+        if self.send.has_no_window() {
             // The handshake's own windows count from the first octet.
-            self.widen(1, slot, segment);
+            let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
+            self.send.widen(1, window);
         }
     }
 
@@ -147,8 +140,9 @@ impl Connection {
     /// whoever says so knows the keys.
     fn take_first_mapping(&mut self, slot: u8, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
-            && (Some(sender), receiver) == (self.keys.remote, self.keys.local)
-            && self.role == Role::Listener
+            && let Some(Keys { local, remote }) = self.session.keys()
+            && (sender, receiver) == (remote, local)
+            && self.session.is_listener()
             && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
@@ -161,7 +155,7 @@ impl Connection {
     /// What a believed reset says.
     fn take_reset(&mut self, now: Instant, slot: u8, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
-            && self.mode == Mode::Mptcp
+            && self.session.is_mptcp()
             && self.lanes[usize::from(slot)].subflow.confirmed
         {
             self.take_data_ack(now, slot, dss, segment);
@@ -200,7 +194,7 @@ impl Connection {
         if let Some(fail) = control.fail {
             self.counters.mp_fail_rx += 1;
             // After an infinite mapping beside it there is nothing left to be done.
-            if self.mode == Mode::Mptcp {
+            if self.session.is_mptcp() {
                 self.take_fail(slot, fail);
             }
         }
@@ -209,41 +203,31 @@ impl Connection {
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
     fn take_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
-        let near = self.data_seq(self.send.una());
+        let near = self.session.data_seq(self.send.queue.una());
         let distance = data_ack.resolve(near).distance_from(near);
-        let Some(offset) = self.send.una().checked_add_signed(distance) else { return };
-        if offset < 1 || offset > self.send.nxt() {
+        let Some(offset) = self.send.queue.una().checked_add_signed(distance) else { return };
+        if offset < 1 || offset > self.send.queue.nxt() {
             return;
         }
-        if self.widen(offset, slot, segment) && self.overdue.timeouts > 0 {
+        let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
+        if self.send.widen(offset, window) && self.overdue.timeouts() > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.set(Timer::Retransmission, now);
         }
-        if self.send.acknowledge(offset) {
+        if self.send.queue.acknowledge(offset) {
             self.on_data_progress(now);
         }
-    }
-
-    /// RFC 8684 §3.3.5: only a larger edge counts, since segments of different subflows overtake
-    /// each other. True if it is one.
-    fn widen(&mut self, acknowledged: u64, slot: u8, segment: &Segment) -> bool {
-        let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
-        let before = self.peer_edge;
-        self.peer_edge = before.max(acknowledged + window);
-        self.peer_edge > before
     }
 
     /// RFC 8684 §3.3.1.
     fn take_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
-        if !self.wide_acks && matches!(mapping.data_seq, WideOrNarrow::Wide(_)) {
-            // RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8.
-            self.wide_acks = true;
+        if matches!(mapping.data_seq, WideOrNarrow::Wide(_)) && self.recv.widen_acks() {
             self.settle_all_options();
         }
-        let near = self.keys.remote_idsn + self.recv.nxt();
+        let near = self.session.peer_idsn() + self.recv.queue.nxt();
         let distance = mapping.data_seq.resolve(near).distance_from(near);
-        let Some(data) = self.recv.nxt().checked_add_signed(distance) else { return };
+        let Some(data) = self.recv.queue.nxt().checked_add_signed(distance) else { return };
         if data.checked_add(u64::from(mapping.len)).is_none() {
             return;
         }
@@ -277,7 +261,7 @@ impl Connection {
     fn add_mapping(&mut self, slot: u8, mapping: Received) {
         let lane = &mut self.lanes[usize::from(slot)];
         let next = lane.subflow.receive_next();
-        let reach = self.recv.window().most() * COPIES + (1 << 16);
+        let reach = self.recv.queue.window().most() * COPIES + (1 << 16);
         let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
             && mapping.subflow < next + reach
             && !lane.mappings.is_full(reach);
@@ -289,12 +273,14 @@ impl Connection {
     /// Plain TCP: the subflow's octets are the stream's. RFC 8684 §3.7: after a fallback, too, only
     /// its ACKs count.
     fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        let shift = self.fallback.sent_shift;
+        let shift = self.fallback.sent_shift();
         let edge = self.lanes[usize::from(slot)].subflow.window_edge();
-        self.peer_edge = edge.checked_add_signed(shift).unwrap_or(self.peer_edge);
+        if let Some(edge) = edge.checked_add_signed(shift) {
+            self.send.set_edge(edge);
+        }
         // The FIN has a number at subflow level only.
         let una = self.lanes[usize::from(slot)].subflow.una().checked_add_signed(shift);
-        if self.send.acknowledge(una.map_or(0, |una| una.min(self.send.end()))) {
+        if self.send.queue.acknowledge(una.map_or(0, |una| una.min(self.send.queue.end()))) {
             self.on_data_progress(now);
         }
         let control = segment.options.control.as_ref();
@@ -311,12 +297,14 @@ impl Connection {
     /// Move what the subflow has in order to the data level.
     fn deliver(&mut self, now: Instant, slot: u8) {
         let lane = &mut self.lanes[usize::from(slot)];
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             while let Some((_, payload)) = lane.subflow.poll_received() {
-                self.recv.append(payload);
-                self.readable = true;
+                self.recv.queue.append(payload);
+                self.outbox.tell_readable();
             }
-            self.readable |= self.peer_has_finished();
+            if self.peer_has_finished() {
+                self.outbox.tell_readable();
+            }
             return;
         }
         while let Some((_, payload)) = lane.subflow.poll_received() {
@@ -324,7 +312,7 @@ impl Connection {
         }
         self.hand_over(now, slot);
         let lane = &mut self.lanes[usize::from(slot)];
-        if lane.mappings.holds_more_than(self.recv.window().most() * COPIES) {
+        if lane.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since.is_some() {

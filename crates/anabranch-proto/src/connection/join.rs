@@ -3,6 +3,7 @@
 use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{Instant, Segment};
 
+use super::session::Nonces;
 use super::{Connection, Place};
 use crate::flood::{MOST_HALF_OPEN_JOINS, Numbers, remember_in_timestamp};
 use crate::keys;
@@ -20,12 +21,18 @@ pub(crate) enum JoinAnswer {
     Refused(ResetReason),
 }
 
+/// This host's part in a join that is answered without state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) numbers: Numbers,
+    pub(crate) nonce: u32,
+}
+
 /// What the SYN of a join says, and this host's part of the answer.
 struct Joining {
     place: Place,
     backup: bool,
-    remote_nonce: u32,
-    nonce: u32,
+    nonces: Nonces,
     answer: Box<Control>,
 }
 
@@ -34,7 +41,7 @@ impl Connection {
     pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: MpJoin) -> JoinAnswer {
         let half_open = self.half_open_joins().count();
         // RFC 8684 §3.1: the peer was told by the "C" flag.
-        if self.closed_to_joins.0 == Some(syn.destination) {
+        if self.session.is_closed_here(syn.destination) {
             return JoinAnswer::Refused(ResetReason::PROHIBITED);
         }
         if !self.wants_subflows() {
@@ -60,13 +67,13 @@ impl Connection {
         now: Instant,
         syn: &Segment,
         join: MpJoin,
-        (numbers, nonce): (Numbers, u32),
+        answered: Answered,
     ) -> Option<Segment> {
-        let joining = self.joining(now, syn, join, nonce)?;
+        let joining = self.joining(now, syn, join, answered.nonce)?;
         let nobody = SubflowId { slot: u8::MAX, generation: 0 };
         let accept = |open: crate::subflow::Open<'_>| Subflow::accept(open, now, syn);
         let mut subflow = self.make_subflow(nobody, accept, joining.place);
-        subflow.use_numbers(numbers);
+        subflow.use_numbers(answered.numbers);
         subflow.handshake_options = Some(joining.answer);
         let mut answer = subflow.poll_transmit(now, &self.data_level())?;
         remember_in_timestamp(&mut answer, syn);
@@ -81,15 +88,15 @@ impl Connection {
         now: Instant,
         syn: &Segment,
         join: MpJoin,
-        (numbers, nonce): (Numbers, u32),
+        answered: Answered,
     ) -> Option<u8> {
         if !self.may_open() {
             let oldest = self.half_open_joins().next()?;
             self.lanes.edit(oldest as u8).subflow.abandon(SubflowEnd::TimedOut);
             self.reap(now);
         }
-        let joining = self.joining(now, syn, join, nonce).filter(|_| self.may_open())?;
-        Some(self.add_joining(now, syn, joining, Some(numbers)))
+        let joining = self.joining(now, syn, join, answered.nonce).filter(|_| self.may_open())?;
+        Some(self.add_joining(now, syn, joining, Some(answered.numbers)))
     }
 
     /// Lanes that the peer is opening, the oldest slot first.
@@ -105,7 +112,7 @@ impl Connection {
     /// RFC 8684 §3.4.1.
     fn joining(&self, now: Instant, syn: &Segment, join: MpJoin, nonce: u32) -> Option<Joining> {
         let MpJoin::Syn { backup, address_id, nonce: remote_nonce, .. } = join else { return None };
-        let remote_key = self.keys.remote?;
+        let keys = self.session.keys()?;
         let address = syn.destination.address;
         let local_id = self.paths.id_of(address);
         let place = Place {
@@ -116,7 +123,8 @@ impl Connection {
             local_address_id: local_id,
             remote_address_id: address_id,
         };
-        let hmac = keys::join_hmac(self.keys.local, remote_key, nonce, remote_nonce);
+        let nonces = Nonces { local: nonce, remote: remote_nonce };
+        let hmac = keys.proof(nonces);
         let answer = MpJoin::SynAck {
             // What this host wants of the other, which is its own affair.
             backup: false,
@@ -125,7 +133,7 @@ impl Connection {
             nonce,
         };
         let answer = Box::new(Control { join: Some(answer), ..Control::default() });
-        Some(Joining { place, backup, remote_nonce, nonce, answer })
+        Some(Joining { place, backup, nonces, answer })
     }
 
     fn add_joining(
@@ -137,7 +145,7 @@ impl Connection {
     ) -> u8 {
         let slot = self.add_lane(|open| Subflow::accept(open, now, syn), joining.place);
         let lane = &mut self.lanes[usize::from(slot)];
-        lane.nonces = (joining.nonce, joining.remote_nonce);
+        lane.nonces = joining.nonces;
         lane.subflow.priority.by_peer = joining.backup;
         lane.subflow.handshake_options = Some(joining.answer);
         match answered {

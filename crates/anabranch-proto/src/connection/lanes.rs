@@ -6,6 +6,9 @@ use anabranch_wire::Instant;
 
 use super::fallback;
 use super::mapping::MappingTable;
+use super::session::Nonces;
+use crate::bottleneck::{Detector, Totals};
+use crate::counters::Counters;
 use crate::path_manager::Retry;
 use crate::remedy::{BufferContext, BufferSide, Remedy};
 use crate::subflow::Subflow;
@@ -16,8 +19,8 @@ use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 pub(super) struct Lane {
     pub(super) subflow: Subflow,
     pub(super) mappings: MappingTable,
-    /// Nonces of a join in progress: local, remote. RFC 8684 §3.2.
-    pub(super) nonces: (u32, u32),
+    /// Those of a join in progress.
+    pub(super) nonces: Nonces,
     /// The end of the subflow has been dealt with.
     pub(super) reaped: bool,
     pub(super) reinjected_octets: u64,
@@ -48,7 +51,7 @@ impl Lane {
         Lane {
             subflow,
             mappings: MappingTable::default(),
-            nonces: (0, 0),
+            nonces: Nonces::default(),
             reaped: false,
             reinjected_octets: 0,
             heard: false,
@@ -80,6 +83,10 @@ pub(super) struct Lanes {
     views: Vec<SubflowView>,
     /// They may limit what a subflow has under way, and with it the room that its view shows.
     remedies: Vec<Box<dyn Remedy>>,
+    /// Finds out which subflows share bottlenecks.
+    detector: Option<Detector>,
+    /// What subflows that have ended counted.
+    ended: Option<Box<Counters>>,
 }
 
 /// A lane that is being changed: when this is dropped, its view is brought up to date.
@@ -129,12 +136,64 @@ impl DerefMut for Lanes {
 
 impl Lanes {
     /// No subflows yet. The remedies limit what later ones have under way.
-    pub(super) fn new(remedies: Vec<Box<dyn Remedy>>) -> Self {
-        Lanes { lanes: Vec::new(), views: Vec::new(), remedies }
+    /// `loss_threshold`: if shared bottlenecks are to be found, losses above this rate show one.
+    pub(super) fn new(remedies: Vec<Box<dyn Remedy>>, loss_threshold: Option<f64>) -> Self {
+        Lanes {
+            lanes: Vec::new(),
+            views: Vec::new(),
+            remedies,
+            detector: loss_threshold.map(Detector::new),
+            ended: None,
+        }
     }
 
     fn free_slot(&self) -> usize {
         self.lanes.iter().position(|lane| lane.reaped).unwrap_or(self.lanes.len())
+    }
+
+    /// The subflow in `slot` has ended, and that is being dealt with.
+    pub(super) fn reap(&mut self, slot: u8) -> &Lane {
+        let lane = &mut self.lanes[usize::from(slot)];
+        lane.reaped = true;
+        lane.subflow.add_to(self.ended.get_or_insert_default());
+        if let Some(detector) = &mut self.detector {
+            detector.forget(lane.subflow.id);
+        }
+        self.refresh(slot);
+        &self.lanes[usize::from(slot)]
+    }
+
+    /// RFC 8382: the subflow in `slot` has measured a one-way delay, if it has.
+    #[inline]
+    pub(super) fn detect_bottlenecks(&mut self, now: Instant, slot: u8) {
+        let Some(detector) = &mut self.detector else { return };
+        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        let Some(delay) = subflow.one_way_delay.take() else { return };
+        detector.on_delay(now, subflow.id, delay);
+        if !detector.is_due(now) {
+            return;
+        }
+        let lanes = &self.lanes;
+        let totals = |id: SubflowId| {
+            let totals = lanes[usize::from(id.slot)].subflow.totals;
+            let again = totals.segments_retransmitted;
+            Totals { sent: totals.segments_sent + again, lost: again }
+        };
+        let verdicts = detector.close_interval(now, totals);
+        for (id, verdict) in verdicts {
+            if let Some(mut lane) = self.edit_by_id(id) {
+                lane.subflow.bottleneck = verdict;
+            }
+        }
+    }
+
+    /// Add what all subflows have counted, those included that are gone.
+    pub(super) fn add_to(&self, sum: &mut Counters) {
+        if let Some(ended) = &self.ended {
+            sum.add(ended);
+        }
+        let live = self.lanes.iter().filter(|lane| !lane.reaped);
+        live.for_each(|lane| lane.subflow.add_to(sum));
     }
 
     /// What the next subflow is called.
@@ -224,6 +283,11 @@ impl Lanes {
     pub(super) fn largest_mss(&self) -> u64 {
         let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
         usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
+    }
+
+    /// The largest window that the peer has announced on any of them.
+    pub(super) fn largest_window(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.subflow.largest_window()).max().unwrap_or(0)
     }
 
     /// How many remedies there are.

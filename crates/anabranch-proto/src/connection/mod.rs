@@ -12,148 +12,72 @@ mod input;
 mod join;
 mod lanes;
 mod mapping;
+mod outbox;
 mod overdue;
 mod path_driver;
 mod paths;
 mod probes;
+mod receiver;
 mod recv_queue;
 mod schedule;
 mod send_queue;
+mod sender;
+mod session;
 mod stats;
+mod stopwatch;
 mod timer;
 mod transmit;
 
 pub(crate) use handshake::because;
-pub(crate) use join::JoinAnswer;
+pub(crate) use join::{Answered, JoinAnswer};
+pub(crate) use outbox::Registration;
 pub(crate) use path_driver::Opening;
+pub(crate) use session::Role;
 pub use stats::{ConnectionStats, Fallback, SubflowStats};
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_wire::{DataSeq, Endpoint, Instant, Payload, Piece, Segment};
+use anabranch_wire::{Endpoint, Instant, Payload, Piece};
 
-use crate::bottleneck::{Detector, Totals};
 use crate::config::{ConnectionConfig, Protocol};
-use crate::counters::{ConnectionCounters, Counters};
-use crate::error::{ConnectionError, SendError};
+use crate::counters::ConnectionCounters;
+use crate::error::SendError;
 use crate::event::Event;
 use crate::keys::Secrets;
 use crate::path_manager::{LocalAddress, PathEvent};
 use crate::platform::{ReceiveWindow, SendBuffer};
 use crate::remedy::BufferSide;
-use crate::scheduler::Scheduler;
 use crate::subflow::{Open, Purpose, Subflow};
-use crate::trace::{TraceEvent, TraceKind};
-use crate::view::{SubflowId, SubflowSet};
+use crate::trace::TraceEvent;
+use crate::view::SubflowId;
 use data_fin::DataFin;
 use lanes::Lanes;
+use outbox::Outbox;
 use overdue::Overdue;
 use path_driver::PathDriver;
-use probes::Probes;
+use receiver::Receiver;
 use recv_queue::RecvQueue;
+use schedule::Scheduling;
 use send_queue::SendQueue;
-
-/// Which protocol the connection speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Not known yet: the handshake decides.
-    Negotiating,
-    /// Multipath TCP.
-    Mptcp,
-    /// Plain TCP, from the start or by fallback.
-    Tcp,
-}
-
-/// Who sent the first SYN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Initiator,
-    Listener,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
-    Opening,
-    Open,
-    Ended,
-}
-
-/// The keys of both hosts and what follows from them.
-#[derive(Clone, Copy, Debug)]
-struct Keys {
-    local: u64,
-    remote: Option<u64>,
-    local_idsn: DataSeq,
-    remote_idsn: DataSeq,
-}
+use sender::Sender;
+use session::Session;
 
 pub(crate) struct Connection {
     config: Arc<ConnectionConfig>,
-    role: Role,
-    mode: Mode,
-    status: Status,
-    keys: Keys,
-    /// Mappings have checksums. RFC 8684 §3.1.
-    checksums: bool,
-    /// The peer sends data sequence numbers of 8 octets.
-    wide_acks: bool,
-    wrap: transmit::Wrap,
+    session: Session,
     fallback: fallback::Fallback,
-    /// Where this host does not take further subflows, and where the peer does not: the ends of
-    /// the first, if so agreed. RFC 8684 §3.1.
-    closed_to_joins: (Option<Endpoint>, Option<Endpoint>),
     secrets: Secrets,
     lanes: Lanes,
-    send: SendQueue,
-    recv: RecvQueue,
-    receive_scale: u8,
-    /// Data offset up to which the peer lets this host send.
-    peer_edge: u64,
-    detector: Option<Detector>,
-    scheduler: Box<dyn Scheduler>,
+    send: Sender,
+    recv: Receiver,
+    scheduling: Scheduling,
     paths: PathDriver,
-    /// Copies that the path manager wants sent.
-    probes: Probes,
     timers: timer::TimerTable,
     overdue: Overdue,
     data_fin: DataFin,
-    /// Data offset after the last short segment, for Nagle's rule.
-    short_segment_end: u64,
-    /// The application's last write found no room.
-    send_blocked: bool,
-    /// The wait for a window worth using is over. RFC 9293 §3.8.6.2.1.
-    small_window_due: bool,
-    /// Remedies have been asked since anything changed.
-    remedies_asked: bool,
-    /// How often a subflow had room and nothing that it was allowed to send.
-    blocked: u64,
-    /// The subflows that the scheduler last wanted copies of new data on.
-    last_copies: SubflowSet,
-    window_limited: stats::Stopwatch,
-    events: VecDeque<Event>,
-    readable: bool,
-    /// The subflow on which what came last is acknowledged before all of it was read, and the edge
-    /// of the window then.
-    early_acknowledgement: Option<(u8, u64)>,
-    writable: bool,
-    error: Option<ConnectionError>,
+    outbox: Outbox,
     pub(crate) counters: ConnectionCounters,
-    /// What subflows that have ended counted.
-    ended: Option<Box<Counters>>,
-    trace: Option<VecDeque<TraceEvent>>,
-    /// Subflows that came to exist or ceased to, for the endpoint's table.
-    registrations: VecDeque<Registration>,
-}
-
-/// A change to the endpoint's table of addresses.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Registration {
-    pub(crate) slot: u8,
-    pub(crate) local: Endpoint,
-    pub(crate) remote: Endpoint,
-    pub(crate) exists: bool,
 }
 
 /// What a new connection needs.
@@ -170,60 +94,27 @@ pub(crate) struct NewConnection<'a> {
 impl Connection {
     pub(crate) fn new(new: NewConnection<'_>) -> Self {
         let config = new.config;
-        let mut lanes = Lanes::new((config.remedies)());
+        let mut lanes = Lanes::new((config.remedies)(), config.shared_bottleneck_detection);
         let (counted, is_tcp) = (config.platform.buffers, config.protocol == Protocol::Tcp);
         let send_buffer = SendBuffer::new(counted, is_tcp, config.send_buffer)
             .beginning_with(lanes.initial_buffer(BufferSide::Send));
         let window = ReceiveWindow::new(counted, is_tcp, config.receive_buffer)
             .beginning_with(lanes.initial_buffer(BufferSide::Receive));
-        let receive_scale = window_scale(window.most());
+        let scale = window_scale(window.most());
         Connection {
-            role: new.role,
-            mode: match config.protocol {
-                Protocol::Mptcp => Mode::Negotiating,
-                Protocol::Tcp => Mode::Tcp,
-            },
-            status: Status::Opening,
-            keys: Keys {
-                local: new.key,
-                remote: None,
-                local_idsn: crate::keys::initial_data_seq(new.key),
-                remote_idsn: DataSeq(0),
-            },
-            checksums: config.dss_checksum,
-            wide_acks: false,
-            wrap: transmit::Wrap::default(),
+            session: Session::new(new.role, new.key, &config),
             fallback: fallback::Fallback::default(),
-            closed_to_joins: (None, None),
             secrets: new.secrets,
             lanes,
-            send: SendQueue::new(send_buffer),
-            recv: RecvQueue::new(window.scaled_by(receive_scale)),
-            receive_scale,
-            peer_edge: 1,
-            detector: config.shared_bottleneck_detection.map(Detector::new),
-            scheduler: (config.scheduler)(),
+            send: Sender::new(SendQueue::new(send_buffer)),
+            recv: Receiver::new(RecvQueue::new(window.scaled_by(scale)), scale),
+            scheduling: Scheduling::new((config.scheduler)()),
             paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
-            probes: Probes::default(),
             timers: timer::TimerTable::new(),
             overdue: Overdue::default(),
             data_fin: DataFin::default(),
-            short_segment_end: 0,
-            send_blocked: false,
-            small_window_due: false,
-            remedies_asked: false,
-            blocked: 0,
-            last_copies: SubflowSet::EMPTY,
-            window_limited: stats::Stopwatch::default(),
-            events: VecDeque::new(),
-            readable: false,
-            early_acknowledgement: None,
-            writable: false,
-            error: None,
+            outbox: Outbox::new(config.trace),
             counters: ConnectionCounters::default(),
-            ended: None,
-            trace: config.trace.then(VecDeque::new),
-            registrations: VecDeque::new(),
             config,
         }
     }
@@ -231,29 +122,27 @@ impl Connection {
     /// Write data. Returns the octets accepted; fewer than offered means that the send buffer is
     /// full, and [`Event::Writable`] will follow.
     pub(crate) fn send(&mut self, piece: Piece) -> Result<usize, SendError> {
-        if self.status == Status::Ended {
+        if self.session.has_ended() {
             return Err(SendError::NotConnected);
         }
-        if self.send.is_finished() {
+        if self.send.queue.is_finished() {
             return Err(SendError::Closed);
         }
-        let offered = piece.len();
         self.measure_send_memory();
         let accepted = self.send.write(piece);
-        self.send_blocked = accepted < offered;
-        self.remedies_asked = false;
+        self.scheduling.on_change();
         Ok(accepted)
     }
 
     /// Octets that [`Connection::send`] would accept at least.
     pub(crate) fn send_room(&self) -> u64 {
-        self.send.room()
+        self.send.queue.room()
     }
 
     /// Read the next data in order.
     pub(crate) fn recv(&mut self) -> Option<Payload> {
-        let payload = self.recv.read()?;
-        if !self.recv.has_data() {
+        let payload = self.recv.queue.read()?;
+        if !self.recv.queue.has_data() {
             for lane in self.lanes.iter_mut() {
                 lane.subflow.on_drained();
             }
@@ -263,15 +152,16 @@ impl Connection {
 
     /// Has the peer closed its direction, and was everything read?
     pub(crate) fn is_at_end(&self) -> bool {
-        !self.recv.has_data() && self.peer_has_finished()
+        !self.recv.queue.has_data() && self.peer_has_finished()
     }
 
     fn peer_has_finished(&self) -> bool {
-        match self.mode {
-            Mode::Mptcp => self.recv.is_complete(),
-            _ => {
-                let lane = self.lanes.get(usize::from(self.fallback.slot));
-                self.recv.is_complete() || lane.is_some_and(|lane| lane.subflow.peer_finished())
+        match self.session.is_mptcp() {
+            true => self.recv.queue.is_complete(),
+            false => {
+                let lane = self.lanes.get(usize::from(self.fallback.slot()));
+                self.recv.queue.is_complete()
+                    || lane.is_some_and(|lane| lane.subflow.peer_finished())
             }
         }
     }
@@ -282,45 +172,38 @@ impl Connection {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        if let Some(event) = self.events.pop_front() {
-            return Some(event);
-        }
-        if std::mem::take(&mut self.readable) {
-            return Some(Event::Readable);
-        }
-        std::mem::take(&mut self.writable).then_some(Event::Writable)
+        self.outbox.poll_event()
     }
 
     pub(crate) fn poll_trace(&mut self) -> Option<TraceEvent> {
-        self.trace.as_mut()?.pop_front()
+        self.outbox.poll_trace()
     }
 
     pub(crate) fn has_registrations(&self) -> bool {
-        !self.registrations.is_empty()
+        self.outbox.has_registrations()
     }
 
     pub(crate) fn poll_registration(&mut self) -> Option<Registration> {
-        self.registrations.pop_front()
+        self.outbox.poll_registration()
     }
 
     /// Is the handshake of the first subflow still under way?
     pub(crate) fn is_opening(&self) -> bool {
-        self.status == Status::Opening
+        self.session.is_opening()
     }
 
     /// Is there nothing left to do, so that the endpoint may forget the connection?
     pub(crate) fn is_gone(&self) -> bool {
-        let ended = self.status == Status::Ended && self.lanes.iter().all(|lane| lane.reaped);
-        ended && !self.recv.has_data()
+        let ended = self.session.has_ended() && self.lanes.iter().all(|lane| lane.reaped);
+        ended && !self.recv.queue.has_data()
     }
 
     /// Give back memory that is not in use.
     pub(crate) fn release_memory(&mut self) {
-        self.send.release_memory();
-        self.recv.release_memory();
-        self.events.shrink_to_fit();
+        self.send.queue.release_memory();
+        self.recv.queue.release_memory();
+        self.outbox.release_memory();
         self.paths.release_memory();
-        self.registrations.shrink_to_fit();
         self.lanes.release_memory();
     }
 
@@ -330,7 +213,7 @@ impl Connection {
         let subflow = self.make_subflow(id, make, place);
         let slot = self.lanes.add(subflow);
         let Place { local, remote, .. } = place;
-        self.registrations.push_back(Registration { slot, local, remote, exists: true });
+        self.outbox.register(Registration { slot, local, remote, exists: true });
         slot
     }
 
@@ -350,47 +233,9 @@ impl Connection {
             iss: self.secrets.initial_sequence(place.local, place.remote)
                 + (place.now.as_nanos() / 64) as u32,
             timestamp_offset: self.secrets.draw("timestamp") as u32,
-            receive_scale: self.receive_scale,
+            receive_scale: self.recv.scale(),
             config: &self.config,
         })
-    }
-
-    /// RFC 8382: the subflow in `slot` has measured a one-way delay, if it has.
-    fn detect_bottlenecks(&mut self, now: Instant, slot: u8) {
-        let Some(detector) = &mut self.detector else { return };
-        let subflow = &mut self.lanes[usize::from(slot)].subflow;
-        let Some(delay) = subflow.one_way_delay.take() else { return };
-        detector.on_delay(now, subflow.id, delay);
-        if !detector.is_due(now) {
-            return;
-        }
-        let lanes = &self.lanes;
-        let totals = |id: SubflowId| {
-            let totals = lanes[usize::from(id.slot)].subflow.totals;
-            let again = totals.segments_retransmitted;
-            Totals { sent: totals.segments_sent + again, lost: again }
-        };
-        let verdicts = detector.close_interval(now, totals);
-        for (id, verdict) in verdicts {
-            if let Some(mut lane) = self.lanes.edit_by_id(id) {
-                lane.subflow.bottleneck = verdict;
-            }
-        }
-    }
-
-    fn record(&mut self, now: Instant, kind: TraceKind) {
-        if let Some(trace) = &mut self.trace {
-            trace.push_back(TraceEvent { at: now, kind });
-        }
-    }
-
-    fn data_seq(&self, offset: u64) -> DataSeq {
-        self.keys.local_idsn + offset
-    }
-
-    /// The next segment to send, if any.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        transmit::poll_transmit(self, now)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -401,7 +246,7 @@ impl Connection {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        self.remedies_asked = false;
+        self.scheduling.on_change();
         for slot in 0..self.lanes.len() {
             if self.lanes[slot].subflow.poll_timeout() <= now {
                 let (lane, views) = self.lanes.with_views(slot as u8);

@@ -1,10 +1,12 @@
 //! Data that stays unacknowledged at data level, and windows that stay shut: how long the
 //! connection waits, what it does then, and when it gives up.
 
+use std::ops::RangeInclusive;
+
 use anabranch_wire::{Duration, Instant};
 
+use super::Connection;
 use super::timer::Timer;
-use super::{Connection, Mode};
 use crate::error::ConnectionError;
 use crate::view::{SubflowView, Usability};
 
@@ -12,7 +14,7 @@ use crate::view::{SubflowView, Usability};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Overdue {
     /// Expiries of the retransmission timer since the last progress.
-    pub(super) timeouts: u32,
+    timeouts: u32,
     /// How many of the last ones came while no subflow had anything outstanding.
     unexplained: u16,
     /// When the first timeout since the last progress was.
@@ -22,7 +24,7 @@ pub(super) struct Overdue {
     /// Window probes since the last progress.
     probes: u32,
     /// Window probes since anything came from the peer.
-    pub(super) unanswered: u32,
+    unanswered: u32,
 }
 
 /// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
@@ -30,20 +32,26 @@ pub(super) struct Overdue {
 const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How long a small window waits to grow before it is used: the timeout, within these bounds.
 /// RFC 9293 §3.8.6.2.1: 0.1 to 1 seconds.
-const SMALL_WINDOW_PAUSES: (Duration, Duration) =
-    (Duration::from_millis(100), Duration::from_secs(1));
+const SMALL_WINDOW_PAUSES: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(1);
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-impl Connection {
-    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. What there is
-    /// of it is used at once if it is half of the largest, and otherwise after a while.
-    pub(super) fn is_worth_using(&mut self, room: u64) -> bool {
-        let largest = self.lanes.iter().map(|lane| lane.subflow.largest_window()).max();
-        let due = std::mem::take(&mut self.small_window_due);
-        room > 0 && (due || 2 * room >= largest.unwrap_or(0))
+impl Overdue {
+    /// Expiries of the retransmission timer since the last progress.
+    #[inline]
+    pub(super) fn timeouts(&self) -> u32 {
+        self.timeouts
     }
 
+    /// Something acceptable came from the peer.
+    #[inline]
+    pub(super) fn on_segment(&mut self) {
+        self.unanswered = 0;
+    }
+}
+
+impl Connection {
     /// Something is outstanding: its timer runs from the oldest on.
     pub(super) fn start_retransmission(&mut self, now: Instant) {
         if !self.timers.is_running(Timer::Retransmission) {
@@ -70,7 +78,7 @@ impl Connection {
     pub(super) fn arm_persist(&mut self, now: Instant, room: u64) {
         let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
         if room > 0 {
-            let pause = rto.max(SMALL_WINDOW_PAUSES.0).min(SMALL_WINDOW_PAUSES.1);
+            let pause = rto.clamp(*SMALL_WINDOW_PAUSES.start(), *SMALL_WINDOW_PAUSES.end());
             self.timers.set_if_earlier(Timer::Persist, now + pause);
         } else if !self.timers.is_running(Timer::Persist) {
             let pause = rto * (1 << self.overdue.probes.min(16));
@@ -83,9 +91,9 @@ impl Connection {
         (self.overdue.timeouts, self.overdue.probes) = (0, 0);
         self.overdue.unexplained = 0;
         self.timers.stop(Timer::Persist);
-        self.small_window_due = false;
+        self.send.on_progress();
         self.timers.stop(Timer::GiveUp);
-        if self.send.una() == self.send.nxt() {
+        if self.send.queue.una() == self.send.queue.nxt() {
             self.overdue.repeating = 0;
             self.timers.stop(Timer::Retransmission);
             return;
@@ -93,7 +101,7 @@ impl Connection {
         if !self.has_data_under_way() {
             // The peer did not have what it has now, so it may lack what follows as well.
             self.overdue.repeating = self.overdue.repeating.saturating_mul(2);
-            self.send.reinject_first(self.overdue.repeating.into());
+            self.send.queue.reinject_first(self.overdue.repeating.into());
         }
         self.arm_retransmission(now);
     }
@@ -116,11 +124,11 @@ impl Connection {
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
                 Timer::Retransmission => self.on_data_retransmission(now),
-                Timer::Persist if self.window_room() > 0 => self.small_window_due = true,
+                Timer::Persist if self.send.window_room() > 0 => self.send.use_small_window(),
                 Timer::Persist => self.probe_window(now),
                 Timer::Unmapped => self.on_unmapped_timeout(now),
                 Timer::Fail => self.tell_failure(now),
-                Timer::GiveUp if self.mode == Mode::Mptcp => {
+                Timer::GiveUp if self.session.is_mptcp() => {
                     self.give_up(ConnectionError::TimedOut);
                 }
                 Timer::Orphan => self.give_up(ConnectionError::NoSubflow),
@@ -142,18 +150,18 @@ impl Connection {
     }
 
     fn on_data_retransmission(&mut self, now: Instant) {
-        if self.send.una() == self.send.nxt() {
+        if self.send.queue.una() == self.send.queue.nxt() {
             return;
         }
         self.give_up_unheard();
         self.give_up_on_data_fin();
-        if self.mode != Mode::Mptcp {
+        if !self.session.is_mptcp() {
             return;
         }
-        if self.send.fin_outstanding() {
+        if self.send.queue.fin_outstanding() {
             self.data_fin.send();
         }
-        self.send.reinject_uncarried();
+        self.send.queue.reinject_uncarried();
         let under_way = self.has_data_under_way();
         self.overdue.unexplained =
             if under_way { 0 } else { self.overdue.unexplained.saturating_add(1) };
@@ -163,10 +171,10 @@ impl Connection {
             return self.give_up(ConnectionError::TimedOut);
         }
         if self.lanes.len() > 1 || !under_way {
-            self.send.reinject_first(1);
+            self.send.queue.reinject_first(1);
         }
         self.overdue.repeating = u16::from(!under_way);
-        if !self.fallback.repeats {
+        if !self.fallback.may_repeat() {
             self.probe_peer(self.overdue.timeouts);
         }
         if self.overdue.timeouts == 0 {

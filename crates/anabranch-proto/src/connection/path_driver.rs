@@ -8,6 +8,7 @@ use anabranch_wire::mptcp::RemoveAddr;
 use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::announce::Announcements;
+use super::probes::Probes;
 use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
 use crate::view::{SubflowId, SubflowSet, SubflowView};
 
@@ -40,6 +41,8 @@ pub(super) struct PathDriver {
     /// Addresses of which the peer is to be told that they are gone.
     removals: Vec<u8>,
     pub(super) announcements: Announcements,
+    /// Copies that it wants sent.
+    pub(super) probes: Probes,
     /// This host's addresses, with their identifiers.
     addresses: Vec<LocalAddress>,
     /// Identifiers of those whose interfaces are down.
@@ -67,6 +70,7 @@ impl PathDriver {
             opens: VecDeque::new(),
             removals: Vec::new(),
             announcements: Announcements::default(),
+            probes: Probes::default(),
             down: addresses.iter().filter(is_down).map(|own| own.id).collect(),
             addresses,
         }
@@ -176,6 +180,18 @@ impl PathDriver {
         !self.down.is_empty()
     }
 
+    /// This host has a further address, with an identifier that no other has had; `None` if there is
+    /// none left, or if it had the address before.
+    pub(super) fn add(&mut self, address: IpAddr) -> Option<LocalAddress> {
+        if self.addresses.iter().any(|own| own.address == address) {
+            return None;
+        }
+        let last = self.addresses.iter().map(|own| own.id).max().unwrap_or(0);
+        let local = LocalAddress { id: last.checked_add(1)?, address };
+        self.addresses.push(local);
+        Some(local)
+    }
+
     /// The interface with `address` went down, or came back up; what the path manager is to be told
     /// of that, if the connection has the address.
     pub(super) fn change(&mut self, address: IpAddr, usable: bool) -> Option<PathEvent<'static>> {
@@ -210,6 +226,7 @@ impl PathDriver {
     pub(super) fn become_plain(&mut self) {
         self.opens.clear();
         self.removals.clear();
+        self.probes.clear();
     }
 
     /// Give back memory that is not in use.

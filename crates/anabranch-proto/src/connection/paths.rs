@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use anabranch_wire::mptcp::ResetReason;
 use anabranch_wire::{Instant, Segment};
 
+use super::Connection;
 use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
-use super::probes::Probe;
-use super::{Connection, Mode, Role, Status};
-use crate::path_manager::{PathEvent, Retry};
+use super::probes::{Copies, Probe};
+use crate::path_manager::{PathEvent, RemoteAddress, Retry};
 use crate::subflow::DataLevel;
 use crate::view::SubflowId;
 
@@ -19,11 +19,11 @@ impl Connection {
     /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
     /// RFC 8684 §3.1.
     pub(super) fn start_path_manager(&mut self, now: Instant) {
-        if self.paths.is_started() || self.mode != Mode::Mptcp {
+        if self.paths.is_started() || !self.session.is_mptcp() {
             return;
         }
         let remote = self.lanes[0].subflow.remote;
-        self.paths.start(now, self.role == Role::Initiator, remote, self.lanes.views());
+        self.paths.start(now, self.session.is_initiator(), remote, self.lanes.views());
         self.carry_out_duties();
     }
 
@@ -80,7 +80,7 @@ impl Connection {
     pub(crate) fn can_open(&self, opening: &Opening) -> bool {
         let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
         // RFC 8684 §3.1: not where the peer has set the "C" flag.
-        let welcome = self.closed_to_joins.1 != Some(opening.remote);
+        let welcome = !self.session.is_closed_there(opening.remote);
         family && welcome && self.paths.has(opening.local) && self.may_open()
     }
 
@@ -96,7 +96,25 @@ impl Connection {
 
     /// Is further subflows' time not over?
     pub(super) fn wants_subflows(&self) -> bool {
-        self.mode == Mode::Mptcp && self.status == Status::Open
+        self.session.is_mptcp() && self.session.is_open()
+    }
+
+    /// The host has a further address, or has one back.
+    pub(crate) fn add_address(&mut self, now: Instant, address: IpAddr) {
+        let usable = self.config.local_addresses.as_ref();
+        if !usable.is_none_or(|usable| usable.contains(&address)) {
+            return;
+        }
+        match self.paths.add(address) {
+            Some(local) if self.paths.is_started() => {
+                let first = RemoteAddress { id: 0, end: self.lanes[0].subflow.remote };
+                let heard = self.paths.announcements.heard().iter().copied();
+                let remote: Vec<_> = std::iter::once(first).chain(heard).collect();
+                self.tell_path_manager(now, &PathEvent::AddressAdded { local, remote: &remote });
+            }
+            Some(_) => {}
+            None => self.handle_address_change(now, address, true),
+        }
     }
 
     /// The interface with `address` went down, or came back up.
@@ -115,8 +133,9 @@ impl Connection {
                     self.set_priority(subflow, backup, signalled);
                 }
                 Duty::Probe { subflow, count, octets } => {
-                    let end = self.send.carried_to().min(self.send.end());
-                    self.probes.start(subflow, (count, octets), (self.send.una(), end));
+                    let end = self.send.queue.carried_to().min(self.send.queue.end());
+                    let under_way = self.send.queue.una()..end;
+                    self.paths.probes.start(subflow, Copies { count, octets }, under_way);
                 }
             }
         }
@@ -130,7 +149,7 @@ impl Connection {
             lane.subflow.finish(false);
         }
         drop(lane);
-        self.send.reassign(id.slot);
+        self.send.queue.reassign(id.slot);
     }
 
     fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
@@ -170,15 +189,16 @@ impl Connection {
                 self.lanes.edit(slot).subflow.doubt(now);
                 // Whoever lost the interface drops what came beyond a hole, too.
                 self.reinject_unacknowledged(slot);
-                self.send.reassign(slot);
+                self.send.queue.reassign(slot);
             }
         }
     }
 
     /// The next probe for which a subflow has room.
     pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let Probe { slot, start, len } = self.probes.poll(self.send.una(), self.lanes.views())?;
-        let payload = self.send.payload(start, len);
+        let Probe { slot, start, len } =
+            self.paths.probes.poll(self.send.queue.una(), self.lanes.views())?;
+        let payload = self.send.queue.payload(start, len);
         Some(self.send_again_on(now, level, slot, start, payload, Again::Probe))
     }
 }

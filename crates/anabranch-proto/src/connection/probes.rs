@@ -1,5 +1,7 @@
 //! Copies of data under way, by which the path manager measures a path.
 
+use std::ops::Range;
+
 use crate::view::{SubflowId, SubflowView};
 
 /// Copies that subflows are to carry.
@@ -17,6 +19,14 @@ struct Burst {
     octets: u32,
 }
 
+/// What a path manager asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copies {
+    pub(super) count: u32,
+    /// Octets in each.
+    pub(super) octets: u32,
+}
+
 /// A copy to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
@@ -26,16 +36,13 @@ pub(super) struct Probe {
 }
 
 impl Probes {
-    /// A subflow is to carry `count` copies of `octets` each: the newest of what is under way from
-    /// `una` to `end`, in order, so that copies that arrive first are of some use.
-    pub(super) fn start(
-        &mut self,
-        subflow: SubflowId,
-        (count, octets): (u32, u32),
-        (una, end): (u64, u64),
-    ) {
+    /// A subflow is to carry copies: of the newest data that is under way, in order, so that those
+    /// that arrive first are of some use.
+    pub(super) fn start(&mut self, subflow: SubflowId, wanted: Copies, under_way: Range<u64>) {
+        let Copies { count, octets } = wanted;
         let wanted = u64::from(count) * u64::from(octets);
-        let next = end.saturating_sub(wanted).max(una);
+        let end = under_way.end;
+        let next = end.saturating_sub(wanted).max(under_way.start);
         self.0.retain(|burst| burst.subflow != subflow);
         self.0.push(Burst { subflow, next, end, octets });
     }

@@ -2,11 +2,88 @@
 
 use anabranch_wire::{Duration, Instant};
 
+use super::Connection;
+use super::stopwatch::Stopwatch;
 use super::timer::Timer;
-use super::{Connection, Mode};
 use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::trace::TraceKind;
 use crate::view::{SubflowId, SubflowSet, Usability};
+
+/// The scheduler, and what has come of asking it and the remedies.
+pub(super) struct Scheduling {
+    scheduler: Box<dyn Scheduler>,
+    /// The subflows that it last wanted copies of new data on.
+    copies: SubflowSet,
+    /// Remedies have been asked since anything changed.
+    remedies_asked: bool,
+    /// How often a subflow had room and nothing that it was allowed to send.
+    blocked: u64,
+    /// While a subflow could send and the shared window is full.
+    window_limited: Stopwatch,
+}
+
+impl Scheduling {
+    pub(super) fn new(scheduler: Box<dyn Scheduler>) -> Self {
+        Scheduling {
+            scheduler,
+            copies: SubflowSet::EMPTY,
+            remedies_asked: false,
+            blocked: 0,
+            window_limited: Stopwatch::default(),
+        }
+    }
+
+    /// Something changed: what was asked may be asked again.
+    #[inline]
+    pub(super) fn on_change(&mut self) {
+        self.remedies_asked = false;
+    }
+
+    /// `octets` of new data were mapped to `subflow`.
+    #[inline]
+    pub(super) fn on_sent(&mut self, subflow: SubflowId, octets: u64) {
+        self.scheduler.on_sent(subflow, octets);
+    }
+
+    /// The subflows that the scheduler last wanted copies of new data on.
+    #[inline]
+    pub(super) fn copies(&self) -> SubflowSet {
+        self.copies
+    }
+
+    #[inline]
+    pub(super) fn duplicate_on(&mut self, copies: SubflowSet) {
+        self.copies = copies;
+    }
+
+    #[inline]
+    pub(super) fn has_asked_remedies(&self) -> bool {
+        self.remedies_asked
+    }
+
+    /// Remedies are asked now. `blocked`: a subflow has room and nothing that it may send.
+    pub(super) fn ask_remedies(&mut self, blocked: bool) {
+        self.remedies_asked = true;
+        self.blocked += u64::from(blocked);
+    }
+
+    /// A subflow could send but for the shared window.
+    #[inline]
+    pub(super) fn window_is_full(&mut self, now: Instant) {
+        self.window_limited.start(now);
+    }
+
+    /// Not so, or no more.
+    #[inline]
+    pub(super) fn window_is_open(&mut self, now: Instant) {
+        self.window_limited.stop(now);
+    }
+
+    /// For how long that was so up to `now`.
+    pub(super) fn window_limited(&self, now: Instant) -> Duration {
+        self.window_limited.total(now)
+    }
+}
 
 /// A decision that can be carried out.
 #[derive(Clone, Copy, Debug)]
@@ -46,15 +123,12 @@ impl Connection {
             now,
             pending,
             subflows: self.lanes.views(),
-            window_room: self.window_room(),
-            window: self
-                .peer_edge
-                .saturating_sub(self.send.una())
-                .min(self.send.buffer().capacity()),
-            assigned: self.send.assigned(),
-            blocked: self.blocked,
+            window_room: self.send.window_room(),
+            window: self.send.window(),
+            assigned: self.send.queue.assigned(),
+            blocked: self.scheduling.blocked,
         };
-        let decision = self.scheduler.schedule(&context);
+        let decision = self.scheduling.scheduler.schedule(&context);
         match self.judge(now, pending, decision) {
             Verdict::Sends(choice) => Some(choice),
             Verdict::Waits => self.unless_hanging(now, pending),
@@ -98,14 +172,14 @@ impl Connection {
         let Some(view) = view.filter(|v| v.id == id && v.usability == Usability::Usable) else {
             return Verdict::Bad;
         };
-        let waiting = self.send.assigned().get(usize::from(id.slot)).is_some_and(|n| *n > 0);
-        let choice = Choice { to_edge: self.mode == Mode::Mptcp, ..Choice::only(id.slot) };
+        let waiting = self.send.queue.assigned().get(usize::from(id.slot)).is_some_and(|n| *n > 0);
+        let choice = Choice { to_edge: self.session.is_mptcp(), ..Choice::only(id.slot) };
         if view.can_send() && !waiting {
             return Verdict::Sends(choice);
         }
         // The first data goes with the keys, and plain TCP's in order.
         let again = matches!(pending, Pending::Reinjection { .. });
-        if again || self.mode != Mode::Mptcp || self.send.nxt() == 1 {
+        if again || !self.session.is_mptcp() || self.send.queue.nxt() == 1 {
             return Verdict::Waits;
         }
         Verdict::Sends(Choice { held: true, ..choice })
@@ -137,7 +211,7 @@ impl Connection {
 
     fn on_bad_decision(&mut self, now: Instant) {
         self.counters.bad_decisions += 1;
-        self.record(now, TraceKind::BadDecision);
+        self.outbox.record(now, TraceKind::BadDecision);
     }
 
     /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is
@@ -145,7 +219,7 @@ impl Connection {
     pub(super) fn is_short_held(&self, slot: u8, len: u64) -> bool {
         let lane = &self.lanes[usize::from(slot)];
         self.config.tcp.nagle
-            && !self.send.is_finished()
+            && !self.send.queue.is_finished()
             && len < u64::from(self.lanes.view(slot).mss)
             && lane.subflow.una() < lane.short_end
     }

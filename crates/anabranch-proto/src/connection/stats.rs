@@ -2,7 +2,7 @@
 
 use anabranch_wire::{Duration, Endpoint, Instant};
 
-use super::{Connection, Mode, Role};
+use super::Connection;
 use crate::config::Protocol;
 use crate::counters::Counters;
 use crate::view::SubflowView;
@@ -114,66 +114,40 @@ pub struct SubflowStats {
     pub ecn_reductions: u64,
 }
 
-/// Adds up the time during which something is the case.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stopwatch {
-    since: Option<Instant>,
-    total: Duration,
-}
-
-impl Stopwatch {
-    pub(super) fn start(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
-    }
-
-    pub(super) fn stop(&mut self, now: Instant) {
-        if let Some(since) = self.since.take() {
-            self.total += now.saturating_since(since);
-        }
-    }
-
-    fn total(&self, now: Instant) -> Duration {
-        self.total + self.since.map_or(Duration::ZERO, |since| now.saturating_since(since))
-    }
-}
-
 impl Connection {
     /// Totals up to `now`.
     pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
         ConnectionStats {
-            is_mptcp: self.mode == Mode::Mptcp,
+            is_mptcp: self.session.is_mptcp(),
             fallback: self.why_tcp(),
-            octets_written: self.send.end() - 1,
-            octets_acknowledged: self.send.una().min(self.send.end()) - 1,
-            octets_delivered: self.recv.nxt() - 1 - u64::from(self.recv.is_complete()),
-            out_of_order_octets: self.recv.out_of_order_octets(),
+            octets_written: self.send.queue.end() - 1,
+            octets_acknowledged: self.send.queue.una().min(self.send.queue.end()) - 1,
+            octets_delivered: self.recv.queue.nxt() - 1 - u64::from(self.recv.queue.is_complete()),
+            out_of_order_octets: self.recv.queue.out_of_order_octets(),
             out_of_order_segments: self.counters.ofo_queue,
-            stray_segments: self.recv.strays_so_far(),
-            window_room: self.peer_edge.saturating_sub(self.send.nxt()),
-            unsent_octets: self.send.unsent() + self.send.assigned().iter().sum::<u64>(),
-            window_limited: self.window_limited.total(now),
+            stray_segments: self.recv.queue.strays_so_far(),
+            window_room: self.send.window_room(),
+            unsent_octets: self.send.queue.unsent()
+                + self.send.queue.assigned().iter().sum::<u64>(),
+            window_limited: self.scheduling.window_limited(now),
             reinjections: self.counters.data_level_retransmits,
             copies: self.counters.copies,
             path_probes: self.counters.path_probes,
             bad_decisions: self.counters.bad_decisions,
-            send_buffer: self.send.buffer().capacity(),
-            receive_buffer: self.recv.window().capacity(),
+            send_buffer: self.send.queue.buffer().capacity(),
+            receive_buffer: self.recv.queue.window().capacity(),
         }
     }
 
     /// Add up how often things happened to the connection and all its subflows.
     pub(crate) fn add_to(&self, sum: &mut Counters) {
         sum.add_connection(&self.counters);
-        if let Some(ended) = &self.ended {
-            sum.add(ended);
-        }
-        let live = self.lanes.iter().filter(|lane| !lane.reaped);
-        live.for_each(|lane| lane.subflow.add_to(sum));
+        self.lanes.add_to(sum);
     }
 
     fn why_tcp(&self) -> Fallback {
         let counters = &self.counters;
-        if self.mode != Mode::Tcp || self.config.protocol == Protocol::Tcp {
+        if !self.session.is_tcp() || self.config.protocol == Protocol::Tcp {
             return Fallback::None;
         }
         let reasons = [
@@ -182,7 +156,7 @@ impl Connection {
             (counters.dss_corruption_fallback, Fallback::Checksum),
             (counters.dss_fallback, Fallback::OptionsLost),
             (counters.infinite_map_rx, Fallback::Peer),
-            (u64::from(self.role == Role::Listener), Fallback::Syn),
+            (u64::from(self.session.is_listener()), Fallback::Syn),
         ];
         reasons.into_iter().find(|(count, _)| *count > 0).map_or(Fallback::None, |(_, why)| why)
     }

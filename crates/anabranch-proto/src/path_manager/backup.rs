@@ -3,7 +3,7 @@
 
 use anabranch_wire::Instant;
 
-use super::upkeep::of_family;
+use super::upkeep::{is_of_family, of_family};
 use super::{InKernel, Making, PathAction, PathEvent, PathManager, Upkeep};
 use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
 use crate::view::SubflowView;
@@ -20,6 +20,7 @@ pub struct Backup {
     upkeep: Upkeep,
     regular_address_id: Option<u8>,
     demoted: bool,
+    initiator: bool,
 }
 
 /// How it is chosen by name.
@@ -53,7 +54,13 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 impl Backup {
     /// The address at index `regular` of the connection's carries the data.
     pub fn new(regular: usize) -> Self {
-        Backup { regular, upkeep: Upkeep::default(), regular_address_id: None, demoted: false }
+        Backup {
+            regular,
+            upkeep: Upkeep::default(),
+            regular_address_id: None,
+            demoted: false,
+            initiator: false,
+        }
     }
 
     /// The regular subflow is there: the one the connection was opened on becomes a backup.
@@ -75,6 +82,7 @@ impl PathManager for Backup {
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]) {
         match *event {
             PathEvent::Established { initiator: true, local, remote } => {
+                self.initiator = true;
                 for local in of_family(local, remote) {
                     // Identifiers count the connection's addresses.
                     let regular = usize::from(local.id) == self.regular;
@@ -83,6 +91,11 @@ impl PathManager for Backup {
                     }
                     self.upkeep.want(*local, remote, 1, !regular);
                 }
+            }
+            PathEvent::AddressAdded { local, remote: [first, ..] }
+                if self.initiator && is_of_family(&local, first.end) =>
+            {
+                self.upkeep.want(local, first.end, 1, true);
             }
             PathEvent::SubflowEstablished(id) => {
                 let regular = subflows.iter().find(|view| view.id == id);

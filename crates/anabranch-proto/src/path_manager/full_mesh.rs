@@ -3,8 +3,10 @@
 
 use anabranch_wire::Instant;
 
-use super::upkeep::of_family;
-use super::{InKernel, LocalAddress, Making, PathAction, PathEvent, PathManager, Upkeep};
+use super::upkeep::{is_of_family, of_family};
+use super::{
+    InKernel, LocalAddress, Making, PathAction, PathEvent, PathManager, RemoteAddress, Upkeep,
+};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -61,8 +63,18 @@ impl PathManager for FullMesh {
                 return self.announce(|own| own.id == local_address_id);
             }
             PathEvent::AddressAnnounced { remote, remote_address_id } if self.initiator => {
-                for local in of_family(&self.local, remote) {
-                    self.upkeep.want_announced(*local, (remote_address_id, remote), subflows);
+                let remote = RemoteAddress { id: remote_address_id, end: remote };
+                for local in of_family(&self.local, remote.end) {
+                    self.upkeep.want_announced(*local, remote, subflows);
+                }
+            }
+            PathEvent::AddressAdded { local, remote } => {
+                self.local.push(local);
+                if !self.initiator {
+                    return self.announce(|own| own.id == local.id);
+                }
+                for remote in remote.iter().filter(|remote| is_of_family(&local, remote.end)) {
+                    self.upkeep.want_announced(local, *remote, subflows);
                 }
             }
             _ => {}
@@ -88,7 +100,7 @@ mod tests {
     use super::*;
     use crate::path_manager::Retry;
     use crate::path_manager::tests::{
-        actions, address, closed, closed_for, established, id, local, opened, remote,
+        actions, added, address, closed, closed_for, established, id, local, opened, remote,
     };
     use crate::view::tests::view;
     use anabranch_wire::Duration;
@@ -102,6 +114,16 @@ mod tests {
         let announced = established(&mut FullMesh::default(), false, &addresses);
         let expected = [1, 2].map(|id| PathAction::Announce { local: local(id) });
         assert_eq!(announced, expected);
+    }
+
+    #[test]
+    fn an_address_that_is_added_joins_the_mesh() {
+        let mut mesh = FullMesh::default();
+        established(&mut mesh, true, &[local(0)]);
+        assert_eq!(opened(&added(&mut mesh, local(1))), [(1, false), (1, false)]);
+        let mut mesh = FullMesh::default();
+        established(&mut mesh, false, &[local(0)]);
+        assert_eq!(added(&mut mesh, local(1)), [PathAction::Announce { local: local(1) }]);
     }
 
     #[test]

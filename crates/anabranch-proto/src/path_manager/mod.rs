@@ -70,6 +70,15 @@ pub struct LocalAddress {
     pub address: IpAddr,
 }
 
+/// An address of the peer's, with its identifier within the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteAddress {
+    /// Identifier; 0 is the address the connection was opened to. RFC 8684 §3.2.
+    pub id: u8,
+    /// The address, and the port that takes joins.
+    pub end: Endpoint,
+}
+
 /// What a path manager is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PathEvent<'a> {
@@ -113,6 +122,13 @@ pub enum PathEvent<'a> {
     AddressWithdrawn {
         /// Its identifier.
         remote_address_id: u8,
+    },
+    /// This host has a further address.
+    AddressAdded {
+        /// The address, with an identifier that no other has had.
+        local: LocalAddress,
+        /// The peer's addresses, the one that the connection was opened to first.
+        remote: &'a [RemoteAddress],
     },
     /// The interface with a local address went down, or came back up. Told before
     /// [`PathEvent::Established`] of those that are down then.
@@ -232,6 +248,17 @@ mod tests {
 
     pub(super) fn address(local_address_id: u8, usable: bool) -> PathEvent<'static> {
         PathEvent::AddressChanged { local_address_id, usable }
+    }
+
+    /// The manager is told of a further address of this host's, while the peer has announced another
+    /// of its own.
+    pub(super) fn added(manager: &mut dyn PathManager, local: LocalAddress) -> Vec<PathAction> {
+        let other = Endpoint::new(Ipv4Addr::new(10, 9, 0, 2).into(), 80);
+        let remote = [remote(), other].into_iter().zip(0..);
+        let remote: Vec<_> = remote.map(|(end, id)| RemoteAddress { id, end }).collect();
+        let event = PathEvent::AddressAdded { local, remote: &remote };
+        manager.handle_event(Instant::ZERO, &event, &[]);
+        actions(manager)
     }
 
     /// What the manager wants after it was told that the connection is there.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Endpoint, Instant};
 
-use super::upkeep::of_family;
+use super::upkeep::{is_of_family, of_family};
 use super::{LocalAddress, Making, PathAction, PathEvent, PathManager, Retry};
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView, Usability};
@@ -165,6 +165,12 @@ impl PathManager for SinglePath {
                 if matches!(self.state, State::Settled | State::Trying(_)) {
                     self.advance(now);
                 }
+            }
+            PathEvent::AddressAdded { local, .. }
+                if self.remote.is_some_and(|remote| is_of_family(&local, remote)) =>
+            {
+                self.addresses.push((local, true));
+                self.on_address_changed(now, local.id, true, subflows);
             }
             PathEvent::AddressChanged { local_address_id, usable } => {
                 self.on_address_changed(now, local_address_id, usable, subflows);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Endpoint, Instant};
 
-use super::{LocalAddress, PathAction, PathEvent, Retry};
+use super::{LocalAddress, PathAction, PathEvent, RemoteAddress, Retry};
 use crate::view::{SubflowView, Usability};
 
 /// Subflows that are wanted, by pairs of addresses. A subflow that ends is opened again, after a
@@ -36,6 +36,25 @@ struct Pair {
     retry_at: Option<Instant>,
 }
 
+impl Pair {
+    /// One subflow is wanted, and none exists.
+    fn new(local: LocalAddress, remote: RemoteAddress) -> Self {
+        Pair {
+            local,
+            remote: remote.end,
+            remote_id: remote.id,
+            backup: false,
+            wanted: 1,
+            existing: 0,
+            address_usable: true,
+            failures: 0,
+            worked_at: None,
+            refused: false,
+            retry_at: None,
+        }
+    }
+}
+
 /// Pause before the first attempt to replace a subflow (ours).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between attempts (ours).
@@ -52,7 +71,9 @@ impl Upkeep {
         wanted: u32,
         backup: bool,
     ) {
-        self.want_pair(local, (0, remote), (wanted, u32::from(local.id == 0)), backup);
+        let existing = u32::from(local.id == 0);
+        let remote = RemoteAddress { id: 0, end: remote };
+        self.want_pair(Pair { wanted, existing, backup, ..Pair::new(local, remote) });
     }
 
     /// Have a subflow between `local` and an address that the peer has announced, with its
@@ -60,40 +81,23 @@ impl Upkeep {
     pub(super) fn want_announced(
         &mut self,
         local: LocalAddress,
-        remote: (u8, Endpoint),
+        remote: RemoteAddress,
         subflows: &[SubflowView],
     ) {
         let left = subflows.iter().any(|view| {
-            let between = (view.local_address_id, view.remote_address_id) == (local.id, remote.0);
+            let between = (view.local_address_id, view.remote_address_id) == (local.id, remote.id);
             between && view.usability != Usability::Closed
         });
-        self.want_pair(local, remote, (1, u32::from(left)), false);
+        self.want_pair(Pair { existing: u32::from(left), ..Pair::new(local, remote) });
     }
 
-    fn want_pair(
-        &mut self,
-        local: LocalAddress,
-        (remote_id, remote): (u8, Endpoint),
-        (wanted, existing): (u32, u32),
-        backup: bool,
-    ) {
-        if self.pairs.iter().any(|pair| pair.local.id == local.id && pair.remote == remote) {
+    fn want_pair(&mut self, new: Pair) {
+        let known = |pair: &Pair| pair.local.id == new.local.id && pair.remote == new.remote;
+        if self.pairs.iter().any(known) {
             return;
         }
-        let pair = Pair {
-            local,
-            remote,
-            remote_id,
-            backup,
-            wanted,
-            existing,
-            address_usable: !self.down.contains(&local.id),
-            failures: 0,
-            worked_at: None,
-            refused: false,
-            retry_at: None,
-        };
-        self.pairs.push(pair);
+        let address_usable = !self.down.contains(&new.local.id);
+        self.pairs.push(Pair { address_usable, ..new });
         self.open_missing(self.pairs.len() - 1);
     }
 
@@ -107,6 +111,7 @@ impl Upkeep {
         match *event {
             PathEvent::Established { .. }
             | PathEvent::SubflowTimeout { .. }
+            | PathEvent::AddressAdded { .. }
             | PathEvent::AddressAnnounced { .. } => {}
             PathEvent::SubflowEstablished(id) => {
                 let Some(view) = subflows.iter().find(|view| view.id == id) else { return };
@@ -222,10 +227,15 @@ impl Pair {
     }
 }
 
+/// Are both ends of the same family?
+pub(super) fn is_of_family(local: &LocalAddress, remote: Endpoint) -> bool {
+    local.address.is_ipv4() == remote.address.is_ipv4()
+}
+
 /// The addresses of the same family as the peer's.
 pub(super) fn of_family(
     local: &[LocalAddress],
     remote: Endpoint,
 ) -> impl Iterator<Item = &LocalAddress> {
-    local.iter().filter(move |own| own.address.is_ipv4() == remote.address.is_ipv4())
+    local.iter().filter(move |own| is_of_family(own, remote))
 }

@@ -18,8 +18,16 @@ use crate::view::{SubflowSet, SubflowView};
 #[derive(Clone, Debug)]
 pub struct CwndCap {
     cap_factor: f64,
-    /// Limits by slot, with the generation they belong to.
-    held: [Option<(u32, u64)>; SubflowSet::CAPACITY],
+    /// By slot.
+    held: [Option<Held>; SubflowSet::CAPACITY],
+}
+
+/// A limit that holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// Of the subflow that it is for.
+    generation: u32,
+    limit: u64,
 }
 
 /// How it is chosen by name.
@@ -54,12 +62,13 @@ impl Remedy for CwndCap {
     fn send_limit(&mut self, view: &SubflowView) -> Option<u64> {
         let filled = self.has_filled_a_queue(view);
         let held = &mut self.held[usize::from(view.id.slot)];
-        let known = held.filter(|(generation, _)| filled && *generation == view.id.generation);
+        let generation = view.id.generation;
+        let known = held.filter(|held| filled && held.generation == generation);
         *held = filled.then(|| {
-            let limit = known.map_or(view.bytes_in_flight, |(_, limit)| limit);
-            (view.id.generation, limit.min(view.cwnd))
+            let limit = known.map_or(view.bytes_in_flight, |held| held.limit);
+            Held { generation, limit: limit.min(view.cwnd) }
         });
-        held.map(|(_, limit)| limit.max(super::least_limit(view)))
+        held.map(|held| held.limit.max(super::least_limit(view)))
     }
 }
 

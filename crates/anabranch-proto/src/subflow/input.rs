@@ -2,6 +2,7 @@
 
 use anabranch_wire::{CE, Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
 
+use super::clock::LONGEST_ECHO_MS;
 use super::receiver::Receiver;
 use super::recovery::{ProbeAnswer, Resent};
 use super::scoreboard::Delivered;
@@ -33,11 +34,6 @@ pub(crate) struct Handled {
     /// What it acknowledges, as a subflow offset.
     pub(crate) ack: u64,
 }
-
-/// RFC 7323 §5.5: a timestamp older than this says nothing.
-const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
-/// Echoes of our timestamps that are older than this are no measurement, in milliseconds.
-const LONGEST_ECHO_MS: u32 = 1 << 20;
 
 impl Subflow {
     /// Take a segment; its payload is moved out if it is accepted.
@@ -139,7 +135,7 @@ impl Subflow {
             self.receive_scale = 0;
         }
         if let Some(timestamps) = options.timestamps {
-            self.clock.recent = Some((timestamps.value, now));
+            self.clock.begin(now, timestamps);
         }
     }
 
@@ -330,13 +326,8 @@ impl Subflow {
 
     /// RFC 7323 §5.3: protection against wrapped sequence numbers.
     fn is_old_duplicate(&self, now: Instant, options: &TcpOptions) -> bool {
-        match (options.timestamps, self.clock.recent) {
-            (Some(timestamps), Some((recent, at))) if self.peer.timestamps => {
-                (timestamps.value.wrapping_sub(recent) as i32) < 0
-                    && now.saturating_since(at) < PAWS_EXPIRY
-            }
-            _ => false,
-        }
+        let timestamps = options.timestamps.filter(|_| self.peer.timestamps);
+        timestamps.is_some_and(|timestamps| self.clock.is_old(now, timestamps))
     }
 
     /// RFC 7323 §3.2: a segment without the timestamps that were agreed.
@@ -387,13 +378,9 @@ impl Subflow {
         self.receiver.demand_ack();
     }
 
-    /// RFC 7323 §4.3.
     fn update_recent_timestamp(&mut self, now: Instant, distance: i64, options: &TcpOptions) {
-        if let Some(timestamps) = options.timestamps
-            && self.peer.timestamps
-            && self.receiver.nxt() as i64 + distance <= self.clock.last_ack_sent as i64
-        {
-            self.clock.recent = Some((timestamps.value, now));
+        if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
+            self.clock.take(now, self.receiver.nxt() as i64 + distance, timestamps);
         }
     }
 
@@ -433,7 +420,7 @@ impl Subflow {
         self.take_round_trip(now, &tally, echo_counts, segment);
         let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
         // The newest segment is what made the peer acknowledge, unless its timer did.
-        let newest = tally.clean.map(|(_, newest)| self.timestamp(newest));
+        let newest = tally.clean.map(|(_, newest)| self.clock.value(newest));
         self.one_way_delay = timestamps
             .zip(newest.filter(|_| echo_counts && !tally.retransmitted))
             .map(|(timestamps, sent)| timestamps.value.wrapping_sub(sent) as i32);
@@ -580,7 +567,7 @@ impl Subflow {
             && self.peer.timestamps
             && let Some(timestamps) = segment.options.timestamps
         {
-            let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
+            let elapsed = self.clock.value(now).wrapping_sub(timestamps.echo);
             if elapsed < LONGEST_ECHO_MS {
                 let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
                 self.rtt.update(rtt, rtt);
@@ -594,7 +581,7 @@ impl Subflow {
     fn judge_handshake(&mut self, now: Instant, options: &TcpOptions, views: &[SubflowView]) {
         let echo = options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
         let is_answered =
-            |sent: &_| self.syn_transmissions == 1 || echo == Some(self.timestamp(*sent));
+            |sent: &_| self.syn_transmissions == 1 || echo == Some(self.clock.value(*sent));
         if let Some(sent) = self.syn_sent.filter(is_answered) {
             let rtt = now.saturating_since(sent);
             self.rtt.update(rtt, rtt);
@@ -625,7 +612,7 @@ impl Subflow {
         }
         let flight = self.nxt - self.una;
         let (segments, oldest) = self.board.resent_in_flight();
-        let oldest = oldest.map(|at| self.timestamp(at));
+        let oldest = oldest.map(|at| self.clock.value(at));
         self.recovery.enter_recovery(self.una, self.nxt, flight, Resent { segments, oldest });
         self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
@@ -734,16 +721,10 @@ impl Subflow {
         }
     }
 
-    /// The round-trip time as the receiver of data sees it, from timestamps that come back: one
-    /// sample for each, and none from short segments, before which the sender may have paused.
     fn take_receive_rtt(&mut self, now: Instant, octets: usize, options: &TcpOptions) {
-        let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) else { return };
-        let news = self.clock.last_echo.replace(timestamps.echo) != Some(timestamps.echo);
-        let elapsed = self.timestamp(now).wrapping_sub(timestamps.echo);
-        if news && 2 * octets as u64 >= u64::from(self.mss()) && elapsed < LONGEST_ECHO_MS {
-            let sample = Duration::from_millis(u64::from(elapsed.max(1)));
-            let smoothed = self.clock.receive_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8);
-            self.clock.receive_rtt = Some(smoothed);
+        if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
+            let full = 2 * octets as u64 >= u64::from(self.mss());
+            self.clock.take_receive_rtt(now, timestamps, full);
         }
     }
 

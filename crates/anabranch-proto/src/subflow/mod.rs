@@ -4,6 +4,7 @@
 //! 32-bit numbers on the wire. The data level decides what to send and reads what arrives; a
 //! subflow never looks into it.
 
+mod clock;
 mod ecn;
 mod input;
 mod output;
@@ -32,6 +33,7 @@ use crate::flood::Numbers;
 use crate::platform::{Cwnd, CwndUsage, Reduction};
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use clock::Clock;
 use ecn::Ecn;
 use receiver::Receiver;
 use recovery::Recovery;
@@ -125,20 +127,6 @@ struct Peer {
     window_scale: Option<u8>,
     sack: bool,
     timestamps: bool,
-}
-
-/// Timestamps of RFC 7323.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    /// Added to the time in milliseconds.
-    offset: u32,
-    /// TS.Recent and when it was taken.
-    recent: Option<(u32, Instant)>,
-    /// Last.ACK.sent.
-    last_ack_sent: u64,
-    /// The last echo that came with data, and the round-trip time from such echoes, smoothed.
-    last_echo: Option<u32>,
-    receive_rtt: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -261,7 +249,7 @@ impl Subflow {
     /// The numbers are those that a cookie decides.
     pub(crate) fn use_numbers(&mut self, numbers: Numbers) {
         self.iss = numbers.iss;
-        self.clock.offset = numbers.timestamp_offset;
+        self.clock = Clock::new(numbers.timestamp_offset);
     }
 
     /// When the SYN/ACK went out is not known.
@@ -307,13 +295,7 @@ impl Subflow {
             cwnd_usage: CwndUsage::new(config.platform.growth),
             timers: TimerTable::new(),
             ecn: Ecn::default(),
-            clock: Clock {
-                offset: open.timestamp_offset,
-                recent: None,
-                last_ack_sent: 0,
-                last_echo: None,
-                receive_rtt: None,
-            },
+            clock: Clock::new(open.timestamp_offset),
             mss: 536,
             syn_transmissions: 0,
             syn_sent: None,
@@ -366,7 +348,7 @@ impl Subflow {
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
             min_srtt: self.rtt.min_srtt(),
-            receive_rtt: self.clock.receive_rtt,
+            receive_rtt: self.clock.receive_rtt(),
             loss_interval: self.recovery.loss_interval(self.una),
             bottleneck: self.bottleneck,
         }
@@ -796,9 +778,5 @@ impl Subflow {
 
     fn give_up(&mut self) {
         self.close(SubflowEnd::TimedOut);
-    }
-
-    fn timestamp(&self, now: Instant) -> u32 {
-        (now.as_millis() as u32).wrapping_add(self.clock.offset)
     }
 }

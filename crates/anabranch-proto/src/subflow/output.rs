@@ -224,7 +224,7 @@ impl Subflow {
 
     /// RFC 8684 §3.3.6. RFC 3168 §6.1.5: never with ECT or CWR.
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
-        let timestamp = self.timestamp(now);
+        let timestamp = self.clock.value(now);
         self.recovery.on_retransmission(timestamp);
         let record = self.board.retransmit(number, now);
         let (start, len, fin) = (record.start, record.len(), record.fin);
@@ -294,7 +294,7 @@ impl Subflow {
     fn sent(&mut self) {
         self.receiver.ack_sent();
         self.timers.stop(Timer::DelayedAck);
-        self.clock.last_ack_sent = self.receiver.nxt();
+        self.clock.acknowledged(self.receiver.nxt());
     }
 
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
@@ -320,7 +320,7 @@ impl Subflow {
         options.window_scale = scaling.then_some(self.receive_scale);
         let stamping = if answer { self.peer.timestamps } else { self.config.tcp.timestamps };
         if stamping {
-            options.timestamps = Some(self.timestamps(now));
+            options.timestamps = Some(self.clock.stamp(now));
         }
         if self.offers_multipath() {
             options.control = self.handshake_options.clone();
@@ -387,7 +387,7 @@ impl Subflow {
         self.ecn.echo(&mut segment.header);
         segment.header.window = self.window_field(level.window);
         if self.peer.timestamps {
-            segment.options.timestamps = Some(self.timestamps(now));
+            segment.options.timestamps = Some(self.clock.stamp(now));
         }
         if let Some((mapping, _)) = self.infinite.as_deref() {
             let dss = Dss { data_ack: None, mapping: Some(*mapping), data_fin: false };
@@ -518,11 +518,6 @@ impl Subflow {
     fn window_field(&self, window: u64) -> u16 {
         let scaled = window.div_ceil(1 << self.receive_scale);
         scaled.min(u64::from(u16::MAX)) as u16
-    }
-
-    fn timestamps(&self, now: Instant) -> Timestamps {
-        let echo = self.clock.recent.map_or(0, |(value, _)| value);
-        Timestamps { value: self.timestamp(now), echo }
     }
 }
 

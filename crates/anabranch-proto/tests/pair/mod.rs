@@ -11,8 +11,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment};
+use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Segment};
 
 pub const PORT: u16 = 80;
 
@@ -71,6 +72,28 @@ pub fn server_address() -> IpAddr {
 pub fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
     let shared = Rc::new(Cell::new(false));
     (Rc::clone(&shared), shared)
+}
+
+thread_local! {
+    static DEPENDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What this test checks holds for the default platform; `on` says what it depends on.
+pub fn depends_on_the_platform(_on: &str) {
+    DEPENDS.set(true);
+}
+
+/// What a test begins with. Its platform is the one that `ANABRANCH_TEST_HOST` names, unless the
+/// test depends on the default one. `make test-platforms` runs the tests on each.
+pub fn on_any_platform() -> ConnectionConfig {
+    let named = std::env::var("ANABRANCH_TEST_HOST").ok().filter(|_| !DEPENDS.get());
+    let platform = match named.as_deref() {
+        None => Platform::default(),
+        Some("linux-socket") => Platform::linux(Buffers::Socket),
+        Some("rfc") => Platform::rfc(),
+        Some(other) => panic!("ANABRANCH_TEST_HOST: no platform is called {other}"),
+    };
+    ConnectionConfig::default().platform(platform)
 }
 
 pub fn both(config: ConnectionConfig, addresses: u8) -> Pair {
@@ -189,9 +212,9 @@ impl Pair {
         let id = if side == 0 { Some(self.connection) } else { self.accepted };
         let (Some(id), left) = (id, target - self.written[side]) else { return };
         let host = if side == 0 { &mut self.client } else { &mut self.server };
-        let piece = Piece::pattern(self.written[side], left.min(1 << 20) as u32);
         if left > 0
-            && let Ok(accepted) = host.send(id, piece)
+            && let Ok(accepted) =
+                host.send_pattern(id, self.written[side], left.min(1 << 20) as u32)
         {
             self.written[side] += accepted as u64;
         }

@@ -1,16 +1,14 @@
 //! Addresses told to the peer. RFC 8684 §3.4.1.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 
 use anabranch_proto::Event;
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
 use anabranch_proto::view::{SubflowView, Usability};
 use anabranch_wire::mptcp::AddAddr;
 use anabranch_wire::{Instant, Segment};
 
-use crate::pair::{Fate, Pair, client_address, is_syn, ms, server_address};
+use crate::pair::{Fate, Pair, client_address, is_syn, ms, on_any_platform, server_address};
 
 fn six(host: u16) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host).into()
@@ -20,7 +18,7 @@ fn six(host: u16) -> IpAddr {
 fn dual_stack() -> Pair {
     let client = vec![client_address(0), six(1)];
     let server = vec![server_address(), six(9)];
-    Pair::of_addresses(client, server, ConnectionConfig::default(), ConnectionConfig::default())
+    Pair::of_addresses(client, server, on_any_platform(), on_any_platform())
 }
 
 fn told(segment: &Segment) -> Option<AddAddr> {
@@ -110,8 +108,8 @@ fn an_announcement_with_a_wrong_hmac_or_of_an_impossible_address_is_ignored() {
     let mut pair = Pair::of_addresses(
         vec![client_address(0), six(1)],
         vec![server_address(), multicast],
-        ConnectionConfig::default(),
-        ConnectionConfig::default(),
+        on_any_platform(),
+        on_any_platform(),
     );
     pair.download(200_000, 5_000);
     assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (1, 0));
@@ -122,12 +120,7 @@ fn an_announcement_with_a_wrong_hmac_or_of_an_impossible_address_is_ignored() {
 fn of_very_many_announced_addresses_a_few_are_remembered() {
     let server = std::iter::once(server_address()).chain((1..=200).map(six)).collect();
     let client = vec![client_address(0), six(1_000)];
-    let mut pair = Pair::of_addresses(
-        client,
-        server,
-        ConnectionConfig::default(),
-        ConnectionConfig::default(),
-    );
+    let mut pair = Pair::of_addresses(client, server, on_any_platform(), on_any_platform());
     pair.download(2_000_000, 30_000);
     pair.run_ms(30_000);
     assert_eq!(pair.received[0], 2_000_000);
@@ -180,14 +173,11 @@ impl PathManager for Fickle {
 #[test]
 fn an_address_that_comes_and_goes_has_one_subflow_at_a_time() {
     // RFC 8684 §3.4.2
-    let server = ConnectionConfig {
-        path_manager: Arc::new(|| Box::new(Fickle::of(41))),
-        ..ConnectionConfig::default()
-    };
+    let server = on_any_platform().path_manager(|| Box::new(Fickle::of(41)));
     let mut pair = Pair::of_addresses(
         vec![client_address(0), six(1)],
         vec![server_address(), six(9)],
-        ConnectionConfig::default(),
+        on_any_platform(),
         server,
     );
     pair.download(200_000, 6_000);
@@ -236,7 +226,7 @@ fn an_announcement_that_is_stripped_does_not_cost_multipath_tcp() {
 fn announcements_are_no_duplicate_acknowledgements() {
     // RFC 8684 §4
     let without_sack = || {
-        let mut config = ConnectionConfig::default();
+        let mut config = on_any_platform();
         config.tcp.sack = false;
         config
     };
@@ -251,13 +241,10 @@ fn announcements_are_no_duplicate_acknowledgements() {
 #[test]
 fn an_address_that_was_taken_back_is_not_told_again() {
     // RFC 8684 §3.4.2
-    let server = ConnectionConfig {
-        path_manager: Arc::new(|| Box::new(Fickle::of(2))),
-        ..ConnectionConfig::default()
-    };
+    let server = on_any_platform().path_manager(|| Box::new(Fickle::of(2)));
     let client = vec![client_address(0), six(1)];
     let hosts = vec![server_address(), six(9)];
-    let mut pair = Pair::of_addresses(client, hosts, ConnectionConfig::default(), server)
+    let mut pair = Pair::of_addresses(client, hosts, on_any_platform(), server)
         .with_filter(|_, segment| if is_told(segment) { Fate::Drop } else { Fate::Deliver });
     pair.download(1_000, 1_000);
     pair.run_ms(60_000);
@@ -270,8 +257,8 @@ fn addresses_that_are_told_together_are_echoed_each_once() {
     let mut pair = Pair::of_addresses(
         vec![client_address(0), six(1)],
         vec![server_address(), six(8), six(9)],
-        ConnectionConfig::default(),
-        ConnectionConfig::default(),
+        on_any_platform(),
+        on_any_platform(),
     )
     .with_filter(|_, segment| if is_told(segment) { Fate::Drop } else { Fate::Deliver });
     pair.download(1_000, 1_000);

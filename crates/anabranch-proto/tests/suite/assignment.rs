@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::platform::{Buffers, Platform};
@@ -12,7 +11,7 @@ use anabranch_proto::{ConnectionStats, Event};
 use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
 
-use crate::pair::{Fate, Pair, is_on, ms, to_server};
+use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, ms, on_any_platform, to_server};
 
 /// The first subflow, then the second, `run` octets each, whether they have room or not.
 #[derive(Clone, Copy, Debug)]
@@ -44,10 +43,7 @@ impl Scheduler for InTurn {
 }
 
 fn in_turn(run: u64) -> ConnectionConfig {
-    ConnectionConfig {
-        scheduler: Arc::new(move || Box::new(InTurn { run, assigned: 0 })),
-        ..ConnectionConfig::default()
-    }
+    on_any_platform().scheduler(move || Box::new(InTurn { run, assigned: 0 }))
 }
 
 fn number(segment: &Segment) -> Option<u32> {
@@ -142,6 +138,7 @@ fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
 
 #[test]
 fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
+    depends_on_the_platform("the lengths of the timeouts");
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config);
     pair.settle(500);
@@ -174,7 +171,7 @@ fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
 fn the_shared_window_bounds_what_is_assigned() {
     // RFC 8684 §3.3.5
     let written = |receive_buffer| {
-        let config = ConnectionConfig { receive_buffer, ..in_turn(200_000) };
+        let config = in_turn(200_000).receive_buffer(receive_buffer);
         let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
         pair.settle(500);
         pair.write(0, 300_000);
@@ -195,6 +192,7 @@ fn the_shared_window_bounds_what_is_assigned() {
 
 #[test]
 fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 9293 §3.7.4, as Linux has it
     let config = in_turn(200_000);
     let mut pair = Pair::new(2, config.clone(), config);
@@ -209,10 +207,11 @@ fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
 
 #[test]
 fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement opens the window
     // by 500 octets, four of them at a time.
     for (nagle, short) in [(true, 1), (false, 4)] {
-        let mut config = ConnectionConfig { receive_buffer: 4 * 1_432, ..in_turn(50_000) };
+        let mut config = in_turn(50_000).receive_buffer(4 * 1_432);
         config.tcp.nagle = nagle;
         let mut edge = None;
         let mut pair = Pair::new(1, config.clone(), config).with_filter(move |_, segment| {
@@ -238,7 +237,7 @@ fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
 #[test]
 fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
     // RFC 8684 §3.7: the path drops all options after a while.
-    let config = ConnectionConfig { late_fallback: true, ..in_turn(50_000) };
+    let config = in_turn(50_000).late_fallback(true);
     let mut pair = Pair::new(1, config.clone(), config).with_filter(|n, segment| {
         if n > 80 {
             (segment.options.dss, segment.options.control) = (None, None);
@@ -278,12 +277,10 @@ fn what_waits_for_the_only_subflow_stays_there_when_its_timer_expires() {
 
 #[test]
 fn linux_scheduler_delivers_over_unequal_paths() {
-    let config = ConnectionConfig {
-        scheduler: Arc::new(|| Box::new(Linux::default())),
-        send_buffer: 200_000,
-        receive_buffer: 100_000,
-        ..ConnectionConfig::default()
-    };
+    let config = on_any_platform()
+        .scheduler(|| Box::new(Linux::default()))
+        .send_buffer(200_000)
+        .receive_buffer(100_000);
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(70));
     pair.run_ms(300);
     pair.upload(2_000_000, 30_000);
@@ -293,16 +290,13 @@ fn linux_scheduler_delivers_over_unequal_paths() {
 
 #[test]
 fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_as_linux_does() {
+    depends_on_the_platform("the buffers of sockets beside those of payload");
     // Of 320,000 octets that a program asks for, and is given twice, 395,000 are payload.
     const BUFFER: u64 = 395_000;
     let pair = |run, charges| {
         let server = match charges {
-            true => ConnectionConfig {
-                platform: Platform::linux(Buffers::Socket),
-                receive_buffer: 320_000,
-                ..in_turn(run)
-            },
-            false => ConnectionConfig { receive_buffer: BUFFER, ..in_turn(run) },
+            true => in_turn(run).platform(Platform::linux(Buffers::Socket)).receive_buffer(320_000),
+            false => in_turn(run).receive_buffer(BUFFER),
         };
         let mut pair = Pair::new(2, in_turn(run), server).with_slow_path(1, ms(500));
         pair.settle(3_000);

@@ -1,12 +1,9 @@
 //! A scheduler that errs cannot lose data or bring a connection to a halt.
 
-use std::sync::Arc;
-
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
 use anabranch_proto::view::{SubflowId, SubflowSet};
 
-use crate::pair::{Pair, ms};
+use crate::pair::{Pair, ms, on_any_platform};
 
 /// Always the same answer, given the situation.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +17,7 @@ impl Scheduler for Always {
 
 /// Uploads 300 kB over two paths, and returns how many decisions were bad.
 fn bad_decisions(answer: fn(&ScheduleContext<'_>) -> Decision) -> u64 {
-    let config = ConnectionConfig {
-        scheduler: Arc::new(move || Box::new(Always(answer))),
-        ..ConnectionConfig::default()
-    };
+    let config = on_any_platform().scheduler(move || Box::new(Always(answer)));
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(30));
     pair.run_ms(200);
     pair.upload(300_000, 60_000);
@@ -115,10 +109,7 @@ fn a_scheduler_that_waits_until_a_time_is_asked_again_then() {
             self.0 = Some(self.0.unwrap_or(anabranch_wire::Instant::ZERO) + ms(5));
         }
     }
-    let config = ConnectionConfig {
-        scheduler: Arc::new(|| Box::new(Paced::default())),
-        ..ConnectionConfig::default()
-    };
+    let config = on_any_platform().scheduler(|| Box::new(Paced::default()));
     let mut pair = Pair::new(1, config.clone(), config);
     pair.upload(100_000, 1_000);
     assert_eq!(pair.received, [0, 100_000]);

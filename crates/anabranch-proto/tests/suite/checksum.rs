@@ -3,14 +3,16 @@
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::{CapableKeys, Mapping, ResetReason};
-use anabranch_wire::{Payload, Piece, Segment};
+use anabranch_wire::{Payload, Segment};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::pair::{Fate, Pair, is_on, is_rst, ms, to_server};
+use crate::pair::{
+    Fate, Pair, depends_on_the_platform, is_on, is_rst, ms, on_any_platform, to_server,
+};
 
 fn config(dss_checksum: bool) -> ConnectionConfig {
-    ConnectionConfig { dss_checksum, ..ConnectionConfig::default() }
+    on_any_platform().dss_checksum(dss_checksum)
 }
 
 fn both(addresses: u8) -> Pair {
@@ -81,7 +83,7 @@ fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_octets_are_right() {
     pair.unchecked = true;
     pair.run_ms(100);
     let octets: Vec<u8> = (0..5_001_u32).map(|n| (n * n / 8) as u8).collect();
-    pair.client.send(pair.connection, Piece::Shared(Bytes::from(octets.clone()))).expect("open");
+    pair.client.send(pair.connection, octets.clone()).expect("open");
     pair.client.close(pair.connection);
     pair.run_ms(500);
     assert_eq!(pair.kept.as_ref().expect("kept")[1], octets);
@@ -186,6 +188,7 @@ fn a_first_mapping_without_the_agreed_checksum_ends_the_connection() {
 
 #[test]
 fn a_data_fin_alone_whose_checksum_is_wrong_is_not_believed() {
+    depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.3.3: it covers the pseudo-header. Sent again, it is right.
     let mut changed = 0;
     let mut pair = both(1).with_filter(move |_, segment| {
@@ -222,7 +225,7 @@ fn a_data_fin_whose_mapping_fails_its_checksum_is_not_believed() {
         if to_server(segment) && fails(segment) { Fate::Drop } else { Fate::Deliver }
     });
     pair.run_ms(100);
-    pair.client.send(pair.connection, Piece::pattern(0, 5_000)).expect("open");
+    pair.client.send_pattern(pair.connection, 0, 5_000).expect("open");
     pair.client.close(pair.connection);
     pair.run_ms(22);
     let accepted = pair.accepted.expect("accepted");
@@ -243,7 +246,9 @@ proptest! {
         addresses in 1u8..4,
         slow_ms in 0u64..200,
     ) {
-        let config = ConnectionConfig { send_buffer: buffer, receive_buffer: buffer, ..config(true) };
+        let config = config(true)
+.send_buffer(buffer)
+.receive_buffer(buffer);
         let mut state = seed;
         let mut draw = move |n: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -2,14 +2,15 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::remedy::{Remedy, RemedyActions, RemedyContext};
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::Dss;
 
-use crate::pair::{Fate, Pair, both, is_on, switch, to_server};
+use crate::pair::{
+    Fate, Pair, both, depends_on_the_platform, is_on, on_any_platform, switch, to_server,
+};
 
 /// A connection that has carried data, and on whose `addresses` paths no DATA_ACK comes any more.
 fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {
@@ -54,7 +55,8 @@ fn doubling_pauses(count: usize) -> Vec<u64> {
 
 #[test]
 fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_it_is_given_up() {
-    let mut config = ConnectionConfig::default();
+    depends_on_the_platform("the lengths of the timeouts");
+    let mut config = on_any_platform();
     config.tcp.retries = 10;
     let mut pair = without_data_acks(config, 2);
     pair.write(0, 11_000);
@@ -71,7 +73,8 @@ fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_i
 
 #[test]
 fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
-    let mut pair = without_data_acks(ConnectionConfig::default(), 2);
+    depends_on_the_platform("the lengths of the timeouts");
+    let mut pair = without_data_acks(on_any_platform(), 2);
     for n in 1..=500 {
         pair.write(0, 10_000 + 100 * n);
         pair.run_ms(1);
@@ -82,7 +85,7 @@ fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
 
 #[test]
 fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_configured() {
-    let mut config = ConnectionConfig::default();
+    let mut config = on_any_platform();
     config.tcp.retries = 1_000;
     let mut pair = without_data_acks(config, 2);
     for minute in 0..30 {
@@ -95,7 +98,8 @@ fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_
 
 #[test]
 fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_again() {
-    let mut pair = without_data_acks(ConnectionConfig::default(), 1);
+    depends_on_the_platform("the lengths of the timeouts");
+    let mut pair = without_data_acks(on_any_platform(), 1);
     pair.write(0, 11_000);
     let sent = watch(&mut pair, 56_000);
     let pauses = doubling_pauses(7);
@@ -110,11 +114,7 @@ fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_a
 /// them to TCP and forgets all after the first 2,500, as long as the switch is on: their mappings
 /// say what it has already.
 fn to_a_forgetful_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> (Pair, Rc<Cell<bool>>) {
-    let mut config = ConnectionConfig {
-        receive_buffer: 100_000,
-        remedies: Arc::new(remedies),
-        ..ConnectionConfig::default()
-    };
+    let mut config = on_any_platform().receive_buffer(100_000).remedies(remedies);
     config.tcp.nagle = false;
     let (forgets, seen) = switch();
     let mut first = None;
@@ -144,6 +144,7 @@ fn to_a_forgetful_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> (Pair, Rc<
 
 #[test]
 fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_at_a_time() {
+    depends_on_the_platform("the lengths of the timeouts");
     let (mut pair, forgets) = to_a_forgetful_receiver(Vec::new);
     assert_eq!((pair.received[1], pair.client.counters().data_level_retransmits), (2_500, 0));
     forgets.set(false);
@@ -154,6 +155,7 @@ fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_a
 
 #[test]
 fn timeouts_while_a_subflow_still_carries_data_do_not_count_against_the_peer() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let (mut pair, forgets) = to_a_forgetful_receiver(Vec::new);
     // Twelve minutes are sixteen timeouts, at each of which a segment is under way.
     for n in 0..12 * 60 * 50 {

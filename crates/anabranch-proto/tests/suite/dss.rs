@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::remedy::{
@@ -13,10 +12,13 @@ use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Flags, Segment};
 use proptest::prelude::*;
 
-use crate::pair::{Fate, Pair, client_address, is_rst, is_syn, ms, server_address, to_server};
+use crate::pair::{
+    Fate, Pair, client_address, depends_on_the_platform, is_rst, is_syn, ms, on_any_platform,
+    server_address, to_server,
+};
 
 fn buffers(octets: u64) -> ConnectionConfig {
-    ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
+    on_any_platform().send_buffer(octets).receive_buffer(octets)
 }
 
 fn both(config: ConnectionConfig, addresses: u8) -> Pair {
@@ -26,7 +28,7 @@ fn both(config: ConnectionConfig, addresses: u8) -> Pair {
 #[test]
 fn every_data_segment_carries_a_mapping_and_a_data_ack() {
     // RFC 8684 §3.7
-    let mut pair = both(ConnectionConfig::default(), 2);
+    let mut pair = both(on_any_platform(), 2);
     pair.download(1_000_000, 5_000);
     for segment in pair.log.iter().filter(|segment| !segment.payload.is_empty()) {
         let dss = segment.options.dss.expect("a data sequence signal");
@@ -46,6 +48,7 @@ fn a_small_shared_window_is_never_overrun() {
 
 #[test]
 fn a_lost_window_update_is_found_out_by_a_probe() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1
     let lost = Rc::new(Cell::new(false));
     let seen = Rc::clone(&lost);
@@ -81,7 +84,7 @@ fn a_black_hole_on_one_path_costs_no_data() {
 fn both_directions_close_in_order_with_data_fin_then_fin() {
     // RFC 8684 §3.3.3
     for protocol in [Protocol::Mptcp, Protocol::Tcp] {
-        let mut pair = both(ConnectionConfig { protocol, ..ConnectionConfig::default() }, 2);
+        let mut pair = both(on_any_platform().protocol(protocol), 2);
         pair.upload(100_000, 5_000);
         pair.download(100_000, 5_000);
         pair.close_both();
@@ -103,7 +106,7 @@ fn both_directions_close_in_order_with_data_fin_then_fin() {
 #[test]
 fn a_lost_data_fin_is_sent_again() {
     let mut dropped = 0;
-    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+    let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
         let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
         dropped += u32::from(data_fin);
         if data_fin && dropped <= 3 { Fate::Drop } else { Fate::Deliver }
@@ -117,7 +120,7 @@ fn a_lost_data_fin_is_sent_again() {
 
 #[test]
 fn a_half_closed_connection_still_delivers_the_other_way() {
-    let mut pair = both(ConnectionConfig::default(), 2);
+    let mut pair = both(on_any_platform(), 2);
     pair.upload(10_000, 1_000);
     pair.client.close(pair.connection);
     pair.run_ms(500);
@@ -127,7 +130,7 @@ fn a_half_closed_connection_still_delivers_the_other_way() {
 
 #[test]
 fn an_abort_reaches_the_peer() {
-    let mut pair = both(ConnectionConfig::default(), 1);
+    let mut pair = both(on_any_platform(), 1);
     pair.upload(10_000, 1_000);
     pair.client.abort(pair.connection);
     pair.run_ms(200);
@@ -137,15 +140,12 @@ fn an_abort_reaches_the_peer() {
 }
 
 fn remedies() -> ConnectionConfig {
-    ConnectionConfig {
-        remedies: Arc::new(|| {
-            vec![
-                Box::new(Penalisation::new(PenalisationForm::Conext13)) as Box<dyn Remedy>,
-                Box::new(OpportunisticRetransmission),
-            ]
-        }),
-        ..ConnectionConfig::default()
-    }
+    on_any_platform().remedies(|| {
+        vec![
+            Box::new(Penalisation::new(PenalisationForm::Conext13)) as Box<dyn Remedy>,
+            Box::new(OpportunisticRetransmission),
+        ]
+    })
 }
 
 proptest! {
@@ -163,11 +163,12 @@ proptest! {
         with_remedies in any::<bool>(),
         plain in any::<bool>(),
     ) {
-        let base = if with_remedies { remedies() } else { ConnectionConfig::default() };
+        let base = if with_remedies { remedies() } else { on_any_platform() };
         let protocol = if plain { Protocol::Tcp } else { Protocol::Mptcp };
-        let config = ConnectionConfig {
-            protocol, send_buffer: buffer, receive_buffer: buffer, ..base
-        };
+        let config = base
+.protocol(protocol)
+.send_buffer(buffer)
+.receive_buffer(buffer);
         let mut state = seed;
         let mut draw = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -201,13 +202,12 @@ proptest! {
 fn a_subflow_whose_window_a_middlebox_shrinks_carries_no_more_than_that() {
     // RFC 8684 §3.3.5
     const SHRUNK: u16 = 100;
-    let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
-        .with_filter(|_, segment| {
-            if segment.destination.address == client_address(1) && !is_syn(segment) {
-                segment.header.window = segment.header.window.min(SHRUNK);
-            }
-            Fate::Deliver
-        });
+    let mut pair = Pair::new(2, on_any_platform(), on_any_platform()).with_filter(|_, segment| {
+        if segment.destination.address == client_address(1) && !is_syn(segment) {
+            segment.header.window = segment.header.window.min(SHRUNK);
+        }
+        Fate::Deliver
+    });
     pair.upload(20_000_000, 20_000);
     assert_eq!(pair.received[1], 20_000_000);
     let answer = pair.last(|s| is_syn(s) && s.destination.address == client_address(1));
@@ -233,11 +233,7 @@ fn numbers_of_8_octets_are_sent_when_those_of_4_could_wrap_within_a_segments_lif
     // in 500 is lost, so that some are sent again with more in their options than at first.
     const HALF: u64 = 1 << 31;
     for (pause_ms, expected) in [(0, true), (130_000, false)] {
-        let mut config = ConnectionConfig {
-            send_buffer: 32 << 20,
-            receive_buffer: 32 << 20,
-            ..ConnectionConfig::default()
-        };
+        let mut config = on_any_platform().send_buffer(32 << 20).receive_buffer(32 << 20);
         config.tcp.mtu = u16::MAX;
         let mut pair = Pair::new(1, config.clone(), config)
             .with_filter(|number, _| if number % 500 == 499 { Fate::Drop } else { Fate::Deliver });

@@ -4,16 +4,18 @@ use anabranch_proto::SubflowStats;
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_wire::{CE, ECT_0, Flags, Segment};
 
-use crate::pair::{Fate, Pair, is_on, is_syn, ms, to_server};
+use crate::pair::{
+    Fate, Pair, depends_on_the_platform, is_on, is_syn, ms, on_any_platform, to_server,
+};
 
 fn config(ecn: bool) -> ConnectionConfig {
-    let mut config = ConnectionConfig::default();
+    let mut config = on_any_platform();
     config.tcp.ecn = ecn;
     config
 }
 
 fn plain_tcp() -> ConnectionConfig {
-    ConnectionConfig { protocol: Protocol::Tcp, ..config(true) }
+    config(true).protocol(Protocol::Tcp)
 }
 
 fn has(segment: &Segment, flags: Flags) -> bool {
@@ -112,6 +114,7 @@ fn a_mark_halves_the_window_once_and_costs_no_data() {
 
 #[test]
 fn marks_of_later_windows_reduce_again_once_for_each() {
+    depends_on_the_platform("when acknowledgements are delayed");
     let marks = marking(|number| number > 40);
     let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(marks);
     pair.run_ms(100);
@@ -228,6 +231,7 @@ fn a_listener_that_hears_both_kinds_of_syn_does_not_use_it() {
 
 #[test]
 fn a_window_of_one_segment_waits_for_the_timer() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // RFC 3168 §6.1.2. A timeout leaves one segment, and the 1000 octets acknowledged then are less
     // than another; from then on everything is marked. Of 5 segments each waits for a timeout of at
     // least 200 ms after the last was acknowledged.
@@ -258,6 +262,7 @@ fn a_window_of_one_segment_waits_for_the_timer() {
 
 #[test]
 fn every_subflow_has_its_own() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // Marks on the second path reduce the window of the second subflow alone.
     let filter = |_: u64, segment: &mut Segment| {
         if is_on(segment, 1) && segment.ecn == ECT_0 {

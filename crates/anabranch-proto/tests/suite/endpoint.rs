@@ -1,17 +1,17 @@
 //! Addresses and listeners that come and go while a host runs.
 
-use std::sync::Arc;
-
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_proto::view::SubflowView;
-use anabranch_proto::{ConnectError, ConnectionError, ConnectionId, Event};
-use anabranch_wire::{Endpoint as Address, Instant, Piece, Segment};
+use anabranch_proto::{ConnectError, ConnectionError, ConnectionId, Event, SubflowStats};
+use anabranch_wire::{Endpoint as Address, Instant, Segment};
 
-use crate::pair::{PORT, Pair, client_address, is_on, is_rst, is_syn, server_address};
+use crate::pair::{
+    PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
+};
 
 fn pair(addresses: u8) -> Pair {
-    Pair::new(addresses, ConnectionConfig::default(), ConnectionConfig::default())
+    Pair::new(addresses, on_any_platform(), on_any_platform())
 }
 
 /// A further connection from client address 0.
@@ -36,7 +36,7 @@ fn a_listener_that_stops_refuses_new_connections_and_keeps_its_old_ones() {
     let mut pair = pair(1);
     pair.upload(100_000, 5_000);
     pair.server.stop_listening(PORT);
-    connect(&mut pair, ConnectionConfig::default());
+    connect(&mut pair, on_any_platform());
     pair.run_ms(100);
     assert_eq!(pair.client_events.last(), Some(&Event::Failed(ConnectionError::Refused)));
     pair.upload(100_000, 5_000);
@@ -44,16 +44,40 @@ fn a_listener_that_stops_refuses_new_connections_and_keeps_its_old_ones() {
 }
 
 #[test]
-fn an_address_that_is_added_serves_connections_that_begin_later() {
+fn an_address_that_is_added_serves_connections_that_are_open() {
+    let mut pair = pair(1).with_slow_path(0, ms(50));
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0]);
+    pair.client.add_address(pair.now, client_address(1));
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0, 1]);
+    let carried: Vec<_> = pair.client.subflow_stats(pair.connection).collect();
+    assert!(carried[1].octets_sent >= 10_000, "{}", carried[1].octets_sent);
+}
+
+#[test]
+fn an_address_that_is_added_serves_later_connections() {
     let mut pair = pair(1);
     pair.settle(500);
     pair.client.add_address(pair.now, client_address(1));
-    let later = connect(&mut pair, ConnectionConfig::default());
+    let later = connect(&mut pair, on_any_platform());
     pair.run_ms(100);
-    pair.client.send(later, Piece::pattern(0, 1_000)).expect("it is open");
+    pair.client.send_pattern(later, 0, 1_000).expect("it is open");
     pair.run_ms(500);
-    assert_eq!(used(&pair, pair.connection), [0]);
     assert_eq!(used(&pair, later), [0, 1]);
+}
+
+#[test]
+fn an_address_that_is_added_to_a_server_is_announced() {
+    let mut pair = pair(1);
+    pair.upload(100_000, 5_000);
+    let further = "10.9.0.2".parse().expect("an address");
+    pair.server.add_address(pair.now, further);
+    pair.upload(500_000, 5_000);
+    let remote = |stats: SubflowStats| stats.remote.address;
+    let at: Vec<_> = pair.client.subflow_stats(pair.connection).map(remote).collect();
+    assert_eq!(at, [server_address(), further]);
+    assert_eq!(pair.received[1], 600_000);
 }
 
 #[test]
@@ -70,7 +94,7 @@ fn an_address_that_is_removed_loses_its_subflows_until_it_is_added_again() {
     pair.upload(500_000, 5_000);
     assert_eq!(pair.received[1], 1_000_000);
     let to = Address::new(server_address(), PORT);
-    let refused = pair.client.connect(pair.now, client_address(1), to, ConnectionConfig::default());
+    let refused = pair.client.connect(pair.now, client_address(1), to, on_any_platform());
     assert_eq!(refused, Err(ConnectError::UnknownLocalAddress));
     pair.run_ms(10_000);
     assert_eq!(pair.segments(|s| is_syn(s) && is_on(s, 1)), joined, "no subflow from there");
@@ -88,10 +112,10 @@ fn a_connection_that_names_its_addresses_uses_none_that_was_removed() {
     pair.settle(500);
     pair.client.remove_address(pair.now, client_address(1));
     let local_addresses = Some([0, 1, 2].map(client_address).to_vec());
-    let config = ConnectionConfig { local_addresses, ..ConnectionConfig::default() };
+    let config = on_any_platform().local_addresses(local_addresses);
     let later = connect(&mut pair, config);
     pair.run_ms(100);
-    pair.client.send(later, Piece::pattern(0, 1_000)).expect("it is open");
+    pair.client.send_pattern(later, 0, 1_000).expect("it is open");
     pair.run_ms(500);
     assert_eq!(used(&pair, later), [0, 2]);
 }
@@ -136,9 +160,9 @@ impl PathManager for Stubborn {
 
 #[test]
 fn no_path_manager_opens_a_subflow_from_a_removed_address() {
-    let path_manager = Arc::new(|| Box::new(Stubborn::default()) as Box<dyn PathManager>);
-    let client = ConnectionConfig { path_manager, ..ConnectionConfig::default() };
-    let mut pair = Pair::new(2, client, ConnectionConfig::default());
+    let path_manager = || Box::new(Stubborn::default()) as Box<dyn PathManager>;
+    let client = on_any_platform().path_manager(path_manager);
+    let mut pair = Pair::new(2, client, on_any_platform());
     pair.settle(500);
     let joined = pair.segments(|s| is_syn(s) && is_on(s, 1));
     assert_eq!(joined, 2, "SYN and SYN/ACK");

@@ -9,7 +9,10 @@ use anabranch_wire::mptcp::{Control, Dss, Mapping, MpPrio, ResetReason, WideOrNa
 use anabranch_wire::{Flags, Payload, Segment, SeqNumber};
 use proptest::prelude::*;
 
-use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, strip, switch, to_server};
+use crate::pair::{
+    Fate, Pair, depends_on_the_platform, is_on, is_rst, is_syn, ms, on_any_platform, strip, switch,
+    to_server,
+};
 
 /// In which direction options are stripped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +35,11 @@ impl Way {
 }
 
 fn config(dss_checksum: bool) -> ConnectionConfig {
-    ConnectionConfig { dss_checksum, late_fallback: true, ..ConnectionConfig::default() }
+    on_any_platform().dss_checksum(dss_checksum).late_fallback(true)
 }
 
 fn careful(dss_checksum: bool) -> ConnectionConfig {
-    ConnectionConfig { dss_checksum, ..ConnectionConfig::default() }
+    on_any_platform().dss_checksum(dss_checksum)
 }
 
 fn both(addresses: u8, checksum: bool) -> Pair {
@@ -217,7 +220,7 @@ fn payload_without_mapping_behind_the_data_of_mp_capable_leads_to_tcp() {
     // client hears a DATA_ACK of that or does not; no DSS ever reaches the server.
     for late_fallback in [false, true] {
         for (way, spared) in [(Way::Up, 1), (Way::Both, 2)] {
-            let config = ConnectionConfig { late_fallback, ..careful(false) };
+            let config = careful(false).late_fallback(late_fallback);
             let mut pair = Pair::new(1, config.clone(), config);
             pair.write(0, 500);
             let mut pair = stripping(pair, 0, way, spared, |_| true);
@@ -234,7 +237,7 @@ fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
     // RFC 8684 §3.3.2: a segment goes without DATA_ACK where that has not moved. Here the server
     // has sent no data that it could acknowledge.
     for late_fallback in [false, true] {
-        let config = ConnectionConfig { late_fallback, ..careful(false) };
+        let config = careful(false).late_fallback(late_fallback);
         let mut pair = Pair::new(1, config.clone(), config);
         pair.write(0, 500);
         pair.run_ms(100);
@@ -259,7 +262,7 @@ fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
 fn data_acknowledged_without_a_data_ack_leads_to_tcp_also_after_the_data_of_mp_capable() {
     // RFC 8684 §3.7: the server has heard no DATA_ACK when its first data is acknowledged.
     for late_fallback in [false, true] {
-        let config = ConnectionConfig { late_fallback, ..careful(false) };
+        let config = careful(false).late_fallback(late_fallback);
         let mut pair = Pair::new(1, config.clone(), config);
         pair.write(0, 500);
         let mut pair = stripping(pair, 0, Way::Up, 0, |s| s.payload.is_empty() && !is_syn(s));
@@ -289,6 +292,7 @@ fn a_bare_fin_on_a_fresh_join_is_no_data_without_a_mapping() {
 
 #[test]
 fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
+    depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.7. All data came with MP_CAPABLE; DSS is lost on the way to the server, whose own
     // acknowledgements say nothing of that, or both ways.
     for (way, spared) in [(Way::Up, 1), (Way::Both, 2), (Way::Both, 3)] {
@@ -335,6 +339,7 @@ fn a_data_fin_that_an_outage_holds_up_is_no_sign_of_lost_options() {
 
 #[test]
 fn a_bare_fin_on_the_only_subflow_ends_the_stream_of_a_peer_whose_data_fin_was_lost() {
+    depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.7: all goes well both ways, and then the path drops what the server signals. It
     // gives its DATA_FIN up and goes back to TCP, of which the client hears by its FIN.
     let (spoilt, spoil) = switch();
@@ -445,6 +450,7 @@ fn an_acknowledgement_without_options_proves_nothing_about_what_is_sent_after_it
 
 #[test]
 fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() {
+    depends_on_the_platform("how many segments go before the first that is split");
     // RFC 8684 §3.3.1: a mapping is for octets, not for a segment.
     for options_on in [[true, true], [true, false], [false, true]] {
         for (addresses, checksum) in [(1, false), (1, true), (2, false), (2, true)] {
@@ -519,6 +525,7 @@ fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
 
 #[test]
 fn a_peer_that_leaves_out_data_acks_with_nothing_new_keeps_its_subflows() {
+    depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.3.2: that is valid. One segment's data is lost eighteen times, wherever it is
     // sent, so that DATA_ACK stands still while both subflows carry on.
     let (mut last, mut unlucky, mut lost) = (0, None, 0);

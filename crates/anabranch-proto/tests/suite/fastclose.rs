@@ -1,14 +1,13 @@
 //! The abrupt end of a whole connection. RFC 8684 §3.5.
 
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{Flags, Segment};
 
-use crate::pair::{Fate, Pair, client_address, is_rst, is_syn};
+use crate::pair::{Fate, Pair, client_address, is_rst, is_syn, on_any_platform};
 
 fn two_paths() -> Pair {
-    Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
+    Pair::new(2, on_any_platform(), on_any_platform())
 }
 
 fn fastclose(segment: &mut Segment) -> Option<&mut MpFastclose> {

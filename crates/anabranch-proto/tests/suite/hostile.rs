@@ -1,13 +1,13 @@
 //! Segments that nobody sane would send: nothing may panic, and nothing may go on for ever.
 
-use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_proto::config::Protocol;
 use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Dss, Mapping, MpCapable, MpFail, VERSION, WideOrNarrow,
 };
 use anabranch_wire::{DataSeq, Flags, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber};
 use proptest::prelude::*;
 
-use crate::pair::{Fate, Pair, ms};
+use crate::pair::{Fate, Pair, ms, on_any_platform};
 
 /// A small generator, so that a case is one number.
 struct Draws(u64);
@@ -185,13 +185,11 @@ proptest! {
         loss_percent in 0u64..10,
     ) {
         let protocol = if plain { Protocol::Tcp } else { Protocol::Mptcp };
-        let config = ConnectionConfig {
-            protocol,
-            dss_checksum,
-            send_buffer: 60_000,
-            receive_buffer: 60_000,
-            ..ConnectionConfig::default()
-        };
+        let config = on_any_platform()
+.protocol(protocol)
+.dss_checksum(dss_checksum)
+.send_buffer(60_000)
+.receive_buffer(60_000);
         let mut draws = Draws(seed | 1);
         let mut pair = Pair::new(addresses, config.clone(), config)
             .with_slow_path(1, ms(slow_ms))

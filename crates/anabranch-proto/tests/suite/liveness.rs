@@ -12,7 +12,7 @@ use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::{Duration, Segment};
 use proptest::prelude::*;
 
-use crate::pair::{self, Fate, Pair, client_address, ms, server_address};
+use crate::pair::{self, Fate, Pair, client_address, ms, on_any_platform, server_address};
 
 /// What a path does to segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,7 @@ fn configs() -> impl Strategy<Value = ConnectionConfig> {
     let flags = any::<[bool; 5]>();
     (buffer.clone(), buffer, flags).prop_map(|(send_buffer, receive_buffer, flags)| {
         let [plain, remedied, nagle, sack, timestamps] = flags;
-        let mut config =
-            ConnectionConfig { send_buffer, receive_buffer, ..ConnectionConfig::default() };
+        let mut config = on_any_platform().send_buffer(send_buffer).receive_buffer(receive_buffer);
         if plain {
             config.protocol = Protocol::Tcp;
         }
@@ -172,7 +171,7 @@ proptest! {
 fn pair_that_loses(addresses: &'static [u8]) -> Pair {
     let dead = Rc::new(Cell::new(false));
     let switch = Rc::clone(&dead);
-    let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
+    let mut pair = Pair::new(2, on_any_platform(), on_any_platform())
         .with_slow_path(1, ms(20))
         .with_filter(move |_, segment| {
             let uses = |n: &u8| pair::is_on(segment, *n);

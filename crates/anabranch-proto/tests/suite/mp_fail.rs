@@ -11,10 +11,10 @@ use proptest::prelude::*;
 
 use crate::pair;
 use crate::pair::middlebox::{FILL, Gateway, invert};
-use crate::pair::{Fate, Pair, is_on, is_rst, ms, strip, to_server};
+use crate::pair::{Fate, Pair, is_on, is_rst, ms, on_any_platform, strip, to_server};
 
 fn config() -> ConnectionConfig {
-    ConnectionConfig { dss_checksum: true, ..ConnectionConfig::default() }
+    on_any_platform().dss_checksum(true)
 }
 
 fn both(addresses: u8) -> Pair {

@@ -1,18 +1,17 @@
 //! Further subflows. RFC 8684 §3.2.
 
 use anabranch_proto::Event;
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::mptcp::{MpJoin, ResetReason};
 use anabranch_wire::{Flags, Segment};
 
-use crate::pair::{Fate, Pair, client_address, is_rst, ms};
+use crate::pair::{Fate, Pair, client_address, is_rst, ms, on_any_platform};
 
 fn join(segment: &Segment) -> Option<MpJoin> {
     segment.options.control.as_ref()?.join
 }
 
 fn default_pair(addresses: u8) -> Pair {
-    Pair::new(addresses, ConnectionConfig::default(), ConnectionConfig::default())
+    Pair::new(addresses, on_any_platform(), on_any_platform())
 }
 
 #[test]
@@ -148,7 +147,7 @@ fn the_option_stripped_from_any_join_segment_costs_only_that_subflow() {
 
 #[test]
 fn the_opening_of_a_connection_and_of_a_subflow_is_told_and_counted_once_at_each_end() {
-    let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default());
+    let mut pair = Pair::new(2, on_any_platform(), on_any_platform());
     pair.upload(300_000, 5_000);
     pair.download(300_000, 5_000);
     for events in [&pair.client_events, &pair.server_events] {
@@ -164,8 +163,8 @@ fn the_opening_of_a_connection_and_of_a_subflow_is_told_and_counted_once_at_each
 #[test]
 fn a_join_beyond_the_most_subflows_is_refused_for_lack_of_resources() {
     // RFC 8684 §3.6: the others are open by then.
-    let server = ConnectionConfig { max_subflows: 2, ..ConnectionConfig::default() };
-    let mut pair = Pair::new(3, ConnectionConfig::default(), server).with_slow_path(2, ms(50));
+    let server = on_any_platform().max_subflows(2);
+    let mut pair = Pair::new(3, on_any_platform(), server).with_slow_path(2, ms(50));
     pair.upload(10_000, 1_000);
     pair.run_ms(500);
     let answer = pair.last(|s| s.destination.address == client_address(2));

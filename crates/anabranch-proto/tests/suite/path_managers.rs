@@ -12,20 +12,23 @@ use anabranch_proto::view::{SubflowId, SubflowView};
 use anabranch_wire::mptcp::{MpJoin, ResetReason};
 use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Segment};
 
-use crate::pair::{self, Fate, Pair, client_address, is_on, is_rst, is_syn, ms, to_server};
+use crate::pair::{
+    self, Fate, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms,
+    on_any_platform, to_server,
+};
 
 fn config<P: PathManager + 'static>(
     make: impl Fn() -> P + Send + Sync + 'static,
 ) -> ConnectionConfig {
-    let path_manager = Arc::new(move || Box::new(make()) as Box<dyn PathManager>);
-    ConnectionConfig { path_manager, ..ConnectionConfig::default() }
+    let path_manager = move || Box::new(make()) as Box<dyn PathManager>;
+    on_any_platform().path_manager(path_manager)
 }
 
 fn pair_with<P: PathManager + 'static>(
     addresses: u8,
     make: impl Fn() -> P + Send + Sync + 'static,
 ) -> Pair {
-    Pair::new(addresses, config(make), ConnectionConfig::default())
+    Pair::new(addresses, config(make), on_any_platform())
 }
 
 fn uses(segment: &Segment, n: u8) -> bool {
@@ -182,8 +185,8 @@ mod re_creation {
     #[test]
     fn a_subflow_that_was_reset_is_back_within_two_seconds() {
         let mut armed = false;
-        let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
-            .with_filter(move |number, segment| {
+        let mut pair = Pair::new(2, on_any_platform(), on_any_platform()).with_filter(
+            move |number, segment| {
                 // A middlebox turns one segment of the second subflow into a reset.
                 if !armed && number > 300 && carries_data(segment, 1) {
                     armed = true;
@@ -191,7 +194,8 @@ mod re_creation {
                     segment.payload = anabranch_wire::Payload::EMPTY;
                 }
                 Fate::Deliver
-            });
+            },
+        );
         pair.download(3_000_000, 500);
         let closed = |events: &[Event]| {
             events.iter().filter(|event| matches!(event, Event::SubflowClosed(_))).count()
@@ -207,8 +211,8 @@ mod re_creation {
         // 300 s of refusals: the pause between attempts has reached its limit of 60 s.
         let open = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let opened = Arc::clone(&open);
-        let mut pair = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default())
-            .with_filter(move |_, segment| {
+        let mut pair =
+            Pair::new(2, on_any_platform(), on_any_platform()).with_filter(move |_, segment| {
                 let open = opened.load(std::sync::atomic::Ordering::Relaxed);
                 if !open
                     && let Some(control) = &mut segment.options.control
@@ -312,7 +316,7 @@ impl Listened {
         let counts: [Arc<[AtomicU32; 2]>; 2] = Default::default();
         let [client, server] = counts.clone().map(|count| {
             let config = config(move || Listening(Arc::clone(&count), Instant::ZERO));
-            ConnectionConfig { late_fallback: true, ..config }
+            config.late_fallback(true)
         });
         Listened { pair: Pair::new(2, client, server).with_filter(filter), counts }
     }
@@ -393,8 +397,8 @@ fn a_path_manager_is_told_nothing_more_when_the_connection_has_ended() {
 
 #[test]
 fn a_subflow_for_which_there_was_no_room_is_opened_when_there_is_some() {
-    let two = ConnectionConfig { max_subflows: 2, ..ConnectionConfig::default() };
-    let mut pair = Pair::new(3, two, ConnectionConfig::default());
+    let two = on_any_platform().max_subflows(2);
+    let mut pair = Pair::new(3, two, on_any_platform());
     pair.upload(10_000, 1_000);
     pair.run_ms(5_000);
     let opened = |pair: &Pair, n| pair.segments(|s| is_syn(s) && to_server(s) && is_on(s, n));
@@ -436,6 +440,7 @@ impl PathManager for Behind {
 
 #[test]
 fn what_a_path_manager_wants_of_a_subflow_that_is_gone_is_not_done_to_its_successor() {
+    depends_on_the_platform("segments without timestamps count");
     let mut pair = pair_with(2, Behind::default);
     pair.upload(100_000, 2_000);
     pair.run_ms(100);
@@ -487,8 +492,8 @@ impl PathManager for Probing {
 fn probes_are_copies_of_data_under_way_and_nothing_depends_on_them() {
     // Every probe is lost, and the standby carries nothing else.
     let make = || -> Box<dyn PathManager> { Box::new(Probing::default()) };
-    let server = ConnectionConfig { path_manager: Arc::new(make), ..ConnectionConfig::default() };
-    let mut pair = Pair::new(2, ConnectionConfig::default(), server).with_filter(|_, segment| {
+    let server = on_any_platform().path_manager(make);
+    let mut pair = Pair::new(2, on_any_platform(), server).with_filter(|_, segment| {
         if carries_data(segment, 1) && segment.payload.len() <= 1000 {
             return Fate::Drop;
         }
@@ -555,10 +560,11 @@ impl PathManager for ProbingOnce {
 
 #[test]
 fn probes_of_several_subflows_at_once_end_where_the_data_under_way_ends() {
+    depends_on_the_platform("Nagle's rule");
     // A round trip of the first path takes a second, and its window is two segments.
     let mut client = config(ProbingOnce::default);
     client.tcp.initial_window_segments = 2;
-    let mut pair = Pair::new(3, client, ConnectionConfig::default()).with_slow_path(0, ms(500));
+    let mut pair = Pair::new(3, client, on_any_platform()).with_slow_path(0, ms(500));
     pair.settle(2_600);
     pair.write(0, 10_000);
     pair.run_ms(600);
@@ -581,7 +587,7 @@ fn joins_tried(
     server: ConnectionConfig,
     filter: impl FnMut(u64, &mut Segment) -> Fate + 'static,
 ) -> u64 {
-    let mut pair = Pair::new(2, ConnectionConfig::default(), server).with_filter(filter);
+    let mut pair = Pair::new(2, on_any_platform(), server).with_filter(filter);
     pair.run_ms(50);
     pair.upload(10_000, 1_000);
     pair.run_ms(100_000);
@@ -597,20 +603,20 @@ fn a_path_that_was_refused_for_good_is_left_alone_and_one_for_now_tried_again() 
             segment.options.control = None;
         }
     };
-    let for_good = joins_tried(ConnectionConfig::default(), move |_, segment| {
+    let for_good = joins_tried(on_any_platform(), move |_, segment| {
         strip(segment);
         Fate::Deliver
     });
     assert_eq!(for_good, 1);
     // The same if the reset says that it is transient: after 1, 2, 4, 8, 16 and 32 s.
-    let for_now = joins_tried(ConnectionConfig::default(), move |_, segment| {
+    let for_now = joins_tried(on_any_platform(), move |_, segment| {
         strip(segment);
         make_transient(segment);
         Fate::Deliver
     });
     assert_eq!(for_now, 7);
     // So it is when the server has no room.
-    let full = ConnectionConfig { max_subflows: 1, ..ConnectionConfig::default() };
+    let full = on_any_platform().max_subflows(1);
     assert_eq!(joins_tried(full, |_, _| Fate::Deliver), 7);
 }
 
@@ -626,8 +632,7 @@ fn a_path_that_opens_and_breaks_again_at_once_is_tried_ever_less() {
         }
         Fate::Deliver
     };
-    let mut pair =
-        Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default()).with_filter(filter);
+    let mut pair = Pair::new(2, on_any_platform(), on_any_platform()).with_filter(filter);
     pair.run_ms(50);
     for _ in 0..100 {
         pair.upload(20_000, 1_000);

@@ -12,17 +12,19 @@ use anabranch_proto::view::{SubflowView, Usability};
 use anabranch_wire::mptcp::{MpJoin, RemoveAddr};
 use anabranch_wire::{Instant, Segment};
 
-use crate::pair::{Fate, Pair, client_address, is_syn, ms};
+use crate::pair::{
+    Fate, Pair, client_address, depends_on_the_platform, is_syn, ms, on_any_platform,
+};
 
 fn config<P: PathManager + 'static>(
     make: impl Fn() -> P + Send + Sync + 'static,
 ) -> ConnectionConfig {
-    let path_manager = Arc::new(move || Box::new(make()) as Box<dyn PathManager>);
-    ConnectionConfig { path_manager, ..ConnectionConfig::default() }
+    let path_manager = move || Box::new(make()) as Box<dyn PathManager>;
+    on_any_platform().path_manager(path_manager)
 }
 
 fn pair_with<P: PathManager + 'static>(make: impl Fn() -> P + Send + Sync + 'static) -> Pair {
-    Pair::new(2, config(make), ConnectionConfig::default())
+    Pair::new(2, config(make), on_any_platform())
 }
 
 /// A switch that a filter reads.
@@ -141,6 +143,7 @@ fn single_path_keeps_one_subflow_however_its_interfaces_come_and_go() {
 
 #[test]
 fn single_path_comes_back_from_a_path_that_turns_out_dead() {
+    depends_on_the_platform("the lengths of the timeouts");
     // The second address is dead all the time, the first for two seconds.
     let (silent, is_silent) = switch();
     let mut pair = pair_with(SinglePath::default).with_filter(move |_, segment| {
@@ -162,7 +165,7 @@ fn a_connection_that_the_peer_has_forgotten_ends_within_two_minutes() {
     let period = ms(1_000);
     let drepas = move || DRePaS::new(DRePaSConfig { threshold: 0.1, period, hysteresis: 2 });
     for config in [config(FullMesh::default), config(SinglePath::default), config(drepas)] {
-        let mut pair = Pair::new(2, config, ConnectionConfig::default());
+        let mut pair = Pair::new(2, config, on_any_platform());
         pair.upload(100_000, 5_000);
         pair.server.abort(pair.accepted.expect("it was accepted"));
         pair.drain();
@@ -174,7 +177,7 @@ fn a_connection_that_the_peer_has_forgotten_ends_within_two_minutes() {
 
 #[test]
 fn addresses_that_are_down_from_the_start_are_used_only_when_they_come_up() {
-    let mut pair = Pair::new(3, config(FullMesh::default), ConnectionConfig::default());
+    let mut pair = Pair::new(3, config(FullMesh::default), on_any_platform());
     for n in [1, 2] {
         pair.client.handle_address_change(pair.now, client_address(n), false);
     }
@@ -260,7 +263,7 @@ fn what_a_silent_path_has_under_way_goes_out_at_once_on_a_path_that_opens() {
 #[test]
 fn addresses_that_are_lost_together_are_told_together_and_not_on_their_own_subflows() {
     // RFC 8684 §3.4.2
-    let mut pair = Pair::new(3, config(FullMesh::default), ConnectionConfig::default());
+    let mut pair = Pair::new(3, config(FullMesh::default), on_any_platform());
     pair.upload(200_000, 5_000);
     pair.run_ms(500);
     for n in [1, 2] {

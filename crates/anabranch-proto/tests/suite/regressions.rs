@@ -12,14 +12,17 @@ use anabranch_wire::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::pair::{Fate, PORT, Pair, both, client_address, ms, server_address, switch};
+use crate::pair::{
+    Fate, PORT, Pair, both, client_address, depends_on_the_platform, ms, on_any_platform,
+    server_address, switch,
+};
 
 fn default_pair(addresses: u8) -> Pair {
-    both(ConnectionConfig::default(), addresses)
+    both(on_any_platform(), addresses)
 }
 
 fn plain() -> ConnectionConfig {
-    ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() }
+    on_any_platform().protocol(Protocol::Tcp)
 }
 
 fn is_on(segment: &Segment, n: u8) -> bool {
@@ -62,7 +65,7 @@ fn closing_in_the_first_round_trip_sends_a_finite_number_of_segments() {
         pair.run_ms(21);
         assert!(pair.client_events.contains(&Event::Connected));
         if data {
-            pair.client.send(pair.connection, Piece::pattern(0, 100)).expect("open");
+            pair.client.send_pattern(pair.connection, 0, 100).expect("open");
         }
         pair.client.close(pair.connection);
         pair.drain();
@@ -80,7 +83,7 @@ fn closing_in_the_first_round_trip_sends_a_finite_number_of_segments() {
 fn an_ack_that_does_not_acknowledge_the_syn_ack_opens_nothing() {
     // RFC 9293 §3.10.7.4
     let mut server = Endpoint::new(vec![server_address()], [2; 32]);
-    server.listen(PORT, ConnectionConfig::default());
+    server.listen(PORT, on_any_platform());
     let segment = |seq, ack, flags| Segment {
         source: Address::new(client_address(0), 5000),
         destination: Address::new(server_address(), PORT),
@@ -102,10 +105,10 @@ fn an_ack_that_does_not_acknowledge_the_syn_ack_opens_nothing() {
 
 #[test]
 fn a_connection_that_found_a_new_subflow_is_not_given_up_a_minute_later() {
-    let mut config = ConnectionConfig::default();
+    let mut config = on_any_platform();
     config.tcp.retries = 2;
     let (dead, seen) = switch();
-    let mut pair = Pair::new(2, config, ConnectionConfig::default())
+    let mut pair = Pair::new(2, config, on_any_platform())
         .with_filter(move |_, _| if seen.get() { Fate::Drop } else { Fate::Deliver });
     pair.upload(100_000, 5_000);
     dead.set(true);
@@ -239,11 +242,7 @@ fn data_beside_a_wrong_hmac_is_not_delivered() {
 #[test]
 fn when_two_of_three_paths_die_in_turn_the_third_carries_on() {
     let buffer = 400_000;
-    let config = ConnectionConfig {
-        send_buffer: buffer,
-        receive_buffer: buffer,
-        ..ConnectionConfig::default()
-    };
+    let config = on_any_platform().send_buffer(buffer).receive_buffer(buffer);
     let dead = Rc::new(Cell::new([false; 2]));
     let seen = Rc::clone(&dead);
     let mut pair = both(config, 3).with_slow_path(2, ms(50)).with_filter(move |_, s| {
@@ -270,12 +269,7 @@ fn a_reader_that_pauses_causes_no_timeout_and_resumes_where_it_stopped() {
     for buffer in [65_000, 100_001, 300_001, 6 << 20] {
         for protocol in [Protocol::Tcp, Protocol::Mptcp] {
             let mut pair = both(
-                ConnectionConfig {
-                    protocol,
-                    send_buffer: 8 << 20,
-                    receive_buffer: buffer,
-                    ..ConnectionConfig::default()
-                },
+                on_any_platform().protocol(protocol).send_buffer(8 << 20).receive_buffer(buffer),
                 1,
             );
             pair.run_ms(100);
@@ -293,7 +287,7 @@ fn a_reader_that_pauses_causes_no_timeout_and_resumes_where_it_stopped() {
 #[test]
 fn payload_without_a_mapping_is_held_only_up_to_a_bound() {
     // RFC 8684 §3.3.1
-    let config = ConnectionConfig { receive_buffer: 65_536, ..ConnectionConfig::default() };
+    let config = on_any_platform().receive_buffer(65_536);
     let mut pair = both(config, 1);
     pair.upload(5_000, 1_000);
     let mut segment = pair.last(|s| to_server(s) && s.options.dss.is_some());
@@ -317,6 +311,7 @@ fn payload_without_a_mapping_is_held_only_up_to_a_bound() {
 
 #[test]
 fn a_segment_with_an_old_timestamp_counts_for_nothing() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 7323 §5.3
     let mut pair = both(plain(), 1);
     pair.upload(5_000, 1_000);
@@ -380,7 +375,7 @@ fn a_probe_that_was_not_needed_costs_no_window() {
 #[test]
 fn an_old_acknowledgement_that_arrives_late_does_not_widen_the_window() {
     // RFC 8684 §3.3.5
-    let config = ConnectionConfig { receive_buffer: 65_000, send_buffer: 1 << 20, ..plain() };
+    let config = plain().receive_buffer(65_000).send_buffer(1 << 20);
     let mut pair = both(config, 1);
     pair.run_ms(100);
     pair.paused = true;

@@ -1,7 +1,6 @@
 //! Requirements of RFC 8684 that no other test is about.
 
 use anabranch_proto::Event;
-use anabranch_proto::config::ConnectionConfig;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -9,10 +8,10 @@ use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, WideOrNarrow};
 use anabranch_wire::{DataSeq, Flags};
 use sha2::{Digest, Sha256};
 
-use crate::pair::{self, Fate, Pair, client_address, is_syn};
+use crate::pair::{self, Fate, Pair, client_address, is_syn, on_any_platform};
 
 fn pair(addresses: u8) -> Pair {
-    Pair::new(addresses, ConnectionConfig::default(), ConnectionConfig::default())
+    Pair::new(addresses, on_any_platform(), on_any_platform())
 }
 
 fn is_answer(segment: &anabranch_wire::Segment) -> bool {
@@ -95,8 +94,8 @@ fn no_join_before_a_data_sequence_signal_has_come() {
 #[test]
 fn a_window_without_a_data_ack_counts_for_nothing() {
     // RFC 8684 §3.3.2
-    let small = ConnectionConfig { receive_buffer: 20_000, ..ConnectionConfig::default() };
-    let mut pair = Pair::new(1, ConnectionConfig::default(), small);
+    let small = on_any_platform().receive_buffer(20_000);
+    let mut pair = Pair::new(1, on_any_platform(), small);
     pair.paused = true;
     pair.write(0, 100_000);
     pair.run_ms(500);

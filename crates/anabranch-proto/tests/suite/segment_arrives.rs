@@ -10,7 +10,7 @@ use anabranch_wire::{
     TcpOptions,
 };
 
-use crate::pair::ms;
+use crate::pair::{ms, on_any_platform};
 
 const HOST: [u8; 4] = [10, 9, 0, 1];
 const PEER: [u8; 4] = [10, 0, 0, 1];
@@ -38,7 +38,7 @@ struct Scene {
 type Seen = (Flags, u32, u32, usize);
 
 fn config(platform: Platform) -> ConnectionConfig {
-    let mut config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    let mut config = on_any_platform().protocol(Protocol::Tcp);
     config.platform = platform;
     config.tcp.mtu = MSS as u16 + 40;
     config.tcp.timestamps = false;
@@ -147,7 +147,7 @@ impl Scene {
 
     fn write(&mut self, octets: u32) {
         let id = self.id.expect("there is a connection");
-        assert_eq!(self.host.send(id, Piece::pattern(0, octets)), Ok(octets as usize));
+        assert_eq!(self.host.send_pattern(id, 0, octets), Ok(octets as usize));
     }
 
     /// Octets that the application can read.

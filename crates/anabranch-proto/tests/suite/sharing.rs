@@ -13,12 +13,15 @@ use anabranch_proto::scheduler::{
 use anabranch_proto::view::{Bottleneck, SubflowView, Usability};
 use anabranch_proto::{ConnectionError, ConnectionStats, Event, SubflowStats};
 use anabranch_wire::mptcp::Dss;
-use anabranch_wire::{Flags, Payload, Piece, Segment, TcpOptions};
+use anabranch_wire::{Flags, Payload, Segment, TcpOptions};
 
-use crate::pair::{Fate, Pair, both, client_address, is_on, is_rst, ms, strip, switch, to_server};
+use crate::pair::{
+    Fate, Pair, both, client_address, depends_on_the_platform, is_on, is_rst, ms, on_any_platform,
+    strip, switch, to_server,
+};
 
 fn buffers(octets: u64) -> ConnectionConfig {
-    ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
+    on_any_platform().send_buffer(octets).receive_buffer(octets)
 }
 
 fn client(pair: &Pair) -> ConnectionStats {
@@ -31,8 +34,9 @@ fn client_subflows(pair: &Pair) -> Vec<SubflowStats> {
 
 #[test]
 fn totals_are_exact() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let (lose, seen) = switch();
-    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+    let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
         let lost = to_server(segment) && segment.payload.len() > 1000 && seen.take();
         if lost { Fate::Drop } else { Fate::Deliver }
     });
@@ -68,7 +72,7 @@ fn totals_are_exact() {
 fn resets_that_give_a_reason_are_counted() {
     // RFC 8684 §3.6: from some time on the second path strips options.
     let (stripping, seen) = switch();
-    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+    let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
         if is_on(segment, 1) && seen.get() {
             strip(segment);
         }
@@ -87,6 +91,7 @@ fn resets_that_give_a_reason_are_counted() {
 
 #[test]
 fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let mut pair = both(buffers(10_000), 1);
     pair.run_ms(100);
     for (write, written, told) in [(5_000, 5_000, false), (30_000, 15_000, true)] {
@@ -103,13 +108,10 @@ fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
 #[test]
 fn every_octet_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_the_data_fin() {
     // RFC 8684 §3.3.3
-    let config = ConnectionConfig {
-        scheduler: Arc::new(|| Box::new(Redundant)),
-        ..ConnectionConfig::default()
-    };
+    let config = on_any_platform().scheduler(|| Box::new(Redundant));
     let mut pair = both(config, 2);
     pair.settle(200);
-    pair.client.send(pair.connection, Piece::pattern(0, 5_000)).expect("it is open");
+    pair.client.send_pattern(pair.connection, 0, 5_000).expect("it is open");
     pair.client.close(pair.connection);
     pair.drain();
     let (stats, subflows) = (client(&pair), client_subflows(&pair));
@@ -158,13 +160,11 @@ fn remedies_are_asked_when_a_buffer_holds_up_one_of_several_subflows() {
         let (counts, blocked) = (Arc::clone(&asked), Arc::new(AtomicU32::new(0)));
         let remedy = move || vec![Box::new(Asked(Arc::clone(&counts))) as Box<dyn Remedy>];
         let told = Arc::clone(&blocked);
-        let config = ConnectionConfig {
-            send_buffer,
-            receive_buffer,
-            remedies: Arc::new(remedy),
-            scheduler: Arc::new(move || Box::new(Watching(Arc::clone(&told), addresses))),
-            ..ConnectionConfig::default()
-        };
+        let config = on_any_platform()
+            .send_buffer(send_buffer)
+            .receive_buffer(receive_buffer)
+            .remedies(remedy)
+            .scheduler(move || Box::new(Watching(Arc::clone(&told), addresses)));
         let mut pair = both(config, addresses);
         pair.run_ms(200);
         pair.write(0, 100_000);
@@ -206,12 +206,7 @@ fn the_oldest_data_goes_out_again_once_for_each_change_if_one_of_the_remedies_wa
     for wanted in [true, false] {
         let remedies =
             move || [wanted, false].map(|again| Box::new(Again(again)) as Box<dyn Remedy>).into();
-        let config = ConnectionConfig {
-            receive_buffer: 20_000,
-            remedies: Arc::new(remedies),
-            trace: true,
-            ..ConnectionConfig::default()
-        };
+        let config = on_any_platform().receive_buffer(20_000).remedies(remedies).trace(true);
         let mut pair = both(config, 2).with_slow_path(1, ms(50));
         pair.run_ms(200);
         pair.upload(100_000, 5_000);
@@ -233,7 +228,7 @@ fn the_oldest_data_goes_out_again_once_for_each_change_if_one_of_the_remedies_wa
 #[test]
 fn of_short_segments_one_is_under_way_at_a_time() {
     // RFC 9293 §3.7.4, as Linux has it
-    let mut pair = both(ConnectionConfig::default(), 1);
+    let mut pair = both(on_any_platform(), 1);
     pair.upload(10_000, 1_000);
     pair.run_ms(500);
     let before = pair.log.len();
@@ -250,8 +245,8 @@ fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a
     const MSS: u64 = 1_432;
     let lost = |s: &Segment| to_server(s) && !s.payload.is_empty();
     let sent = |receive_buffer| {
-        let server = ConnectionConfig { receive_buffer, ..ConnectionConfig::default() };
-        let mut pair = Pair::new(1, ConnectionConfig::default(), server)
+        let server = on_any_platform().receive_buffer(receive_buffer);
+        let mut pair = Pair::new(1, on_any_platform(), server)
             .with_filter(move |_, s| if lost(s) { Fate::Drop } else { Fate::Deliver });
         pair.run_ms(21);
         pair.write(0, 100_000);
@@ -268,8 +263,9 @@ fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a
 
 #[test]
 fn while_the_application_waits_for_send_buffer_no_short_segment_goes_out_beside_others() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.7.4: more is certain to come, and will fill it up.
-    let config = ConnectionConfig { send_buffer: 9_000, ..ConnectionConfig::default() };
+    let config = on_any_platform().send_buffer(9_000);
     let mut pair = both(config, 1);
     pair.upload(5_000, 1_000);
     pair.run_ms(500);
@@ -308,6 +304,7 @@ fn until_shut(pair: &mut Pair) {
 
 #[test]
 fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let mut pair = both(buffers(20_000), 2);
     until_shut(&mut pair);
     let before = client(&pair).window_limited;
@@ -323,6 +320,7 @@ fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
 
 #[test]
 fn a_shut_window_is_probed_on_the_quickest_path_first() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1, RFC 8684 §3.3.5
     let mut pair = both(buffers(20_000), 2).with_slow_path(0, ms(50));
     until_shut(&mut pair);
@@ -335,6 +333,7 @@ fn a_shut_window_is_probed_on_the_quickest_path_first() {
 
 #[test]
 fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1
     let mut pair = both(buffers(20_000), 1);
     until_shut(&mut pair);
@@ -350,6 +349,7 @@ fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
 
 #[test]
 fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_probes() {
+    depends_on_the_platform("the sizes of the buffers and windows");
     let (dark, seen) = switch();
     let mut config = buffers(20_000);
     config.tcp.retries = 3;
@@ -367,9 +367,10 @@ fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_pro
 
 #[test]
 fn data_that_the_only_subflow_has_under_way_is_not_copied_although_no_data_ack_comes() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // RFC 8684 §3.3.6: TCP delivers everything, and a copy would take the way back to TCP.
     let (mute, seen) = switch();
-    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+    let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
         if seen.get() && !to_server(segment) {
             segment.options.dss = Some(Dss::default());
         }
@@ -390,10 +391,7 @@ fn data_that_the_only_subflow_has_under_way_is_not_copied_although_no_data_ack_c
 #[test]
 fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
     // RFC 8684 §3.3.6
-    let config = ConnectionConfig {
-        scheduler: Arc::new(|| Box::new(RoundRobin::default())),
-        ..ConnectionConfig::default()
-    };
+    let config = on_any_platform().scheduler(|| Box::new(RoundRobin::default()));
     let mut pair = both(config, 2).with_slow_path(1, ms(200));
     pair.settle(1_000);
     pair.write(0, 20_000);
@@ -410,7 +408,7 @@ fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
 #[test]
 fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
     // RFC 8684 §3.3.6
-    let mut pair = both(ConnectionConfig::default(), 2);
+    let mut pair = both(on_any_platform(), 2);
     pair.settle(1_000);
     pair.client.close(pair.connection);
     let is_data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
@@ -428,7 +426,7 @@ fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
 #[test]
 fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
     // RFC 8684 §3.4.2
-    let mut pair = both(ConnectionConfig::default(), 3);
+    let mut pair = both(on_any_platform(), 3);
     pair.settle(500);
     pair.client.handle_address_change(pair.now, client_address(2), false);
     let mut doubted = [false; 3];
@@ -446,7 +444,7 @@ fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
 fn a_path_that_only_brings_data_stays_potentially_failed() {
     // RFC 8684 §3.3.6: what counts is what is acknowledged.
     let (deaf, seen) = switch();
-    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+    let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
         let lost = seen.get() && is_on(segment, 1) && to_server(segment);
         if lost && !segment.payload.is_empty() { Fate::Drop } else { Fate::Deliver }
     });
@@ -469,7 +467,7 @@ fn a_path_that_only_brings_data_stays_potentially_failed() {
 #[test]
 fn a_data_fin_follows_the_keys_at_once() {
     // RFC 8684 §3.1, §3.3.3
-    let mut pair = both(ConnectionConfig::default(), 1);
+    let mut pair = both(on_any_platform(), 1);
     pair.run_ms(21);
     pair.client.close(pair.connection);
     pair.drain();
@@ -493,10 +491,8 @@ impl Remedy for Sparing {
 
 #[test]
 fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
-    let config = ConnectionConfig {
-        remedies: Arc::new(|| vec![Box::new(Sparing) as Box<dyn Remedy>]),
-        ..buffers(100_000)
-    };
+    depends_on_the_platform("the sizes of the buffers and windows");
+    let config = buffers(100_000).remedies(|| vec![Box::new(Sparing) as Box<dyn Remedy>]);
     let mut pair = both(config, 1);
     let sizes = |pair: &Pair| {
         let accepted = pair.accepted.expect("accepted");
@@ -531,7 +527,7 @@ fn what_the_only_subflow_has_under_way_is_not_copied_after_a_timeout() {
     // its DATA_ACKs for long.
     let (mute, seen) = switch();
     let (dark, darkness) = switch();
-    let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+    let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
         if seen.get() && !to_server(segment) {
             segment.options.dss = Some(Dss::default());
         }
@@ -557,7 +553,7 @@ fn what_the_only_subflow_has_under_way_is_not_copied_after_a_timeout() {
 #[test]
 fn all_that_is_scheduled_is_in_the_trace_if_there_is_one() {
     for trace in [true, false] {
-        let mut pair = both(ConnectionConfig { trace, ..ConnectionConfig::default() }, 2);
+        let mut pair = both(on_any_platform().trace(trace), 2);
         pair.upload(100_000, 2_000);
         let mut scheduled = 0;
         while let Some(event) = pair.client.poll_trace(pair.connection) {
@@ -572,10 +568,7 @@ fn all_that_is_scheduled_is_in_the_trace_if_there_is_one() {
 /// What is found out about a path on which one segment in five is lost, and one in ten late, in ten
 /// seconds and in thirty, if a bottleneck is assumed beyond `threshold` of losses.
 fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
-    let mut config = ConnectionConfig {
-        shared_bottleneck_detection: Some(threshold),
-        ..ConnectionConfig::default()
-    };
+    let mut config = on_any_platform().shared_bottleneck_detection(Some(threshold));
     config.tcp.nagle = false;
     let (mut new, mut last) = (0, None);
     let mut pair = both(config, 1).with_filter(move |_, segment| {
@@ -604,6 +597,7 @@ fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
 
 #[test]
 fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // RFC 8382 §3.2.4, §3.3: one is lost in six then. There is no verdict before 50 intervals of
     // 350 ms.
     assert_eq!(bottleneck(0.1), [Bottleneck::Unknown, Bottleneck::Shared(0)]);
@@ -612,9 +606,10 @@ fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent
 
 #[test]
 fn a_short_segment_is_acknowledged_as_soon_as_the_application_has_read_everything() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // As Linux has it: whoever sends the next short one may wait for that.
     for (paused, segments) in [(false, 2), (true, 1)] {
-        let mut pair = both(ConnectionConfig::default(), 1);
+        let mut pair = both(on_any_platform(), 1);
         pair.upload(100_000, 5_000);
         pair.run_ms(1_000);
         pair.paused = paused;

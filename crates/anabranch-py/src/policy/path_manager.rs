@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_proto::path_manager::{LocalAddress, PathAction, PathEvent, PathManager, Retry};
+use anabranch_proto::path_manager::{
+    LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress, Retry,
+};
 use anabranch_proto::view::SubflowView;
 use anabranch_wire::{Endpoint, Instant};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -151,11 +153,11 @@ fn action(object: &Bound<'_, PyAny>) -> PyResult<PathAction> {
 fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'py, PyAny>> {
     let module = py.import(intern!(py, "anabranch.policy"))?;
     let remote_end = |end: Endpoint| module.call_method1("Endpoint", (end.address, end.port));
+    let local_address =
+        |each: &LocalAddress| module.call_method1("LocalAddress", (each.id, each.address));
     match *event {
         PathEvent::Established { initiator, local, remote } => {
-            let address =
-                |each: &LocalAddress| module.call_method1("LocalAddress", (each.id, each.address));
-            let local = local.iter().map(address).collect::<PyResult<Vec<_>>>()?;
+            let local = local.iter().map(local_address).collect::<PyResult<Vec<_>>>()?;
             let arguments = (initiator, PyTuple::new(py, local)?, remote_end(remote)?);
             module.call_method1("Established", arguments)
         }
@@ -179,6 +181,14 @@ fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'
         }
         PathEvent::AddressWithdrawn { remote_address_id } => {
             module.call_method1("AddressWithdrawn", (remote_address_id,))
+        }
+        PathEvent::AddressAdded { local, remote } => {
+            let address = |each: &RemoteAddress| {
+                module.call_method1("RemoteAddress", (each.id, remote_end(each.end)?))
+            };
+            let remote = remote.iter().map(address).collect::<PyResult<Vec<_>>>()?;
+            let arguments = (local_address(&local)?, PyTuple::new(py, remote)?);
+            module.call_method1("AddressAdded", arguments)
         }
         PathEvent::AddressChanged { local_address_id, usable } => {
             module.call_method1("AddressChanged", (local_address_id, usable))

@@ -1,5 +1,6 @@
 //! What a scenario chooses by name.
 
+use anabranch_net::Side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,16 @@ pub enum Direction {
     Download,
     /// The client sends, in the reverse direction of the paths.
     Upload,
+}
+
+impl Direction {
+    /// The host that sends.
+    pub fn sender(self) -> Side {
+        match self {
+            Direction::Download => Side::Server,
+            Direction::Upload => Side::Client,
+        }
+    }
 }
 
 /// The addresses of a path.

@@ -7,11 +7,11 @@ use super::{Sender, Sizes};
 
 /// What one end of a connection sends, and the blocks that it receives.
 #[derive(Default)]
-pub struct Application {
+pub(crate) struct Application {
     /// What writes, if this end does.
-    pub sender: Option<Box<dyn Sender>>,
+    pub(crate) sender: Option<Box<dyn Sender>>,
     /// Sizes of the blocks that arrive here, if their delays are measured.
-    pub received_blocks: Option<Sizes>,
+    pub(crate) received_blocks: Option<Sizes>,
 }
 
 impl Application {

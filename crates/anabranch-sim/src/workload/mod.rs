@@ -19,8 +19,7 @@ mod udp_on_off;
 use anabranch_net::units::Octets;
 use anabranch_wire::{Instant, Piece};
 
-pub use application::Application;
-pub(crate) use application::Draws;
+pub(crate) use application::{Application, Draws};
 pub use blocks::Blocks;
 pub use bulk::Bulk;
 pub use cbr::Cbr;

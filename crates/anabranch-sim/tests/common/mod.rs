@@ -2,15 +2,47 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+use std::borrow::Cow;
+use std::cell::Cell;
+
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Column, Options, Outcome, Table};
+
+thread_local! {
+    static DEPENDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What this test checks holds for the default platform; `on` says what it depends on.
+pub fn depends_on_the_platform(_on: &str) {
+    DEPENDS.set(true);
+}
+
+/// The platform to test, if not the default one.
+pub fn platform() -> Option<String> {
+    std::env::var("ANABRANCH_TEST_HOST").ok().filter(|_| !DEPENDS.get())
+}
+
+/// The scenario with the host that `ANABRANCH_TEST_HOST` names, unless it states hosts or the test
+/// depends on the default one. `make test-platforms` runs the tests with each.
+fn on_any_platform(toml: &str) -> Cow<'_, str> {
+    let states_hosts = ["\nhost = ", "[connection.host]"].iter().any(|key| toml.contains(key));
+    let host = match platform().as_deref() {
+        None => return toml.into(),
+        Some(_) if states_hosts => return toml.into(),
+        Some("linux-socket") => "{ kind = \"linux\", buffers = \"socket\" }",
+        Some("rfc") => "\"rfc\"",
+        Some(other) => panic!("ANABRANCH_TEST_HOST: no platform is called {other}"),
+    };
+    toml.replace("[[connection]]\n", &format!("[[connection]]\nhost = {host}\n")).into()
+}
 
 pub fn run(toml: &str, seed: u64) -> Outcome {
     run_with(toml, seed, Options::default())
 }
 
 pub fn run_with(toml: &str, seed: u64, options: Options<'_>) -> Outcome {
-    let scenario = Scenario::from_toml(toml, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+    let toml = on_any_platform(toml);
+    let scenario = Scenario::from_toml(&toml, "test.toml").unwrap_or_else(|e| panic!("{e}"));
     anabranch_sim::run(&scenario, seed, options).expect("the run completes")
 }
 

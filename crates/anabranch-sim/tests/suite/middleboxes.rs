@@ -39,7 +39,7 @@ enum Ends {
 }
 use Ends::{All, Altered, Either, Error, First, Slow, Some as Several, Tcp, Undecided};
 
-use crate::common::{column, run, run_with};
+use crate::common::{column, platform, run, run_with};
 
 /// Where the boxes stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +187,7 @@ const ROWS: &[Row] = &[
         // know: an error is all that is left.
         upload: [Tcp, Undecided, All, Undecided],
         late: Late::Allowed,
+        limit: 100,
         ..row(STRIP, DSS_SOON, DSS_AFTER_60, [Tcp, Either, All, Either])
     },
     Row {
@@ -353,6 +354,11 @@ fn carried(outcome: &Outcome) -> [u64; 2] {
 fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<String> {
     let one = |name| column(outcome, "connections", name)[0];
     let expected = match expected {
+        // What it comes to depends on how far the transfer is then.
+        _ if platform().is_some() && row.what.ends_with("after 300 ms") => Undecided,
+        other => other,
+    };
+    let expected = match expected {
         Undecided if one("failed") == 1 => Error,
         other => other,
     };
@@ -375,6 +381,8 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
         keys if keys.contains("remove") => OCTETS - 4,
         _ => OCTETS,
     };
+    let granted = platform().is_some_and(|platform| platform == "linux-socket");
+    let most_held = if granted { 2 * BUFFER } else { BUFFER };
     let done = expected != Error && expected != Slow;
     let checks = [
         ("the protocol or the paths are others", protocol),
@@ -382,7 +390,7 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
         ("octets are missing, or too many", !done || delivered == octets),
         ("nothing moves", expected != Slow || (1..octets).contains(&delivered)),
         ("octets are others", (corrupt > 0) == (expected == Altered)),
-        ("too much is held", held.iter().all(|octets| *octets <= BUFFER)),
+        ("too much is held", held.iter().all(|octets| *octets <= most_held)),
     ];
     let found = checks.iter().find(|(_, fine)| !fine)?;
     Some(format!(

@@ -26,6 +26,7 @@ fn try_run(toml: &str, own_policies: &[OwnPolicies]) -> Result<u64, RunError> {
 
 #[test]
 fn boxed_policies_do_what_the_built_in_ones_do() {
+    crate::common::depends_on_the_platform("one of the two runs is made without the harness");
     let own = "scheduler = \"own:a\"\ncongestion_control = \"own:b\"\npath_manager = \"own:c\"";
     let policies = OwnPolicies {
         scheduler: Some(Arc::new(|_| Box::new(MinRtt))),

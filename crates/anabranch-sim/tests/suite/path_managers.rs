@@ -242,6 +242,7 @@ mod re_creation {
 /// acknowledgements had said so: all of that comes again over the other path, at once.
 #[test]
 fn what_a_lost_subflow_brought_beyond_a_hole_comes_again_at_once() {
+    crate::common::depends_on_the_platform("where a hole is at that time");
     let path = |name: &str, change: &str| {
         format!(
             "[[path]]\nname = \"{name}\"\nrate = \"100Mbit/s\"\ndelay = \"2.5ms\"\nlimit = \"5ms\"\n{change}"

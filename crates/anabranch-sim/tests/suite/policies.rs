@@ -264,6 +264,7 @@ mod buffer_autotuning {
 
     #[test]
     fn with_capped_windows_half_the_memory_gives_all_of_the_goodput() {
+        crate::common::depends_on_the_platform("the sizes of the buffers");
         // WiFi and 3G as in NSDI 2012; configured are 4 MiB and 6 MiB.
         let paths = path("wifi", "8Mbit/s", "10ms", "54packets")
             + &path("3g", "2Mbit/s", "75ms", "334packets");

@@ -50,6 +50,7 @@ fn wvegas_fills_a_clean_link_and_keeps_ten_segments_in_its_queue() {
 
 #[test]
 fn block_delay_is_send_buffer_over_goodput_less_the_way_back() {
+    crate::common::depends_on_the_platform("the sizes of the buffers");
     // Little's law: where the send buffer is the limit, an octet waits from its acceptance until
     // the buffer's worth before it is acknowledged, less the acknowledgement's way back.
     for (path, reverse) in [("wifi", 0.010), ("3g", 0.075)] {
@@ -94,6 +95,7 @@ fn two_clean_paths_with_ample_buffers_give_nearly_twice_one() {
 
 #[test]
 fn with_a_200_kib_window_adding_the_slow_path_halves_the_goodput_and_m1_m2_cure_it() {
+    crate::common::depends_on_the_platform("the sizes of the buffers");
     // Raiciu et al., NSDI 2012: the phenomenon and the cure, each switched on and off.
     let buffers = "send_buffer = \"200KiB\"\nreceive_buffer = \"200KiB\"\n";
     let blocks = "kind = \"blocks\"";
@@ -112,6 +114,7 @@ fn with_a_200_kib_window_adding_the_slow_path_halves_the_goodput_and_m1_m2_cure_
 
 #[test]
 fn slow_start_is_ended_by_hystart_before_the_queue_overflows() {
+    crate::common::depends_on_the_platform("when acknowledgements are delayed");
     let overflow = |hystart: bool| {
         let connection = format!(
             "congestion_control = \"cubic\"\nhystart = {hystart}\nsend_buffer = \"64MiB\"\nreceive_buffer = \"64MiB\""

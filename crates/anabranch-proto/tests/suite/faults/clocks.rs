@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Piece, Segment};
+use anabranch_wire::{Duration, Endpoint as Address, Instant, Segment};
 
 use super::support::{Draws, both, buffers, error_of};
-use crate::pair::{PORT, client_address, ms, server_address};
+use crate::pair::{PORT, client_address, ms, on_any_platform, server_address};
 
 const OCTETS: u64 = 300_000;
 
@@ -57,8 +57,7 @@ impl Careless {
         }
         let left = OCTETS - self.written[side];
         if left > 0
-            && let Ok(octets) =
-                self.hosts[side].send(id, Piece::pattern(self.written[side], left as u32))
+            && let Ok(octets) = self.hosts[side].send_pattern(id, self.written[side], left as u32)
         {
             self.written[side] += octets as u64;
         }
@@ -137,7 +136,7 @@ impl Careless {
 fn cases() -> impl Iterator<Item = (u64, ConnectionConfig)> {
     (0..150).map(|seed| {
         let protocol = if seed % 4 == 0 { Protocol::Tcp } else { Protocol::Mptcp };
-        (seed, ConnectionConfig { protocol, ..buffers(30_000) })
+        (seed, buffers(30_000).protocol(protocol))
     })
 }
 
@@ -198,7 +197,7 @@ fn first_timestamps(config: &ConnectionConfig) -> [u32; 2] {
 fn timestamps_wrap_after_49_days_and_nobody_notices() {
     // RFC 7323 §5.4, §5.5
     for protocol in [Protocol::Tcp, Protocol::Mptcp] {
-        let config = ConnectionConfig { protocol, ..ConnectionConfig::default() };
+        let config = on_any_platform().protocol(protocol);
         for (side, stamp) in first_timestamps(&config).into_iter().enumerate() {
             let mut pair = both(config.clone(), 1);
             pair.now += ms(u64::from(stamp.wrapping_neg()).saturating_sub(1_500));
@@ -229,7 +228,7 @@ fn after_a_month_of_silence_timestamps_count_from_anew() {
         .into_iter()
         .flat_map(|days| [(days, Protocol::Tcp), (days, Protocol::Mptcp)])
     {
-        let mut pair = both(ConnectionConfig { protocol, ..ConnectionConfig::default() }, 1);
+        let mut pair = both(on_any_platform().protocol(protocol), 1);
         pair.upload(20_000, 1_000);
         pair.download(20_000, 1_000);
         pair.run_ms(days * 24 * 3_600 * 1_000);

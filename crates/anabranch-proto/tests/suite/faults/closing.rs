@@ -1,6 +1,6 @@
 //! Ends of every kind at every moment. RFC 8684 §3.3.3, §3.5.
 
-use anabranch_proto::config::{ConnectionConfig, Protocol};
+use anabranch_proto::config::Protocol;
 use anabranch_proto::{ConnectionError, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, MpFastclose, WideOrNarrow};
 use anabranch_wire::{Endpoint as Address, Flags, Segment, SeqNumber};
@@ -10,7 +10,8 @@ use super::support::{
     buffers, carrying, default_pair, endings, error_of, give, initial_data_seq, keys, live, switch,
 };
 use crate::pair::{
-    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, server_address, to_server,
+    Fate, PORT, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms,
+    on_any_platform, server_address, to_server,
 };
 
 /// A whole life: it opens, carries data both ways, the client closes, then the server, all in
@@ -109,6 +110,7 @@ fn mp_fastclose_with_a_key_wrong_in_any_bit_ends_nothing() {
 
 #[test]
 fn mp_fastclose_with_a_wrong_key_changes_nothing_at_any_moment() {
+    depends_on_the_platform("the lengths of the timeouts");
     for at_ms in (25..600).step_by(5) {
         let mut pair = life(default_pair(2), at_ms, |pair| {
             for (from, key) in [(client_address(0), 1), (server_address(), 2)] {
@@ -238,7 +240,7 @@ fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() 
         let port = pair.client.local_port(pair.connection).or(Some(pair.log[0].source.port));
         pair.client = Endpoint::new(vec![client_address(0)], [1; 32]);
         let to = Address::new(server_address(), PORT);
-        let config = ConnectionConfig::default();
+        let config = on_any_platform();
         let id = pair.client.connect(pair.now, client_address(0), to, config).expect("right");
         assert_eq!(pair.client.local_port(id), port);
         (pair.connection, pair.client_events) = (id, Vec::new());
@@ -250,7 +252,7 @@ fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() 
 #[test]
 fn a_tcp_connection_that_is_reset_before_both_hosts_have_finished_has_failed() {
     // RFC 9293 §3.10.7.4
-    let config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    let config = on_any_platform().protocol(Protocol::Tcp);
     for client_closes in [true, false] {
         let mut pair = both(config.clone(), 1);
         pair.upload(10_000, 1_000);
@@ -317,7 +319,7 @@ fn who_only_lacks_the_acknowledgement_of_its_data_fin_has_closed_and_who_never_s
     // RFC 8684 §3.3.3: the peer acknowledges it, ends its subflows, and knows of nothing any more.
     for sent in [true, false] {
         let (lost, lose) = switch();
-        let mut pair = both(ConnectionConfig::default(), 1).with_filter(move |_, segment| {
+        let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
             if lost.get() && !to_server(segment) { Fate::Drop } else { Fate::Deliver }
         });
         pair.upload(10_000, 1_000);
@@ -365,7 +367,7 @@ fn a_client_that_closes_as_soon_as_it_is_connected_says_its_keys_before_its_data
 #[test]
 fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
     // RFC 9293 §3.10.4
-    let config = ConnectionConfig { protocol: Protocol::Tcp, ..ConnectionConfig::default() };
+    let config = on_any_platform().protocol(Protocol::Tcp);
     let mut pair = both(config, 1);
     pair.run_ms(100);
     pair.write(0, 5_000);
@@ -378,8 +380,9 @@ fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
 
 #[test]
 fn a_fin_stays_in_the_window_while_data_is_under_way() {
+    depends_on_the_platform("when acknowledgements are delayed");
     // RFC 9293 §3.10.4
-    let config = ConnectionConfig { protocol: Protocol::Tcp, ..buffers(8_000) };
+    let config = buffers(8_000).protocol(Protocol::Tcp);
     let mut pair = both(config, 1);
     pair.run_ms(100);
     pair.paused = true;
@@ -398,7 +401,7 @@ fn a_fin_stays_in_the_window_while_data_is_under_way() {
 
 /// Both directions have ended, and the subflow has not, since no FIN arrives.
 fn ended() -> Pair {
-    let late = ConnectionConfig { late_fallback: true, ..ConnectionConfig::default() };
+    let late = on_any_platform().late_fallback(true);
     let mut pair = both(late, 1).with_filter(|_, segment| {
         let fin = segment.header.flags.contains(Flags::FIN);
         if fin { Fate::Drop } else { Fate::Deliver }

@@ -2,13 +2,15 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, MpJoin};
-use anabranch_wire::{Endpoint as Address, Flags, Instant, Piece, Segment};
+use anabranch_wire::{Endpoint as Address, Flags, Instant, Segment};
 
 use super::support::{at_server, default_pair, give, keys, live, token};
-use crate::pair::{Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, server_address};
+use crate::pair::{
+    Fate, PORT, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn,
+    on_any_platform, server_address,
+};
 
 fn join(segment: &Segment) -> Option<MpJoin> {
     segment.options.control.as_ref()?.join
@@ -155,7 +157,7 @@ impl Net {
     fn new(hosts: &[(&[IpAddr], [u8; 32])]) -> Self {
         let make = |(addresses, secret): &(&[IpAddr], [u8; 32])| {
             let mut host = Endpoint::new(addresses.to_vec(), *secret);
-            host.listen(PORT, ConnectionConfig::default());
+            host.listen(PORT, on_any_platform());
             (addresses.to_vec(), host)
         };
         let hosts = hosts.iter().map(make).collect();
@@ -191,7 +193,7 @@ impl Net {
     fn connect(&mut self, to: IpAddr) -> ConnectionId {
         let (addresses, host) = &mut self.hosts[0];
         let to = Address::new(to, PORT);
-        let id = host.connect(self.now, addresses[0], to, ConnectionConfig::default());
+        let id = host.connect(self.now, addresses[0], to, on_any_platform());
         self.exchange();
         id.expect("the addresses are right")
     }
@@ -213,11 +215,12 @@ impl Net {
 
 #[test]
 fn joins_find_their_connection_among_many() {
+    depends_on_the_platform("Nagle's rule");
     let client = [client_address(0), client_address(1)];
     let mut net = Net::new(&[(&client, [1; 32]), (&[server_address()], [2; 32])]);
     let ids: Vec<ConnectionId> = (0..200).map(|_| net.connect(server_address())).collect();
     for (id, n) in ids.iter().zip(0..) {
-        net.hosts[0].1.send(*id, Piece::pattern(n * 7_919, 5_000)).expect("open");
+        net.hosts[0].1.send_pattern(*id, n * 7_919, 5_000).expect("open");
     }
     net.exchange();
     for n in 0..ids.len() {
@@ -228,6 +231,7 @@ fn joins_find_their_connection_among_many() {
 
 #[test]
 fn two_peers_with_the_same_token_are_two_peers() {
+    depends_on_the_platform("Nagle's rule");
     // RFC 8684 §3.2: a token means something at the host that chose the key only. Hosts with the
     // same secret have the same keys.
     let client = [client_address(0), client_address(1)];
@@ -235,7 +239,7 @@ fn two_peers_with_the_same_token_are_two_peers() {
     let mut net = Net::new(&[(&client, [1; 32]), (&[a], [2; 32]), (&[b], [2; 32])]);
     for (to, n) in [(a, 0), (b, 1)] {
         let id = net.connect(to);
-        net.hosts[0].1.send(id, Piece::pattern(n * 7_919, 5_000)).expect("open");
+        net.hosts[0].1.send_pattern(id, n * 7_919, 5_000).expect("open");
         net.exchange();
     }
     assert_eq!(net.accepted.iter().map(|(host, _)| *host).collect::<Vec<_>>(), [1, 2]);

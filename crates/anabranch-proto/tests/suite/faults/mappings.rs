@@ -10,7 +10,7 @@ use super::support::{Liar, assert_takes_no_join, buffers, give};
 use crate::pair::to_server;
 
 fn late(late_fallback: bool) -> ConnectionConfig {
-    ConnectionConfig { late_fallback, ..buffers(100_000) }
+    buffers(100_000).late_fallback(late_fallback)
 }
 
 fn fell_back(liar: &Liar) -> bool {
@@ -120,7 +120,7 @@ fn a_connection_that_has_gone_back_to_tcp_takes_no_join() {
 fn a_mapping_with_checksum_may_come_octet_by_octet() {
     // RFC 8684 §3.3.1
     for octets in [500, 4_000, 10_000] {
-        let mut liar = Liar::of(ConnectionConfig { dss_checksum: true, ..buffers(100_000) });
+        let mut liar = Liar::of(buffers(100_000).dss_checksum(true));
         let payload = Payload::from(Bytes::from(vec![5; usize::from(octets)]));
         let subflow_seq = SeqNumber(liar.subflow_seq);
         let checksum = Some(dss_checksum(liar.data_seq, subflow_seq, octets, &payload));

@@ -1,11 +1,10 @@
 //! Options of every subtype, version and length, with anything inside. RFC 8684 §3.
 
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Endpoint as Address, Flags, Segment, TcpOptions};
 
 use super::support::{Draws, at_server, both, buffers, carrying, default_pair, error_of, give};
-use crate::pair::{Fate, Pair, client_address, is_syn, server_address, to_server};
+use crate::pair::{Fate, Pair, client_address, is_syn, on_any_platform, server_address, to_server};
 
 /// TCP option kind of Multipath TCP. RFC 8684 §3.
 const MPTCP: u8 = 30;
@@ -89,7 +88,7 @@ fn options_of_any_kind_in_a_handshake_open_nothing_and_keep_nobody_out() {
 fn options_of_any_kind_on_every_answer_leave_a_stream_or_an_error() {
     for (subtype, len) in every_option() {
         let mut draws = Draws::new(u64::from(subtype) << 16 | len as u64);
-        let config = ConnectionConfig::default();
+        let config = on_any_platform();
         let mut pair = Pair::new(2, config.clone(), config).with_filter(move |n, segment| {
             // One in four, the handshake included, has another option instead of its own.
             if n > 0 && draws.below(4) == 0 {

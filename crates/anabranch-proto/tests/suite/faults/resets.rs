@@ -1,16 +1,15 @@
 //! What resets of subflows say. RFC 8684 §3.6, §3.7.
 
-use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::mptcp::{Control, Dss, MpFail, MpTcprst, ResetReason, WideOrNarrow};
 use anabranch_wire::{Flags, Segment};
 
 use super::support::{both, give, initial_data_seq, keys, switch};
-use crate::pair::{Fate, Pair, is_on, is_syn, to_server};
+use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, is_syn, on_any_platform, to_server};
 
 /// Two subflows have data under way, 40 000 octets in all, that never arrives.
 pub(crate) fn under_way() -> Pair {
     let (lost, lose) = switch();
-    let mut pair = both(ConnectionConfig::default(), 2).with_filter(move |_, segment| {
+    let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
         if lost.get() && to_server(segment) { Fate::Drop } else { Fate::Deliver }
     });
     pair.upload(300_000, 5_000);
@@ -48,6 +47,7 @@ pub(crate) fn sent_again(pair: &Pair) -> u64 {
 
 #[test]
 fn what_a_subflow_acknowledged_goes_out_again_at_once_if_it_was_reset_for_what_it_delivered() {
+    depends_on_the_platform("how much is under way");
     // RFC 8684 §3.7: then its acknowledgements say nothing. Otherwise DATA_ACK is waited for.
     let fail = Some(MpFail { data_seq: anabranch_wire::DataSeq(1) });
     for (control, distrusted) in [
@@ -72,6 +72,7 @@ fn what_a_subflow_acknowledged_goes_out_again_at_once_if_it_was_reset_for_what_i
 
 #[test]
 fn a_data_ack_on_a_reset_counts() {
+    depends_on_the_platform("how much is under way");
     // RFC 8684 §3.3.2: the subflow ends, and what it says about the data is right.
     let mut pair = under_way();
     let mut reset = reset(&pair, 1, because(ResetReason::UNACCEPTABLE_PERFORMANCE));
@@ -101,7 +102,7 @@ fn a_subflow_that_is_reset_again_and_again_is_back_soon_if_it_carried_data_or_is
         (Some(ResetReason::LACK_OF_RESOURCES), false),
         (Some(ResetReason::MIDDLEBOX_INTERFERENCE), false),
     ] {
-        let mut pair = both(ConnectionConfig::default(), 2);
+        let mut pair = both(on_any_platform(), 2);
         pair.upload(100_000, 5_000);
         for _ in 0..5 {
             pair.upload(100_000, 5_000);

@@ -11,7 +11,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 pub(crate) use crate::pair::announcing::keys;
-use crate::pair::{PORT, Pair, client_address, is_on, is_rst, server_address, to_server};
+use crate::pair::{
+    PORT, Pair, client_address, is_on, is_rst, on_any_platform, server_address, to_server,
+};
 pub(crate) use crate::pair::{both, switch};
 
 /// A small generator, so that a case is one number.
@@ -31,11 +33,11 @@ impl Draws {
 }
 
 pub(crate) fn default_pair(addresses: u8) -> Pair {
-    both(ConnectionConfig::default(), addresses)
+    both(on_any_platform(), addresses)
 }
 
 pub(crate) fn buffers(octets: u64) -> ConnectionConfig {
-    ConnectionConfig { send_buffer: octets, receive_buffer: octets, ..ConnectionConfig::default() }
+    on_any_platform().send_buffer(octets).receive_buffer(octets)
 }
 
 /// Between the pair's usual addresses, hosts with other secrets.

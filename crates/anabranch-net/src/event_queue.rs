@@ -26,8 +26,8 @@ impl EventQueue {
 
     /// The next wake-up and its node; [`Instant::FAR_FUTURE`] if nobody waits.
     pub(crate) fn peek(&self) -> (Instant, usize) {
-        let node = self.heap[0] as usize;
-        (self.time[node], node)
+        let Some(node) = self.heap.first() else { return (Instant::FAR_FUTURE, 0) };
+        (self.time[*node as usize], *node as usize)
     }
 
     /// Wake `node` at `at` instead of whenever it wanted before.

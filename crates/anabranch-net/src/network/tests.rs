@@ -1,0 +1,354 @@
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_wire::{Datagram, Duration, Endpoint, Payload, Piece};
+
+use super::*;
+use crate::middlebox::Middlebox;
+use crate::schedule::{LinkChange, ScheduledChange, StateChange};
+use crate::units::Rate;
+use crate::{Link, LinkConfig};
+
+const CLIENT: Side = Side::Client;
+const SERVER: Side = Side::Server;
+
+/// Octets of the packets, headers included. They take 1 ms at 8 Mbit/s.
+const OCTETS: u32 = 1_000;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// 8 Mbit/s and 10 ms: a packet of 1000 octets arrives after 11 ms.
+fn link() -> Link {
+    Link::new(link_config(), 1)
+}
+
+fn link_config() -> LinkConfig {
+    let rate: Rate = "8Mbit/s".parse().unwrap();
+    LinkConfig::new(rate, Duration::from_millis(10), "100packets".parse().unwrap())
+}
+
+fn path() -> Path {
+    Path { forward: link(), reverse: link(), boxes: None, via: None }
+}
+
+fn boxed(kind: Kind) -> Path {
+    Path { boxes: Some(Box::new(TestBox { kind, out: VecDeque::new() })), ..path() }
+}
+
+/// The client's address on a path is 10.1.0.`path`, and 10.2.0.`path` if that is translated.
+fn client(path: u8) -> IpAddr {
+    Ipv4Addr::new(10, 1, 0, path).into()
+}
+
+fn locate(address: IpAddr) -> Option<usize> {
+    match address {
+        IpAddr::V4(v4) if v4.octets()[1] > 0 => Some(v4.octets()[3].into()),
+        _ => None,
+    }
+}
+
+fn packet(towards: Side, client: IpAddr) -> Packet {
+    let client = Endpoint::new(client, 1);
+    let server = Endpoint::new(Ipv4Addr::new(10, 0, 0, 9).into(), 2);
+    let (source, destination) = match towards {
+        CLIENT => (server, client),
+        SERVER => (client, server),
+    };
+    let payload = Payload::from(Piece::pattern(0, OCTETS - 28));
+    Datagram { source, destination, payload, ecn: 0 }.into()
+}
+
+/// Which links packets entered, and when.
+#[derive(Debug, Default)]
+struct Trail(Vec<(Instant, usize)>);
+
+impl Tap for Trail {
+    fn on_enter(&mut self, now: Instant, link: LinkId, _packet: &Packet) {
+        self.0.push((now, link.number()));
+    }
+}
+
+/// A box that does something simple at once.
+#[derive(Debug)]
+struct TestBox {
+    kind: Kind,
+    out: VecDeque<(Side, Packet)>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Lets everything pass.
+    Pass,
+    /// Lets everything pass at this time.
+    Hold(Instant),
+    /// Sends everything back.
+    Reflect,
+    /// Shows servers 10.2.0.`path` in place of the client's 10.1.0.`client`.
+    Translate { path: u8, client: u8 },
+}
+
+impl Middlebox for TestBox {
+    fn handle_packet(&mut self, _now: Instant, towards: Side, mut packet: Packet) {
+        let Packet::Udp(Datagram { source, destination, .. }) = &mut packet else { return };
+        let mut way = towards;
+        match self.kind {
+            Kind::Pass | Kind::Hold(_) => {}
+            Kind::Reflect => {
+                way = towards.opposite();
+                std::mem::swap(source, destination);
+            }
+            Kind::Translate { path, client: number } => match towards {
+                CLIENT => destination.address = client(number),
+                SERVER => source.address = Ipv4Addr::new(10, 2, 0, path).into(),
+            },
+        }
+        self.out.push_back((way, packet));
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(Side, Packet)> {
+        self.poll_timeout().filter(|due| *due <= now).and_then(|_| self.out.pop_front())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let due = if let Kind::Hold(until) = self.kind { until } else { Instant::ZERO };
+        self.out.front().map(|_| due)
+    }
+
+    fn original(&self, public: Endpoint) -> Option<Endpoint> {
+        match self.kind {
+            Kind::Translate { path, client: number }
+                if public.address == Ipv4Addr::new(10, 2, 0, path) =>
+            {
+                Some(Endpoint::new(client(number), public.port))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Sends a packet every millisecond, from 1 ms on.
+#[derive(Debug)]
+struct Ticking {
+    next: Instant,
+    packet: Packet,
+}
+
+impl Source for Ticking {
+    fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        (self.next <= now).then(|| {
+            self.next += Duration::from_millis(1);
+            self.packet.clone()
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.next)
+    }
+}
+
+fn network(paths: Vec<Path>) -> Network<Trail> {
+    Network::new(paths, locate, Vec::new(), Trail::default())
+}
+
+/// Drive the network until nothing is due, or past `until`: what arrives, and when.
+fn drive(network: &mut Network<Trail>, until: u64) -> Vec<(Instant, Arrival)> {
+    let mut arrived = Vec::new();
+    let mut now = Instant::ZERO;
+    while let Some(due) = network.poll_timeout().filter(|due| *due <= at(until)) {
+        now = now.max(due);
+        network.handle_timeout(now);
+        arrived.extend(std::iter::from_fn(|| Some((now, network.poll_transmit(now)?))));
+    }
+    arrived
+}
+
+/// Links that a packet crosses, and the path and time of its arrival.
+fn cross(network: &mut Network<Trail>, towards: Side, path: u8) -> (Vec<usize>, usize, Instant) {
+    network.tap_mut().0.clear();
+    network.handle_packet(Instant::ZERO, towards, path.into(), packet(towards, client(path)));
+    let mut arrived = drive(network, 1_000);
+    assert_eq!(arrived.len(), 1, "{arrived:?}");
+    let (when, arrival) = arrived.remove(0);
+    assert_eq!(arrival.receiver, towards);
+    let links = network.tap_mut().0.iter().map(|(_, link)| *link).collect();
+    (links, arrival.path, when)
+}
+
+#[test]
+fn a_packet_crosses_a_path_either_way() {
+    for (towards, link) in [(CLIENT, 2), (SERVER, 3)] {
+        let mut network = network(vec![path(), path()]);
+        assert_eq!(network.poll_timeout(), None);
+        assert_eq!(cross(&mut network, towards, 1), (vec![link], 1, at(11)));
+        assert_eq!(network.paths().link_of(1, towards).stats().packets_delivered, 1);
+        assert_eq!(network.paths().link_of(1, towards.opposite()).stats().packets_in, 0);
+        assert_eq!(network.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_path_crosses_its_own_links_and_those_it_goes_via() {
+    // core (0), a via core (1), b via a (2); each link takes 11 ms.
+    let via = |path_number| Path { via: Some(path_number), ..path() };
+    let paths = || vec![path(), via(0), via(1)];
+    let crossed = |towards, path| cross(&mut network(paths()), towards, path);
+    assert_eq!(crossed(CLIENT, 2), (vec![0, 2, 4], 2, at(33)));
+    assert_eq!(crossed(SERVER, 2), (vec![5, 3, 1], 2, at(33)));
+    assert_eq!(crossed(CLIENT, 1), (vec![0, 2], 1, at(22)));
+    assert_eq!(crossed(SERVER, 0), (vec![1], 0, at(11)));
+}
+
+#[test]
+fn links_are_listed_by_path_and_direction() {
+    let network = network(vec![path(), Path { via: Some(0), ..path() }]);
+    let listed: Vec<_> = network.paths().links().map(|(path, side, _)| (path, side)).collect();
+    assert_eq!(listed, [(0, CLIENT), (0, SERVER), (1, CLIENT), (1, SERVER)]);
+}
+
+#[test]
+fn middleboxes_stand_at_the_servers_end() {
+    let mut network = network(vec![boxed(Kind::Pass)]);
+    network.handle_packet(at(1), CLIENT, 0, packet(CLIENT, client(0)));
+    assert_eq!(network.tap_mut().0, [], "it comes out of the boxes as an event of its own");
+    assert!(network.poll_transmit(at(1)).is_none());
+    assert!(network.poll_timeout().is_some_and(|due| due <= at(1)));
+    network.handle_timeout(at(1));
+    assert!(network.poll_transmit(at(1)).is_none());
+    assert_eq!(network.tap_mut().0, [(at(1), 0)]);
+
+    network.handle_packet(at(1), SERVER, 0, packet(SERVER, client(0)));
+    assert_eq!(
+        network.tap_mut().0.last(),
+        Some(&(at(1), 1)),
+        "towards the server the link is first"
+    );
+    let arrived: Vec<_> =
+        drive(&mut network, 99).into_iter().map(|(_, each)| each.receiver).collect();
+    assert_eq!(arrived, [CLIENT, SERVER]);
+}
+
+#[test]
+fn a_box_that_answers_at_once_does_so_in_an_event_of_its_own() {
+    let mut network = network(vec![boxed(Kind::Reflect)]);
+    network.handle_packet(at(3), CLIENT, 0, packet(CLIENT, client(0)));
+    assert!(network.poll_transmit(at(3)).is_none());
+    network.handle_timeout(at(3));
+    let expected = Arrival { receiver: SERVER, path: 0, packet: packet(SERVER, client(0)) };
+    assert_eq!(network.poll_transmit(at(3)), Some(expected));
+    assert!(network.poll_transmit(at(3)).is_none());
+    assert_eq!(network.poll_timeout(), None);
+
+    // From the client's side the answer crosses both links: 11 ms there, 11 ms back.
+    network.handle_packet(at(4), SERVER, 0, packet(SERVER, client(0)));
+    let (when, arrival) = drive(&mut network, 99).remove(0);
+    assert_eq!((when, arrival.receiver), (at(26), CLIENT));
+    assert_eq!(network.tap_mut().0, [(at(4), 1), (at(15), 0)]);
+}
+
+#[test]
+fn a_translated_address_leads_back_to_the_path_behind_it() {
+    // Path 1 goes via path 0, whose box shows 10.2.0.0 for 10.1.0.1.
+    let core = boxed(Kind::Translate { path: 0, client: 1 });
+    let mut network = network(vec![core, Path { via: Some(0), ..path() }]);
+    network.handle_packet(at(0), SERVER, 1, packet(SERVER, client(1)));
+    let (_, arrival) = drive(&mut network, 99).remove(0);
+    let seen = arrival.packet.source();
+    assert_eq!((arrival.path, seen), (0, Ipv4Addr::new(10, 2, 0, 0).into()));
+    let original = network.paths().original(Endpoint::new(seen, 7));
+    assert_eq!(original, Endpoint::new(client(1), 7));
+    assert_eq!(network.paths().original(original), original);
+
+    network.handle_packet(at(100), CLIENT, 0, packet(CLIENT, seen));
+    let (_, arrival) = drive(&mut network, 999).remove(0);
+    assert_eq!((arrival.receiver, arrival.path), (CLIENT, 1));
+    assert_eq!(arrival.packet, packet(CLIENT, client(1)));
+}
+
+#[test]
+fn what_is_under_way_when_a_link_goes_down_never_arrives() {
+    let change = LinkChange { state: Some(StateChange::Down), ..LinkChange::default() };
+    let changes = vec![ScheduledChange { at: at(5), change }];
+    let forward = Link::new(LinkConfig { changes, ..link_config() }, 1);
+    let mut network = network(vec![Path { forward, ..path() }]);
+    network.handle_packet(at(0), CLIENT, 0, packet(CLIENT, client(0)));
+    assert!(drive(&mut network, 99).is_empty());
+    assert_eq!(network.poll_timeout(), None);
+    assert_eq!(network.observe(at(99)).link_of(0, CLIENT).stats().dropped_down, 1);
+}
+
+#[test]
+fn of_what_is_due_at_the_same_time_the_earlier_path_comes_first_and_forward_before_reverse() {
+    let mut network = network(vec![path(), path()]);
+    for (path, towards) in [(1, SERVER), (0, SERVER), (1, CLIENT), (0, CLIENT)] {
+        let client = client(path as u8);
+        network.handle_packet(at(0), towards, path, packet(towards, client));
+    }
+    let arrived = drive(&mut network, 99).into_iter();
+    let order: Vec<_> = arrived.map(|(when, each)| (when, each.path, each.receiver)).collect();
+    let due = at(11);
+    assert_eq!(order, [(due, 0, CLIENT), (due, 0, SERVER), (due, 1, CLIENT), (due, 1, SERVER)]);
+}
+
+#[test]
+fn one_call_serves_one_link_so_that_a_host_answers_in_between() {
+    let mut network = network(vec![path(), path()]);
+    for path in [0, 1] {
+        network.handle_packet(at(0), CLIENT, path, packet(CLIENT, client(path as u8)));
+    }
+    network.handle_timeout(at(11));
+    assert_eq!(network.poll_transmit(at(11)).map(|arrival| arrival.path), Some(0));
+    network.handle_packet(at(11), SERVER, 0, packet(SERVER, client(0)));
+    assert!(network.poll_transmit(at(11)).is_none());
+    assert_eq!(network.poll_timeout(), Some(at(11)), "the other link is due");
+    network.handle_timeout(at(11));
+    assert_eq!(network.poll_transmit(at(11)).map(|arrival| arrival.path), Some(1));
+    assert!(network.poll_transmit(at(11)).is_none());
+    assert_eq!(network.poll_timeout(), Some(at(22)), "the answer");
+}
+
+#[test]
+fn a_source_comes_after_links_that_are_due_at_the_same_time() {
+    let source = Ticking { next: at(11), packet: packet(CLIENT, client(1)) };
+    let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
+    let paths = vec![path(), path(), Path { via: Some(1), ..path() }];
+    let mut network = Network::new(paths, locate, vec![traffic], Trail::default());
+    // What arrives at 11 ms enters the last path's link then.
+    network.handle_packet(at(0), CLIENT, 2, packet(CLIENT, client(2)));
+    drive(&mut network, 12);
+    assert_eq!(network.tap_mut().0, [(at(0), 2), (at(11), 4), (at(11), 2), (at(12), 2)]);
+}
+
+#[test]
+fn middleboxes_come_after_a_source_that_is_due_at_the_same_time() {
+    let source = Ticking { next: at(5), packet: packet(CLIENT, client(1)) };
+    let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
+    let paths = vec![boxed(Kind::Hold(at(5))), path()];
+    let mut network = Network::new(paths, locate, vec![traffic], Trail::default());
+    network.handle_packet(at(0), CLIENT, 0, packet(CLIENT, client(0)));
+    drive(&mut network, 5);
+    assert_eq!(network.tap().0, [(at(5), 2), (at(5), 0)]);
+}
+
+#[test]
+fn a_call_for_no_reason_is_harmless() {
+    let mut network = network(vec![path()]);
+    network.handle_timeout(at(1));
+    assert!(network.poll_transmit(at(1)).is_none());
+    network.handle_packet(at(1), CLIENT, 0, packet(CLIENT, client(0)));
+    network.handle_timeout(at(2));
+    assert!(network.poll_transmit(at(2)).is_none());
+    network.handle_timeout(at(12));
+    network.handle_timeout(at(12));
+    assert!(network.poll_transmit(at(12)).is_some());
+}
+
+#[test]
+fn an_address_that_is_on_no_path_has_none() {
+    let network = network(vec![path(), path()]);
+    let of = |address: [u8; 4]| network.paths().path_of(Ipv4Addr::from(address).into());
+    assert_eq!([[10, 1, 0, 1], [10, 1, 0, 2], [10, 0, 0, 1]].map(of), [Some(1), None, None]);
+}

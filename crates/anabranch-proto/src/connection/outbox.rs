@@ -1,0 +1,100 @@
+//! What a connection has to tell: the application, the endpoint, and whoever traces it.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::{Endpoint, Instant};
+
+use crate::event::Event;
+use crate::trace::{TraceEvent, TraceKind};
+
+/// A change to the endpoint's table of addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registration {
+    pub(crate) slot: u8,
+    pub(crate) local: Endpoint,
+    pub(crate) remote: Endpoint,
+    pub(crate) exists: bool,
+}
+
+/// What waits to be polled.
+pub(super) struct Outbox {
+    events: VecDeque<Event>,
+    /// Once is enough to say that there is something to read, or room to write.
+    readable: bool,
+    writable: bool,
+    /// Subflows that came to exist or ceased to.
+    registrations: VecDeque<Registration>,
+    /// `None` if nobody traces.
+    trace: Option<VecDeque<TraceEvent>>,
+}
+
+impl Outbox {
+    pub(super) fn new(traced: bool) -> Self {
+        Outbox {
+            events: VecDeque::new(),
+            readable: false,
+            writable: false,
+            registrations: VecDeque::new(),
+            trace: traced.then(VecDeque::new),
+        }
+    }
+
+    /// Tell the application.
+    pub(super) fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// The application can read more, or has come to the end.
+    #[inline]
+    pub(super) fn tell_readable(&mut self) {
+        self.readable = true;
+    }
+
+    /// The application can write again.
+    #[inline]
+    pub(super) fn tell_writable(&mut self) {
+        self.writable = true;
+    }
+
+    /// Tell the endpoint.
+    pub(super) fn register(&mut self, registration: Registration) {
+        self.registrations.push_back(registration);
+    }
+
+    /// Tell whoever traces the connection.
+    #[inline]
+    pub(super) fn record(&mut self, now: Instant, kind: TraceKind) {
+        if let Some(trace) = &mut self.trace {
+            trace.push_back(TraceEvent { at: now, kind });
+        }
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if std::mem::take(&mut self.readable) {
+            return Some(Event::Readable);
+        }
+        std::mem::take(&mut self.writable).then_some(Event::Writable)
+    }
+
+    #[inline]
+    pub(super) fn has_registrations(&self) -> bool {
+        !self.registrations.is_empty()
+    }
+
+    pub(super) fn poll_registration(&mut self) -> Option<Registration> {
+        self.registrations.pop_front()
+    }
+
+    pub(super) fn poll_trace(&mut self) -> Option<TraceEvent> {
+        self.trace.as_mut()?.pop_front()
+    }
+
+    /// Give back memory that is not in use.
+    pub(super) fn release_memory(&mut self) {
+        self.events.shrink_to_fit();
+        self.registrations.shrink_to_fit();
+    }
+}

@@ -1,0 +1,239 @@
+//! What both hosts have agreed on: which protocol they speak, and with which keys. RFC 8684 §3.1.
+
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, VERSION};
+use anabranch_wire::{DataSeq, Endpoint};
+
+use crate::config::{ConnectionConfig, Protocol};
+use crate::keys;
+
+/// Who sent the first SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Initiator,
+    Listener,
+}
+
+/// Which protocol the connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Not known yet: the handshake decides.
+    Negotiating,
+    /// Multipath TCP.
+    Mptcp(Peer),
+    /// Plain TCP, from the start or by fallback.
+    Tcp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Opening,
+    Open,
+    Ended,
+}
+
+/// The other host's key, and its initial data sequence number, which follows from the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Peer {
+    key: u64,
+    idsn: DataSeq,
+}
+
+/// The keys of both hosts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keys {
+    pub(super) local: u64,
+    pub(super) remote: u64,
+}
+
+/// What both hosts have drawn for a join. RFC 8684 §3.2.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Nonces {
+    pub(super) local: u32,
+    pub(super) remote: u32,
+}
+
+impl Keys {
+    /// What proves to the peer that this host knows both keys. RFC 8684 §3.2.
+    pub(super) fn proof(self, nonces: Nonces) -> [u8; 32] {
+        keys::join_hmac(self.local, self.remote, nonces.local, nonces.remote)
+    }
+
+    /// What the peer proves that with.
+    pub(super) fn proof_of_peer(self, nonces: Nonces) -> [u8; 32] {
+        keys::join_hmac(self.remote, self.local, nonces.remote, nonces.local)
+    }
+}
+
+/// The agreement, as far as there is one, and whether it is still in force.
+pub(super) struct Session {
+    role: Role,
+    mode: Mode,
+    status: Status,
+    key: u64,
+    idsn: DataSeq,
+    /// Mappings have checksums. RFC 8684 §3.1.
+    checksums: bool,
+    /// May the peer open further subflows to where the first one ends here? RFC 8684 §3.1, the "C"
+    /// flag.
+    allows_joins_at_first: bool,
+    /// Where this host takes no further subflows, if that is so.
+    closed_here: Option<Endpoint>,
+    /// Where the peer takes none.
+    closed_there: Option<Endpoint>,
+}
+
+impl Session {
+    /// Nothing is agreed on yet. This host's key is `key`.
+    pub(super) fn new(role: Role, key: u64, config: &ConnectionConfig) -> Self {
+        Session {
+            role,
+            mode: match config.protocol {
+                Protocol::Mptcp => Mode::Negotiating,
+                Protocol::Tcp => Mode::Tcp,
+            },
+            status: Status::Opening,
+            key,
+            idsn: keys::initial_data_seq(key),
+            checksums: config.dss_checksum,
+            allows_joins_at_first: config.allow_join_initial_addr_port,
+            closed_here: None,
+            closed_there: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_mptcp(&self) -> bool {
+        matches!(self.mode, Mode::Mptcp(_))
+    }
+
+    #[inline]
+    pub(super) fn is_tcp(&self) -> bool {
+        self.mode == Mode::Tcp
+    }
+
+    #[inline]
+    pub(super) fn is_negotiating(&self) -> bool {
+        self.mode == Mode::Negotiating
+    }
+
+    #[inline]
+    pub(super) fn is_initiator(&self) -> bool {
+        self.role == Role::Initiator
+    }
+
+    #[inline]
+    pub(super) fn is_listener(&self) -> bool {
+        self.role == Role::Listener
+    }
+
+    /// Is the handshake of the first subflow still under way?
+    #[inline]
+    pub(super) fn is_opening(&self) -> bool {
+        self.status == Status::Opening
+    }
+
+    /// Is the handshake of the first subflow over, and the connection not?
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.status == Status::Open
+    }
+
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        self.status == Status::Ended
+    }
+
+    /// The handshake of the first subflow is over.
+    pub(super) fn open(&mut self) {
+        self.status = Status::Open;
+    }
+
+    /// The connection is over, in order or with an error.
+    pub(super) fn end(&mut self) {
+        self.status = Status::Ended;
+    }
+
+    /// The keys, if both hosts speak Multipath TCP.
+    #[inline]
+    pub(super) fn keys(&self) -> Option<Keys> {
+        match self.mode {
+            Mode::Mptcp(peer) => Some(Keys { local: self.key, remote: peer.key }),
+            Mode::Negotiating | Mode::Tcp => None,
+        }
+    }
+
+    /// This host's key.
+    pub(super) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// This host's token, by which joins name the connection.
+    pub(super) fn token(&self) -> u32 {
+        keys::token(self.key)
+    }
+
+    /// The data sequence number of this host's octet at `offset`.
+    #[inline]
+    pub(super) fn data_seq(&self, offset: u64) -> DataSeq {
+        self.idsn + offset
+    }
+
+    /// The data sequence number from which the peer's offsets count; 0 while none is agreed on.
+    #[inline]
+    pub(super) fn peer_idsn(&self) -> DataSeq {
+        match self.mode {
+            Mode::Mptcp(peer) => peer.idsn,
+            Mode::Negotiating | Mode::Tcp => DataSeq(0),
+        }
+    }
+
+    /// Do mappings have checksums?
+    #[inline]
+    pub(super) fn checksums(&self) -> bool {
+        self.checksums
+    }
+
+    /// RFC 8684 §3.1: checksums are used if either host requires them.
+    pub(super) fn take_checksum_flag(&mut self, flags: CapableFlags) {
+        self.checksums |= flags.checksum_required;
+    }
+
+    /// MP_CAPABLE with the properties that this host offers, or that were agreed on. RFC 8684 §3.1.
+    pub(super) fn capable(&self, keys: CapableKeys) -> MpCapable {
+        let flags = CapableFlags {
+            checksum_required: self.checksums,
+            deny_join_to_source: !self.allows_joins_at_first,
+            ..CapableFlags::PLAIN
+        };
+        MpCapable { version: VERSION, flags, keys }
+    }
+
+    /// Both hosts speak Multipath TCP; `remote` is the peer's key, and `flags` are its wishes. The
+    /// first subflow runs from `here` to `there`.
+    pub(super) fn agree(
+        &mut self,
+        remote: u64,
+        flags: CapableFlags,
+        here: Endpoint,
+        there: Endpoint,
+    ) {
+        self.mode = Mode::Mptcp(Peer { key: remote, idsn: keys::initial_data_seq(remote) });
+        self.closed_here = (!self.allows_joins_at_first).then_some(here);
+        self.closed_there = flags.deny_join_to_source.then_some(there);
+    }
+
+    /// From here on it is plain TCP. RFC 8684 §3.7.
+    pub(super) fn fall_back(&mut self) {
+        self.mode = Mode::Tcp;
+    }
+
+    /// Does this host take no further subflows at `end`?
+    pub(super) fn is_closed_here(&self, end: Endpoint) -> bool {
+        self.closed_here == Some(end)
+    }
+
+    /// Does the peer take no further subflows at `end`?
+    pub(super) fn is_closed_there(&self, end: Endpoint) -> bool {
+        self.closed_there == Some(end)
+    }
+}

@@ -1,0 +1,71 @@
+//! An application at one end of a connection. It works with any stack.
+
+use anabranch_net::Side;
+use anabranch_wire::{Instant, Payload};
+
+use crate::scenario::Connection;
+use crate::workload::{Application, Draws, Sender, Sink, Socket};
+
+/// The application at one end of a scenario's connection.
+pub struct App {
+    /// When to open the connection; `None` at the server, and once it is open.
+    start: Option<Instant>,
+    sender: Option<Box<dyn Sender>>,
+    sink: Sink,
+}
+
+impl App {
+    /// The end of `connection` at `side` in the run of `seed`.
+    pub fn new(side: Side, connection: &Connection, seed: u64) -> Self {
+        let sends = connection.direction.sender() == side;
+        let draws = Draws { seed, connection: &connection.name };
+        let Application { sender, received_blocks } =
+            connection.workload.application(sends, &draws);
+        let start = (side == Side::Client).then_some(Instant::ZERO + connection.start);
+        App { start, sender, sink: Sink::new(received_blocks) }
+    }
+
+    /// When to open the connection; `None` at the server, and once it is open.
+    pub fn start(&self) -> Option<Instant> {
+        self.start
+    }
+
+    /// True, once, when it is time to open the connection.
+    pub fn is_starting(&mut self, now: Instant) -> bool {
+        self.start.take_if(|at| *at <= now).is_some()
+    }
+
+    /// When to call [`on_writable`](Self::on_writable), even if the socket has not become writable.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.sender()?.poll_timeout()
+    }
+
+    /// Write, because the socket has room or [`poll_timeout`](Self::poll_timeout) is due.
+    pub fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
+        if let Some(sender) = &mut self.sender {
+            sender.on_writable(now, socket);
+        }
+    }
+
+    /// Take data that was read from the socket.
+    pub fn on_data(&mut self, now: Instant, payload: &Payload) {
+        self.sink.on_data(now, payload);
+    }
+
+    /// Answer the data that was read, after the socket has no more of it.
+    pub fn on_received(&mut self, now: Instant, socket: &mut dyn Socket) {
+        if let Some(sender) = &mut self.sender {
+            sender.on_received(now, self.sink.received(), socket);
+        }
+    }
+
+    /// The writing half, if there is one.
+    pub fn sender(&self) -> Option<&dyn Sender> {
+        self.sender.as_deref().map(|sender| sender as _)
+    }
+
+    /// The reading half.
+    pub fn sink(&self) -> &Sink {
+        &self.sink
+    }
+}

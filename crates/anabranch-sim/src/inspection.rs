@@ -1,0 +1,112 @@
+//! Observation of packets during a run: digest, capture, and the round-trip check.
+
+use anabranch_net::Side;
+use anabranch_net::network::{LinkId, Tap};
+use anabranch_wire::pcap::Direction;
+use anabranch_wire::{Instant, Packet};
+
+use crate::capture::CaptureFile;
+use crate::digest::Digest;
+use crate::error::RunError;
+
+/// Observes every packet of a run.
+pub(crate) struct Inspection<'c> {
+    digest: Digest,
+    capture: Option<CaptureFile<'c>>,
+    round_trip: bool,
+    /// The first error inside the network.
+    error: Option<RunError>,
+}
+
+impl<'c> Inspection<'c> {
+    /// Write packets to `capture`. With `round_trip`, also serialise each packet and parse it back.
+    pub(crate) fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
+        Inspection { digest: Digest::default(), capture, round_trip, error: None }
+    }
+
+    /// Fingerprint of all packets that have entered a link.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    /// The first error inside the network since the last call.
+    #[inline]
+    pub(crate) fn take_error(&mut self) -> Option<RunError> {
+        self.error.take()
+    }
+
+    /// Does this run capture or check packets as octets?
+    #[inline]
+    pub(crate) fn looks_at_octets(&self) -> bool {
+        self.capture.is_some() || self.round_trip
+    }
+
+    /// A packet leaves `sender` on `path`.
+    #[inline]
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        sender: Side,
+        path: usize,
+        packet: &mut Packet,
+    ) -> Result<(), RunError> {
+        self.capture(now, sender, path, Direction::Outbound, packet)?;
+        if self.round_trip { round_trip(packet) } else { Ok(()) }
+    }
+
+    /// A packet comes to `receiver` on `path`.
+    #[inline]
+    pub(crate) fn on_received(
+        &mut self,
+        now: Instant,
+        receiver: Side,
+        path: usize,
+        packet: &Packet,
+    ) -> Result<(), RunError> {
+        self.capture(now, receiver, path, Direction::Inbound, packet)
+    }
+
+    #[inline]
+    fn capture(
+        &mut self,
+        now: Instant,
+        side: Side,
+        path: usize,
+        direction: Direction,
+        packet: &Packet,
+    ) -> Result<(), RunError> {
+        match &mut self.capture {
+            Some(capture) => capture.write(now, path, side, direction, packet),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Tap for Inspection<'_> {
+    #[inline]
+    fn on_enter(&mut self, now: Instant, link: LinkId, packet: &Packet) {
+        match packet {
+            Packet::Tcp(segment) => self.digest.fold_segment(now, link.number(), segment),
+            Packet::Udp(datagram) => self.digest.fold_datagram(now, link.number(), datagram),
+        }
+    }
+
+    fn on_source(&mut self, now: Instant, towards: Side, path: usize, packet: &mut Packet) {
+        let sent = self.on_sent(now, towards.opposite(), path, packet);
+        self.error = self.error.take().or(sent.err());
+    }
+
+    fn on_boxes(&mut self, _now: Instant, packet: &mut Packet) {
+        if self.round_trip {
+            self.error = self.error.take().or(round_trip(packet).err());
+        }
+    }
+}
+
+/// Serialise a packet and parse it back.
+fn round_trip(packet: &mut Packet) -> Result<(), RunError> {
+    let mut octets = Vec::with_capacity(packet.wire_len());
+    packet.emit(&mut octets)?;
+    *packet = Packet::parse(&octets)?;
+    Ok(())
+}
