@@ -120,6 +120,10 @@ check-python: $(VENV)/.installed-dev ## formatting, lints, types and imports of 
 test-python: $(VENV)/.installed-dev ## tests of the Python package but the slow ones
 	$(BIN)/pytest
 
+.PHONY: scenario-classes
+scenario-classes: $(VENV)/.installed-dev ## write the Python classes of scenarios from their JSON Schema
+	$(BIN)/python tests/scenario_classes.py
+
 format: $(VENV)/.installed-dev ## format everything
 	cargo fmt
 	$(BIN)/ruff check --fix

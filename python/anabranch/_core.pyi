@@ -30,6 +30,7 @@ __all__ = [
     "live_probe",
     "live_run",
     "live_stop_preferring",
+    "parts",
     "policies",
     "run",
     "validate",
@@ -54,6 +55,7 @@ def with_own(
     path_manager: str | None = None,
 ) -> str: ...
 def json_schema() -> str: ...
+def parts() -> list[dict[str, Any]]: ...
 def policies() -> list[dict[str, Any]]: ...
 def run(
     toml: str,

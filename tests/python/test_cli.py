@@ -198,6 +198,10 @@ def test_list_names_all_entries(capsys: Captured) -> None:
 def test_policies_lists_all_with_their_parameters(capsys: Captured) -> None:
     assert run_command(["policies"]) == 0
     out = capsys.readouterr().out
+    kinds = ["bulk", "request_response"]
+    assert all(f" {workload} " in out for workload in kinds)
+    assert all(each["name"] in out for each in _core.parts())
+    assert 'options = ["mptcp"]' in out
     for policy in _core.policies():
         assert policy["name"] in out
         assert all(f"{each['name']} = {each['default']}" in out for each in policy["parameters"])

@@ -1,6 +1,7 @@
 import dataclasses
-import json
 import pathlib
+import subprocess
+import sys
 import tomllib
 from typing import Any
 
@@ -14,7 +15,6 @@ from anabranch.results import metrics
 from anabranch.scenarios.scenario import (
     Blocks,
     Bulk,
-    BurstLoss,
     Cbr,
     Change,
     Connection,
@@ -23,63 +23,18 @@ from anabranch.scenarios.scenario import (
     Middlebox,
     OnOff,
     Path,
-    Queue,
     RequestResponse,
     Reverse,
     Scenario,
-    SharedBottleneckDetection,
     Trace,
     Workload,
-    toml_keys,
 )
 from conftest import THREE_G, WIFI, scenario
 
-SCHEMA: dict[str, Any] = json.loads(_core.json_schema())
 
-
-def table(kind: str) -> dict[str, Any]:
-    return SCHEMA if kind == "Scenario" else SCHEMA["$defs"][kind]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        Scenario,
-        CrossTraffic,
-        Path,
-        Middlebox,
-        Trace,
-        BurstLoss,
-        Queue,
-        Reverse,
-        Change,
-        Connection,
-        SharedBottleneckDetection,
-    ],
-)
-def test_fields_are_those_of_the_schema(kind: type) -> None:
-    expected = table(kind.__name__)
-    assert set(toml_keys(kind).values()) == set(expected["properties"])
-    required = {
-        field.metadata.get("key", field.name)
-        for field in dataclasses.fields(kind)
-        if field.default is dataclasses.MISSING
-    }
-    assert required == set(expected.get("required", []))
-
-
-def test_workloads_together_have_the_fields_of_the_schema() -> None:
-    kinds = (Bulk, Blocks, Cbr, OnOff, RequestResponse)
-    fields = {"kind"}.union(*(toml_keys(kind) for kind in kinds))
-    assert fields == set(table("Workload")["properties"])
-    assert {kind.kind for kind in kinds} == {
-        each["const"] for each in SCHEMA["$defs"]["WorkloadKind"]["oneOf"]
-    }
-
-
-def test_distributions_have_the_fields_of_the_schema() -> None:
-    for kind in ("DistributionOfSize", "DistributionOfDuration"):
-        assert set(toml_keys(Distribution)) == set(table(kind)["properties"])
+def test_the_classes_are_those_of_the_schema() -> None:
+    script = pathlib.Path(__file__).parent.parent / "scenario_classes.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ impl KernelApp {
             at_end: false,
             failed: false,
             written: 0,
-            paths: connection.paths.clone(),
+            paths: connection.paths.to_vec(),
             seen: Vec::new(),
             gone: Vec::new(),
         }

@@ -1,7 +1,7 @@
 //! What of a scenario a host of the kernel's can do, and what it does instead.
 
 use anabranch_net::units::Octets;
-use anabranch_proto::policy::Value;
+use anabranch_proto::path_manager::{self, InKernel};
 use anabranch_sim::scenario::{CongestionControl, Connection, Policy, Protocol, Scenario};
 
 /// How hosts of the kernel's are set up for a scenario.
@@ -118,12 +118,12 @@ impl Settings {
                 Policy::Own(own) => own,
             };
             format!(
-                "connection {name}: a host of the kernel's has no path_manager {chosen:?}; \
-                 use full_mesh, backup or initial_only"
+                "connection {name}: a host of the kernel's has no path_manager {chosen:?}; use {}",
+                path_managers()
             )
         })?;
         match &connection.scheduler {
-            Policy::BuiltIn(chosen) if matches!(chosen.entry.name, "min_rtt" | "linux") => {}
+            Policy::BuiltIn(chosen) if chosen.entry.make.as_linux => {}
             Policy::BuiltIn(chosen) => {
                 let scheduler = chosen.entry.name;
                 self.notice(&format!(
@@ -141,21 +141,19 @@ impl Settings {
     }
 
     fn take_congestion_control(&mut self, connection: &Connection) {
-        let name = match &connection.congestion_control {
-            Policy::BuiltIn(CongestionControl::Same(chosen)) => chosen.entry.name,
-            _ => "one for each path",
-        };
-        let kernel_name = match name {
-            "new_reno" => "reno",
-            "cubic" | "cubic_linux" => "cubic",
-            other => {
-                self.notice(&format!(
-                    "connection {}: the kernel has no congestion control {other}; it uses cubic",
-                    connection.name
-                ));
-                "cubic"
+        let (name, in_kernel) = match &*connection.congestion_control {
+            Policy::BuiltIn(CongestionControl::Same(chosen)) => {
+                (chosen.entry.name, chosen.entry.make.in_kernel)
             }
+            _ => ("one for each path", None),
         };
+        let kernel_name = in_kernel.unwrap_or_else(|| {
+            self.notice(&format!(
+                "connection {}: the kernel has no congestion control {name}; it uses cubic",
+                connection.name
+            ));
+            "cubic"
+        });
         self.congestion_control.push(kernel_name);
     }
 
@@ -183,19 +181,22 @@ fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str
 fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
     let paths = &connection.paths;
     let Policy::BuiltIn(chosen) = &connection.path_manager else { return None };
-    let further = 1..paths.len();
-    let of = |index: usize| Subflow { path: paths[index], address_id: index, backup: false };
-    Some(match chosen.entry.name {
-        "initial_only" => Vec::new(),
-        "full_mesh" => further.map(of).collect(),
-        "backup" => {
-            let Value::Path(regular) = chosen.values.get("regular") else { return None };
-            // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a
-            // backup.
-            let first = Subflow { path: paths[0], address_id: paths.len(), backup: true };
-            let others = further.map(|index| Subflow { backup: index != regular, ..of(index) });
-            (regular != 0).then_some(first).into_iter().chain(others).collect()
-        }
-        _ => return None,
-    })
+    let endpoint = chosen.entry.make.in_kernel?;
+    let subflows = paths.iter().enumerate().filter_map(|(index, path)| {
+        let kind = endpoint(&chosen.values, index)?;
+        // The identifier of the first subflow's address comes after those of the others.
+        let address_id = if index == 0 { paths.len() } else { index };
+        Some(Subflow { path: *path, address_id, backup: kind == InKernel::Backup })
+    });
+    Some(subflows.collect())
+}
+
+/// The path managers that hosts of the kernel's have, in the words of a message.
+fn path_managers() -> String {
+    let known = path_manager::ALL.iter().filter(|entry| entry.make.in_kernel.is_some());
+    let names: Vec<_> = known.map(|entry| entry.name).collect();
+    match &names[..] {
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+        [] => String::new(),
+    }
 }

@@ -173,6 +173,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(with_own, module)?)?;
     module.add_function(wrap_pyfunction!(json_schema, module)?)?;
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
+    module.add_function(wrap_pyfunction!(listing::parts, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     analyse::register(module)?;
     conform::register(module)?;

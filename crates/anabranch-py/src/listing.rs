@@ -1,7 +1,8 @@
-//! The policies that come with the engine, for whoever lists them.
+//! What scenarios choose by name, for whoever lists it.
 
+use anabranch_net::{middlebox, queue};
 use anabranch_proto::policy::{Entry, Kind, Parameter, Value};
-use anabranch_proto::{congestion, path_manager, remedy, scheduler};
+use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
 use anabranch_wire::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -16,6 +17,16 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     append(&all, "remedy", remedy::ALL)?;
     append(&all, "congestion_control", congestion::ALL)?;
     append(&all, "path_manager", path_manager::ALL)?;
+    Ok(all)
+}
+
+/// All else that has parameters and is chosen by name, as dictionaries like those of [`policies`].
+#[pyfunction]
+pub(crate) fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let all = PyList::empty(py);
+    append(&all, "host", platform::ALL)?;
+    append(&all, "queue", queue::ALL)?;
+    append(&all, "middlebox", middlebox::ALL)?;
     Ok(all)
 }
 
@@ -83,6 +94,6 @@ fn written(value: &Value) -> String {
         Value::Octets(octets) => format!("\"{octets}B\""),
         Value::Probability(parts) => format!("\"{}%\"", f64::from(*parts) / 1e7),
         Value::Unset | Value::Required => "none".to_owned(),
-        Value::Path(index) => format!("path {}", index + 1),
+        Value::Path(path) => format!("path {}", path.index + 1),
     }
 }

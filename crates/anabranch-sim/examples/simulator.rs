@@ -52,8 +52,8 @@ struct Measured {
 fn measure(scenario: &Scenario, delay_ms: u64, seed: u64) -> Measured {
     let mut scenario = scenario.clone();
     let cellular = &mut scenario.paths[1];
-    cellular.forward.delay = Duration::from_millis(delay_ms);
-    cellular.reverse.delay = Duration::from_millis(delay_ms);
+    cellular.delay = Duration::from_millis(delay_ms);
+    cellular.reverse.delay = Some(Duration::from_millis(delay_ms));
     let outcome = run(&scenario, seed, Options::default()).expect("no capture can fail");
 
     let octets = column(&outcome, "connections", "octets_delivered")[0];

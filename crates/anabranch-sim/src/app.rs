@@ -3,9 +3,8 @@
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Payload};
 
-use crate::application::Application;
 use crate::scenario::Connection;
-use crate::workload::{Sender, Sink, Socket};
+use crate::workload::{Application, Draws, Sender, Sink, Socket};
 
 /// The application at one end of a scenario's connection.
 pub struct App {
@@ -19,7 +18,9 @@ impl App {
     /// The end of `connection` at `side` in the run of `seed`.
     pub fn new(side: Side, connection: &Connection, seed: u64) -> Self {
         let sends = connection.direction.sender() == side;
-        let Application { sender, received_blocks } = Application::new(connection, sends, seed);
+        let draws = Draws { seed, connection: &connection.name };
+        let Application { sender, received_blocks } =
+            connection.workload.application(sends, &draws);
         let start = (side == Side::Client).then_some(Instant::ZERO + connection.start);
         App { start, sender, sink: Sink::new(received_blocks) }
     }

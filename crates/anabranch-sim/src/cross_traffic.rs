@@ -22,21 +22,23 @@ pub(crate) fn traffic_of(
     paths: &[Path],
     seed: u64,
 ) -> Traffic {
-    let client = topology::client_address(paths, traffic.path);
-    let server = topology::server_address(&paths[traffic.path]);
+    let number = traffic.path.index;
+    let client = topology::client_address(paths, number);
+    let server = topology::server_address(&paths[number]);
     let side = traffic.direction.sender();
     let (from, to) = match side {
         Side::Client => (client, server),
         Side::Server => (server, client),
     };
     let stream = |name| stream_seed(seed, &format!("cross_traffic/{}/{name}", traffic.name));
-    let periods = traffic.periods.map(|periods| {
-        [Sampler::new(periods.on, stream("on")), Sampler::new(periods.off, stream("off"))]
-    });
+    let periods = traffic.on.zip(traffic.off);
+    let periods =
+        periods.map(|(on, off)| [Sampler::new(on, stream("on")), Sampler::new(off, stream("off"))]);
     let source = Endpoint::new(from, FIRST_PORT.wrapping_add(index as u16));
     let destination = Endpoint::new(to, DISCARD_PORT);
-    let udp = UdpOnOff::new(source, destination, traffic.rate, traffic.packet_size, periods);
-    Traffic { towards: side.opposite(), path: traffic.path, source: Box::new(udp) }
+    let packet_size = traffic.packet_octets(&paths[number]);
+    let udp = UdpOnOff::new(source, destination, traffic.rate, packet_size, periods);
+    Traffic { towards: side.opposite(), path: number, source: Box::new(udp) }
 }
 
 impl Source for UdpOnOff {

@@ -1,7 +1,7 @@
 //! A host: the engine and the applications on it.
 
+use anabranch_net::Side;
 use anabranch_net::rng::stream_seed;
-use anabranch_net::{Side, StateChange};
 use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::view::SubflowSet;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::app::App;
 use crate::own_policies::{OwnPolicies, Owner};
 use crate::recorder::{Observed, Progress};
-use crate::scenario::{self, CongestionControl, Policy};
+use crate::scenario::{self, CongestionControl, LinkState, Policy};
 use crate::topology;
 use crate::workload::{Sender, Sink, Socket};
 
@@ -279,7 +279,7 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
     let noticed = paths.flat_map(|(index, path)| {
         let changes = path.changes.iter().filter(|change| change.noticed);
         changes.map(move |change| {
-            let up = change.change.state == Some(StateChange::Up);
+            let up = change.state == Some(LinkState::Up);
             (Instant::ZERO + change.at, topology::client_address(&scenario.paths, index), up)
         })
     });
@@ -324,21 +324,21 @@ fn config(
         .shared_bottleneck_detection(
             connection.shared_bottleneck_detection.map(|sbd| sbd.loss_threshold.as_f64()),
         );
-    config.congestion_control = match &connection.congestion_control {
+    config.congestion_control = match &*connection.congestion_control {
         Policy::BuiltIn(each) => congestion_control(connection, each),
         Policy::Own(_) => policies.congestion_control_factory(owner),
     };
     config.scheduler = match &connection.scheduler {
         Policy::BuiltIn(chosen) => {
             let chosen = chosen.clone();
-            Arc::new(move || (chosen.entry.make)(&chosen.values))
+            Arc::new(move || (chosen.entry.make.make)(&chosen.values))
         }
         Policy::Own(_) => policies.scheduler_factory(owner),
     };
     config.path_manager = match &connection.path_manager {
         Policy::BuiltIn(chosen) => {
             let chosen = chosen.clone();
-            Arc::new(move || (chosen.entry.make)(&chosen.values))
+            Arc::new(move || (chosen.entry.make.make)(&chosen.values))
         }
         Policy::Own(_) => policies.path_manager_factory(owner),
     };
@@ -351,15 +351,16 @@ fn congestion_control(
     connection: &scenario::Connection,
     each: &CongestionControl,
 ) -> CongestionControlFactory {
-    let hystart = connection.hystart;
+    let hystart = *connection.hystart;
     let each = match each {
         CongestionControl::Same(same) => {
             let make = same.entry.make.make;
             return Arc::new(move |start| make_congestion_control(make, start, hystart));
         }
-        CongestionControl::PerPath(each) => each.iter().map(|each| each.entry.make.make),
+        CongestionControl::PerPath(by_path) => by_path,
     };
-    let by_path: Vec<_> = connection.paths.iter().copied().zip(each).collect();
+    let each = connection.paths.by_name().map(|(name, path)| (path, each[name].entry.make.make));
+    let by_path: Vec<_> = each.collect();
     Arc::new(move |start| {
         // The client's address names the path, at either end.
         let path = topology::path_of(start.local).or(topology::path_of(start.remote));

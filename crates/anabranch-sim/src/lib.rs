@@ -39,12 +39,10 @@
 //! `my_congestion_control.rs` (policies from outside the engine, through [`OwnPolicies`]).
 
 mod app;
-mod application;
 mod capture;
 mod cross_traffic;
 mod digest;
 mod error;
-mod factor;
 mod host;
 mod inspection;
 mod network;
@@ -54,6 +52,7 @@ pub mod scenario;
 mod simulation;
 mod topology;
 pub mod workload;
+mod written;
 
 pub use anabranch_net::Side;
 pub use error::RunError;

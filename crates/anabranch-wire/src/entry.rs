@@ -101,12 +101,26 @@ pub enum Value {
     Octets(u64),
     /// A probability in parts per billion.
     Probability(u32),
-    /// A path, as an index into the connection's.
-    Path(usize),
+    /// One of the connection's paths.
+    Path(PathRef),
     /// None, and none is needed.
     Unset,
     /// None, as a default: the user has to give one.
     Required,
+}
+
+/// A path, by its name in a scenario and by its place in a list of paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRef {
+    /// Its name; empty for whichever has this place.
+    pub name: Cow<'static, str>,
+    /// Its index in the list.
+    pub index: usize,
+}
+
+impl PathRef {
+    /// The first path, whatever its name is.
+    pub const FIRST: PathRef = PathRef { name: Cow::Borrowed(""), index: 0 };
 }
 
 /// The values of all parameters, in the order of the parameters.
@@ -203,7 +217,7 @@ impl Values {
     /// If there is no such parameter, or it is of another kind.
     pub fn path(&self, name: &str) -> usize {
         match self.get(name) {
-            Value::Path(path) => path,
+            Value::Path(path) => path.index,
             other => panic!("{name} is {other:?}"),
         }
     }

@@ -7,6 +7,7 @@ line on standard error, which follows the traceback if a policy of the user's ow
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -135,12 +136,17 @@ def list_entries() -> None:
 
 @app.command()
 def policies() -> None:
-    """List schedulers, remedies, congestion controls and path managers, with their parameters."""
+    """List everything that a scenario chooses by name, with its parameters.
+
+    Schedulers, remedies, congestion controls, path managers; hosts, queues, middleboxes and
+    workloads.
+    """
     from anabranch.cli import console
 
     screen = console.stdout()
-    for table in console.policy_tables(_core.policies()):
+    for table in console.policy_tables([*_core.policies(), *_core.parts()]):
         screen.print(table)
+    screen.print(console.workload_table(json.loads(_core.json_schema())))
     screen.print("A policy of your own: docs/policies/your-own.md")
 
 

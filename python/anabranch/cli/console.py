@@ -270,9 +270,22 @@ def policy_tables(policies: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
         yield table
 
 
+def workload_table(schema: Mapping[str, Any]) -> Table:
+    """The workloads in the JSON Schema of scenarios: what they do, and their keys."""
+    table = Table("workload", "what it does", "keys", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.columns[0].no_wrap = True
+    for workload in schema["$defs"]["Workload"]["oneOf"]:
+        keys = {key: about["description"] for key, about in workload["properties"].items()}
+        kind = workload["properties"]["kind"]["const"]
+        del keys["kind"]
+        described = (f"{key}: {' '.join(about.split())}" for key, about in keys.items())
+        table.add_row(kind, " ".join(workload["description"].split()), "\n".join(described))
+    return table
+
+
 def _parameter(parameter: Mapping[str, Any]) -> str:
     only = "" if parameter["only_with"] is None else f"; with {parameter['only_with']}"
-    return (
+    return _escaped(
         f"{parameter['name']} = {parameter['default']} ({parameter['origin']}): "
         f"{parameter['meaning']}; {parameter['values']}{only}"
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from anabranch.batches.reduction import Task
 from anabranch.reports.figures import Panel
@@ -100,8 +99,6 @@ class Overview:
     """Columns shown as median over seeds with interval, with their headings."""
     path: str
     """The path whose share of the octets is shown."""
-    coarse_model: Callable[[Mapping[str, Any]], str] | None = None
-    """What a coarse model predicts for a row of `runs`; not a truth, a plausibility check."""
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,9 @@ def save_entry(entry: Entry, results: Results, folder: Path) -> list[Judgement]:
 
 def _overview_table(results: Results, overview: Overview) -> Table:
     """All combinations of factors with their metrics: medians over runs, and intervals."""
-    model = overview.coarse_model
     headings = [*overview.factors.values(), *overview.metrics.values(), f"{overview.path} carried"]
-    headings += ["coarse model"] if model else []
     rows = []
     for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):
         shares = [f"share_{overview.path}"]
-        row = overview_row(runs, list(overview.factors), list(overview.metrics), shares)
-        rows.append((*row, model(runs.row(0, named=True))) if model else row)
+        rows.append(overview_row(runs, list(overview.factors), list(overview.metrics), shares))
     return Table(tuple(headings), tuple(rows))

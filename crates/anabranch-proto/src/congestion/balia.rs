@@ -53,6 +53,8 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     parameters: &[],
     make: Making {
         coupled: true,
+        in_kernel: None,
+        hystart: false,
         make: Make::WithHyStart(|start, hystart| {
             Box::new(if hystart { Balia::with_hystart(start) } else { Balia::new(start) })
         }),

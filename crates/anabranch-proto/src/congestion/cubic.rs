@@ -82,6 +82,8 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     parameters: &[],
     make: Making {
         coupled: false,
+        in_kernel: Some("cubic"),
+        hystart: true,
         make: Make::WithHyStart(|start, hystart| {
             Box::new(if hystart { Cubic::new(start) } else { Cubic::without_hystart(start) })
         }),
@@ -96,6 +98,8 @@ pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
     parameters: &[],
     make: Making {
         coupled: false,
+        in_kernel: Some("cubic"),
+        hystart: true,
         make: Make::WithHyStart(|start, hystart| {
             let linux = Some(AsLinux::new(hystart));
             Box::new(Cubic { linux, ..Cubic::without_hystart(start) })

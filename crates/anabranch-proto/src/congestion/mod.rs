@@ -52,6 +52,10 @@ pub const ALL: &[CongestionControlEntry] = &[
 pub struct Making {
     /// Does it look at the other subflows?
     pub coupled: bool,
+    /// What Linux calls the one like it; `None` if Linux has none.
+    pub in_kernel: Option<&'static str>,
+    /// Does HyStart++ end its slow start unless somebody says otherwise?
+    pub hystart: bool,
     /// Makes one.
     pub make: Make,
 }

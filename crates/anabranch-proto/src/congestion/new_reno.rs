@@ -31,6 +31,8 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     parameters: &[],
     make: Making {
         coupled: false,
+        in_kernel: Some("reno"),
+        hystart: false,
         make: Make::WithHyStart(|start, hystart| {
             Box::new(if hystart { NewReno::with_hystart(start) } else { NewReno::new(start) })
         }),

@@ -104,6 +104,8 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     parameters: &[],
     make: Making {
         coupled: true,
+        in_kernel: None,
+        hystart: false,
         make: Make::WithHyStart(|start, hystart| {
             Box::new(if hystart { Olia::with_hystart(start) } else { Olia::new(start) })
         }),

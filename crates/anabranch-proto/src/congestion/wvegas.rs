@@ -95,7 +95,12 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "Weighted Vegas: shifts load by queueing delay instead of loss; coupled.",
     source: "Cao et al., ICNP 2012",
     parameters: &[],
-    make: Making { coupled: true, make: Make::Plain(|start| Box::new(WVegas::new(start))) },
+    make: Making {
+        coupled: true,
+        in_kernel: None,
+        hystart: false,
+        make: Make::Plain(|start| Box::new(WVegas::new(start))),
+    },
 };
 
 impl WVegas {

@@ -4,8 +4,8 @@
 use anabranch_wire::Instant;
 
 use super::upkeep::{is_of_family, of_family};
-use super::{PathAction, PathEvent, PathManager, Upkeep};
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{InKernel, Making, PathAction, PathEvent, PathManager, Upkeep};
+use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
 use crate::view::SubflowView;
 
 /// Opens a subflow from each address, all but one as backups: both hosts send on them only when
@@ -32,11 +32,23 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         name: "regular",
         meaning: "the path that is no backup",
         kind: Kind::Path,
-        default: Value::Path(0),
+        default: Value::Path(PathRef::FIRST),
         origin: "the path that the connection is opened over",
         only_with: None,
     }],
-    make: |values| Box::new(Backup::new(values.path("regular"))),
+    make: Making {
+        heeds_announcements: false,
+        in_kernel: Some(|values, path| {
+            let regular = values.path("regular");
+            // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a
+            // backup.
+            match path == regular {
+                true => (path > 0).then_some(InKernel::Regular),
+                false => Some(InKernel::Backup),
+            }
+        }),
+        make: |values| Box::new(Backup::new(values.path("regular"))),
+    },
 };
 
 impl Backup {

@@ -4,7 +4,7 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{FullMesh, PathAction, PathEvent, PathManager};
+use super::{FullMesh, Making, PathAction, PathEvent, PathManager};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowId, SubflowView, Usability};
 
@@ -81,12 +81,16 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
             only_with: None,
         },
     ],
-    make: |values| {
-        Box::new(DRePaS::new(DRePaSConfig {
-            threshold: values.number("threshold"),
-            period: values.time("period"),
-            hysteresis: values.count("hysteresis"),
-        }))
+    make: Making {
+        heeds_announcements: true,
+        in_kernel: None,
+        make: |values| {
+            Box::new(DRePaS::new(DRePaSConfig {
+                threshold: values.number("threshold"),
+                period: values.time("period"),
+                hysteresis: values.count("hysteresis"),
+            }))
+        },
     },
 };
 

@@ -4,7 +4,9 @@
 use anabranch_wire::Instant;
 
 use super::upkeep::{is_of_family, of_family};
-use super::{LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress, Upkeep};
+use super::{
+    InKernel, LocalAddress, Making, PathAction, PathEvent, PathManager, RemoteAddress, Upkeep,
+};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -24,7 +26,11 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     summary: "A subflow over every path.",
     source: "the fullmesh of Multipath TCP for Linux",
     parameters: &[],
-    make: |_| Box::new(FullMesh::default()),
+    make: Making {
+        heeds_announcements: true,
+        in_kernel: Some(|_, path| (path > 0).then_some(InKernel::Regular)),
+        make: |_| Box::new(FullMesh::default()),
+    },
 };
 
 impl FullMesh {

@@ -2,7 +2,7 @@
 
 use anabranch_wire::Instant;
 
-use super::{PathAction, PathEvent, PathManager};
+use super::{Making, PathAction, PathEvent, PathManager};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -16,7 +16,11 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     summary: "No subflow besides the first.",
     source: "ours",
     parameters: &[],
-    make: |_| Box::new(InitialOnly),
+    make: Making {
+        heeds_announcements: true,
+        in_kernel: Some(|_, _| None),
+        make: |_| Box::new(InitialOnly),
+    },
 };
 
 impl PathManager for InitialOnly {

@@ -27,7 +27,29 @@ use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowView};
 
 /// A path manager that can be chosen by name.
-pub type PathManagerEntry = Entry<fn(&Values) -> Box<dyn PathManager>>;
+pub type PathManagerEntry = Entry<Making>;
+
+/// How a path manager is made, and what others have to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Making {
+    /// Are subflows opened to the addresses that the peer announces? Then paths of both address
+    /// families can be used.
+    pub heeds_announcements: bool,
+    /// How Linux' path manager does the same: the endpoint that the client has for the address of
+    /// each of the connection's paths, by the path's index. `None` if it cannot.
+    pub in_kernel: Option<fn(&Values, usize) -> Option<InKernel>>,
+    /// Makes one.
+    pub make: fn(&Values) -> Box<dyn PathManager>,
+}
+
+/// An endpoint of Linux' path manager, from which it opens a subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InKernel {
+    /// An ordinary one.
+    Regular,
+    /// One whose subflow is a backup.
+    Backup,
+}
 
 /// All path managers, the default first.
 pub const ALL: &[PathManagerEntry] = &[

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_wire::{Duration, Endpoint, Instant};
 
 use super::upkeep::{is_of_family, of_family};
-use super::{LocalAddress, PathAction, PathEvent, PathManager, Retry};
+use super::{LocalAddress, Making, PathAction, PathEvent, PathManager, Retry};
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView, Usability};
 
@@ -51,7 +51,11 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     summary: "One subflow at a time, moved to another path when it fails.",
     source: "Paasch et al., CellNet 2012 (single-path mode)",
     parameters: &[],
-    make: |_| Box::new(SinglePath::default()),
+    make: Making {
+        heeds_announcements: false,
+        in_kernel: None,
+        make: |_| Box::new(SinglePath::default()),
+    },
 };
 
 /// Expiries of the retransmission timer after which a subflow has failed (ours): one may be due

@@ -3,7 +3,7 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowSet, SubflowView};
 
@@ -69,11 +69,14 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
             only_with: Some(("rule", "paper")),
         },
     ],
-    make: |values| {
-        Box::new(Blest::new(match values.choice("rule") {
-            "paper" => BlestRule::Paper { step: values.number("step") },
-            _ => BlestRule::Linux,
-        }))
+    make: Making {
+        as_linux: false,
+        make: |values| {
+            Box::new(Blest::new(match values.choice("rule") {
+                "paper" => BlestRule::Paper { step: values.number("step") },
+                _ => BlestRule::Linux,
+            }))
+        },
     },
 };
 

@@ -1,7 +1,7 @@
 //! ECF, earliest completion first: is it quicker to wait for the fast subflow than to use the
 //! slow one now? Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
 
-use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowView;
 
@@ -39,7 +39,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
         origin: "the paper, §4",
         only_with: None,
     }],
-    make: |values| Box::new(Ecf::new(values.number("beta"))),
+    make: Making { as_linux: false, make: |values| Box::new(Ecf::new(values.number("beta"))) },
 };
 
 /// What the rules look at, windows and `unsent` in octets, times in seconds.

@@ -1,7 +1,7 @@
 //! The scheduler of Linux 6: the subflow whose queue drains first, in bursts, ahead of its window.
 //! Linux 6.18, `mptcp_subflow_get_send` in net/mptcp/protocol.c.
 
-use super::{Decision, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Making, Pending, ScheduleContext, Scheduler};
 use crate::platform::socket_buffer;
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView};
@@ -41,7 +41,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "The subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.",
     source: "the default of Linux 6.18",
     parameters: &[],
-    make: |_| Box::new(Linux::default()),
+    make: Making { as_linux: true, make: |_| Box::new(Linux::default()) },
 };
 
 /// Octets that go to one subflow at a time: Linux takes off the headers from 64 KiB.

@@ -1,7 +1,7 @@
 //! The default scheduler: the usable subflow with the lowest smoothed round-trip time.
 //! Raiciu et al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
 
-use super::{Decision, ScheduleContext, Scheduler};
+use super::{Decision, Making, ScheduleContext, Scheduler};
 use crate::policy::Entry;
 use crate::view::{SubflowView, Usability};
 
@@ -19,7 +19,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "The usable subflow with the lowest smoothed round-trip time.",
     source: "Raiciu et al., NSDI 2012; the default of Multipath TCP for Linux",
     parameters: &[],
-    make: |_| Box::new(MinRtt),
+    make: Making { as_linux: true, make: |_| Box::new(MinRtt) },
 };
 
 impl Scheduler for MinRtt {

@@ -23,7 +23,16 @@ use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 
 /// A scheduler that can be chosen by name.
-pub type SchedulerEntry = Entry<fn(&Values) -> Box<dyn Scheduler>>;
+pub type SchedulerEntry = Entry<Making>;
+
+/// How a scheduler is made, and what others have to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Making {
+    /// Does Linux itself schedule like this, as far as a scenario's user need care?
+    pub as_linux: bool,
+    /// Makes one.
+    pub make: fn(&Values) -> Box<dyn Scheduler>,
+}
 
 /// All schedulers, the default first.
 pub const ALL: &[SchedulerEntry] =

@@ -1,7 +1,7 @@
 //! Redundant: everything on every subflow, for the lowest delay that any of them gives. The
 //! `redundant` scheduler of Multipath TCP for Linux.
 
-use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::Entry;
 use crate::view::SubflowSet;
 
@@ -20,7 +20,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "Everything on every subflow.",
     source: "mptcp_redundant.c of Multipath TCP for Linux",
     parameters: &[],
-    make: |_| Box::new(Redundant),
+    make: Making { as_linux: false, make: |_| Box::new(Redundant) },
 };
 
 impl Scheduler for Redundant {

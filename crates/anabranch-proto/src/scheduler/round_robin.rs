@@ -1,7 +1,7 @@
 //! Round robin: the subflows take turns. Paasch et al., CSWS 2014 ("RR"), as implemented for
 //! Linux (`mptcp_rr.c`).
 
-use super::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowId;
 
@@ -38,8 +38,11 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
             only_with: None,
         },
     ],
-    make: |values| {
-        Box::new(RoundRobin::new(values.count("num_segments"), values.flag("cwnd_limited")))
+    make: Making {
+        as_linux: false,
+        make: |values| {
+            Box::new(RoundRobin::new(values.count("num_segments"), values.flag("cwnd_limited")))
+        },
     },
 };
 

@@ -4,118 +4,102 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use anabranch_proto::congestion::{self, Make, Making};
+use anabranch_proto::congestion::{CongestionControlEntry, Make, Making};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::chosen::{Chosen, Sort, named};
-use super::error::{Problem, unknown_name};
-use super::policies::CongestionControls;
-use super::value::Used;
+use super::chosen::{Chosen, Sort};
+use super::path_names::Used;
+use crate::written::{Problem, unknown_name};
 
 /// Which congestion control the subflows have.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionControl {
     /// The same on all.
     Same(Chosen<Making>),
-    /// An uncoupled one for each of the connection's paths, in their order.
-    PerPath(Vec<Chosen<Making>>),
-}
-
-/// What the file holds: a name, or a table of names by path.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum CongestionControlValue {
-    /// A name for all.
-    Same(String),
-    /// By the names of the paths.
-    PerPath(BTreeMap<String, String>),
+    /// An uncoupled one for each of the connection's paths, by their names.
+    PerPath(BTreeMap<String, Chosen<Making>>),
 }
 
 impl CongestionControl {
+    /// The one called `name` on all subflows.
+    ///
+    /// # Panics
+    /// If there is none of this name.
+    pub fn named(name: &str) -> Self {
+        let entry = Chosen::named(name);
+        CongestionControl::Same(Chosen::new(entry.expect("the name of a congestion control")))
+    }
+
     /// Those of all subflows.
-    fn each(&self) -> &[Chosen<Making>] {
+    fn each(&self) -> Vec<&Chosen<Making>> {
         match self {
-            CongestionControl::Same(same) => std::slice::from_ref(same),
-            CongestionControl::PerPath(each) => each,
+            CongestionControl::Same(same) => vec![same],
+            CongestionControl::PerPath(by_path) => by_path.values().collect(),
         }
     }
 
-    /// Is it this one on every path?
-    pub(super) fn is_everywhere(&self, name: &str) -> bool {
-        self.each().iter().all(|each| each.entry.name == name)
+    /// Does HyStart++ end slow start by default: on every path, and on all the same one?
+    pub(super) fn has_hystart(&self) -> bool {
+        let each = self.each();
+        let same = each.windows(2).all(|pair| pair[0].entry.name == pair[1].entry.name);
+        same && each.iter().all(|each| each.entry.make.hystart)
     }
 
     /// The name of one that ends slow start by a rule of its own, if any does.
     pub(super) fn without_hystart(&self) -> Option<&'static str> {
         let plain = |each: &&Chosen<Making>| matches!(each.entry.make.make, Make::Plain(_));
-        self.each().iter().find(plain).map(|each| each.entry.name)
+        self.each().into_iter().find(plain).map(|each| each.entry.name)
     }
-}
 
-impl CongestionControlValue {
-    /// The congestion control that the value at `key` describes.
-    pub(super) fn resolve(self, key: &str, used: Used<'_>) -> Result<CongestionControl, Problem> {
-        let mut by_path = match self {
-            CongestionControlValue::Same(name) => {
-                let entry = named::<CongestionControls>(key, &name)?;
-                return Ok(CongestionControl::Same(Chosen::new(entry)));
-            }
-            CongestionControlValue::PerPath(by_path) => by_path,
-        };
-        let mut each = Vec::new();
-        for path in used.names() {
-            let key = format!("{key}.{path}");
-            let Some(name) = by_path.remove(path) else {
-                let problem = format!(
-                    "missing; write one for each path of the connection, such as {path} = \"cubic\""
-                );
-                return Err(Problem::new(key, problem));
-            };
-            let valid: Vec<_> = uncoupled().map(|entry| entry.name).collect();
-            let found = uncoupled().find(|entry| entry.name == name).ok_or_else(|| {
-                Problem::new(key, unknown_name("uncoupled congestion control", &name, &valid))
-            });
-            each.push(Chosen::new(found?));
+    /// Each path of the connection has one, and no other path has.
+    pub(super) fn check(&self, used: Used<'_>) -> Result<(), Problem> {
+        let CongestionControl::PerPath(by_path) = self else { return Ok(()) };
+        if let Some(path) = used.names().find(|path| !by_path.contains_key(*path)) {
+            let problem = format!(
+                "missing; write one for each path of the connection, such as {path} = \"cubic\""
+            );
+            return Err(Problem::new(path, problem));
         }
-        match by_path.keys().next() {
+        match by_path.keys().find(|path| !used.names().any(|used| used == *path)) {
             Some(other) => {
                 let valid: Vec<_> = used.names().collect();
-                Err(Problem::new(key, unknown_name("path of the connection", other, &valid)))
+                Err(Problem::new("", unknown_name("path of the connection", other, &valid)))
             }
-            None => Ok(CongestionControl::PerPath(each)),
-        }
-    }
-
-    pub(super) fn spelled_out(congestion_control: &CongestionControl, used: Used<'_>) -> Self {
-        match congestion_control {
-            CongestionControl::Same(same) => {
-                CongestionControlValue::Same(same.entry.name.to_owned())
-            }
-            CongestionControl::PerPath(each) => {
-                let paths = used.names().map(str::to_owned);
-                let names = each.iter().map(|each| each.entry.name.to_owned());
-                CongestionControlValue::PerPath(paths.zip(names).collect())
-            }
+            None => Ok(()),
         }
     }
 }
 
-fn uncoupled() -> impl Iterator<Item = &'static congestion::CongestionControlEntry> {
-    CongestionControls::ALL.iter().filter(|entry| !entry.make.coupled)
+fn uncoupled() -> impl Iterator<Item = &'static CongestionControlEntry> {
+    Making::ALL.iter().filter(|entry| !entry.make.coupled)
 }
 
-impl Serialize for CongestionControlValue {
+fn per_path(by_path: BTreeMap<String, String>) -> Result<CongestionControl, Problem> {
+    let each = by_path.into_iter().map(|(path, name)| {
+        let found = uncoupled().find(|entry| entry.name == name).ok_or_else(|| {
+            let valid: Vec<_> = uncoupled().map(|entry| entry.name).collect();
+            Problem::new(&*path, unknown_name("uncoupled congestion control", &name, &valid))
+        });
+        Ok((path.clone(), Chosen::new(found?)))
+    });
+    each.collect::<Result<_, _>>().map(CongestionControl::PerPath)
+}
+
+impl Serialize for CongestionControl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            CongestionControlValue::Same(name) => name.serialize(serializer),
-            CongestionControlValue::PerPath(by_path) => by_path.serialize(serializer),
+            CongestionControl::Same(same) => same.entry.name.serialize(serializer),
+            CongestionControl::PerPath(by_path) => {
+                serializer.collect_map(by_path.iter().map(|(path, each)| (path, each.entry.name)))
+            }
         }
     }
 }
 
-impl<'de> Deserialize<'de> for CongestionControlValue {
+impl<'de> Deserialize<'de> for CongestionControl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
@@ -124,29 +108,31 @@ impl<'de> Deserialize<'de> for CongestionControlValue {
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = CongestionControlValue;
+    type Value = CongestionControl;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name such as \"lia\", or a table of uncoupled ones by path")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(CongestionControlValue::Same(name.to_owned()))
+        let entry = Chosen::named(name).map_err(Problem::raise)?;
+        Ok(CongestionControl::Same(Chosen::new(entry)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(CongestionControlValue::PerPath)
+        let by_path = BTreeMap::deserialize(MapAccessDeserializer::new(map))?;
+        per_path(by_path).map_err(Problem::raise)
     }
 }
 
-impl JsonSchema for CongestionControlValue {
+impl JsonSchema for CongestionControl {
     fn schema_name() -> Cow<'static, str> {
         "CongestionControlValue".into()
     }
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        let name = |entry: &congestion::CongestionControlEntry| json_schema!({ "const": entry.name, "description": entry.summary });
-        let all: Vec<Schema> = CongestionControls::ALL.iter().map(name).collect();
+        let name = |entry: &CongestionControlEntry| json_schema!({ "const": entry.name, "description": entry.summary });
+        let all: Vec<Schema> = Making::ALL.iter().map(name).collect();
         let uncoupled: Vec<Schema> = uncoupled().map(name).collect();
         json_schema!({
             "anyOf": [
@@ -186,12 +172,13 @@ mod tests {
     #[test]
     fn each_path_can_have_its_own_uncoupled_one() {
         let scenario = with("{ lte = \"new_reno\", wlan = \"cubic\" }").unwrap();
-        let each = ["cubic", "new_reno"].map(default_of::<CongestionControls>).to_vec();
-        let expected = Policy::BuiltIn(CongestionControl::PerPath(each));
-        assert_eq!(scenario.connections[0].congestion_control, expected);
-        assert!(!scenario.connections[0].hystart);
+        let each = [("wlan", "cubic"), ("lte", "new_reno")];
+        let each = each.map(|(path, name)| (path.to_owned(), default_of(name)));
+        let expected = Policy::BuiltIn(CongestionControl::PerPath(each.into()));
+        assert_eq!(*scenario.connections[0].congestion_control, expected);
+        assert!(!*scenario.connections[0].hystart);
         assert_eq!(read(&scenario.to_toml()), scenario);
-        assert!(with("{ lte = \"cubic\", wlan = \"cubic\" }").unwrap().connections[0].hystart);
+        assert!(*with("{ lte = \"cubic\", wlan = \"cubic\" }").unwrap().connections[0].hystart);
     }
 
     #[test]

@@ -1,45 +1,47 @@
 //! UDP traffic that shares a path with the connections and takes no part in them.
 
 use anabranch_net::units::{Octets, Rate};
+use anabranch_wire::entry::PathRef;
 use anabranch_wire::{Duration, IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, UDP_HEADER_OCTETS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::checks::require_name;
-use super::distribution::DistributionValue;
-use super::error::{Problem, unknown_name};
+use super::Path;
 use super::names::{Direction, Family};
-use super::written::Written;
-use super::{CrossTraffic, Path, Periods};
+use super::path_names::PathName;
+use super::paths::position;
+use crate::workload::Distribution;
+use crate::written::{Problem, Written, name};
 
-/// UDP traffic that shares a path with the connections and takes no part in them.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename = "CrossTraffic")]
-pub(super) struct CrossTrafficTable {
+/// UDP traffic that shares a path with the connections and takes no part in them. TCP cross-traffic
+/// is a connection with `protocol = "tcp"` and, say, an `on_off` workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CrossTraffic {
     /// Name of the source, by default `cross-traffic-1`, `cross-traffic-2` and so on; no two are
     /// the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    name: Option<String>,
+    #[serde(default, deserialize_with = "name", skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// Name of the path that the packets take, with the paths that it goes via.
-    path: String,
+    #[serde(with = "PathName")]
+    pub path: PathRef,
     /// `download` is from server to client.
     #[serde(default)]
-    direction: Direction,
+    pub direction: Direction,
     /// Rate while on, counted in IP packets.
-    rate: Written<Rate>,
+    #[serde(with = "Written::<Rate>")]
+    pub rate: Rate,
     /// Size of each IP packet, its 28 octets of headers included; by default the path's MTU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Written<Octets>")]
-    packet_size: Option<Written<Octets>>,
+    #[serde(default, with = "Written::<Option<Octets>>", skip_serializing_if = "Option::is_none")]
+    pub packet_size: Option<Octets>,
     /// Length of each on period; with `off`. By default the source is always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "DistributionValue<Written<Duration>>")]
-    on: Option<DistributionValue<Written<Duration>>>,
+    #[schemars(with = "Distribution<Duration>")]
+    pub on: Option<Distribution<Duration>>,
     /// Length of each off period; with `on`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "DistributionValue<Written<Duration>>")]
-    off: Option<DistributionValue<Written<Duration>>>,
+    #[schemars(with = "Distribution<Duration>")]
+    pub off: Option<Distribution<Duration>>,
 }
 
 /// Octets of the headers of IP and UDP.
@@ -51,84 +53,44 @@ fn headers(family: Family) -> u64 {
     (ip + UDP_HEADER_OCTETS) as u64
 }
 
-impl CrossTrafficTable {
-    /// The source number `index` that the table at `key` describes.
-    pub(super) fn resolve(
-        self,
-        key: &str,
-        index: usize,
-        paths: &[Path],
-    ) -> Result<CrossTraffic, Problem> {
-        let name = self.name.unwrap_or_else(|| format!("cross-traffic-{}", index + 1));
-        require_name(&format!("{key}.name"), &name)?;
-        let path = paths.iter().position(|path| path.name == self.path).ok_or_else(|| {
-            let valid: Vec<_> = paths.iter().map(|path| path.name.as_str()).collect();
-            Problem::new(format!("{key}.path"), unknown_name("path", &self.path, &valid))
-        })?;
-        let mtu = paths[path].mtu;
-        let packet_size = match self.packet_size {
-            Some(size) => packet_size(key, size.0, &paths[path])?,
-            None => mtu,
-        };
-        Ok(CrossTraffic {
-            name,
-            path,
-            direction: self.direction,
-            rate: self.rate.0,
-            packet_size,
-            periods: periods(key, self.on, self.off)?,
-        })
+impl CrossTraffic {
+    /// Octets of each IP packet on its `path`.
+    pub fn packet_octets(&self, path: &Path) -> u16 {
+        let octets = self.packet_size.and_then(|size| size.as_u64().try_into().ok());
+        octets.unwrap_or(path.mtu)
     }
 
-    /// The table that describes `traffic`, with every default spelled out.
-    pub(super) fn new(traffic: &CrossTraffic, paths: &[Path]) -> Self {
-        CrossTrafficTable {
-            name: Some(traffic.name.clone()),
-            path: paths[traffic.path].name.clone(),
-            direction: traffic.direction,
-            rate: Written(traffic.rate),
-            packet_size: Some(Written(Octets::new(traffic.packet_size.into()))),
-            on: traffic.periods.map(|periods| periods.on.into()),
-            off: traffic.periods.map(|periods| periods.off.into()),
+    /// Fill in what depends on other keys, and check what has to go together. The source has this
+    /// `index` among those of a scenario with these `paths`.
+    pub(super) fn complete(&mut self, index: usize, paths: &[Path]) -> Result<(), Problem> {
+        if self.name.is_empty() {
+            self.name = format!("cross-traffic-{}", index + 1);
         }
-    }
-}
-
-fn packet_size(key: &str, size: Octets, path: &Path) -> Result<u16, Problem> {
-    let (octets, headers, mtu) = (size.as_u64(), headers(path.family), path.mtu);
-    if !(headers..=u64::from(mtu)).contains(&octets) {
-        let problem = format!(
-            "\"{octets}B\": a packet has {headers}B of headers and at most the path's MTU, {mtu}B"
-        );
-        return Err(Problem::new(format!("{key}.packet_size"), problem));
-    }
-    Ok(octets as u16)
-}
-
-fn periods(
-    key: &str,
-    on: Option<DistributionValue<Written<Duration>>>,
-    off: Option<DistributionValue<Written<Duration>>>,
-) -> Result<Option<Periods>, Problem> {
-    let alone = |missing: &str, given: &str| {
+        let found = position(paths, &self.path.name);
+        self.path.index = found.map_err(|text| Problem::new("path", text))?;
+        let path = &paths[self.path.index];
+        let size = *self.packet_size.get_or_insert(Octets::new(path.mtu.into()));
+        let (octets, headers, mtu) = (size.as_u64(), headers(path.family), path.mtu);
+        if !(headers..=u64::from(mtu)).contains(&octets) {
+            let problem = format!(
+                "\"{octets}B\": a packet has {headers}B of headers and at most the path's MTU, {mtu}B"
+            );
+            return Err(Problem::new("packet_size", problem));
+        }
+        let (missing, given) = match (self.on, self.off) {
+            (Some(_), None) => ("off", "on"),
+            (None, Some(_)) => ("on", "off"),
+            _ => return Ok(()),
+        };
         let problem = format!("missing; {given} periods need {missing} periods between them");
-        Err(Problem::new(format!("{key}.{missing}"), problem))
-    };
-    match (on, off) {
-        (None, None) => Ok(None),
-        (Some(_), None) => alone("off", "on"),
-        (None, Some(_)) => alone("on", "off"),
-        (Some(on), Some(off)) => Ok(Some(Periods {
-            on: on.resolve(&format!("{key}.on"), false)?,
-            off: off.resolve(&format!("{key}.off"), false)?,
-        })),
+        Err(Problem::new(missing, problem))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::read;
-    use super::super::{Distribution, Factor, Scenario};
+    use super::super::{Factor, Scenario};
     use super::*;
 
     /// A scenario with this source.
@@ -151,11 +113,12 @@ mod tests {
     fn a_source_is_always_on_with_full_packets_unless_it_says_otherwise() {
         let expected = CrossTraffic {
             name: "cross-traffic-1".to_owned(),
-            path: 0,
+            path: PathRef { name: "p".into(), index: 0 },
             direction: Direction::Download,
             rate: Rate::from_bits_per_second(500_000),
-            packet_size: 1_400,
-            periods: None,
+            packet_size: Some(Octets::new(1_400)),
+            on: None,
+            off: None,
         };
         let scenario = read(&text("path = \"p\"\nrate = \"500kbit/s\""));
         assert_eq!(scenario.cross_traffic, vec![expected.clone()]);
@@ -173,8 +136,9 @@ mod tests {
         let expected = CrossTraffic {
             name: "others".to_owned(),
             direction: Direction::Upload,
-            packet_size: 1_000,
-            periods: Some(Periods { on, off }),
+            packet_size: Some(Octets::new(1_000)),
+            on: Some(on),
+            off: Some(off),
             ..expected
         };
         assert_eq!(scenario.cross_traffic, [expected]);

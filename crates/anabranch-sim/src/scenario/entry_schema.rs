@@ -6,8 +6,8 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value as Json, json};
 
-use super::value::{Used, write};
-use super::written::Written;
+use super::value::write;
+use crate::written::Written;
 
 /// The key that says which.
 pub(super) const KIND: &str = "kind";
@@ -108,7 +108,7 @@ fn described(parameter: &Parameter) -> String {
     match &parameter.default {
         // A path's name is not known here.
         Value::Path(_) => format!("{meaning}."),
-        default => match write(default, Used::default()) {
+        default => match write(default) {
             Some(default) => format!("{meaning}; by default `{default}`."),
             None => format!("{meaning}."),
         },

@@ -7,19 +7,15 @@ use anabranch_net::units::format_duration;
 use anabranch_wire::Duration;
 use anabranch_wire::entry::{Kind, Parameter, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Table;
 
-use super::Middlebox;
-use super::chosen::{KIND, Keys, Sort, named, parameters, take, take_kind};
+use super::chosen::{Chosen, KIND, Sort, serialize_in_order, take};
 use super::entry_schema;
-use super::error::Problem;
-use super::value::{Used, write};
+use super::value::write;
+use crate::written::Problem;
 
-/// The middleboxes.
-struct Middleboxes;
-
-impl Sort for Middleboxes {
-    type Make = Make;
+impl Sort for Make {
     const NOUN: &'static str = "kind";
     const ALL: &'static [MiddleboxEntry] = middlebox::ALL;
 }
@@ -47,18 +43,15 @@ const PLACE: [Parameter; 2] = [
 /// Most boxes on a path: each that translates addresses has one of its own.
 const MAX_MIDDLEBOXES: usize = 8;
 
-/// What the file holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct MiddleboxTable(Keys);
-
-/// The boxes that the tables at `key` describe.
-pub(super) fn resolve(key: &str, tables: Vec<MiddleboxTable>) -> Result<Vec<Middlebox>, Problem> {
-    if tables.len() > MAX_MIDDLEBOXES {
-        let problem = format!("{}: a path has at most {MAX_MIDDLEBOXES}", tables.len());
-        return Err(Problem::new(key, problem));
-    }
-    let tables = tables.into_iter().enumerate();
-    tables.map(|(n, table)| table.resolve(&format!("{key}[{n}]"))).collect()
+/// A middlebox of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Middlebox {
+    /// What it does.
+    pub chosen: Chosen<Make>,
+    /// From when on it is there; before, packets pass it by.
+    pub from: Duration,
+    /// Until when, later than `from`; `None` is to the end.
+    pub until: Option<Duration>,
 }
 
 impl Middlebox {
@@ -66,38 +59,51 @@ impl Middlebox {
     pub(crate) fn build(&self, site: Site) -> Box<dyn middlebox::Middlebox> {
         (self.chosen.entry.make)(&self.chosen.values, site)
     }
-}
 
-impl MiddleboxTable {
-    fn resolve(self, key: &str) -> Result<Middlebox, Problem> {
-        let mut written = self.0.into_table();
-        let kind = take_kind(key, &mut written)?;
-        let entry = named::<Middleboxes>(&format!("{key}.{KIND}"), &kind)?;
-        let place = take(&PLACE, key, &mut written, Used::default())?;
+    fn from_table(mut written: Table) -> Result<Self, Problem> {
+        let place = take(&PLACE, &mut written);
         let [from, until] = PLACE.map(|parameter| parameter.name);
-        let also = [KIND, from, until];
-        let chosen = parameters::<Middleboxes>(entry, key, written, Used::default(), &also)?;
+        let chosen = Chosen::from_table(written, &[KIND, from, until])?;
+        let place = place?;
         let (from, until) = (place.time(from), place.optional_time(until));
         if let Some(until) = until.filter(|until| *until <= from) {
             let (until, from) = (format_duration(until), format_duration(from));
             let problem = format!("{until:?}: must be later than from, {from:?}");
-            return Err(Problem::new(format!("{key}.until"), problem));
+            return Err(Problem::new("until", problem));
         }
         Ok(Middlebox { chosen, from, until })
     }
+}
 
-    /// The table that describes a box, with every default spelled out.
-    pub(super) fn new(middlebox: &Middlebox) -> Self {
-        let Middlebox { chosen, from, until } = middlebox;
-        let place = [Value::Time(*from), until.map_or(Value::Unset, Value::Time)];
-        let place = PLACE.iter().zip(place).filter_map(|(parameter, value)| {
-            Some((parameter.name.to_owned(), write(&value, Used::default())?))
-        });
-        MiddleboxTable(Keys::spelled_out(chosen, place))
+/// The boxes of a path.
+pub(super) fn boxes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Middlebox>, D::Error> {
+    let boxes = Vec::deserialize(deserializer)?;
+    if boxes.len() > MAX_MIDDLEBOXES {
+        let problem = format!("{}: a path has at most {MAX_MIDDLEBOXES}", boxes.len());
+        return Err(Problem::new("", problem).raise());
+    }
+    Ok(boxes)
+}
+
+impl Serialize for Middlebox {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let place = [Value::Time(self.from), self.until.map_or(Value::Unset, Value::Time)];
+        let place = PLACE.iter().zip(place);
+        let place = place
+            .filter_map(|(parameter, value)| Some((parameter.name.to_owned(), write(&value)?)));
+        serialize_in_order(&self.chosen, place, serializer)
     }
 }
 
-impl JsonSchema for MiddleboxTable {
+impl<'de> Deserialize<'de> for Middlebox {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Middlebox::from_table(Table::deserialize(deserializer)?).map_err(Problem::raise)
+    }
+}
+
+impl JsonSchema for Middlebox {
     fn schema_name() -> Cow<'static, str> {
         "Middlebox".into()
     }
@@ -115,7 +121,6 @@ impl JsonSchema for MiddleboxTable {
 #[cfg(test)]
 mod tests {
     use super::super::Scenario;
-    use super::super::chosen::Chosen;
     use super::super::tests::read;
     use super::*;
 
@@ -143,7 +148,7 @@ mod tests {
 
     /// A box that is always there, with these values and defaults for the others.
     fn always(kind: &str, set: &[(&str, Value)]) -> Middlebox {
-        let entry = named::<Middleboxes>("", kind).unwrap();
+        let entry = Chosen::named(kind).unwrap();
         let mut chosen = Chosen::new(entry);
         set.iter().for_each(|(name, value)| chosen.values.set(name, value.clone()));
         Middlebox { chosen, from: Duration::ZERO, until: None }

@@ -1,8 +1,10 @@
 //! Scenarios: what is run, as data.
 //!
-//! A scenario is written in TOML. This module alone reads it: it fills in the defaults, checks
-//! every value, and says in one line what is wrong and what would be right. What comes out has
-//! no optional parts left and needs no further checks.
+//! A scenario is written in TOML. Its types here are also its form in the file: the comments of
+//! fields are the descriptions in the JSON Schema, from which the Python classes are made. Values
+//! are checked where they are read; then [`Scenario::from_toml`] fills in what depends on other keys
+//! and checks what has to go together. A scenario that was read needs no further check, and what is
+//! wrong with one is said in one line, with what would be right.
 //!
 //! **Directions.** A path lies between the client, which opens connections, and the server. Its
 //! *forward* direction is from server to client, always: the direction of the data of a
@@ -14,276 +16,83 @@
 //! as well, between its own link and the server. The other remains a path of its own, which a
 //! competing connection may use.
 
-mod checks;
 mod chosen;
 mod congestion_control;
+mod connection;
 mod cross_traffic;
-mod distribution;
 mod entry_schema;
 mod error;
+mod inferred;
 mod middlebox;
 mod names;
+mod own_names;
+mod path;
+mod path_names;
+mod paths;
 mod policies;
 mod policy;
 mod queue;
 mod remedies;
-mod resolve;
-mod table;
 mod trace;
 mod value;
-mod workload;
-mod write;
-mod written;
 
 use std::path::Path as FilePath;
 
-use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
-use anabranch_net::{
-    Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
-    StateChange,
-};
-use anabranch_wire::{Duration, Instant};
+use anabranch_net::units::format_duration;
+use anabranch_wire::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
+pub use connection::{Connection, SharedBottleneckDetection};
+pub use cross_traffic::CrossTraffic;
 pub use error::ScenarioError;
-pub use names::{AppliesTo, Direction, Family, Protocol};
-use names::{JitterModelName, StateName};
+pub use inferred::Inferred;
+pub use middlebox::Middlebox;
+pub use names::{AppliesTo, Direction, Family, JitterOrder, LinkState, Protocol};
+pub use own_names::OwnNames;
+pub use path::{BurstLoss, Change, Path, Reverse};
+pub use paths::Paths;
 pub use policies::{Host, PathManager, Remedy, Scheduler};
-pub use policy::{OwnNames, Policy};
+pub use policy::Policy;
 pub use queue::Queue;
-use table::ScenarioTable;
+pub use trace::TraceSource;
 
-pub use crate::factor::Factor;
-pub use crate::workload::Distribution;
+pub use crate::workload::{Distribution, Workload};
+pub use crate::written::Factor;
+use crate::written::{Positive, Problem, Written, describe, name};
 
 /// An experiment: paths between a client and a server, and the connections over them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Name of the scenario.
+    #[serde(deserialize_with = "name")]
     pub name: String,
-    /// What it is about, for the reader; may be empty.
+    /// What it is about, for the reader.
+    #[serde(default)]
     pub description: String,
     /// Simulated time.
+    #[serde(with = "Positive::<Duration>")]
     pub duration: Duration,
     /// Time at the beginning that metrics leave out; shorter than the duration.
+    #[serde(default, with = "Written::<Duration>")]
     pub warm_up: Duration,
-    /// Period of the time series, above zero.
+    /// Period of the time series.
+    #[serde(default = "default_sample_interval", with = "Positive::<Duration>")]
     pub sample_interval: Duration,
-    /// The paths, at least one, with distinct names.
+    /// The paths; at least one.
+    #[serde(rename = "path")]
+    #[schemars(length(min = 1))]
     pub paths: Vec<Path>,
-    /// The connections, at least one, with distinct names.
+    /// The connections; at least one.
+    #[serde(rename = "connection")]
+    #[schemars(length(min = 1))]
     pub connections: Vec<Connection>,
-    /// UDP traffic beside the connections, with distinct names.
+    /// UDP traffic beside the connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_traffic: Vec<CrossTraffic>,
-}
-
-/// A path between client and server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Path {
-    /// Name of the path.
-    pub name: String,
-    /// From server to client.
-    pub forward: PathDirection,
-    /// From client to server.
-    pub reverse: PathDirection,
-    /// What jitter does to the order of packets, in both directions.
-    pub jitter_model: JitterModel,
-    /// Largest IP packet in octets, from 576.
-    pub mtu: u16,
-    /// The addresses of both hosts on it.
-    pub family: Family,
-    /// Loss in bursts, from server to client, beside the random one.
-    pub burst_loss: Option<GilbertElliottConfig>,
-    /// Which packets the queues of both directions drop although there is room.
-    pub queue: Queue,
-    /// A path with a lower index whose link this path's packets cross too, on the server's side.
-    pub via: Option<usize>,
-    /// What stands between the link and the server, the first next to the link.
-    pub middleboxes: Vec<Middlebox>,
-    /// Changes during the run, in the order in which they are listed.
-    pub changes: Vec<PathChange>,
-}
-
-/// A middlebox of a path.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Middlebox {
-    /// What it does.
-    pub chosen: Chosen<anabranch_net::middlebox::Make>,
-    /// From when on it is there; before, packets pass it by.
-    pub from: Duration,
-    /// Until when, later than `from`; `None` is to the end.
-    pub until: Option<Duration>,
-}
-
-/// A path in one direction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathDirection {
-    /// Rate of the link, or the trace that it follows.
-    pub capacity: Capacity,
-    /// One-way propagation delay.
-    pub delay: Duration,
-    /// How much may wait in the link's queue.
-    pub limit: QueueLimit,
-    /// The delay varies uniformly by ± this much.
-    pub jitter: Duration,
-    /// Probability of losing a packet.
-    pub loss: Probability,
-}
-
-/// A change of a path at a given time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathChange {
-    /// When, from the start of the run.
-    pub at: Duration,
-    /// What changes; something does.
-    pub change: LinkChange,
-    /// Which direction changes.
-    pub applies_to: AppliesTo,
-    /// Does the client's host notice that the path goes down or comes up, as when its interface
-    /// does?
-    pub noticed: bool,
-}
-
-/// A connection between the client, which opens it, and the server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Connection {
-    /// Name of the connection.
-    pub name: String,
-    /// The paths that it may use, as indices into [`Scenario::paths`]: distinct, at least one,
-    /// and exactly one for [`Protocol::Tcp`]. It is opened over the first.
-    pub paths: Vec<usize>,
-    /// What it speaks.
-    pub protocol: Protocol,
-    /// Who sends the workload's data.
-    pub direction: Direction,
-    /// When it is opened, from the start of the run; before its end.
-    pub start: Duration,
-    /// What the hosts do where hosts differ.
-    pub host: Host,
-    /// Send buffer of each host, in octets at data level, as `host` counts them; above zero.
-    pub send_buffer: Octets,
-    /// Receive buffer of each host, in octets at data level, as `host` counts them; above zero.
-    pub receive_buffer: Octets,
-    /// Congestion control.
-    pub congestion_control: Policy<CongestionControl>,
-    /// Scheduler.
-    pub scheduler: Policy<Scheduler>,
-    /// Path manager.
-    pub path_manager: Policy<PathManager>,
-    /// The remedies that are switched on, in the order in which they are asked.
-    pub remedies: Vec<Remedy>,
-    /// Is it found out which subflows share bottlenecks, so that only those are coupled?
-    pub shared_bottleneck_detection: Option<SharedBottleneckDetection>,
-    /// Does a host keep back a short segment while data is unacknowledged?
-    pub nagle: bool,
-    /// Idle time after which a host asks whether its peer is still there (RFC 9293 §3.8.4); `None`
-    /// for never.
-    pub keep_alive: Option<Duration>,
-    /// Do the hosts require DSS checksums (RFC 8684 §3.1)?
-    pub dss_checksum: bool,
-    /// May the peer open further subflows to the address and port of the first (RFC 8684 §3.1, the
-    /// "C" flag)?
-    pub allow_join_initial_addr_port: bool,
-    /// Does the only subflow go back to TCP also when it loses its options late (for hosts of the
-    /// engine's: Linux does not notice)?
-    pub late_fallback: bool,
-    /// Do the hosts use explicit congestion notification (RFC 3168)?
-    pub ecn: bool,
-    /// Do the hosts use selective acknowledgements (RFC 2018)?
-    pub sack: bool,
-    /// Do the hosts use timestamps (RFC 7323 §3)?
-    pub timestamps: bool,
-    /// Does slow start end when the RTT rises (HyStart++, RFC 9406)?
-    pub hystart: bool,
-    /// What is sent.
-    pub workload: Workload,
-}
-
-/// UDP traffic that shares a path with the connections and takes no part in them. Its packets are
-/// real: they wait in queues, count in the tables of links, and are captured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CrossTraffic {
-    /// Name of the source.
-    pub name: String,
-    /// The path that the packets take, as an index into [`Scenario::paths`].
-    pub path: usize,
-    /// Which way they go.
-    pub direction: Direction,
-    /// Rate while on, counted in IP packets.
-    pub rate: Rate,
-    /// Octets of each IP packet, headers included: from 28 to the path's MTU.
-    pub packet_size: u16,
-    /// When it is on; `None` is always.
-    pub periods: Option<Periods>,
-}
-
-/// Lengths of periods that take turns, all above zero; the first is an on period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Periods {
-    /// Of on periods.
-    pub on: Distribution<Duration>,
-    /// Of off periods.
-    pub off: Distribution<Duration>,
-}
-
-/// Parameters of shared-bottleneck detection. RFC 8382.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharedBottleneckDetection {
-    /// Losses above this rate show a bottleneck whatever the delays are (p_l).
-    pub loss_threshold: Probability,
-}
-
-/// What a connection sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Data as fast as the connection takes it.
-    Bulk {
-        /// How much, above zero; `None` is without end.
-        size: Option<Octets>,
-    },
-    /// Blocks of equal size, one after the other, whose delays are measured.
-    Blocks {
-        /// Size of a block, above zero.
-        block_size: Octets,
-        /// How many, above zero; `None` is without end.
-        count: Option<u64>,
-    },
-    /// Blocks of equal size at a constant rate, whose delays are measured.
-    Cbr {
-        /// The rate at which blocks are due.
-        rate: Rate,
-        /// Size of a block, above zero.
-        block_size: Octets,
-        /// How many, above zero; `None` is without end.
-        count: Option<u64>,
-    },
-    /// Bursts that are written at once, whose delays are measured.
-    OnOff {
-        /// Size of each burst, above zero.
-        burst_size: Distribution<Octets>,
-        /// Time from the start of each burst to the start of the next, which waits until the stack
-        /// has accepted the one before.
-        interval: Distribution<Duration>,
-        /// How many, above zero; `None` is without end.
-        count: Option<u64>,
-    },
-    /// Requests from the receiver of the data, and responses: rounds whose times are measured,
-    /// from the first octet of the request to the last of the responses.
-    RequestResponse {
-        /// Size of each request, above zero.
-        request_size: Distribution<Octets>,
-        /// How many responses each request brings, above zero.
-        responses: Distribution<u64>,
-        /// Size of each response, above zero.
-        response_size: Distribution<Octets>,
-        /// Time from the end of each round to the next request.
-        think_time: Distribution<Duration>,
-        /// Least time from the start of each round to the start of the next.
-        interval: Distribution<Duration>,
-        /// How many rounds, above zero; `None` is without end.
-        count: Option<u64>,
-    },
 }
 
 impl Scenario {
@@ -308,10 +117,12 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let document = toml::Deserializer::parse(text)
             .map_err(|error| ScenarioError::syntax(file, text, &error))?;
-        let table: ScenarioTable = serde_path_to_error::deserialize(document).map_err(|error| {
-            error::describe(error.path(), error.inner().message()).in_file(file)
+        let scenario = serde_path_to_error::deserialize(document);
+        let mut scenario: Scenario = scenario.map_err(|error| {
+            ScenarioError::new(file, describe(error.path(), error.inner().message()))
         })?;
-        resolve::scenario(table, folder).map_err(|problem| problem.in_file(file))
+        scenario.complete(folder).map_err(|problem| ScenarioError::new(file, problem))?;
+        Ok(scenario)
     }
 
     /// The scenario in TOML, normalised: every default is spelled out, quantities are in their
@@ -319,92 +130,80 @@ impl Scenario {
     /// as the same value.
     ///
     /// # Panics
-    /// If a connection's path is not an index into the paths, or a count is above 2⁶³ − 1, the
-    /// largest integer of TOML.
+    /// If a count is above 2⁶³ − 1, the largest integer of TOML.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&write::table(self)).expect("integers that TOML can hold")
+        toml::to_string(self).expect("integers that TOML can hold")
     }
 
     /// The JSON Schema of the TOML form, as a JSON text.
     pub fn json_schema() -> String {
-        let schema = schemars::schema_for!(ScenarioTable);
+        let schema = schemars::schema_for!(Scenario);
         serde_json::to_string_pretty(&schema).expect("a schema is a JSON value")
     }
-}
 
-impl Path {
-    /// The link from server to client, with its changes counted from the epoch.
-    pub fn forward_link(&self) -> LinkConfig {
-        self.link(&self.forward, AppliesTo::Forward)
-    }
-
-    /// The link from client to server, with its changes counted from the epoch.
-    pub fn reverse_link(&self) -> LinkConfig {
-        self.link(&self.reverse, AppliesTo::Reverse)
-    }
-
-    fn link(&self, direction: &PathDirection, this: AppliesTo) -> LinkConfig {
-        let PathDirection { capacity, delay, limit, jitter, loss } = direction.clone();
-        let changes = self.changes.iter();
-        let changes = changes
-            .filter(|change| change.applies_to == AppliesTo::Both || change.applies_to == this);
-        let changes = changes
-            .map(|change| ScheduledChange { at: Instant::ZERO + change.at, change: change.change });
-        let jitter_model = self.jitter_model;
-        let burst_loss = self.burst_loss.filter(|_| this == AppliesTo::Forward);
-        LinkConfig {
-            jitter,
-            jitter_model,
-            loss,
-            burst_loss,
-            discipline: self.queue.discipline(),
-            changes: changes.collect(),
-            ..LinkConfig::new(capacity, delay, limit)
+    /// Fill in what depends on other keys, and check what has to go together. The traces that the
+    /// scenario names are in `folder`.
+    fn complete(&mut self, folder: &FilePath) -> Result<(), Problem> {
+        require_before_end("warm_up", self.warm_up, self.duration)?;
+        require_some("path", &self.paths)?;
+        require_some("connection", &self.connections)?;
+        for index in 0..self.paths.len() {
+            let (before, rest) = self.paths.split_at_mut(index);
+            let completed = rest[0].complete(before, folder);
+            completed.map_err(|problem| problem.below(&format!("path[{index}]")))?;
         }
+        require_unique("path", self.paths.iter().map(|path| &path.name))?;
+        for (index, connection) in self.connections.iter_mut().enumerate() {
+            let completed = connection.complete(index, &self.paths, self.duration);
+            completed.map_err(|problem| problem.below(&format!("connection[{index}]")))?;
+        }
+        require_unique("connection", self.connections.iter().map(|each| &each.name))?;
+        for (index, traffic) in self.cross_traffic.iter_mut().enumerate() {
+            let completed = traffic.complete(index, &self.paths);
+            completed.map_err(|problem| problem.below(&format!("cross_traffic[{index}]")))?;
+        }
+        require_unique("cross_traffic", self.cross_traffic.iter().map(|each| &each.name))
     }
 }
 
-impl From<JitterModelName> for JitterModel {
-    fn from(name: JitterModelName) -> Self {
-        match name {
-            JitterModelName::Fifo => JitterModel::Fifo,
-            JitterModelName::Reordering => JitterModel::Reordering,
-        }
-    }
+fn default_sample_interval() -> Duration {
+    Duration::from_millis(100)
 }
 
-impl From<JitterModel> for JitterModelName {
-    fn from(model: JitterModel) -> Self {
-        match model {
-            JitterModel::Fifo => JitterModelName::Fifo,
-            JitterModel::Reordering => JitterModelName::Reordering,
-        }
+/// There is one at least in the array of tables `noun`.
+fn require_some<T>(noun: &str, tables: &[T]) -> Result<(), Problem> {
+    if tables.is_empty() {
+        return Err(Problem::new(noun, format!("[]: write at least one [[{noun}]]")));
     }
+    Ok(())
 }
 
-impl From<StateName> for StateChange {
-    fn from(name: StateName) -> Self {
-        match name {
-            StateName::Up => StateChange::Up,
-            StateName::Down => StateChange::Down,
-            StateName::Suspend => StateChange::Suspend,
-            StateName::Resume => StateChange::Resume,
+/// No two elements of the array of tables `noun` have the same name.
+fn require_unique<'a>(noun: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
+    let names: Vec<_> = names.collect();
+    for (n, name) in names.iter().enumerate() {
+        if let Some(first) = names[..n].iter().position(|other| other == name) {
+            let problem =
+                format!("{name:?} is already the name of {noun}[{first}]; choose another");
+            return Err(Problem::new(format!("{noun}[{n}].name"), problem));
         }
     }
+    Ok(())
 }
 
-impl From<StateChange> for StateName {
-    fn from(change: StateChange) -> Self {
-        match change {
-            StateChange::Up => StateName::Up,
-            StateChange::Down => StateName::Down,
-            StateChange::Suspend => StateName::Suspend,
-            StateChange::Resume => StateName::Resume,
-        }
+/// The time is before the end of a run of this `duration`.
+fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(), Problem> {
+    if time < duration {
+        return Ok(());
     }
+    let (time, duration) = (format_duration(time), format_duration(duration));
+    let problem = format!("{time:?}: must be less than the duration, {duration:?}");
+    Err(Problem::new(key, problem))
 }
 
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod workload_tests;

@@ -50,7 +50,7 @@ pub enum Family {
 /// What jitter does to the order of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum JitterModelName {
+pub enum JitterOrder {
     /// Packets are delivered in the order in which they were sent.
     #[default]
     Fifo,
@@ -61,7 +61,7 @@ pub(super) enum JitterModelName {
 /// A change of a link's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum StateName {
+pub enum LinkState {
     /// Packets are carried again.
     Up,
     /// Packets inside are lost, and so is every packet offered until `up`.
@@ -83,34 +83,4 @@ pub enum AppliesTo {
     /// Both directions.
     #[default]
     Both,
-}
-
-/// A kind of workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum WorkloadKind {
-    /// Data as fast as the connection takes it.
-    Bulk,
-    /// Blocks of equal size, one after the other, whose delays are measured.
-    Blocks,
-    /// Blocks of equal size at a constant rate, whose delays are measured.
-    Cbr,
-    /// Bursts with a time between them, whose delays are measured.
-    OnOff,
-    /// Requests from the receiver of the data and the responses that they bring: a closed loop,
-    /// whose rounds are measured.
-    RequestResponse,
-}
-
-impl WorkloadKind {
-    /// The kind as it is written.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            WorkloadKind::Bulk => "bulk",
-            WorkloadKind::Blocks => "blocks",
-            WorkloadKind::Cbr => "cbr",
-            WorkloadKind::OnOff => "on_off",
-            WorkloadKind::RequestResponse => "request_response",
-        }
-    }
 }

@@ -6,94 +6,72 @@ use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
 
 use super::chosen::{Chosen, Sort};
 
-/// Makes a scheduler.
-pub(super) type MakeScheduler = fn(&Values) -> Box<dyn scheduler::Scheduler>;
-/// Makes a path manager.
-pub(super) type MakePathManager = fn(&Values) -> Box<dyn path_manager::PathManager>;
 /// Makes a remedy.
 pub(super) type MakeRemedy = fn(&Values) -> Box<dyn remedy::Remedy>;
 
 /// A platform and its parameters.
 pub type Host = Chosen<platform::Making>;
 /// A scheduler and its parameters.
-pub type Scheduler = Chosen<MakeScheduler>;
+pub type Scheduler = Chosen<scheduler::Making>;
 /// A path manager and its parameters.
-pub type PathManager = Chosen<MakePathManager>;
+pub type PathManager = Chosen<path_manager::Making>;
 /// A remedy and its parameters.
 pub type Remedy = Chosen<MakeRemedy>;
 
-/// The platforms.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Hosts;
-/// The schedulers.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Schedulers;
-/// The path managers.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct PathManagers;
-/// The remedies.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Remedies;
-/// The congestion controls.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct CongestionControls;
-
-impl Sort for Hosts {
-    type Make = platform::Making;
+impl Sort for platform::Making {
     const NOUN: &'static str = "host";
-    const ALL: &'static [Entry<platform::Making>] = platform::ALL;
+    const ALL: &'static [Entry<Self>] = platform::ALL;
 }
 
-impl Sort for Schedulers {
-    type Make = MakeScheduler;
+impl Sort for scheduler::Making {
     const NOUN: &'static str = "scheduler";
-    const ALL: &'static [Entry<MakeScheduler>] = scheduler::ALL;
+    const ALL: &'static [Entry<Self>] = scheduler::ALL;
 }
 
-impl Sort for PathManagers {
-    type Make = MakePathManager;
+impl Sort for path_manager::Making {
     const NOUN: &'static str = "path manager";
-    const ALL: &'static [Entry<MakePathManager>] = path_manager::ALL;
+    const ALL: &'static [Entry<Self>] = path_manager::ALL;
 }
 
-impl Sort for Remedies {
-    type Make = MakeRemedy;
+impl Sort for MakeRemedy {
     const NOUN: &'static str = "remedy";
-    const ALL: &'static [Entry<MakeRemedy>] = remedy::ALL;
+    const ALL: &'static [Entry<Self>] = remedy::ALL;
 }
 
-impl Sort for CongestionControls {
-    type Make = congestion::Making;
+impl Sort for congestion::Making {
     const NOUN: &'static str = "congestion control";
-    const ALL: &'static [Entry<congestion::Making>] = congestion::ALL;
+    const ALL: &'static [Entry<Self>] = congestion::ALL;
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use crate::scenario::Policy;
-    use crate::scenario::chosen::named;
     use crate::scenario::tests::{FULL, read};
     use crate::scenario::{Connection, Scenario};
-    use anabranch_proto::policy::Value;
+    use anabranch_proto::policy::{PathRef, Value};
     use anabranch_wire::Duration;
 
     /// The policy of a sort with this name and its defaults.
-    pub(in crate::scenario) fn default_of<S: Sort>(name: &str) -> Chosen<S::Make> {
-        let Ok(entry) = named::<S>("", name) else { panic!("no {name}") };
+    pub(in crate::scenario) fn default_of<M: Sort>(name: &str) -> Chosen<M> {
+        let Ok(entry) = Chosen::named(name) else { panic!("no {name}") };
         Chosen::new(entry)
     }
 
     pub(in crate::scenario) fn scheduler(name: &str) -> Scheduler {
-        default_of::<Schedulers>(name)
+        default_of(name)
     }
 
     pub(in crate::scenario) fn path_manager(name: &str) -> PathManager {
-        default_of::<PathManagers>(name)
+        default_of(name)
     }
 
     pub(in crate::scenario) fn host(name: &str) -> Host {
-        default_of::<Hosts>(name)
+        default_of(name)
+    }
+
+    fn path(name: &'static str, index: usize) -> Value {
+        Value::Path(PathRef { name: name.into(), index })
     }
 
     fn with(right: &str, wrong: &str) -> Result<Connection, String> {
@@ -123,30 +101,31 @@ pub(super) mod tests {
 
     #[test]
     fn names_are_unique_and_defaults_are_what_they_may_be() {
-        fn check<S: Sort>() {
-            for (index, entry) in S::ALL.iter().enumerate() {
-                assert!(S::ALL[..index].iter().all(|other| other.name != entry.name));
+        fn check<M: Sort>() {
+            for (index, entry) in M::ALL.iter().enumerate() {
+                assert!(M::ALL[..index].iter().all(|other| other.name != entry.name));
                 assert!(!entry.source.is_empty() && entry.summary.ends_with('.'), "{}", entry.name);
                 for parameter in entry.parameters {
                     assert!(!parameter.origin.is_empty() && !parameter.meaning.is_empty());
                 }
             }
         }
-        check::<Hosts>();
-        check::<Schedulers>();
-        check::<PathManagers>();
-        check::<Remedies>();
-        check::<CongestionControls>();
+        check::<platform::Making>();
+        check::<scheduler::Making>();
+        check::<path_manager::Making>();
+        check::<MakeRemedy>();
+        check::<congestion::Making>();
         // Each is written with its defaults and read back.
         for entry in scheduler::ALL {
             let written = format!("{{ kind = {:?} }}", entry.name);
             assert_eq!(chosen_scheduler(&written), Ok(scheduler(entry.name)));
         }
         for entry in path_manager::ALL {
-            assert_eq!(
-                chosen_path_manager(&format!("{:?}", entry.name)),
-                Ok(path_manager(entry.name))
-            );
+            let mut expected = path_manager(entry.name);
+            if entry.name == "backup" {
+                expected.values.set("regular", path("3g", 0));
+            }
+            assert_eq!(chosen_path_manager(&format!("{:?}", entry.name)), Ok(expected));
         }
     }
 
@@ -165,7 +144,7 @@ pub(super) mod tests {
         drepas.values.set("period", Value::Time(Duration::from_secs(2)));
         assert_eq!(chosen_path_manager("{ kind = \"drepas\", period = \"2s\" }"), Ok(drepas));
         let mut backup = path_manager("backup");
-        backup.values.set("regular", Value::Path(1));
+        backup.values.set("regular", path("wifi", 1));
         assert_eq!(chosen_path_manager("{ kind = \"backup\", regular = \"wifi\" }"), Ok(backup));
     }
 

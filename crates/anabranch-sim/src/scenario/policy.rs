@@ -11,8 +11,6 @@ use serde::de::value::{
 use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Protocol, Scenario};
-
 /// A policy that comes with the engine, or one of the user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy<T> {
@@ -26,17 +24,6 @@ pub enum Policy<T> {
 /// What the names of users' own policies begin with in a file.
 const PREFIX: &str = "own:";
 
-/// Names of users' own policies that take the place of what a scenario says; `None` leaves it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnNames {
-    /// Name of the scheduler.
-    pub scheduler: Option<String>,
-    /// Name of the congestion control.
-    pub congestion_control: Option<String>,
-    /// Name of the path manager.
-    pub path_manager: Option<String>,
-}
-
 impl<T> Policy<T> {
     /// The name of the user's own policy, if it is one.
     pub fn own(&self) -> Option<&str> {
@@ -46,20 +33,12 @@ impl<T> Policy<T> {
         }
     }
 
-    /// The same with another form of the built-in one.
-    pub(super) fn map<U>(&self, map: impl FnOnce(&T) -> U) -> Policy<U> {
+    /// The built-in one, if it is one.
+    pub(super) fn built_in_mut(&mut self) -> Option<&mut T> {
         match self {
-            Policy::BuiltIn(policy) => Policy::BuiltIn(map(policy)),
-            Policy::Own(name) => Policy::Own(name.clone()),
+            Policy::BuiltIn(policy) => Some(policy),
+            Policy::Own(_) => None,
         }
-    }
-
-    /// The same with another form of the built-in one, if it has that form.
-    pub(super) fn try_map<U, E>(self, map: impl FnOnce(T) -> Result<U, E>) -> Result<Policy<U>, E> {
-        Ok(match self {
-            Policy::BuiltIn(policy) => Policy::BuiltIn(map(policy)?),
-            Policy::Own(name) => Policy::Own(name),
-        })
     }
 }
 
@@ -72,39 +51,6 @@ impl<T> From<T> for Policy<T> {
 impl<T: Default> Default for Policy<T> {
     fn default() -> Self {
         Policy::BuiltIn(T::default())
-    }
-}
-
-impl Scenario {
-    /// The scenario with the user's own policies `names`. They go to the connections that name
-    /// one of the user's own already, or if none does, to all that speak Multipath TCP.
-    #[must_use]
-    pub fn with_own(mut self, names: &OwnNames) -> Self {
-        put(&mut self, names.scheduler.as_deref(), |c| &mut c.scheduler);
-        put(&mut self, names.congestion_control.as_deref(), |c| &mut c.congestion_control);
-        put(&mut self, names.path_manager.as_deref(), |c| &mut c.path_manager);
-        for connection in &mut self.connections {
-            // A congestion control of the user's own ends slow start by itself.
-            connection.hystart &= connection.congestion_control.own().is_none();
-        }
-        self
-    }
-}
-
-fn put<T>(
-    scenario: &mut Scenario,
-    name: Option<&str>,
-    slot: fn(&mut super::Connection) -> &mut Policy<T>,
-) {
-    let Some(name) = name else { return };
-    let connections = &mut scenario.connections;
-    let marked = connections.iter_mut().any(|connection| slot(connection).own().is_some());
-    for connection in connections {
-        let mptcp = connection.protocol == Protocol::Mptcp;
-        let policy = slot(connection);
-        if if marked { policy.own().is_some() } else { mptcp } {
-            *policy = Policy::Own(name.to_owned());
-        }
     }
 }
 
@@ -186,6 +132,7 @@ mod tests {
     use super::*;
     use crate::scenario::policies::tests::{path_manager, scheduler};
     use crate::scenario::tests::{SMALLEST, read};
+    use crate::scenario::{OwnNames, Scenario};
 
     fn with(keys: &str) -> Result<Scenario, String> {
         let text = SMALLEST.replacen("[[connection]]", &format!("[[connection]]\n{keys}"), 1);
@@ -245,7 +192,7 @@ mod tests {
             ..OwnNames::default()
         };
         let scenario = with("congestion_control = \"cubic\"").unwrap().with_own(&names);
-        assert!(!scenario.connections[0].hystart);
+        assert!(!*scenario.connections[0].hystart);
         assert_eq!(scenario.connections[0].scheduler, scheduler("min_rtt").into());
         assert_ne!(scenario.connections[0].path_manager, path_manager("full_mesh").into());
         assert_eq!(read(&scenario.to_toml()), scenario);

@@ -5,49 +5,23 @@ use std::borrow::Cow;
 use anabranch_net::Discipline;
 use anabranch_net::queue::{self, Invalid, Make, QueueEntry};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Table;
 
-use super::chosen::{Chosen, KIND, Keys, Sort, named, parameters, take_kind};
+use super::chosen::{Chosen, KIND, Sort, serialize_in_order};
 use super::entry_schema;
-use super::error::Problem;
-use super::value::Used;
+use crate::written::Problem;
 
 /// A queue discipline and its parameters.
-pub type Queue = Chosen<Make>;
-
-/// The queue disciplines.
-struct Queues;
-
-impl Sort for Queues {
-    type Make = Make;
-    const NOUN: &'static str = "kind";
-    const ALL: &'static [QueueEntry] = queue::ALL;
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Queue {
+    /// Which, with values that go together.
+    pub chosen: Chosen<Make>,
 }
 
-/// What the file holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct QueueTable(Keys);
-
-impl QueueTable {
-    /// The discipline that the table at `key` describes.
-    pub(super) fn resolve(self, key: &str) -> Result<Queue, Problem> {
-        let mut written = self.0.into_table();
-        written.entry(KIND).or_insert(queue::ALL[0].name.into());
-        let kind = take_kind(key, &mut written)?;
-        let entry = named::<Queues>(&format!("{key}.{KIND}"), &kind)?;
-        let chosen = parameters::<Queues>(entry, key, written, Used::default(), &[KIND])?;
-        match (entry.make)(&chosen.values) {
-            Ok(_) => Ok(chosen),
-            Err(Invalid { parameter, problem }) => {
-                Err(Problem::new(format!("{key}.{parameter}"), problem))
-            }
-        }
-    }
-
-    /// The table that describes a discipline, with every default spelled out.
-    pub(super) fn new(queue: &Queue) -> Self {
-        QueueTable(Keys::spelled_out(queue, core::iter::empty()))
-    }
+impl Sort for Make {
+    const NOUN: &'static str = "kind";
+    const ALL: &'static [QueueEntry] = queue::ALL;
 }
 
 impl Queue {
@@ -56,24 +30,32 @@ impl Queue {
     /// # Panics
     /// If the values do not go together. Those of a scenario that was read do.
     pub fn discipline(&self) -> Discipline {
-        (self.entry.make)(&self.values).expect("values that go together")
+        (self.chosen.entry.make)(&self.chosen.values).expect("values that go together")
+    }
+
+    fn from_table(mut written: Table) -> Result<Self, Problem> {
+        written.entry(KIND).or_insert(queue::ALL[0].name.into());
+        let chosen = Chosen::<Make>::from_table(written, &[KIND])?;
+        match (chosen.entry.make)(&chosen.values) {
+            Ok(_) => Ok(Queue { chosen }),
+            Err(Invalid { parameter, problem }) => Err(Problem::new(parameter, problem)),
+        }
     }
 }
 
-impl Default for Queue {
-    /// Drop-tail.
-    fn default() -> Self {
-        Chosen::new(&queue::ALL[0])
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_in_order(&self.chosen, core::iter::empty(), serializer)
     }
 }
 
-impl Default for QueueTable {
-    fn default() -> Self {
-        QueueTable::new(&Queue::default())
+impl<'de> Deserialize<'de> for Queue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Queue::from_table(Table::deserialize(deserializer)?).map_err(Problem::raise)
     }
 }
 
-impl JsonSchema for QueueTable {
+impl JsonSchema for Queue {
     fn schema_name() -> Cow<'static, str> {
         "Queue".into()
     }

@@ -3,52 +3,25 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
-use super::chosen::{Sort, named, parameters, written_parameters};
+use super::chosen::{Sort, written_parameters};
 use super::entry_schema::property;
-use super::error::Problem;
-use super::policies::{Remedies, Remedy};
-use super::value::Used;
+use super::policies::{MakeRemedy, Remedy};
+use crate::written::Problem;
 
-/// What the file holds: by the names of the remedies, true or false, the value of the first
-/// parameter, or a table of parameters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct RemediesTable(Table);
+/// What `#[serde(with = "Remedies")]` calls. A file holds by the names of the remedies true or
+/// false, the value of the first parameter, or a table of parameters.
+pub(super) struct Remedies;
 
-impl RemediesTable {
-    /// The remedies that the table at `key` switches on, in the order in which they are asked.
-    pub(super) fn resolve(self, key: &str, used: Used<'_>) -> Result<Vec<Remedy>, Problem> {
-        let mut all = Vec::new();
-        for (name, value) in self.0 {
-            let key = format!("{key}.{name}");
-            let entry = named::<Remedies>(&key, &name)?;
-            let written = match value {
-                toml::Value::Boolean(false) => continue,
-                toml::Value::Boolean(true) => Table::new(),
-                toml::Value::Table(table) => table,
-                value => match entry.parameters.first() {
-                    Some(first) => Table::from_iter([(first.name.to_owned(), value)]),
-                    None => {
-                        let problem = format!("{value}: it has no parameters; write true or false");
-                        return Err(Problem::new(key, problem));
-                    }
-                },
-            };
-            all.push(parameters::<Remedies>(entry, &key, written, used, &[])?);
-        }
-        let place = |remedy: &Remedy| {
-            Remedies::ALL.iter().position(|entry| entry.name == remedy.entry.name)
-        };
-        all.sort_by_key(place);
-        Ok(all)
-    }
-
-    /// The table that describes `remedies`, with every default spelled out.
-    pub(super) fn spelled_out(remedies: &[Remedy], used: Used<'_>) -> Self {
+impl Remedies {
+    pub(super) fn serialize<S: Serializer>(
+        remedies: &[Remedy],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         let written = remedies.iter().map(|remedy| {
-            let parameters: Table = written_parameters(remedy, used).collect();
+            let parameters: Table = written_parameters(remedy).collect();
             let value = if parameters.is_empty() {
                 toml::Value::Boolean(true)
             } else {
@@ -56,22 +29,52 @@ impl RemediesTable {
             };
             (remedy.entry.name.to_owned(), value)
         });
-        RemediesTable(written.collect())
+        written.collect::<Table>().serialize(serializer)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// The remedies that a table switches on, in the order in which they are asked.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Remedy>, D::Error> {
+        let mut all = Vec::new();
+        for (name, value) in Table::deserialize(deserializer)? {
+            let remedy = remedy(&name, value).map_err(|problem| problem.below(&name).raise())?;
+            all.extend(remedy);
+        }
+        let place = |remedy: &Remedy| {
+            MakeRemedy::ALL.iter().position(|entry| entry.name == remedy.entry.name)
+        };
+        all.sort_by_key(place);
+        Ok(all)
     }
 }
 
-impl JsonSchema for RemediesTable {
+/// The remedy called `name`, unless it is switched off.
+fn remedy(name: &str, value: toml::Value) -> Result<Option<Remedy>, Problem> {
+    let entry = Remedy::named(name)?;
+    let written = match value {
+        toml::Value::Boolean(false) => return Ok(None),
+        toml::Value::Boolean(true) => Table::new(),
+        toml::Value::Table(table) => table,
+        value => match entry.parameters.first() {
+            Some(first) => Table::from_iter([(first.name.to_owned(), value)]),
+            None => {
+                let problem = format!("{value}: it has no parameters; write true or false");
+                return Err(Problem::new("", problem));
+            }
+        },
+    };
+    Remedy::with_parameters(entry, written, &[]).map(Some)
+}
+
+impl JsonSchema for Remedies {
     fn schema_name() -> Cow<'static, str> {
         "Remedies".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut properties = serde_json::Map::new();
-        for entry in Remedies::ALL {
+        for entry in MakeRemedy::ALL {
             let each: serde_json::Map<String, serde_json::Value> = entry
                 .parameters
                 .iter()

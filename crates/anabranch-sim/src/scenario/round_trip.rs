@@ -3,13 +3,15 @@
 use core::num::NonZeroU64;
 use std::sync::Arc;
 
+use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
 use anabranch_net::{Moment, Trace, middlebox, queue};
 use anabranch_wire::entry::{Kind, Parameter, Value};
 use proptest::prelude::*;
 
-use super::policies::tests::host;
+use super::path::Via;
 use super::tests::{FULL, read};
 use super::*;
+use crate::workload::{Blocks, Bulk, Cbr, OnOff, RequestResponse};
 
 fn durations() -> impl Strategy<Value = Duration> {
     prop_oneof![Just(Duration::ZERO), (0u64..1_000_000_000_000).prop_map(Duration::from_nanos)]
@@ -32,7 +34,8 @@ fn probabilities() -> impl Strategy<Value = Probability> {
     (0u32..=1_000_000_000).prop_map(Probability::from_parts_per_billion)
 }
 
-fn capacities() -> impl Strategy<Value = Capacity> {
+/// A rate or a trace.
+fn capacities() -> impl Strategy<Value = (Option<Rate>, Option<TraceSource>)> {
     let steps = prop::collection::vec((1u64..1_000, 1u64..4), 1..20);
     let traces = steps.prop_map(|steps| {
         let mut millis = 0;
@@ -42,10 +45,13 @@ fn capacities() -> impl Strategy<Value = Capacity> {
         });
         Arc::new(Trace::new(moments.collect()).unwrap())
     });
-    prop_oneof![rates().prop_map(Capacity::Rate), traces.prop_map(Capacity::Trace)]
+    prop_oneof![
+        rates().prop_map(|rate| (Some(rate), None)),
+        traces.prop_map(|trace| (None, Some(TraceSource::Content(trace))))
+    ]
 }
 
-fn directions() -> impl Strategy<Value = PathDirection> {
+fn reverses() -> impl Strategy<Value = Reverse> {
     let limits = prop_oneof![
         (1u64..1_000).prop_map(QueueLimit::Packets),
         sizes().prop_map(QueueLimit::Octets),
@@ -53,28 +59,29 @@ fn directions() -> impl Strategy<Value = PathDirection> {
         Just(QueueLimit::Infinite),
     ];
     (capacities(), durations(), limits, durations(), probabilities()).prop_map(
-        |(capacity, delay, limit, jitter, loss)| PathDirection {
-            capacity,
-            delay,
-            limit,
-            jitter,
-            loss,
+        |((rate, trace), delay, limit, jitter, loss)| {
+            let (delay, limit) = (Some(delay), Some(limit));
+            Reverse { rate, trace, delay, limit, jitter, loss }
         },
     )
 }
 
-fn changes() -> impl Strategy<Value = PathChange> {
+fn changes() -> impl Strategy<Value = Change> {
     use prop::option::of;
-    let states = [StateChange::Up, StateChange::Down, StateChange::Suspend, StateChange::Resume];
+    let states = [LinkState::Up, LinkState::Down, LinkState::Suspend, LinkState::Resume];
     let applies_to = [AppliesTo::Forward, AppliesTo::Reverse, AppliesTo::Both];
     let change = (rates(), of(durations()), of(durations()), of(probabilities()));
     let state = of(prop::sample::select(states.to_vec()));
     (durations(), change, state, prop::sample::select(applies_to.to_vec())).prop_map(
-        |(at, (rate, delay, jitter, loss), state, applies_to)| PathChange {
+        |(at, (rate, delay, jitter, loss), state, applies_to)| Change {
             at,
-            change: LinkChange { rate: Some(rate), delay, jitter, loss, state },
+            rate: Some(rate),
+            delay,
+            jitter,
+            loss,
+            state,
             applies_to,
-            noticed: matches!(state, Some(StateChange::Up | StateChange::Down)),
+            noticed: matches!(state, Some(LinkState::Up | LinkState::Down)),
         },
     )
 }
@@ -109,43 +116,44 @@ fn value(parameter: &Parameter, count: u32, time: Duration, flag: bool) -> Value
 }
 
 fn paths() -> impl Strategy<Value = Vec<Path>> {
-    let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
+    let models = prop::sample::select(vec![JitterOrder::Fifo, JitterOrder::Reordering]);
     let changes = prop::collection::vec(changes(), 0..3);
     let boxes = prop::collection::vec(middleboxes(), 0..4);
-    let path = (directions(), directions(), models, 576u16.., changes, any::<bool>(), boxes);
-    prop::collection::vec(path, 2..5).prop_map(|paths| {
-        let named = paths.into_iter().enumerate();
-        named
-            .map(|(n, (forward, reverse, jitter_model, mtu, changes, shares, boxes))| {
-                let name = format!("path {n} \"quoted\"");
-                let via = n.checked_sub(1).filter(|_| shares);
-                let queue = Chosen::new(&queue::ALL[n % queue::ALL.len()]);
-                let burst_loss = shares.then_some(GilbertElliottConfig {
-                    to_bad: forward.loss,
-                    to_good: reverse.loss,
-                    loss_in_bad: Probability::ONE,
-                    loss_in_good: Probability::ZERO,
-                });
-                let constant =
-                    |direction: &PathDirection| matches!(direction.capacity, Capacity::Rate(_));
-                // What follows a trace has no rate that could change.
-                let changes =
-                    if constant(&forward) && constant(&reverse) { changes } else { vec![] };
-                Path {
-                    name,
-                    forward,
-                    reverse,
-                    jitter_model,
-                    mtu,
-                    family: if shares { Family::Ipv6 } else { Family::Ipv4 },
-                    burst_loss,
-                    queue,
-                    via,
-                    middleboxes: boxes,
-                    changes,
-                }
-            })
-            .collect()
+    let path = (reverses(), reverses(), models, 576u16.., changes, any::<bool>(), boxes);
+    prop::collection::vec(path, 2..5).prop_map(|drawn| {
+        let mut paths = Vec::new();
+        for (n, (forward, reverse, jitter_model, mtu, changes, shares, boxes)) in
+            drawn.into_iter().enumerate()
+        {
+            let via = n.checked_sub(1).filter(|_| shares).map(|before| Via::new(before, &paths));
+            let burst_loss = shares.then_some(BurstLoss {
+                to_bad: forward.loss,
+                to_good: reverse.loss,
+                loss_in_bad: Probability::ONE,
+                loss_in_good: Probability::ZERO,
+            });
+            // What follows a trace has no rate that could change.
+            let constant = forward.rate.is_some() && reverse.rate.is_some();
+            paths.push(Path {
+                name: format!("path {n} \"quoted\""),
+                rate: forward.rate,
+                trace: forward.trace,
+                delay: forward.delay.unwrap(),
+                limit: forward.limit.unwrap(),
+                jitter: forward.jitter,
+                jitter_model,
+                loss: forward.loss,
+                mtu,
+                family: if shares { Family::Ipv6 } else { Family::Ipv4 },
+                burst_loss,
+                queue: Queue { chosen: Chosen::new(&queue::ALL[n % queue::ALL.len()]) },
+                via,
+                reverse,
+                middleboxes: boxes,
+                changes: if constant { changes } else { vec![] },
+            });
+        }
+        paths
     })
 }
 
@@ -165,78 +173,58 @@ fn distributions<T: Clone + core::fmt::Debug>(
 }
 
 fn workloads() -> impl Strategy<Value = Workload> {
+    use prop::option::of;
+    let count = || of(1u64..1_000_000).prop_map(|count| count.and_then(NonZeroU64::new));
+    let times = || distributions(Duration::from_nanos);
+    let bursts = (distributions(Octets::new), times(), count());
+    let sizes_of_rounds = (distributions(Octets::new), distributions(Octets::new));
+    let responses = distributions(|count| count.div_ceil(8));
     prop_oneof![
-        prop::option::of(sizes()).prop_map(|size| Workload::Bulk { size }),
-        (sizes(), prop::option::of(1u64..1_000_000))
-            .prop_map(|(block_size, count)| Workload::Blocks { block_size, count }),
-        (rates(), sizes(), prop::option::of(1u64..1_000_000))
-            .prop_map(|(rate, block_size, count)| Workload::Cbr { rate, block_size, count }),
-        (
-            distributions(Octets::new),
-            distributions(Duration::from_nanos),
-            prop::option::of(1u64..1_000_000)
-        )
-            .prop_map(|(burst_size, interval, count)| Workload::OnOff {
-                burst_size,
-                interval,
-                count
-            }),
-        (
-            distributions(Octets::new),
-            distributions(|count| count.div_ceil(8)),
-            distributions(Octets::new),
-            distributions(Duration::from_nanos),
-            distributions(Duration::from_nanos),
-            prop::option::of(1u64..1_000_000)
-        )
-            .prop_map(
-                |(request_size, responses, response_size, think_time, interval, count)| {
-                    Workload::RequestResponse {
-                        request_size,
-                        responses,
-                        response_size,
-                        think_time,
-                        interval,
-                        count,
-                    }
-                }
-            ),
+        of(sizes()).prop_map(|size| Workload::Bulk(Bulk { size })),
+        (sizes(), count())
+            .prop_map(|(block_size, count)| Workload::Blocks(Blocks { block_size, count })),
+        (rates(), sizes(), count()).prop_map(|(rate, block_size, count)| {
+            // A byte a block is too many events at the highest rates.
+            let block_size = block_size.max(Octets::new(100_000));
+            Workload::Cbr(Cbr { rate, block_size, count })
+        }),
+        bursts.prop_map(|(burst_size, interval, count)| {
+            Workload::OnOff(OnOff { burst_size, interval, count })
+        }),
+        (sizes_of_rounds, responses, times(), times(), count()).prop_map(
+            |((request_size, response_size), responses, think_time, interval, count)| {
+                Workload::RequestResponse(RequestResponse {
+                    interval,
+                    request_size,
+                    responses,
+                    response_size,
+                    think_time,
+                    count,
+                })
+            }
+        ),
     ]
 }
 
-fn on_sockets() -> Host {
-    let mut host = host("linux");
-    host.values.set("buffers", Value::Choice("socket"));
-    host
-}
-
 proptest! {
+    // The keys of connections are tested by their own defaults and by FULL.
     #[test]
     fn the_normalised_form_reads_back(
         paths in paths(),
         workload in workloads(),
         buffers in (sizes(), sizes()),
-        switches: (bool, bool, bool, bool),
-        others: (bool, bool, bool, bool),
-        which_host in 0_usize..3,
         (start, keep_alive) in (durations(), prop::option::of(lengths())),
     ) {
         let mut scenario = read(FULL);
         scenario.duration = Duration::from_secs(10_000);
-        scenario.paths = paths;
         let connection = &mut scenario.connections[0];
+        connection.paths = Paths::new(vec![1, 0], &paths);
         (connection.send_buffer, connection.receive_buffer) = buffers;
-        (connection.nagle, connection.hystart, connection.dss_checksum, connection.ecn) = switches;
-        (
-            connection.late_fallback,
-            connection.allow_join_initial_addr_port,
-            connection.sack,
-            connection.timestamps,
-        ) = others;
-        connection.host = [host("linux"), host("rfc"), on_sockets()][which_host].clone();
         connection.workload = workload;
         connection.start = start;
         connection.keep_alive = keep_alive;
+        scenario.connections[1].paths = Paths::new(vec![1], &paths);
+        scenario.paths = paths;
         let written = scenario.to_toml();
         let read = Scenario::from_toml(&written, "written.toml");
         prop_assert_eq!(read.as_ref(), Ok(&scenario));

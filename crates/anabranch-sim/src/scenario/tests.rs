@@ -1,9 +1,14 @@
 //! Scenarios read, written, and refused.
 
-use super::policies::tests::{default_of, host, path_manager, scheduler};
-use super::policies::{CongestionControls, Remedies};
-use super::*;
+use core::num::NonZeroU64;
+
+use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::{JitterModel, LinkChange, ScheduledChange, StateChange};
 use anabranch_proto::policy::Value;
+
+use super::policies::tests::{default_of, host, path_manager, scheduler};
+use super::*;
+use crate::workload::{Blocks, Bulk};
 
 pub(super) const SMALLEST: &str = r#"
 name = "smallest"
@@ -115,24 +120,35 @@ fn error_of(text: &str) -> String {
     error
 }
 
+fn congestion_control(name: &str) -> Policy<CongestionControl> {
+    CongestionControl::named(name).into()
+}
+
 fn rate(text: &str) -> Rate {
     text.parse().unwrap()
 }
 
 #[test]
 fn what_is_left_out_has_the_documented_defaults() {
-    let direction = PathDirection {
-        capacity: rate("8Mbit/s").into(),
-        delay: Duration::from_millis(10),
-        limit: QueueLimit::Packets(54),
+    let (delay, limit) = (Duration::from_millis(10), QueueLimit::Packets(54));
+    let reverse = Reverse {
+        rate: Some(rate("8Mbit/s")),
+        trace: None,
+        delay: Some(delay),
+        limit: Some(limit),
         jitter: Duration::ZERO,
         loss: Probability::ZERO,
     };
     let path = Path {
         name: "wifi".to_owned(),
-        forward: direction.clone(),
-        reverse: direction,
-        jitter_model: JitterModel::Fifo,
+        rate: reverse.rate,
+        trace: None,
+        delay,
+        limit,
+        jitter: Duration::ZERO,
+        loss: Probability::ZERO,
+        reverse,
+        jitter_model: JitterOrder::Fifo,
         mtu: 1_500,
         family: Family::Ipv4,
         burst_loss: None,
@@ -143,14 +159,14 @@ fn what_is_left_out_has_the_documented_defaults() {
     };
     let connection = Connection {
         name: "connection-1".to_owned(),
-        paths: vec![0],
+        paths: Paths::new(vec![0], std::slice::from_ref(&path)),
         protocol: Protocol::Mptcp,
         direction: Direction::Download,
         start: Duration::ZERO,
         host: host("linux"),
         send_buffer: Octets::new(4 * 1024 * 1024),
         receive_buffer: Octets::new(6 * 1024 * 1024),
-        congestion_control: CongestionControl::Same(default_of::<CongestionControls>("lia")).into(),
+        congestion_control: congestion_control("lia").into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("full_mesh").into(),
         remedies: vec![],
@@ -163,8 +179,8 @@ fn what_is_left_out_has_the_documented_defaults() {
         ecn: false,
         sack: true,
         timestamps: true,
-        hystart: false,
-        workload: Workload::Bulk { size: None },
+        hystart: false.into(),
+        workload: Workload::Bulk(Bulk { size: None }),
     };
     let expected = Scenario {
         name: "smallest".to_owned(),
@@ -186,39 +202,35 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(scenario.warm_up, Duration::from_secs(5));
     assert_eq!(scenario.sample_interval, Duration::from_millis(50));
     let [wifi, third_generation] = &scenario.paths[..] else { panic!("two paths") };
-    let forward = PathDirection {
-        capacity: rate("8Mbit/s").into(),
-        delay: Duration::from_millis(10),
-        limit: QueueLimit::Time(Duration::from_millis(80)),
-        jitter: Duration::from_millis(2),
-        loss: "0.5%".parse().unwrap(),
-    };
-    let reverse = PathDirection {
-        capacity: rate("1Mbit/s").into(),
-        delay: Duration::from_millis(12),
-        limit: QueueLimit::Infinite,
+    assert_eq!((wifi.rate, wifi.delay), (Some(rate("8Mbit/s")), Duration::from_millis(10)));
+    assert_eq!(wifi.limit, QueueLimit::Time(Duration::from_millis(80)));
+    assert_eq!((wifi.jitter, wifi.loss), (Duration::from_millis(2), "0.5%".parse().unwrap()));
+    let reverse = Reverse {
+        rate: Some(rate("1Mbit/s")),
+        trace: None,
+        delay: Some(Duration::from_millis(12)),
+        limit: Some(QueueLimit::Infinite),
         jitter: Duration::from_millis(1),
         loss: "1%".parse().unwrap(),
     };
-    assert_eq!((&wifi.forward, &wifi.reverse), (&forward, &reverse));
-    assert_eq!((wifi.jitter_model, wifi.mtu), (JitterModel::Reordering, 1_400));
-    assert_eq!(third_generation.reverse, third_generation.forward);
-    let mut penalisation = default_of::<Remedies>("penalisation");
+    assert_eq!(wifi.reverse, reverse);
+    assert_eq!((wifi.jitter_model, wifi.mtu), (JitterOrder::Reordering, 1_400));
+    assert_eq!(third_generation.reverse_link(), third_generation.forward_link());
+    let mut penalisation = default_of("penalisation");
     penalisation.values.set("form", Value::Choice("nsdi12"));
     let main = Connection {
         name: "main".to_owned(),
-        paths: vec![1, 0],
+        paths: Paths::new(vec![1, 0], &scenario.paths),
         protocol: Protocol::Mptcp,
         direction: Direction::Upload,
         start: Duration::from_secs(1),
         host: host("rfc"),
         send_buffer: Octets::new(204_800),
         receive_buffer: Octets::new(200_000),
-        congestion_control: CongestionControl::Same(default_of::<CongestionControls>("new_reno"))
-            .into(),
+        congestion_control: congestion_control("new_reno").into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("initial_only").into(),
-        remedies: vec![penalisation, default_of::<Remedies>("opportunistic_retransmission")],
+        remedies: vec![penalisation, default_of("opportunistic_retransmission")],
         shared_bottleneck_detection: None,
         nagle: false,
         keep_alive: Some(Duration::from_secs(60)),
@@ -228,13 +240,16 @@ fn every_key_arrives_where_it_belongs() {
         ecn: true,
         sack: false,
         timestamps: false,
-        hystart: true,
-        workload: Workload::Blocks { block_size: Octets::new(16_384), count: Some(100) },
+        hystart: true.into(),
+        workload: Workload::Blocks(Blocks {
+            block_size: Octets::new(16_384),
+            count: NonZeroU64::new(100),
+        }),
     };
     assert_eq!(scenario.connections[0], main);
     assert_eq!(
         scenario.connections[1].workload,
-        Workload::Bulk { size: Some(Octets::new(16_777_216)) }
+        Workload::Bulk(Bulk { size: Some(Octets::new(16_777_216)) })
     );
 }
 
@@ -263,15 +278,12 @@ fn changes_go_to_the_links_that_they_apply_to() {
 fn defaults_of_tcp_differ() {
     let two_paths = FULL.replace("paths = [\"3g\"]\n", "");
     let tcp = &read(&two_paths).connections[1];
-    assert_eq!(tcp.paths, [0]);
+    assert_eq!(*tcp.paths, [0]);
     assert_eq!(tcp.name, "connection-2");
-    assert_eq!(
-        (&tcp.congestion_control, tcp.hystart),
-        (&CongestionControl::Same(default_of::<CongestionControls>("cubic")).into(), true)
-    );
+    assert_eq!((&*tcp.congestion_control, *tcp.hystart), (&congestion_control("cubic"), true));
     let lia = two_paths.replace("\"tcp\"", "\"tcp\"\ncongestion_control = \"lia\"");
-    let expected = CongestionControl::Same(default_of::<CongestionControls>("lia"));
-    assert_eq!(read(&lia).connections[1].congestion_control, expected.into());
+    let expected = congestion_control("lia");
+    assert_eq!(*read(&lia).connections[1].congestion_control, expected);
 }
 
 #[test]
@@ -609,12 +621,9 @@ workload = { kind = "bulk" }
 #[test]
 fn a_path_goes_via_one_that_is_listed_before_it() {
     let scenario = read(SHARED);
-    assert_eq!(
-        scenario.paths.iter().map(|path| path.via).collect::<Vec<_>>(),
-        [None, Some(0), Some(0)]
-    );
+    assert_eq!(scenario.paths.iter().map(Path::via).collect::<Vec<_>>(), [None, Some(0), Some(0)]);
     // By default a connection uses the paths that no other goes via.
-    assert_eq!(scenario.connections[0].paths, [1, 2]);
+    assert_eq!(*scenario.connections[0].paths, [1, 2]);
     let wrong = |from: &str, to: &str| error_of(&SHARED.replacen(from, to, 1));
     assert_eq!(
         wrong("via = \"core\"", "via = \"cor\""),
@@ -717,6 +726,6 @@ fn the_schema_knows_what_is_required_and_what_is_allowed() {
     assert_eq!(strings(&definitions["DistributionOfSize"]["required"]), ["kind"]);
     assert_eq!(definitions["Path"]["properties"]["mtu"]["default"], "1500B");
     assert_eq!(definitions["Rate"]["type"], "string");
-    assert_eq!(definitions["Workload"]["properties"]["count"]["minimum"], 1);
+    assert_eq!(definitions["Workload"]["oneOf"][1]["properties"]["count"]["minimum"], 1);
     assert!(!Scenario::json_schema().contains("null"), "TOML has no null");
 }

@@ -13,86 +13,69 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::error::Problem;
-use super::written::Written;
+use crate::written::Problem;
 
-/// What the file holds: the name of a trace file, or its content.
-#[derive(Clone, Debug)]
-pub(super) enum TraceValue {
+/// When a link delivers: the name of a trace file, or the trace. A scenario that was read has the
+/// trace, so that it can be run again without other files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceSource {
+    /// A file, relative to the scenario's folder.
     File(String),
-    Content(TraceTable),
+    /// The trace.
+    Content(Arc<Trace>),
 }
 
-/// A trace in the scenario itself: what a file becomes in the normalised form, so that a scenario
-/// that was run can be run again without other files.
+/// A packet-delivery trace in the scenario itself, in place of the name of a file. The normalised
+/// form of a scenario has no files.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename = "Trace")]
-pub(super) struct TraceTable {
+struct TraceTable {
     /// Times of the delivery opportunities in milliseconds, separated by spaces; `7*3` stands for
     /// three opportunities at 7 ms. The last time is the period at which they repeat.
     milliseconds: String,
 }
 
-/// The capacity that `rate` or `trace` describes, if either is given. Trace files are looked for
-/// in `folder`.
-pub(super) fn resolve(
-    key: &str,
-    rate: Option<Written<Rate>>,
-    trace: Option<TraceValue>,
+/// The capacity that `rate` or `trace` describes, if either is given.
+pub(super) fn capacity(rate: Option<Rate>, trace: Option<&TraceSource>) -> Option<Capacity> {
+    match trace {
+        Some(TraceSource::Content(trace)) => Some(Capacity::Trace(trace.clone())),
+        _ => rate.map(Capacity::Rate),
+    }
+}
+
+/// Read the trace if it is a file in `folder`, and see that there is no `rate` beside it.
+pub(super) fn complete(
+    rate: Option<Rate>,
+    trace: &mut Option<TraceSource>,
     folder: &FilePath,
-) -> Result<Option<Capacity>, Problem> {
-    match (rate, trace) {
-        (None, None) => Ok(None),
-        (Some(rate), None) => Ok(Some(Capacity::Rate(rate.0))),
-        (None, Some(trace)) => {
-            Ok(Some(Capacity::Trace(Arc::new(read(&format!("{key}.trace"), trace, folder)?))))
-        }
-        (Some(_), Some(_)) => {
-            let problem = "stands beside rate; a link has one of the two, leave the other out";
-            Err(Problem::new(format!("{key}.trace"), problem))
-        }
+) -> Result<(), Problem> {
+    let Some(source) = trace else { return Ok(()) };
+    if rate.is_some() {
+        let problem = "stands beside rate; a link has one of the two, leave the other out";
+        return Err(Problem::new("trace", problem));
     }
+    if let TraceSource::File(name) = source {
+        let read = read(&folder.join(name)).map_err(|text| Problem::new("trace", text))?;
+        *source = TraceSource::Content(Arc::new(read));
+    }
+    Ok(())
 }
 
-/// The keys `rate` and `trace` that describe `capacity`.
-pub(super) fn write(capacity: &Capacity) -> (Option<Written<Rate>>, Option<TraceValue>) {
-    match capacity {
-        Capacity::Rate(rate) => (Some(Written(*rate)), None),
-        Capacity::Trace(trace) => {
-            let milliseconds = content(trace);
-            (None, Some(TraceValue::Content(TraceTable { milliseconds })))
-        }
-    }
+fn read(file: &FilePath) -> Result<Trace, String> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
+        let file = file.display().to_string();
+        format!("{file:?}: {reason}; name a Mahimahi trace, relative to the scenario's folder")
+    })?;
+    Trace::parse(&text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn read(key: &str, value: TraceValue, folder: &FilePath) -> Result<Trace, Problem> {
-    match value {
-        TraceValue::File(name) => {
-            let file = folder.join(&name);
-            let text = fs::read_to_string(&file).map_err(|error| {
-                let reason = error.to_string();
-                let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
-                let problem = format!(
-                    "{:?}: {reason}; name a Mahimahi trace, relative to the scenario's folder",
-                    file.display().to_string()
-                );
-                Problem::new(key, problem)
-            })?;
-            Trace::parse(&text)
-                .map_err(|error| Problem::new(key, format!("{}: {error}", file.display())))
-        }
-        TraceValue::Content(TraceTable { milliseconds }) => {
-            let key = format!("{key}.milliseconds");
-            let moments = milliseconds.split_ascii_whitespace().map(|word| {
-                moment(word).ok_or_else(|| {
-                    let problem = format!("{word:?}: write times such as \"0 3 7*2\"");
-                    Problem::new(key.clone(), problem)
-                })
-            });
-            let moments = moments.collect::<Result<_, _>>()?;
-            Trace::new(moments).map_err(|error| Problem::new(key, error.to_string()))
-        }
-    }
+fn parse(milliseconds: &str) -> Result<Trace, String> {
+    let moments = milliseconds.split_ascii_whitespace().map(|word| {
+        moment(word).ok_or_else(|| format!("{word:?}: write times such as \"0 3 7*2\""))
+    });
+    Trace::new(moments.collect::<Result<_, _>>()?).map_err(|error| error.to_string())
 }
 
 /// `7*3` or `7`.
@@ -110,16 +93,18 @@ fn content(trace: &Trace) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-impl Serialize for TraceValue {
+impl Serialize for TraceSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            TraceValue::File(name) => serializer.serialize_str(name),
-            TraceValue::Content(table) => table.serialize(serializer),
+            TraceSource::File(name) => serializer.serialize_str(name),
+            TraceSource::Content(trace) => {
+                TraceTable { milliseconds: content(trace) }.serialize(serializer)
+            }
         }
     }
 }
 
-impl<'de> Deserialize<'de> for TraceValue {
+impl<'de> Deserialize<'de> for TraceSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
@@ -128,22 +113,25 @@ impl<'de> Deserialize<'de> for TraceValue {
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = TraceValue;
+    type Value = TraceSource;
 
     fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("the name of a file such as \"lte.trace\", or a table with milliseconds")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<TraceValue, E> {
-        Ok(TraceValue::File(name.to_owned()))
+    fn visit_str<E: Error>(self, name: &str) -> Result<TraceSource, E> {
+        Ok(TraceSource::File(name.to_owned()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TraceValue, A::Error> {
-        TraceTable::deserialize(MapAccessDeserializer::new(map)).map(TraceValue::Content)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TraceSource, A::Error> {
+        let TraceTable { milliseconds } = TraceTable::deserialize(MapAccessDeserializer::new(map))?;
+        let trace = parse(&milliseconds);
+        let trace = trace.map_err(|text| Problem::new("milliseconds", text).raise())?;
+        Ok(TraceSource::Content(Arc::new(trace)))
     }
 }
 
-impl JsonSchema for TraceValue {
+impl JsonSchema for TraceSource {
     fn schema_name() -> Cow<'static, str> {
         "TraceValue".into()
     }
@@ -199,9 +187,9 @@ workload = { kind = "bulk" }
     fn a_trace_file_enters_the_normalised_form_whole() {
         let scenario = beside("0\n3\n3\n9\n", "", "").unwrap();
         let trace = Trace::parse("0\n3\n3\n9\n").unwrap();
-        assert_eq!(scenario.paths[0].forward.capacity, Capacity::Trace(Arc::new(trace)));
+        assert_eq!(scenario.paths[0].forward_link().capacity, Capacity::Trace(Arc::new(trace)));
         assert_eq!(
-            scenario.paths[0].reverse.capacity,
+            scenario.paths[0].reverse_link().capacity,
             Capacity::Rate(Rate::from_bits_per_second(1_000_000))
         );
         let written = scenario.to_toml();
@@ -212,11 +200,14 @@ workload = { kind = "bulk" }
     #[test]
     fn the_reverse_direction_follows_the_same_trace_unless_it_says_otherwise() {
         let scenario = beside("1\n", "[path.reverse]\nrate = \"1Mbit/s\"\n", "").unwrap();
-        assert_eq!(scenario.paths[0].reverse.capacity, scenario.paths[0].forward.capacity);
+        assert_eq!(
+            scenario.paths[0].reverse_link().capacity,
+            scenario.paths[0].forward_link().capacity
+        );
         let inline = "trace = { milliseconds = \"5\" }";
         let scenario = beside("1\n", "rate = \"1Mbit/s\"", inline).unwrap();
         let trace = Trace::parse("5\n").unwrap();
-        assert_eq!(scenario.paths[0].reverse.capacity, Capacity::Trace(Arc::new(trace)));
+        assert_eq!(scenario.paths[0].reverse_link().capacity, Capacity::Trace(Arc::new(trace)));
     }
 
     #[test]

@@ -3,47 +3,20 @@
 use std::borrow::Cow;
 
 use anabranch_net::units::{Octets, Probability, format_duration, parse_duration};
-use anabranch_wire::entry::{Kind, Parameter, Value};
+use anabranch_wire::entry::{Kind, Parameter, PathRef, Value};
 
-use super::Path;
-use super::error::{Problem, noun, unknown_name};
+use crate::written::{Problem, found, noun, unknown_name};
 
-/// The paths that a connection uses, by name.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Used<'a> {
-    pub(super) paths: &'a [Path],
-    pub(super) indices: &'a [usize],
-}
-
-impl<'a> Used<'a> {
-    /// The names of the connection's paths, in its order.
-    pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
-        self.indices.iter().map(move |index| self.paths[*index].name.as_str())
-    }
-
-    /// Where the connection has the path called `name`.
-    fn position(self, name: &str) -> Result<usize, String> {
-        let valid: Vec<_> = self.names().collect();
-        let found = valid.iter().position(|path| *path == name);
-        found.ok_or_else(|| unknown_name("path of the connection", name, &valid))
-    }
-}
-
-/// The value of `parameter`, which is written as `value` at `key`.
-pub(super) fn read(
-    key: &str,
-    parameter: &Parameter,
-    value: &toml::Value,
-    used: Used<'_>,
-) -> Result<Value, Problem> {
+/// The value of `parameter`, which is written as `value`. A path is to be found yet.
+pub(super) fn read(parameter: &Parameter, value: &toml::Value) -> Result<Value, Problem> {
     if let Kind::Choices(names) = parameter.kind {
-        return choices(key, parameter.name, names, value);
+        return choices(parameter.name, names, value);
     }
-    one(parameter, value, used).map_err(|problem| Problem::new(key, problem))
+    one(parameter, value).map_err(|problem| Problem::new("", problem))
 }
 
 /// Each problem is one of the value as a whole.
-fn one(parameter: &Parameter, value: &toml::Value, used: Used<'_>) -> Result<Value, String> {
+fn one(parameter: &Parameter, value: &toml::Value) -> Result<Value, String> {
     let kind = parameter.kind;
     match (kind, value) {
         (Kind::Count { least, most }, toml::Value::Integer(count)) => {
@@ -64,7 +37,9 @@ fn one(parameter: &Parameter, value: &toml::Value, used: Used<'_>) -> Result<Val
         (Kind::Choice(names), toml::Value::String(text)) => {
             named(names, &noun(parameter.name), text).map(Value::Choice)
         }
-        (Kind::Path, toml::Value::String(name)) => used.position(name).map(Value::Path),
+        (Kind::Path, toml::Value::String(name)) => {
+            Ok(Value::Path(PathRef { name: Cow::Owned(name.clone()), index: usize::MAX }))
+        }
         (Kind::Time { .. } | Kind::Octets { .. } | Kind::Probability, _) => quantity(kind, value),
         _ => Err(mismatch(value, &expected(kind))),
     }
@@ -106,17 +81,12 @@ fn within(octets: Octets, least: u64, most: u64) -> Result<Value, String> {
     }
 }
 
-fn choices(
-    key: &str,
-    parameter: &str,
-    names: &[&'static str],
-    value: &toml::Value,
-) -> Result<Value, Problem> {
+fn choices(parameter: &str, names: &[&'static str], value: &toml::Value) -> Result<Value, Problem> {
     let Some(list) = value.as_array() else {
-        return Err(Problem::new(key, mismatch(value, "an array")));
+        return Err(Problem::new("", mismatch(value, "an array")));
     };
     if list.is_empty() {
-        return Err(Problem::new(key, "[]: write at least one, or leave it out"));
+        return Err(Problem::new("", "[]: write at least one, or leave it out"));
     }
     let plural = noun(parameter);
     let singular = plural.strip_suffix('s').unwrap_or(&plural);
@@ -125,7 +95,7 @@ fn choices(
             Some(text) => named(names, singular, text),
             None => Err(mismatch(element, &format!("one of {}", names.join(", ")))),
         };
-        found.map_err(|problem| Problem::new(format!("{key}[{n}]"), problem))
+        found.map_err(|problem| Problem::new(format!("[{n}]"), problem))
     });
     each.collect::<Result<Vec<_>, _>>().map(|found| Value::Choices(Cow::Owned(found)))
 }
@@ -161,24 +131,11 @@ pub(super) fn missing(kind: Kind) -> String {
 }
 
 fn mismatch(value: &toml::Value, expected: &str) -> String {
-    format!("found {}, expected {expected}", describe(value))
-}
-
-/// A value in a message, as serde calls it.
-pub(super) fn describe(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => format!("string {text:?}"),
-        toml::Value::Integer(_) => format!("integer `{value}`"),
-        toml::Value::Float(_) => format!("floating point `{value}`"),
-        toml::Value::Boolean(_) => format!("boolean `{value}`"),
-        toml::Value::Array(_) => "an array".to_owned(),
-        toml::Value::Table(_) => "a table".to_owned(),
-        toml::Value::Datetime(_) => format!("date `{value}`"),
-    }
+    format!("found {}, expected {expected}", found(value))
 }
 
 /// A value as a file holds it; `None` if it is left out.
-pub(super) fn write(value: &Value, used: Used<'_>) -> Option<toml::Value> {
+pub(super) fn write(value: &Value) -> Option<toml::Value> {
     let string = |text: &str| toml::Value::String(text.to_owned());
     Some(match value {
         Value::Count(count) => toml::Value::Integer((*count).into()),
@@ -191,7 +148,7 @@ pub(super) fn write(value: &Value, used: Used<'_>) -> Option<toml::Value> {
         Value::Probability(parts) => {
             toml::Value::String(Probability::from_parts_per_billion(*parts).to_string())
         }
-        Value::Path(path) => string(used.names().nth(*path).unwrap_or_default()),
+        Value::Path(path) => string(&path.name),
         Value::Unset | Value::Required => return None,
     })
 }

@@ -1,13 +1,40 @@
 //! Blocks of a fixed size, written as fast as the socket accepts them: the workload of NSDI
 //! 2012's application-latency experiment.
 
-use anabranch_wire::{Instant, Piece};
+use core::num::NonZeroU64;
 
-use super::{LONGEST_WRITE, Sender, Socket};
+use anabranch_net::units::Octets;
+use anabranch_wire::{Instant, Piece};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Sizes, Socket, default_block_size};
+use crate::written::Positive;
+
+/// Blocks of equal size, one after the other, whose delays are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Blocks {
+    /// Size of each block.
+    #[serde(default = "default_block_size", with = "Positive::<Octets>")]
+    pub block_size: Octets,
+    /// How many blocks are sent; by default without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NonZeroU64")]
+    pub count: Option<NonZeroU64>,
+}
+
+impl Kind for Blocks {
+    fn application(&self, sends: bool, _draws: &Draws<'_>) -> Application {
+        let size = self.block_size.as_u64();
+        let sender = BlocksSender::new(size, self.count.map(NonZeroU64::get));
+        Application::one_way(sends, sender, Some(Sizes::Fixed(size)))
+    }
+}
 
 /// Writes blocks and remembers when the stack had accepted the last octet of each.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+struct BlocksSender {
     block_size: u64,
     end: u64,
     written: u64,
@@ -15,15 +42,15 @@ pub struct Blocks {
     finished: bool,
 }
 
-impl Blocks {
+impl BlocksSender {
     /// `count` blocks of `block_size` octets; `None` for no end.
-    pub fn new(block_size: u64, count: Option<u64>) -> Self {
+    fn new(block_size: u64, count: Option<u64>) -> Self {
         let end = count.map_or(u64::MAX, |count| count.saturating_mul(block_size));
-        Blocks { block_size, end, written: 0, accepted: Vec::new(), finished: false }
+        BlocksSender { block_size, end, written: 0, accepted: Vec::new(), finished: false }
     }
 }
 
-impl Sender for Blocks {
+impl Sender for BlocksSender {
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
         while self.written < self.end {
             let in_block = self.written % self.block_size;

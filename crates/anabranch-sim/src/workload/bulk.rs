@@ -1,25 +1,44 @@
 //! Bulk: as much as the socket accepts, for ever or up to a size.
 
+use anabranch_net::units::Octets;
 use anabranch_wire::{Instant, Piece};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{LONGEST_WRITE, Sender, Socket};
+use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Socket};
+use crate::written::Positive;
+
+/// Data as fast as the connection takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bulk {
+    /// How much is sent; by default without end.
+    #[serde(default, with = "Positive::<Option<Octets>>", skip_serializing_if = "Option::is_none")]
+    pub size: Option<Octets>,
+}
+
+impl Kind for Bulk {
+    fn application(&self, sends: bool, _draws: &Draws<'_>) -> Application {
+        Application::one_way(sends, BulkSender::new(self.size.map(|size| size.as_u64())), None)
+    }
+}
 
 /// Writes until `size` octets are written, then closes.
 #[derive(Clone, Debug)]
-pub struct Bulk {
+struct BulkSender {
     size: u64,
     written: u64,
     finished: bool,
 }
 
-impl Bulk {
+impl BulkSender {
     /// `size` octets; `None` for no end.
-    pub fn new(size: Option<u64>) -> Self {
-        Bulk { size: size.unwrap_or(u64::MAX), written: 0, finished: false }
+    fn new(size: Option<u64>) -> Self {
+        BulkSender { size: size.unwrap_or(u64::MAX), written: 0, finished: false }
     }
 }
 
-impl Sender for Bulk {
+impl Sender for BulkSender {
     fn on_writable(&mut self, _now: Instant, socket: &mut dyn Socket) {
         loop {
             let len = (self.size - self.written).min(LONGEST_WRITE);

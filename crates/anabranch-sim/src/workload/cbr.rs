@@ -1,17 +1,63 @@
 //! Blocks at a constant rate: an application that the network should be able to keep up with.
 //! Paasch et al., CSWS 2014, send 8 KB blocks at 500 and 1875 kbit/s.
 
-use anabranch_net::units::Rate;
-use anabranch_wire::{Duration, Instant, Piece};
+use core::num::NonZeroU64;
 
-use super::{LONGEST_WRITE, Sender, Socket};
+use anabranch_net::units::{Octets, Rate};
+use anabranch_wire::{Duration, Instant, Piece};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Sizes, Socket, default_block_size};
+use crate::written::{Positive, Problem, Written};
+
+/// Blocks of equal size at a constant rate, whose delays are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cbr {
+    /// The rate at which blocks are due.
+    #[serde(with = "Written::<Rate>")]
+    #[schemars(example = "500kbit/s")]
+    pub rate: Rate,
+    /// Size of each block.
+    #[serde(default = "default_block_size", with = "Positive::<Octets>")]
+    pub block_size: Octets,
+    /// How many blocks are sent; by default without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NonZeroU64")]
+    pub count: Option<NonZeroU64>,
+}
+
+impl Kind for Cbr {
+    fn check(&self) -> Result<(), Problem> {
+        require_block_rate(self.rate, self.block_size)
+    }
+
+    fn application(&self, sends: bool, _draws: &Draws<'_>) -> Application {
+        let size = self.block_size.as_u64();
+        let sender = CbrSender::new(self.rate, size, self.count.map(NonZeroU64::get));
+        Application::one_way(sends, sender, Some(Sizes::Fixed(size)))
+    }
+}
+
+/// Each block is an event: more of them would take for ever.
+fn require_block_rate(rate: Rate, block_size: Octets) -> Result<(), Problem> {
+    if rate.as_bits_per_second() / 8 / block_size.as_u64() < MOST_BLOCKS_PER_SECOND {
+        return Ok(());
+    }
+    let size = block_size.to_string();
+    let problem = format!("{size:?}: at {rate} more than a million blocks a second; write more");
+    Err(Problem::new("block_size", problem))
+}
+
+const MOST_BLOCKS_PER_SECOND: u64 = 1_000_000;
 
 /// Writes a block each time one is due, and remembers when the stack had accepted it whole.
 ///
 /// The first block is due when the connection opens, the others at exact multiples of the block's
 /// time at the rate. What the socket does not accept is written as soon as it does.
 #[derive(Clone, Debug)]
-pub struct Cbr {
+struct CbrSender {
     rate: Rate,
     block_size: u64,
     count: u64,
@@ -23,10 +69,10 @@ pub struct Cbr {
     finished: bool,
 }
 
-impl Cbr {
+impl CbrSender {
     /// `count` blocks of `block_size` octets at `rate`; `None` for no end.
-    pub fn new(rate: Rate, block_size: u64, count: Option<u64>) -> Self {
-        Cbr {
+    fn new(rate: Rate, block_size: u64, count: Option<u64>) -> Self {
+        CbrSender {
             rate,
             block_size,
             count: count.unwrap_or(u64::MAX),
@@ -51,7 +97,7 @@ impl Cbr {
     }
 }
 
-impl Sender for Cbr {
+impl Sender for CbrSender {
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
         self.start.get_or_insert(now);
         while self.next_due().is_some_and(|at| at <= now) {
@@ -92,7 +138,7 @@ mod tests {
     #[test]
     fn blocks_are_due_at_exact_multiples_and_wait_for_room() {
         // 1000 octets at 80 kbit/s: one each 100 ms.
-        let mut cbr = Cbr::new("80kbit/s".parse().expect("a rate"), 1_000, Some(4));
+        let mut cbr = CbrSender::new("80kbit/s".parse().expect("a rate"), 1_000, Some(4));
         let mut socket = Room::new(2_500);
         cbr.on_writable(ms(7), &mut socket);
         assert_eq!(cbr.poll_timeout(), Some(ms(107)));

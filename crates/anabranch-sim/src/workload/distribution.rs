@@ -4,7 +4,7 @@ use anabranch_net::rng::Draws;
 use anabranch_net::units::Octets;
 use anabranch_wire::Duration;
 
-use crate::factor::Factor;
+use crate::written::Factor;
 
 /// How a quantity is distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

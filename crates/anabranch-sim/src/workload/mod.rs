@@ -1,26 +1,43 @@
 //! What applications do: write, read, measure. Sans-IO, like everything else.
+//!
+//! Each workload has a file with its keys in a scenario, and with what writes. The list at
+//! [`Workload`] is all that anybody else reads.
 
+mod application;
 mod blocks;
 mod bulk;
 mod cbr;
 mod distribution;
+mod drawn;
+mod kind;
 mod on_off;
 mod request_response;
 mod sink;
 mod sizes;
 mod udp_on_off;
 
+use anabranch_net::units::Octets;
+use anabranch_wire::{Instant, Piece};
+
+pub(crate) use application::{Application, Draws};
 pub use blocks::Blocks;
 pub use bulk::Bulk;
 pub use cbr::Cbr;
 pub use distribution::{Amount, Distribution, MAX_DRAW, Sampler};
+use kind::{Kind, workloads};
 pub use on_off::OnOff;
-pub use request_response::{Exchange, Requester, Responder};
+pub use request_response::RequestResponse;
 pub use sink::Sink;
 pub use sizes::{MAX_RESPONSES, Sizes};
 pub use udp_on_off::UdpOnOff;
 
-use anabranch_wire::{Instant, Piece};
+workloads! {
+    "bulk" is Bulk,
+    "blocks" is Blocks,
+    "cbr" is Cbr,
+    "on_off" is OnOff,
+    "request_response" is RequestResponse,
+}
 
 /// The socket that a sender writes to: the engine's, or any other.
 pub trait Socket {
@@ -44,6 +61,11 @@ pub trait Sender: Send {
     /// Times from which the delay of each block counts, for workloads that send or ask for
     /// blocks: when the stack had accepted its last octet, or when it was asked for.
     fn blocks_accepted(&self) -> &[Instant];
+}
+
+/// Size of a block where a scenario does not say.
+fn default_block_size() -> Octets {
+    Octets::new(8 << 10)
 }
 
 /// Longest single write in octets.

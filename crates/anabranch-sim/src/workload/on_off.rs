@@ -1,9 +1,44 @@
 //! Bursts that are written at once, with a time between them: video chunks, or the traffic of
 //! others.
 
-use anabranch_wire::{Duration, Instant, Piece};
+use core::num::NonZeroU64;
 
-use super::{LONGEST_WRITE, Sampler, Sender, Sizes, Socket};
+use anabranch_net::units::Octets;
+use anabranch_wire::{Duration, Instant, Piece};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::drawn::OrZero;
+use super::{
+    Application, Distribution, Draws, Kind, LONGEST_WRITE, Sampler, Sender, Sizes, Socket,
+};
+
+/// Bursts with a time between them, whose delays are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// Size of each burst, which is written at once.
+    #[schemars(example = "1MB")]
+    pub burst_size: Distribution<Octets>,
+    /// Time from the start of each burst to the start of the next, which waits until the stack has
+    /// accepted the one before.
+    #[serde(with = "OrZero::<Duration>")]
+    #[schemars(example = "2s")]
+    pub interval: Distribution<Duration>,
+    /// How many bursts are sent; by default without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NonZeroU64")]
+    pub count: Option<NonZeroU64>,
+}
+
+impl Kind for OnOff {
+    fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
+        let sizes = Sizes::Drawn(draws.of("burst_size", self.burst_size));
+        let intervals = draws.of("interval", self.interval);
+        let sender = OnOffSender::new(sizes, intervals, self.count.map(NonZeroU64::get));
+        Application::one_way(sends, sender, Some(sizes))
+    }
+}
 
 /// Writes a burst each time one is due, and remembers when the stack had accepted it whole.
 ///
@@ -12,7 +47,7 @@ use super::{LONGEST_WRITE, Sampler, Sender, Sizes, Socket};
 /// whole when the next is due delays it; intervals count from the time at which a burst really
 /// starts.
 #[derive(Clone, Debug)]
-pub struct OnOff {
+struct OnOffSender {
     sizes: Sizes,
     intervals: Sampler,
     count: u64,
@@ -25,11 +60,11 @@ pub struct OnOff {
     finished: bool,
 }
 
-impl OnOff {
+impl OnOffSender {
     /// `count` bursts of these sizes, `intervals` nanoseconds from start to start; `None` for no
     /// end.
-    pub fn new(sizes: Sizes, intervals: Sampler, count: Option<u64>) -> Self {
-        OnOff {
+    fn new(sizes: Sizes, intervals: Sampler, count: Option<u64>) -> Self {
+        OnOffSender {
             sizes,
             intervals,
             count: count.unwrap_or(u64::MAX),
@@ -67,7 +102,7 @@ impl OnOff {
     }
 }
 
-impl Sender for OnOff {
+impl Sender for OnOffSender {
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
         while self.left > 0 || self.begin(now) {
             if !self.write(socket) {
@@ -103,7 +138,7 @@ mod tests {
 
     #[test]
     fn bursts_start_an_interval_apart_and_the_last_one_ends_the_stream() {
-        let mut on_off = OnOff::new(Sizes::Fixed(1_000), every(100), Some(3));
+        let mut on_off = OnOffSender::new(Sizes::Fixed(1_000), every(100), Some(3));
         assert_eq!(on_off.poll_timeout(), None);
         let mut socket = Room::new(10_000);
         on_off.on_writable(ms(7), &mut socket);
@@ -119,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_burst_that_is_not_accepted_delays_the_next() {
-        let mut on_off = OnOff::new(Sizes::Fixed(1_000), every(100), None);
+        let mut on_off = OnOffSender::new(Sizes::Fixed(1_000), every(100), None);
         let mut socket = Room::new(600);
         on_off.on_writable(ms(0), &mut socket);
         // Nothing to wait for but room.
@@ -140,7 +175,7 @@ mod tests {
         let sizes = Sampler::new(Distribution::Uniform { min: 100u64, max: 900 }, 3);
         let seconds = |s| Duration::from_secs(s);
         let intervals = Sampler::new(Distribution::Uniform { min: seconds(2), max: seconds(4) }, 4);
-        let mut on_off = OnOff::new(Sizes::Drawn(sizes), intervals, Some(50));
+        let mut on_off = OnOffSender::new(Sizes::Drawn(sizes), intervals, Some(50));
         let mut socket = Room::new(usize::MAX);
         on_off.on_writable(ms(0), &mut socket);
         while let Some(at) = on_off.poll_timeout() {

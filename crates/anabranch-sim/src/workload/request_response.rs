@@ -3,24 +3,100 @@
 //! Sizes and numbers are draws by number, so the end that responds knows what to send for each
 //! request from the count of requests alone, and the end that asks knows when it has everything.
 
-use anabranch_wire::{Duration, Instant, Piece};
+use core::num::NonZeroU64;
 
-use super::{LONGEST_WRITE, Sampler, Sender, Sizes, Socket};
+use anabranch_net::units::Octets;
+use anabranch_wire::{Duration, Instant, Piece};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::drawn::OrZero;
+use super::{
+    Application, Distribution, Draws, Kind, LONGEST_WRITE, MAX_RESPONSES, Sampler, Sender, Sizes,
+    Socket,
+};
+use crate::written::Problem;
+
+/// Requests from the receiver of the data and the responses that they bring: a closed loop. Each
+/// round is measured from the first octet of the request to the last of the responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestResponse {
+    /// Least time from the start of each round to the start of the next; by default none.
+    #[serde(default = "no_time", with = "OrZero::<Duration>")]
+    pub interval: Distribution<Duration>,
+    /// Size of each request.
+    #[schemars(example = "400B")]
+    pub request_size: Distribution<Octets>,
+    /// How many responses each request brings, up to 1048576.
+    #[serde(default = "one")]
+    pub responses: Distribution<u64>,
+    /// Size of each response.
+    #[schemars(example = "100kB")]
+    pub response_size: Distribution<Octets>,
+    /// Time from the last octet of the responses to the next request; by default none.
+    #[serde(default = "no_time", with = "OrZero::<Duration>")]
+    pub think_time: Distribution<Duration>,
+    /// How many requests are sent; by default without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NonZeroU64")]
+    pub count: Option<NonZeroU64>,
+}
+
+fn no_time() -> Distribution<Duration> {
+    Distribution::Constant(Duration::ZERO)
+}
+
+fn one() -> Distribution<u64> {
+    Distribution::Constant(1)
+}
+
+impl Kind for RequestResponse {
+    fn check(&self) -> Result<(), Problem> {
+        let most = match self.responses {
+            Distribution::Constant(most) | Distribution::Uniform { max: most, .. } => most,
+            _ => 0,
+        };
+        if most > MAX_RESPONSES {
+            let problem = format!("{most}: a request brings at most {MAX_RESPONSES} responses");
+            return Err(Problem::new("responses", problem));
+        }
+        Ok(())
+    }
+
+    fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
+        let count = draws.of("responses", self.responses);
+        let size = draws.of("response_size", self.response_size);
+        let exchange = Exchange {
+            requests: Sizes::Drawn(draws.of("request_size", self.request_size)),
+            responses: Sizes::Responses { count, size },
+        };
+        if sends {
+            let sender = Some(Box::new(Responder::new(exchange)) as Box<dyn Sender>);
+            return Application { sender, received_blocks: None };
+        }
+        let think_times = draws.of("think_time", self.think_time);
+        let intervals = draws.of("interval", self.interval);
+        let count = self.count.map(NonZeroU64::get);
+        let requester = Requester::new(exchange, think_times, intervals, count);
+        Application { sender: Some(Box::new(requester)), received_blocks: Some(exchange.responses) }
+    }
+}
 
 /// What the two ends have agreed on.
 #[derive(Clone, Copy, Debug)]
-pub struct Exchange {
+struct Exchange {
     /// Sizes of the requests.
-    pub requests: Sizes,
+    requests: Sizes,
     /// Sizes of all responses to each request together.
-    pub responses: Sizes,
+    responses: Sizes,
 }
 
 /// The end that asks. The first request is due when the connection opens, each next one a think
 /// time after the last octet of the responses to the one before, but no sooner than an interval
 /// after that one began.
 #[derive(Clone, Debug)]
-pub struct Requester {
+struct Requester {
     exchange: Exchange,
     think_times: Sampler,
     intervals: Sampler,
@@ -48,7 +124,7 @@ enum Phase {
 impl Requester {
     /// `count` rounds, with `think_times` nanoseconds between them and at least `intervals` from
     /// start to start; a `count` of `None` is without end.
-    pub fn new(
+    fn new(
         exchange: Exchange,
         think_times: Sampler,
         intervals: Sampler,
@@ -124,7 +200,7 @@ impl Sender for Requester {
 
 /// The end that responds: to each request at once when its last octet has come.
 #[derive(Clone, Debug)]
-pub struct Responder {
+struct Responder {
     exchange: Exchange,
     rounds: u64,
     /// Where the next request ends.
@@ -136,7 +212,7 @@ pub struct Responder {
 
 impl Responder {
     /// The other end of a [`Requester`] with the same `exchange`.
-    pub fn new(exchange: Exchange) -> Self {
+    fn new(exchange: Exchange) -> Self {
         let request_end = exchange.requests.of(0);
         Responder { exchange, rounds: 0, request_end, due: 0, written: 0 }
     }

@@ -26,6 +26,7 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import estimate
 from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.scenarios.classes import Protocol
 from anabranch.scenarios.scenario import Blocks, Bulk, Cbr, Connection, Path, Scenario
 
 _LINKS = {
@@ -57,7 +58,7 @@ class _Setting:
 
 
 def _connection(
-    paths: tuple[str, ...], protocol: str, control: str, workload: Bulk | Cbr
+    paths: tuple[str, ...], protocol: Protocol, control: str, workload: Bulk | Cbr
 ) -> Connection:
     send, receive = _LARGE
     return Connection(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -45,16 +45,6 @@ CURVES = {
 }
 """By queue of WiFi."""
 BUFFER = "200KiB"
-
-# Mean delay in ms, from a model of 150 lines.
-_COARSE_MODEL = {
-    ("54packets", TCP_WIFI): {8: "209", 16: "100", 32: "45", 64: "17"},
-    ("54packets", MPTCP): {8: "355", 16: "357", 32: "326", 64: "330"},
-    ("54packets", MPTCP_M12): {8: "175", 16: "122", 32: "107", 64: "103"},
-    ("80ms", TCP_WIFI): {16: "100", 32: "45", 64: "17"},
-    ("80ms", MPTCP): {16: "236", 32: "45", 64: "17"},
-    ("80ms", MPTCP_M12): {16: "107", 32: "45", 64: "17"},
-}
 
 
 def at(curve: str, rate: int, queue: str) -> dict[str, Factor]:
@@ -200,12 +190,6 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-def _coarse_model(row: Mapping[str, Any]) -> str:
-    model = _COARSE_MODEL.get((row["wifi_queue"], row["curve"]), {})
-    mean = model.get(row["wifi_mbps"])
-    return f"mean {mean} ms" if mean else "–"
-
-
 ENTRY = Entry(
     id="cs244-bandwidth-ratio",
     title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
@@ -257,7 +241,6 @@ ENTRY = Entry(
             "delay_p99_ms": "p99 (ms)",
         },
         path="3g",
-        coarse_model=_coarse_model,
     ),
     notes=notes,
 )

@@ -28,12 +28,13 @@ from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Sample, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks, Path, Scenario
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)
 JUDGED_KIB = (30, 200)
-MODELS = ("fifo", "reordering")
+MODELS: tuple[JitterOrder, ...] = ("fifo", "reordering")
 WORDS = {"fifo": "order kept", "reordering": "reordering"}
 
 WIFI = Path(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
@@ -62,7 +63,7 @@ def cells(tier: Tier) -> list[Cell]:
     return wifi + multipath
 
 
-def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: str) -> Cell:
+def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> Cell:
     three_g = Path(
         name="3g",
         rate="3Mbit/s",

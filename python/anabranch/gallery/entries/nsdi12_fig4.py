@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -45,14 +45,6 @@ BONAVENTURE = (
     "making of the NSDI 2012 paper."
 )
 MIGUEL_SINGH = "Miguel, Singh: reproduction of the receive buffer figure. CS244, Stanford, 2012."
-
-# Goodput in Mbit/s with this many kB in both buffers, from a model of 150 lines.
-_COARSE_MODEL = {
-    MPTCP: {300: "4.0", 400: "4.7", 500: "4.6", 600: "8.4", 800: "8.6", 1000: "8.4"},
-    MPTCP_M1: {300: "4.4", 400: "4.5", 500: "4.4", 600: "4.3", 800: "8.7", 1000: "8.4"},
-    MPTCP_M12: {300: "8.7", 400: "8.5", 500: "8.5", 600: "8.4", 800: "8.5", 1000: "8.5"},
-    TCP_WIFI: dict.fromkeys((300, 400, 500, 600, 800, 1000), "7.47"),
-}
 
 
 def at(curve: str, buffer_kb: int) -> dict[str, Factor]:
@@ -262,13 +254,8 @@ def notes(results: Results) -> Sequence[str]:
         f"{BUFFERS_KB[-1]} kB {duplicates(MPTCP_M12)} of data arrive twice with that form and "
         f"{duplicates(MPTCP_M12_NSDI)} with that of NSDI'12, which lowers the threshold as well.",
         "That both links are full from 600 kB on is quoted from a student's reproduction, not "
-        "from the paper; a coarse model of ours reaches 8.4 to 8.5 Mbit/s there.",
+        "from the paper.",
     ]
-
-
-def _coarse_model(row: Mapping[str, Any]) -> str:
-    goodput = _COARSE_MODEL.get(row["curve"], {}).get(row["buffer_kb"])
-    return f"{goodput} Mbit/s" if goodput else "–"
 
 
 ENTRY = Entry(
@@ -319,7 +306,6 @@ ENTRY = Entry(
             "reinjections": "reinjections",
         },
         path="3g",
-        coarse_model=_coarse_model,
     ),
     notes=notes,
 )

@@ -37,6 +37,7 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import estimate, median, number
 from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks, Scenario
 
 CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M12)
@@ -47,27 +48,7 @@ JITTER = "50ms"
 SEND_BUFFER = 200 * 1024
 REVERSE_DELAY_MS = {TCP_WIFI: 10.0, TCP_3G: 75.0}
 
-# Goodput in Mbit/s and mean / 95th percentile of the delay in ms, from a model of 150 lines.
-_COARSE_MODEL = {
-    (TCP_WIFI, 32): "7.47; 209 / 211",
-    (TCP_WIFI, 64): "7.47; 209 / 211",
-    (TCP_WIFI, 100): "7.42; 211 / 229",
-    (TCP_WIFI, 200): "7.47; 209 / 223",
-    (TCP_3G, 32): "1.3; 1173",
-    (TCP_3G, 64): "1.9; 803",
-    (TCP_3G, 100): "1.87; 803",
-    (TCP_3G, 200): "1.87; 803 / 824",
-    (MPTCP, 32): "7.47; 209 / 211",
-    (MPTCP, 64): "7.47; 209 / 211",
-    (MPTCP, 100): "4.86; 314 / 417",
-    (MPTCP, 200): "4.31; 355 / 709",
-    (MPTCP_M12, 32): "7.47; 209 / 211",
-    (MPTCP_M12, 64): "7.47; 209 / 211",
-    (MPTCP_M12, 100): "7.50; 207 / 249",
-    (MPTCP_M12, 200): "8.83; 175 / 271",
-}
 _LINKS_SOURCE = "CS244'15, from an earlier experiment of NSDI'12"
-_COARSE_MODEL_CONTROL = {TCP_WIFI: "7.47", MPTCP: "9.38", MPTCP_M12: "9.57"}
 
 
 def at(curve: str, receive_kib: int = JUDGED_KIB, jitter_model: str = "fifo") -> dict[str, Factor]:
@@ -96,7 +77,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
     curve, send, receive = (str(factors[name]) for name in ("curve", "send", "receive"))
-    model = str(factors["jitter_model"])
+    model: JitterOrder = "reordering" if factors["jitter_model"] == "reordering" else "fifo"
     three_g = dataclasses.replace(THREE_G, jitter=JITTER, jitter_model=model)
     scenario = Scenario(
         name=f"{curve}, send {send}, receive {receive}, {model} jitter",
@@ -343,15 +324,6 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-def _coarse_model(row: Mapping[str, Any]) -> str:
-    if row["jitter_model"] != "fifo":
-        return "–"
-    if row["send"] == CONTROL:
-        return _COARSE_MODEL_CONTROL.get(row["curve"], "–")
-    kib = min(int(row["receive_kib"]), JUDGED_KIB)
-    return _COARSE_MODEL.get((row["curve"], kib), "–")
-
-
 ENTRY = Entry(
     id="nsdi12-fig7",
     title="Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)",
@@ -436,7 +408,6 @@ ENTRY = Entry(
             "delay_iqr_ms": "IQR (ms)",
         },
         path="3g",
-        coarse_model=_coarse_model,
     ),
     notes=notes,
 )

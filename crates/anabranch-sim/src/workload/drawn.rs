@@ -1,4 +1,5 @@
-//! A quantity that is constant or drawn: as it stands, or a table with a kind and parameters.
+//! A distribution in a file: the quantity as it stands, if it is constant, or a table with a kind and
+//! parameters.
 
 use core::marker::PhantomData;
 use core::num::NonZeroU64;
@@ -11,13 +12,29 @@ use serde::de::value::{I64Deserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::error::Problem;
-use super::written::{Quantity, Written};
-use crate::factor::Factor;
-use crate::workload::{Amount, Distribution};
+use super::distribution::{Amount, Distribution};
+use crate::written::{Factor, Problem, Quantity, Written};
+
+/// What can be drawn and has a form in a file.
+pub(crate) trait Drawable: Amount {
+    /// The form.
+    type Form: Drawn<Value = Self>;
+}
+
+impl Drawable for Octets {
+    type Form = Written<Octets>;
+}
+
+impl Drawable for Duration {
+    type Form = Written<Duration>;
+}
+
+impl Drawable for u64 {
+    type Form = NonZeroU64;
+}
 
 /// A quantity that can be drawn, as the file holds it.
-pub(super) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
+pub(crate) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
     /// What it means.
     type Value: Amount;
     /// Name of its distributions in the JSON Schema.
@@ -89,7 +106,7 @@ impl Drawn for NonZeroU64 {
 /// How a quantity is distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum DistributionKind {
+enum DistributionKind {
     /// Any value from `min` to `max`, each as likely.
     Uniform,
     /// Exponential with this `mean`.
@@ -100,12 +117,12 @@ pub(super) enum DistributionKind {
     Lognormal,
 }
 
-/// A table with the keys of all kinds; those of other kinds are refused. A draw is rounded to a
-/// whole number of octets, nanoseconds or pieces.
+/// A quantity that is drawn anew each time, where a plain value would be constant. A draw is rounded
+/// to a whole number of octets, nanoseconds or pieces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "T: Drawn")]
 #[schemars(rename = "DistributionOf{T}")]
-pub(super) struct DistributionTable<T: Drawn> {
+struct DistributionTable<T: Drawn> {
     /// Kind of distribution.
     kind: DistributionKind,
     /// `uniform` only: smallest value.
@@ -136,40 +153,31 @@ pub(super) struct DistributionTable<T: Drawn> {
 
 /// What the file holds: the quantity itself, or a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum DistributionValue<T: Drawn> {
+enum DistributionValue<T: Drawn> {
     Constant(T),
     Table(DistributionTable<T>),
 }
 
 impl<T: Drawn> DistributionValue<T> {
-    /// The distribution that the value at `key` describes. Constants, means and medians are above
-    /// zero, and so is the smallest value of a range, unless `zero` is allowed.
-    pub(super) fn resolve(self, key: &str, zero: bool) -> Result<Distribution<T::Value>, Problem> {
-        let require_some = |key: String, value: T, zero: bool| {
-            if !zero && value.value().amount() == 0 {
-                let problem = format!("{}: must be more than zero", value.quoted());
-                return Err(Problem::new(key, problem));
-            }
-            Ok(value.value())
-        };
+    /// The distribution that is meant. Constants, means and medians are above zero, and so is the
+    /// smallest value of a range, unless `zero` is allowed.
+    fn resolve(self, zero: bool) -> Result<Distribution<T::Value>, Problem> {
         let table = match self {
             DistributionValue::Constant(value) => {
-                return Ok(Distribution::Constant(require_some(key.to_owned(), value, zero)?));
+                return Ok(Distribution::Constant(require_some("", value, zero)?));
             }
             DistributionValue::Table(table) => table,
         };
-        table.refuse_foreign_keys(key)?;
-        let missing =
-            |name: &str| Problem::new(format!("{key}.{name}"), "missing; this key is required");
+        table.refuse_foreign_keys()?;
         let amount = |name: &str, value: Option<T>, zero: bool| {
-            require_some(format!("{key}.{name}"), value.ok_or_else(|| missing(name))?, zero)
+            require_some(name, value.ok_or_else(|| missing(name))?, zero)
         };
         let factor = |name: &str, value: Option<Factor>| value.ok_or_else(|| missing(name));
         Ok(match table.kind {
             DistributionKind::Uniform => {
                 let min = amount("min", table.min, zero)?;
                 let max = amount("max", table.max, zero)?;
-                table.require_range(key)?;
+                table.require_range()?;
                 Distribution::Uniform { min, max }
             }
             DistributionKind::Exponential => {
@@ -180,7 +188,7 @@ impl<T: Drawn> DistributionValue<T> {
                 let shape = factor("shape", table.shape)?;
                 if shape <= Factor::from_thousandths(1_000) {
                     let problem = format!("{shape}: must be more than 1, or there is no mean");
-                    return Err(Problem::new(format!("{key}.shape"), problem));
+                    return Err(Problem::new("shape", problem));
                 }
                 Distribution::Pareto { mean, shape }
             }
@@ -190,6 +198,18 @@ impl<T: Drawn> DistributionValue<T> {
             },
         })
     }
+}
+
+fn missing(name: &str) -> Problem {
+    Problem::new(name, "missing; this key is required")
+}
+
+fn require_some<T: Drawn>(key: &str, value: T, zero: bool) -> Result<T::Value, Problem> {
+    if !zero && value.value().amount() == 0 {
+        let problem = format!("{}: must be more than zero", value.quoted());
+        return Err(Problem::new(key, problem));
+    }
+    Ok(value.value())
 }
 
 impl<T: Drawn> DistributionTable<T> {
@@ -205,7 +225,7 @@ impl<T: Drawn> DistributionTable<T> {
         }
     }
 
-    fn refuse_foreign_keys(&self, key: &str) -> Result<(), Problem> {
+    fn refuse_foreign_keys(&self) -> Result<(), Problem> {
         use DistributionKind::{Exponential, Lognormal, Pareto, Uniform};
         let checks: [(&str, bool, &[DistributionKind], &str); 6] = [
             ("min", self.min.is_some(), &[Uniform], "\"uniform\""),
@@ -221,18 +241,18 @@ impl<T: Drawn> DistributionTable<T> {
         match foreign {
             Some((name, _, _, owner)) => {
                 let problem = format!("belongs to kind = {owner}; leave it out");
-                Err(Problem::new(format!("{key}.{name}"), problem))
+                Err(Problem::new(name, problem))
             }
             None => Ok(()),
         }
     }
 
-    fn require_range(&self, key: &str) -> Result<(), Problem> {
+    fn require_range(&self) -> Result<(), Problem> {
         match (self.min, self.max) {
             (Some(min), Some(max)) if max.value().amount() < min.value().amount() => {
                 let (min, max) = (min.quoted(), max.quoted());
                 let problem = format!("{max}: must not be less than min, {min}");
-                Err(Problem::new(format!("{key}.max"), problem))
+                Err(Problem::new("max", problem))
             }
             _ => Ok(()),
         }
@@ -307,14 +327,57 @@ impl<'de, T: Drawn> Visitor<'de> for ValueVisitor<T> {
     }
 }
 
-impl<T: Drawn> JsonSchema for DistributionValue<T> {
+/// Above zero; `OrZero` is for quantities that may be zero.
+impl<'de, T: Drawable> Deserialize<'de> for Distribution<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = DistributionValue::<T::Form>::deserialize(deserializer)?;
+        value.resolve(false).map_err(Problem::raise)
+    }
+}
+
+impl<T: Drawable> Serialize for Distribution<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        DistributionValue::<T::Form>::from(*self).serialize(serializer)
+    }
+}
+
+impl<T: Drawable> JsonSchema for Distribution<T> {
     fn schema_name() -> Cow<'static, str> {
-        T::NAME.into()
+        T::Form::NAME.into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let constant = generator.subschema_for::<T>();
-        let table = generator.subschema_for::<DistributionTable<T>>();
+        let constant = generator.subschema_for::<T::Form>();
+        let table = generator.subschema_for::<DistributionTable<T::Form>>();
         json_schema!({ "anyOf": [constant, table] })
+    }
+}
+
+/// What `#[serde(with = "OrZero::<T>")]` calls: a distribution of what may be zero.
+pub(super) struct OrZero<T>(PhantomData<T>);
+
+impl<T: Drawable> OrZero<T> {
+    pub(super) fn serialize<S: Serializer>(
+        distribution: &Distribution<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        distribution.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Distribution<T>, D::Error> {
+        let value = DistributionValue::<T::Form>::deserialize(deserializer)?;
+        value.resolve(true).map_err(Problem::raise)
+    }
+}
+
+impl<T: Drawable> JsonSchema for OrZero<T> {
+    fn schema_name() -> Cow<'static, str> {
+        Distribution::<T>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Distribution::<T>::json_schema(generator)
     }
 }

@@ -1,0 +1,48 @@
+//! Names of the user's own policies, in the place of what a scenario says.
+
+use super::connection::Connection;
+use super::{Policy, Protocol, Scenario};
+
+/// Names of users' own policies that take the place of what a scenario says; `None` leaves it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnNames {
+    /// Name of the scheduler.
+    pub scheduler: Option<String>,
+    /// Name of the congestion control.
+    pub congestion_control: Option<String>,
+    /// Name of the path manager.
+    pub path_manager: Option<String>,
+}
+
+impl Scenario {
+    /// The scenario with the user's own policies `names`. They go to the connections that name
+    /// one of the user's own already, or if none does, to all that speak Multipath TCP.
+    #[must_use]
+    pub fn with_own(mut self, names: &OwnNames) -> Self {
+        put(&mut self, names.scheduler.as_deref(), |c| &mut c.scheduler);
+        put(&mut self, names.congestion_control.as_deref(), |c| &mut *c.congestion_control);
+        put(&mut self, names.path_manager.as_deref(), |c| &mut c.path_manager);
+        for connection in &mut self.connections {
+            // A congestion control of the user's own ends slow start by itself.
+            *connection.hystart &= connection.congestion_control.own().is_none();
+        }
+        self
+    }
+}
+
+fn put<T>(
+    scenario: &mut Scenario,
+    name: Option<&str>,
+    slot: fn(&mut Connection) -> &mut Policy<T>,
+) {
+    let Some(name) = name else { return };
+    let connections = &mut scenario.connections;
+    let marked = connections.iter_mut().any(|connection| slot(connection).own().is_some());
+    for connection in connections {
+        let mptcp = connection.protocol == Protocol::Mptcp;
+        let policy = slot(connection);
+        if if marked { policy.own().is_some() } else { mptcp } {
+            *policy = Policy::Own(name.to_owned());
+        }
+    }
+}

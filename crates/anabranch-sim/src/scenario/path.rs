@@ -1,0 +1,415 @@
+//! A path: its links in both directions, what stands on it, and how it changes.
+
+use std::path::Path as FilePath;
+
+use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::{
+    Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
+    StateChange,
+};
+use anabranch_wire::entry::PathRef;
+use anabranch_wire::{Duration, Instant};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::middlebox::{Middlebox, boxes};
+use super::names::{AppliesTo, Family, JitterOrder, LinkState};
+use super::path_names::PathName;
+use super::queue::Queue;
+use super::trace::{self, TraceSource};
+use crate::written::{Problem, Written, name, unknown_name};
+
+/// A path. Its own keys describe the forward direction, which is always from server to client;
+/// `reverse` describes the other one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Name of the path; no two are the same.
+    #[serde(deserialize_with = "name")]
+    pub name: String,
+    /// Rate of the link; either this or `trace`.
+    #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// When the link delivers, instead of `rate`: the name of a Mahimahi packet-delivery trace,
+    /// relative to the scenario's folder, or its content. Each opportunity delivers 1504 octets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TraceSource")]
+    pub trace: Option<TraceSource>,
+    /// One-way propagation delay.
+    #[serde(with = "Written::<Duration>")]
+    pub delay: Duration,
+    /// How much may wait in the link's queue, the packet in transmission not counted. A limit in
+    /// time counts at the link's rate, or at the mean rate of its trace.
+    #[serde(with = "Written::<QueueLimit>")]
+    pub limit: QueueLimit,
+    /// The delay varies uniformly by ± this much, forward only.
+    #[serde(default, with = "Written::<Duration>")]
+    pub jitter: Duration,
+    /// What jitter does to the order of packets, in both directions.
+    #[serde(default)]
+    pub jitter_model: JitterOrder,
+    /// Probability of losing a packet, forward only.
+    #[serde(default, with = "Written::<Probability>")]
+    pub loss: Probability,
+    /// Largest IP packet, from 576B to 65535B.
+    #[serde(default = "default_mtu", with = "Mtu")]
+    pub mtu: u16,
+    /// The addresses of both hosts on this path. A connection is opened over its first path; the
+    /// server announces its address of the other family, and the client joins from there.
+    #[serde(default)]
+    pub family: Family,
+    /// Loss in bursts, beside `loss`, forward only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BurstLoss")]
+    pub burst_loss: Option<BurstLoss>,
+    /// Which packets the queues of both directions drop although there is room.
+    #[serde(default)]
+    pub queue: Queue,
+    /// Name of a path listed before whose link this path's packets cross too, on the server's
+    /// side: a shared bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub via: Option<Via>,
+    /// The direction from client to server.
+    #[serde(default)]
+    pub reverse: Reverse,
+    /// Middleboxes between the link and the server, the first next to the link.
+    #[serde(
+        default,
+        rename = "middlebox",
+        deserialize_with = "boxes",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub middleboxes: Vec<Middlebox>,
+    /// Changes during the run.
+    #[serde(default, rename = "change")]
+    pub changes: Vec<Change>,
+}
+
+/// A channel with a good and a bad state (Gilbert and Elliott); netem's `gemodel`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BurstLoss {
+    /// Probability, per packet, of going from good to bad.
+    #[serde(with = "Written::<Probability>")]
+    pub to_bad: Probability,
+    /// Probability, per packet, of going from bad to good.
+    #[serde(with = "Written::<Probability>")]
+    pub to_good: Probability,
+    /// Probability of losing a packet in the bad state.
+    #[serde(default = "certain", with = "Written::<Probability>")]
+    pub loss_in_bad: Probability,
+    /// Probability of losing a packet in the good state.
+    #[serde(default, with = "Written::<Probability>")]
+    pub loss_in_good: Probability,
+}
+
+/// The reverse direction of a path, from client to server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reverse {
+    /// Rate of the link; by default the forward rate or trace.
+    #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// When the link delivers, instead of `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TraceSource")]
+    pub trace: Option<TraceSource>,
+    /// One-way propagation delay; by default the forward one.
+    #[serde(
+        default,
+        with = "Written::<Option<Duration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub delay: Option<Duration>,
+    /// How much may wait in the link's queue; by default the forward limit.
+    #[serde(
+        default,
+        with = "Written::<Option<QueueLimit>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub limit: Option<QueueLimit>,
+    /// The delay varies uniformly by ± this much.
+    #[serde(default, with = "Written::<Duration>")]
+    pub jitter: Duration,
+    /// Probability of losing a packet.
+    #[serde(default, with = "Written::<Probability>")]
+    pub loss: Probability,
+}
+
+/// A change of a path at a given time: at least one key besides `at` and `applies_to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// When, from the start of the run.
+    #[serde(with = "Written::<Duration>")]
+    pub at: Duration,
+    /// New rate; the packet in transmission finishes at it.
+    #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// New delay.
+    #[serde(
+        default,
+        with = "Written::<Option<Duration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub delay: Option<Duration>,
+    /// New jitter.
+    #[serde(
+        default,
+        with = "Written::<Option<Duration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub jitter: Option<Duration>,
+    /// New loss probability.
+    #[serde(
+        default,
+        with = "Written::<Option<Probability>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub loss: Option<Probability>,
+    /// New state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LinkState")]
+    pub state: Option<LinkState>,
+    /// Which direction changes.
+    #[serde(default)]
+    pub applies_to: AppliesTo,
+    /// With `state` only: the client's host notices that the path goes `down` or comes `up`, as
+    /// when its interface does, and tells the path managers; by default false.
+    #[serde(default)]
+    pub noticed: bool,
+}
+
+impl Path {
+    /// The index of the path that this one goes via.
+    pub fn via(&self) -> Option<usize> {
+        self.via.as_ref().map(|via| via.0.index)
+    }
+
+    /// When the link from server to client sends.
+    ///
+    /// # Panics
+    /// If there is neither a rate nor a trace. A path that was read has one of them.
+    pub fn capacity(&self) -> Capacity {
+        let capacity = trace::capacity(self.rate, self.trace.as_ref());
+        capacity.expect("a rate or a trace")
+    }
+
+    /// When the link from client to server sends.
+    ///
+    /// # Panics
+    /// As [`capacity`](Path::capacity).
+    pub fn reverse_capacity(&self) -> Capacity {
+        let reverse = &self.reverse;
+        trace::capacity(reverse.rate, reverse.trace.as_ref()).unwrap_or_else(|| self.capacity())
+    }
+
+    /// The link from server to client, with its changes counted from the epoch.
+    ///
+    /// # Panics
+    /// As [`capacity`](Path::capacity).
+    pub fn forward_link(&self) -> LinkConfig {
+        LinkConfig {
+            jitter: self.jitter,
+            loss: self.loss,
+            burst_loss: self.burst_loss.map(Into::into),
+            ..self.link(AppliesTo::Forward, self.capacity(), self.delay, self.limit)
+        }
+    }
+
+    /// The link from client to server, with its changes counted from the epoch.
+    ///
+    /// # Panics
+    /// As [`capacity`](Path::capacity).
+    pub fn reverse_link(&self) -> LinkConfig {
+        let Reverse { delay, limit, jitter, loss, .. } = self.reverse;
+        let (delay, limit) = (delay.unwrap_or(self.delay), limit.unwrap_or(self.limit));
+        let link = self.link(AppliesTo::Reverse, self.reverse_capacity(), delay, limit);
+        LinkConfig { jitter, loss, ..link }
+    }
+
+    /// What both directions have in common, and the changes of one.
+    fn link(
+        &self,
+        this: AppliesTo,
+        capacity: Capacity,
+        delay: Duration,
+        limit: QueueLimit,
+    ) -> LinkConfig {
+        let changes = self.changes.iter();
+        let changes = changes
+            .filter(|change| change.applies_to == AppliesTo::Both || change.applies_to == this);
+        let changes = changes.map(|change| ScheduledChange {
+            at: Instant::ZERO + change.at,
+            change: change.of_link(),
+        });
+        LinkConfig {
+            jitter_model: self.jitter_model.into(),
+            discipline: self.queue.discipline(),
+            changes: changes.collect(),
+            ..LinkConfig::new(capacity, delay, limit)
+        }
+    }
+
+    /// Fill in what depends on other keys, and check what has to go together. `before` are the
+    /// paths listed before this one.
+    pub(super) fn complete(&mut self, before: &[Path], folder: &FilePath) -> Result<(), Problem> {
+        trace::complete(self.rate, &mut self.trace, folder)?;
+        if self.rate.is_none() && self.trace.is_none() {
+            let problem = "missing; write a rate such as \"8Mbit/s\", or a trace";
+            return Err(Problem::new("rate", problem));
+        }
+        let reverse = &mut self.reverse;
+        let completed = trace::complete(reverse.rate, &mut reverse.trace, folder);
+        completed.map_err(|problem| problem.below("reverse"))?;
+        if reverse.rate.is_none() && reverse.trace.is_none() {
+            (reverse.rate, reverse.trace) = (self.rate, self.trace.clone());
+        }
+        reverse.delay.get_or_insert(self.delay);
+        reverse.limit.get_or_insert(self.limit);
+        for (n, change) in self.changes.iter().enumerate() {
+            let checked = change.check().and_then(|()| self.require_rate(change));
+            checked.map_err(|problem| problem.below(&format!("change[{n}]")))?;
+        }
+        self.via.as_mut().map_or(Ok(()), |via| via.find(before))
+    }
+
+    /// A trace has no rate that could change.
+    fn require_rate(&self, change: &Change) -> Result<(), Problem> {
+        let follows_trace = |capacity: Capacity, other| {
+            change.rate.is_some()
+                && change.applies_to != other
+                && matches!(capacity, Capacity::Trace(_))
+        };
+        let (name, other) = if follows_trace(self.capacity(), AppliesTo::Reverse) {
+            ("forward", "reverse")
+        } else if follows_trace(self.reverse_capacity(), AppliesTo::Forward) {
+            ("reverse", "forward")
+        } else {
+            return Ok(());
+        };
+        let problem = format!(
+            "the {name} direction follows a trace; leave the rate out, or write applies_to = {other:?}"
+        );
+        Err(Problem::new("rate", problem))
+    }
+}
+
+impl Change {
+    /// What changes on a link.
+    pub fn of_link(&self) -> LinkChange {
+        let Change { rate, delay, jitter, loss, .. } = *self;
+        LinkChange { rate, delay, jitter, loss, state: self.state.map(Into::into) }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        let goes_or_comes = matches!(self.state, Some(LinkState::Down | LinkState::Up));
+        if self.noticed && !goes_or_comes {
+            let problem = "true: only state = \"down\" and \"up\" can be noticed; leave it out";
+            return Err(Problem::new("noticed", problem));
+        }
+        if self.of_link() == LinkChange::default() {
+            let problem =
+                "changes nothing; write at least one of rate, delay, jitter, loss and state";
+            return Err(Problem::new("", problem));
+        }
+        Ok(())
+    }
+}
+
+/// The path that another goes via.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Via(#[serde(with = "PathName")] PathRef);
+
+impl Via {
+    /// The path that stands at `index` among `paths`.
+    pub fn new(index: usize, paths: &[Path]) -> Self {
+        Via(PathRef { index, name: paths[index].name.clone().into() })
+    }
+
+    /// Find it among the paths listed before, so that no path goes in circles.
+    fn find(&mut self, before: &[Path]) -> Result<(), Problem> {
+        let name = &*self.0.name;
+        let found = before.iter().position(|path| path.name == name);
+        self.0.index = found.ok_or_else(|| {
+            if before.is_empty() {
+                let problem =
+                    format!("{name:?}: the path that this one goes via is listed before it");
+                return Problem::new("via", problem);
+            }
+            let valid: Vec<_> = before.iter().map(|path| path.name.as_str()).collect();
+            Problem::new("via", unknown_name("path listed before", name, &valid))
+        })?;
+        Ok(())
+    }
+}
+
+/// What `#[serde(with = "Mtu")]` calls: a size that IP can have.
+struct Mtu;
+
+/// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
+const MIN_MTU: u16 = 576;
+
+impl Mtu {
+    fn serialize<S: Serializer>(mtu: &u16, serializer: S) -> Result<S::Ok, S::Error> {
+        Written::<Octets>::serialize(&Octets::new((*mtu).into()), serializer)
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+        let octets = Written::<Octets>::deserialize(deserializer)?.as_u64();
+        // Largest MTU: the total length field of IPv4. RFC 791 §3.1.
+        let mtu = u16::try_from(octets).ok().filter(|mtu| *mtu >= MIN_MTU);
+        mtu.ok_or_else(|| {
+            let most = u16::MAX;
+            let problem = format!("\"{octets}B\": an MTU lies between {MIN_MTU}B and {most}B");
+            Problem::new("", problem).raise()
+        })
+    }
+}
+
+impl JsonSchema for Mtu {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Written::<Octets>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::<Octets>::json_schema(generator)
+    }
+}
+
+fn default_mtu() -> u16 {
+    1_500
+}
+
+fn certain() -> Probability {
+    Probability::ONE
+}
+
+impl From<BurstLoss> for GilbertElliottConfig {
+    fn from(loss: BurstLoss) -> Self {
+        let BurstLoss { to_bad, to_good, loss_in_bad, loss_in_good } = loss;
+        GilbertElliottConfig { to_bad, to_good, loss_in_bad, loss_in_good }
+    }
+}
+
+impl From<JitterOrder> for JitterModel {
+    fn from(name: JitterOrder) -> Self {
+        match name {
+            JitterOrder::Fifo => JitterModel::Fifo,
+            JitterOrder::Reordering => JitterModel::Reordering,
+        }
+    }
+}
+
+impl From<LinkState> for StateChange {
+    fn from(name: LinkState) -> Self {
+        match name {
+            LinkState::Up => StateChange::Up,
+            LinkState::Down => StateChange::Down,
+            LinkState::Suspend => StateChange::Suspend,
+            LinkState::Resume => StateChange::Resume,
+        }
+    }
+}

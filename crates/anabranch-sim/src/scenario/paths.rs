@@ -1,0 +1,112 @@
+//! The paths of a connection.
+
+use core::ops::Deref;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::path::Path;
+use super::path_names::Used;
+use crate::written::{Problem, unknown_name};
+
+/// The paths that a connection may use, as indices into [`Scenario::paths`](super::Scenario::paths):
+/// distinct, at least one, and exactly one for plain TCP. A file has their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Empty for the default.
+    names: Vec<String>,
+    indices: Vec<usize>,
+}
+
+impl Deref for Paths {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.indices
+    }
+}
+
+impl Paths {
+    /// These of `paths`.
+    pub fn new(indices: Vec<usize>, paths: &[Path]) -> Self {
+        let names = indices.iter().map(|index| paths[*index].name.clone()).collect();
+        Paths { names, indices }
+    }
+
+    /// Find the paths by their names among `paths`; by default all that no other path goes via, or
+    /// if `only_one` is used, the first of these.
+    pub(super) fn find(&mut self, paths: &[Path], only_one: bool) -> Result<(), Problem> {
+        if self.names.is_empty() {
+            let shared = |index| paths.iter().any(|path| path.via() == Some(index));
+            let usable = if only_one { 1 } else { paths.len() };
+            let indices = (0..paths.len()).filter(|index| !shared(*index)).take(usable).collect();
+            *self = Paths::new(indices, paths);
+            return Ok(());
+        }
+        if only_one && self.names.len() > 1 {
+            let names = &self.names;
+            let problem =
+                format!("{names:?}: tcp uses one path; write one, or protocol = \"mptcp\"");
+            return Err(Problem::new("", problem));
+        }
+        for (n, name) in self.names.iter().enumerate() {
+            let index = position(paths, name);
+            let index = index.map_err(|text| Problem::new(format!("[{n}]"), text))?;
+            if self.indices.contains(&index) {
+                let problem = format!("{name:?} is listed twice; a path is listed once");
+                return Err(Problem::new(format!("[{n}]"), problem));
+            }
+            self.indices.push(index);
+        }
+        Ok(())
+    }
+
+    /// The paths with their names, in the connection's order.
+    pub fn by_name(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.names.iter().map(String::as_str).zip(self.indices.iter().copied())
+    }
+
+    pub(super) fn used(&self) -> Used<'_> {
+        Used(&self.names)
+    }
+}
+
+/// Where the path called `name` is among `paths`.
+pub(super) fn position(paths: &[Path], name: &str) -> Result<usize, String> {
+    paths.iter().position(|path| path.name == name).ok_or_else(|| {
+        let valid: Vec<_> = paths.iter().map(|path| path.name.as_str()).collect();
+        unknown_name("path", name, &valid)
+    })
+}
+
+impl Serialize for Paths {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.names.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Paths {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let names = Vec::deserialize(deserializer)?;
+        if names.is_empty() {
+            let problem = "[]: a connection needs at least one path";
+            return Err(Problem::new("", problem).raise());
+        }
+        Ok(Paths { names, indices: Vec::new() })
+    }
+}
+
+impl JsonSchema for Paths {
+    fn schema_name() -> Cow<'static, str> {
+        "Paths".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Vec::<String>::json_schema(generator)
+    }
+}

@@ -1,0 +1,193 @@
+//! A workload in a scenario: a table with a kind, and the keys of that kind.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value as Json;
+use toml::Table;
+
+use super::{Application, Draws, Workload};
+use crate::written::{
+    Problem, describe, found, missing_field, unknown_field, unknown_key, unknown_name,
+};
+
+/// A kind of workload. The type holds its keys.
+pub(crate) trait Kind {
+    /// What serde does not see is right.
+    fn check(&self) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// The end of a connection that sends the workload's data, or the other one.
+    fn application(&self, sends: bool, draws: &Draws<'_>) -> Application;
+}
+
+/// A kind by its name.
+pub(super) struct Entry {
+    /// Its name in scenarios.
+    pub(super) name: &'static str,
+    /// Its keys.
+    pub(super) read: fn(Table) -> Result<Workload, Error>,
+    /// The JSON Schema of its keys.
+    pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+type Error = serde_path_to_error::Error<toml::de::Error>;
+
+/// The enum [`Workload`] of these kinds, and their list.
+macro_rules! workloads {
+    ($($name:literal is $Kind:ident,)+) => {
+        /// What a connection sends.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+        #[serde(tag = "kind")]
+        pub enum Workload {
+            $(
+                #[doc = concat!("`", $name, "`.")]
+                #[serde(rename = $name)]
+                $Kind($Kind),
+            )+
+        }
+
+        impl Workload {
+            const ALL: &'static [kind::Entry] = &[$(kind::Entry {
+                name: $name,
+                read: |table| kind::read(table).map(Workload::$Kind),
+                schema: <$Kind as schemars::JsonSchema>::json_schema,
+            }),+];
+
+            fn kind(&self) -> &dyn Kind {
+                match self { $(Workload::$Kind(kind) => kind),+ }
+            }
+        }
+    };
+}
+pub(super) use workloads;
+
+/// The key that says which.
+const KIND: &str = "kind";
+
+/// The keys of a kind.
+pub(super) fn read<K: DeserializeOwned>(table: Table) -> Result<K, Error> {
+    serde_path_to_error::deserialize(toml::Value::Table(table))
+}
+
+impl Workload {
+    /// What one end of a connection does: the end that sends the workload's data, or the other one.
+    pub(crate) fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
+        self.kind().application(sends, draws)
+    }
+
+    fn from_table(mut table: Table) -> Result<Self, Problem> {
+        let name = match table.remove(KIND) {
+            Some(toml::Value::String(name)) => name,
+            Some(other) => {
+                let problem = format!("found {}, expected a name", found(&other));
+                return Err(Problem::new(KIND, problem));
+            }
+            None => return Err(without_kind(&table)),
+        };
+        let entry = Workload::ALL.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let valid: Vec<_> = Workload::ALL.iter().map(|entry| entry.name).collect();
+            Problem::new(KIND, unknown_name(KIND, &name, &valid))
+        })?;
+        let workload = (entry.read)(table).map_err(|error| entry.problem(&error))?;
+        workload.kind().check()?;
+        Ok(workload)
+    }
+}
+
+impl Entry {
+    /// What is wrong with the keys.
+    fn problem(&self, error: &Error) -> Problem {
+        let (path, message) = (error.path(), error.inner().message());
+        let place = path.to_string();
+        // The others are keys of tables in this one. A dot is the workload itself.
+        match (unknown_field(message), missing_field(message)) {
+            (Some((key, own)), _) if place == key || place == "." => {
+                Problem::new(key, self.foreign(key, &own))
+            }
+            (_, Some(key)) if place == "." => Problem::new(key, self.missing(key)),
+            _ => describe(path, message),
+        }
+    }
+
+    fn foreign(&self, key: &str, own: &[&str]) -> String {
+        let name = self.name;
+        let owner = Workload::ALL.iter().find(|other| other.keys().iter().any(|own| own == key));
+        if let Some(Entry { name: owner, .. }) = owner {
+            let a = article(name);
+            return format!(
+                "{a} {name} workload has no {key}; leave it out or write kind = {owner:?}"
+            );
+        }
+        unknown(key, &[&[KIND], own].concat())
+    }
+
+    fn missing(&self, key: &str) -> String {
+        let (name, a, its) = (self.name, article(self.name), article(key));
+        let example = &self.properties()[key]["examples"][0];
+        format!("missing; {a} {name} workload needs {its} {key} such as {example}")
+    }
+
+    fn properties(&self) -> Json {
+        let mut generator = SchemaGenerator::default();
+        (self.schema)(&mut generator).get("properties").cloned().unwrap_or_default()
+    }
+
+    fn keys(&self) -> Vec<String> {
+        let properties = self.properties();
+        properties.as_object().into_iter().flat_map(|keys| keys.keys().cloned()).collect()
+    }
+
+    /// The JSON Schema of its table.
+    fn table(&self, generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = (self.schema)(generator);
+        let kind = serde_json::json!({ "const": self.name, "description": "Kind of workload." });
+        let object = schema.ensure_object();
+        let properties = object.entry("properties").or_insert_with(|| serde_json::json!({}));
+        properties[KIND] = kind;
+        let required = object.entry("required").or_insert_with(|| serde_json::json!([]));
+        if let Some(required) = required.as_array_mut() {
+            required.insert(0, KIND.into());
+        }
+        schema
+    }
+}
+
+/// What is wrong with a table without a kind: perhaps the key is misspelt.
+fn without_kind(table: &Table) -> Problem {
+    let keys: Vec<String> = Workload::ALL.iter().flat_map(Entry::keys).collect();
+    match table.keys().find(|key| !keys.contains(key)) {
+        Some(key) => Problem::new(key, unknown(key, &[KIND])),
+        None => Problem::new(KIND, "missing; this key is required"),
+    }
+}
+
+/// What is wrong with a key that no workload has, where these are `valid`.
+fn unknown(key: &str, valid: &[&str]) -> String {
+    let others: Vec<String> = Workload::ALL.iter().flat_map(Entry::keys).collect();
+    unknown_key(key, valid, &others.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" }
+}
+
+impl<'de> Deserialize<'de> for Workload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Workload::from_table(Table::deserialize(deserializer)?).map_err(Problem::raise)
+    }
+}
+
+impl JsonSchema for Workload {
+    fn schema_name() -> Cow<'static, str> {
+        "Workload".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let each = Workload::ALL.iter().map(|entry| entry.table(generator));
+        json_schema!({ "description": "What is sent.", "oneOf": each.collect::<Vec<_>>() })
+    }
+}

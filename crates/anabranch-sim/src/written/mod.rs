@@ -1,0 +1,277 @@
+//! How values stand in a scenario file: quantities as strings with a unit, names, numbers.
+//!
+//! A field of a scenario has the type that the code computes with. Where a file holds it in another
+//! form, `#[serde(with = "Written::<Rate>")]` names the form: reading, writing, checking and the
+//! JSON Schema follow from it.
+
+mod factor;
+mod problem;
+
+use core::fmt;
+use core::marker::PhantomData;
+use std::borrow::Cow;
+
+use anabranch_net::units::{
+    Octets, Probability, QueueLimit, Rate, UnitError, format_duration, parse_duration,
+};
+use anabranch_wire::Duration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use factor::Factor;
+pub(crate) use problem::{
+    Problem, describe, found, missing_field, noun, unknown_field, unknown_key, unknown_name,
+};
+
+/// A quantity that a file holds as a string with its unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written<T>(pub(crate) T);
+
+/// The same, above zero.
+pub(crate) struct Positive<T>(PhantomData<T>);
+
+/// How a quantity is written.
+pub(crate) trait Quantity: Sized {
+    /// Name in the JSON Schema.
+    const NAME: &'static str;
+    /// What it is, with an example; also ends the sentence "found ..., expected ...".
+    const DESCRIPTION: &'static str;
+    /// Regular expression for editors. The parser decides.
+    const PATTERN: &'static str;
+    /// What a value has to be that must not be zero.
+    const POSITIVE: &'static str = "more than zero";
+
+    fn read(text: &str) -> Result<Self, UnitError>;
+    fn write(&self) -> String;
+
+    fn is_zero(&self) -> bool {
+        false
+    }
+}
+
+impl Quantity for Rate {
+    const NAME: &'static str = "Rate";
+    const DESCRIPTION: &'static str = "a rate such as \"8Mbit/s\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? ?[kMGT]?bit/s$";
+
+    fn read(text: &str) -> Result<Self, UnitError> {
+        text.parse()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Quantity for Duration {
+    const NAME: &'static str = "Duration";
+    const DESCRIPTION: &'static str = "a duration such as \"20ms\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s)$";
+    const POSITIVE: &'static str = "longer than zero";
+
+    fn read(text: &str) -> Result<Self, UnitError> {
+        parse_duration(text)
+    }
+
+    fn write(&self) -> String {
+        format_duration(*self)
+    }
+
+    fn is_zero(&self) -> bool {
+        Duration::is_zero(*self)
+    }
+}
+
+impl Quantity for Octets {
+    const NAME: &'static str = "Size";
+    const DESCRIPTION: &'static str = "a size such as \"200kB\" or \"200KiB\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? ?(B|kB|KiB|MB|MiB|GB|GiB)$";
+    const POSITIVE: &'static str = "at least one octet";
+
+    fn read(text: &str) -> Result<Self, UnitError> {
+        text.parse()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn is_zero(&self) -> bool {
+        self.as_u64() == 0
+    }
+}
+
+impl Quantity for QueueLimit {
+    const NAME: &'static str = "QueueLimit";
+    const DESCRIPTION: &'static str =
+        "a queue limit such as \"54packets\", \"100kB\", \"80ms\" or \"infinite\"";
+    const PATTERN: &'static str =
+        r"^(infinite|[0-9]+(\.[0-9]+)? ?(packets|B|kB|KiB|MB|MiB|GB|GiB|ns|us|ms|s))$";
+
+    fn read(text: &str) -> Result<Self, UnitError> {
+        text.parse()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Quantity for Probability {
+    const NAME: &'static str = "Probability";
+    const DESCRIPTION: &'static str = "a probability such as \"1%\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? ?%$";
+
+    fn read(text: &str) -> Result<Self, UnitError> {
+        text.parse()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// A field that holds a quantity, or perhaps none.
+pub(crate) trait Holds: Sized {
+    type Quantity: Quantity;
+
+    fn holding(quantity: Self::Quantity) -> Self;
+    fn held(&self) -> Option<&Self::Quantity>;
+}
+
+impl<T: Quantity> Holds for T {
+    type Quantity = T;
+
+    fn holding(quantity: T) -> T {
+        quantity
+    }
+
+    fn held(&self) -> Option<&T> {
+        Some(self)
+    }
+}
+
+impl<T: Quantity> Holds for Option<T> {
+    type Quantity = T;
+
+    fn holding(quantity: T) -> Option<T> {
+        Some(quantity)
+    }
+
+    fn held(&self) -> Option<&T> {
+        self.as_ref()
+    }
+}
+
+/// What `#[serde(with = "Written::<T>")]` calls.
+impl<T: Holds> Written<T> {
+    pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        match value.held() {
+            Some(quantity) => serializer.serialize_str(&quantity.write()),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor(PhantomData)).map(T::holding)
+    }
+}
+
+/// What `#[serde(with = "Positive::<T>")]` calls.
+impl<T: Holds> Positive<T> {
+    pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        Written::<T>::serialize(value, serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        let value = Written::<T>::deserialize(deserializer)?;
+        match value.held() {
+            Some(zero) if zero.is_zero() => {
+                let (zero, positive) = (zero.write(), T::Quantity::POSITIVE);
+                Err(D::Error::custom(format!("{zero:?}: must be {positive}")))
+            }
+            _ => Ok(value),
+        }
+    }
+}
+
+impl<T: Quantity> Serialize for Written<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.write())
+    }
+}
+
+impl<'de, T: Quantity> Deserialize<'de> for Written<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor(PhantomData)).map(Written)
+    }
+}
+
+struct QuantityVisitor<T>(PhantomData<T>);
+
+impl<T: Quantity> Visitor<'_> for QuantityVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::DESCRIPTION)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        T::read(text).map_err(E::custom)
+    }
+
+    // A bare number gets the same answer as one in quotes: that it has no unit.
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+}
+
+impl<T: Holds> JsonSchema for Written<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::Quantity::NAME.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let (description, pattern) = (T::Quantity::DESCRIPTION, T::Quantity::PATTERN);
+        json_schema!({ "type": "string", "description": description, "pattern": pattern })
+    }
+}
+
+impl<T: Holds> JsonSchema for Positive<T> {
+    fn schema_name() -> Cow<'static, str> {
+        Written::<T>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::<T>::json_schema(generator)
+    }
+}
+
+/// A name, which has a letter.
+pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if name.trim().is_empty() {
+        return Err(D::Error::custom(format!("{name:?}: a name needs at least one letter")));
+    }
+    Ok(name)
+}
+
+/// The default of many keys.
+pub(crate) fn yes() -> bool {
+    true
+}
+
+/// Is a key as [`yes`] has it?
+pub(crate) fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+/// Is a key as it is when it is left out?
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,178 @@
+//! What is wrong with a value in a scenario file.
+
+use serde::de::Error;
+use serde_path_to_error::{Path, Segment};
+
+/// A problem with the value of a key.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// The key: in the file, or below the value that is being read; then it may be empty.
+    pub(crate) key: String,
+    /// What is wrong, and what would be right.
+    pub(crate) text: String,
+}
+
+/// Between the key and the text of a problem that serde carries. No file holds it.
+const MARK: char = '\0';
+
+impl Problem {
+    /// `text` is wrong with the value of `key`, e.g. `path[0].rate`.
+    pub(crate) fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
+        Problem { key: key.into(), text: text.into() }
+    }
+
+    /// The problem as an error of serde's, which [`describe`] turns back.
+    pub(crate) fn raise<E: Error>(self) -> E {
+        E::custom(format!("{}{MARK}{}", self.key, self.text))
+    }
+
+    /// The same where its key is below `key`.
+    pub(crate) fn below(self, key: &str) -> Self {
+        Problem { key: join(key, &self.key), text: self.text }
+    }
+}
+
+/// Keys of earlier versions, and what is written in their place.
+const MOVED: [(&str, &str); 2] = [
+    ("profile", "host = \"linux\" or host = \"rfc\""),
+    ("linux_buffer_accounting", "host = { kind = \"linux\", buffers = \"socket\" }"),
+];
+
+/// What serde says about the value at `path`, in the words of this file.
+pub(crate) fn describe(path: &Path, message: &str) -> Problem {
+    let keys = keys(path);
+    if let Some((key, text)) = message.split_once(MARK) {
+        return Problem::new(join(&keys, key), text);
+    }
+    if let Some((found, valid)) = unknown_field(message) {
+        let key = if last_key(path) == Some(found) { keys } else { join(&keys, found) };
+        return Problem::new(key, unknown_key(found, &valid, &[]));
+    }
+    if let Some((found, valid)) = quoted_names(message, "unknown variant `") {
+        let noun = last_key(path).map_or_else(|| "name".to_owned(), noun);
+        return Problem::new(keys, unknown_name(&noun, found, &valid));
+    }
+    if let Some(missing) = missing_field(message) {
+        return Problem::new(join(&keys, missing), "missing; this key is required");
+    }
+    Problem::new(keys, reword(path, message))
+}
+
+/// `unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt)`
+pub(crate) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
+    let hint = nearest(found, valid);
+    let hint = hint.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
+    format!("unknown {noun} {found:?}{hint} (valid: {})", valid.join(", "))
+}
+
+/// `unknown key; did you mean "beta"?` What was meant may also be one of `others`, which belong
+/// elsewhere.
+pub(crate) fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> String {
+    if let Some((_, now)) = MOVED.iter().find(|(before, _)| *before == found) {
+        return format!("this key is gone; write {now}");
+    }
+    match nearest(found, &[valid, others].concat()) {
+        Some(name) => format!("unknown key; did you mean {name:?}?"),
+        None => format!("unknown key (valid: {})", valid.join(", ")),
+    }
+}
+
+/// The name that was probably meant: at most a third of the letters wrong, or one a part of the
+/// other.
+fn nearest<'a>(found: &str, valid: &[&'a str]) -> Option<&'a str> {
+    let distance = |name: &&str| strsim::damerau_levenshtein(found, name);
+    let close = |name: &&str| {
+        let part = !found.is_empty() && (name.contains(found) || found.contains(*name));
+        part || distance(name) <= found.chars().count().div_ceil(3)
+    };
+    valid.iter().copied().filter(close).min_by_key(distance)
+}
+
+/// The key that serde does not know, and those that it does.
+pub(crate) fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
+    quoted_names(message, "unknown field `")
+}
+
+/// The key that serde misses.
+pub(crate) fn missing_field(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field `").map(|missing| missing.trim_end_matches('`'))
+}
+
+/// From "unknown field `x`, expected one of `a`, `b`": x, and a and b.
+fn quoted_names<'a>(message: &'a str, prefix: &str) -> Option<(&'a str, Vec<&'a str>)> {
+    let (found, valid) = message.strip_prefix(prefix)?.rsplit_once("`, expected ")?;
+    Some((found, valid.split('`').skip(1).step_by(2).collect()))
+}
+
+/// "invalid type: map, expected a sequence" and the like, without the words of Rust.
+fn reword(path: &Path, message: &str) -> String {
+    let mismatch =
+        ["invalid type: ", "invalid value: "].iter().find_map(|start| message.strip_prefix(start));
+    let Some((found, expected)) = mismatch.and_then(|rest| rest.rsplit_once(", expected ")) else {
+        return message.replace('\n', ", ");
+    };
+    let found = match found {
+        "map" => "a table",
+        "sequence" => "an array",
+        found => found,
+    };
+    let expected = match expected {
+        "a sequence" if found == "a table" => {
+            let key = last_key(path).unwrap_or_default();
+            return format!("found a table, expected an array; write [[{key}]]");
+        }
+        "a sequence" => "an array",
+        "a nonzero u32" | "a nonzero u64" => "a whole number above zero",
+        "a map" => "a table",
+        expected if expected.starts_with("struct ") => "a table",
+        expected => expected,
+    };
+    format!("found {found}, expected {expected}")
+}
+
+/// A value in a message, as serde calls it.
+pub(crate) fn found(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => format!("string {text:?}"),
+        toml::Value::Integer(_) => format!("integer `{value}`"),
+        toml::Value::Float(_) => format!("floating point `{value}`"),
+        toml::Value::Boolean(_) => format!("boolean `{value}`"),
+        toml::Value::Array(_) => "an array".to_owned(),
+        toml::Value::Table(_) => "a table".to_owned(),
+        toml::Value::Datetime(_) => format!("date `{value}`"),
+    }
+}
+
+/// What the names at `key` are names of.
+pub(crate) fn noun(key: &str) -> String {
+    match key {
+        "applies_to" => "direction".to_owned(),
+        key => key.replace('_', " "),
+    }
+}
+
+/// The path in the notation of the file's keys, e.g. `path[0].rate`.
+fn keys(path: &Path) -> String {
+    path.iter().fold(String::new(), |keys, segment| match segment {
+        Segment::Seq { index } => format!("{keys}[{index}]"),
+        Segment::Map { key } => join(&keys, key),
+        Segment::Enum { .. } | Segment::Unknown => keys,
+    })
+}
+
+fn join(keys: &str, key: &str) -> String {
+    match (keys, key) {
+        ("", key) => key.to_owned(),
+        (keys, "") => keys.to_owned(),
+        (keys, key) if key.starts_with('[') => format!("{keys}{key}"),
+        (keys, key) => format!("{keys}.{key}"),
+    }
+}
+
+/// The innermost key, whose value or one of whose elements is concerned.
+fn last_key(path: &Path) -> Option<&str> {
+    path.iter().rev().find_map(|segment| match segment {
+        Segment::Map { key } => Some(key.as_str()),
+        _ => None,
+    })
+}
