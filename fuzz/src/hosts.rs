@@ -7,7 +7,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_proto::{ConnectionId, Endpoint};
 use anabranch_wire::{
-    Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpOptions,
+    Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpOptions,
 };
 use arbitrary::Arbitrary;
 
@@ -136,7 +136,7 @@ impl Hosts {
         let mut client = Endpoint::new(locals.clone(), [1; 32]);
         let mut server = Endpoint::new(vec![remote], [2; 32]);
         server.listen(PORT, config.clone());
-        let to = Address::new(remote, PORT);
+        let to = SocketAddress::new(remote, PORT);
         let id = client.connect(Instant::ZERO, locals[0], to, config.clone());
         let mut hosts = Hosts {
             now: Instant::ZERO,

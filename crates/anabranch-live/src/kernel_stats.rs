@@ -7,7 +7,7 @@ use anabranch_proto::platform::Platform;
 use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_sim::driver;
-use anabranch_wire::{Duration, Endpoint};
+use anabranch_wire::{Duration, SocketAddress};
 
 use crate::sys::{self, KernelSubflow, TcpInfo};
 
@@ -73,7 +73,7 @@ fn plain(stream: &TcpStream) -> Option<KernelSubflow> {
 }
 
 fn subflow(each: &KernelSubflow, paths: &[usize]) -> SubflowStats {
-    let endpoint = |address: SocketAddr| Endpoint::new(address.ip(), address.port());
+    let endpoint = |address: SocketAddr| SocketAddress::new(address.ip(), address.port());
     let tcp = &each.tcp;
     let resent = u64::from(tcp.total_retrans);
     SubflowStats {

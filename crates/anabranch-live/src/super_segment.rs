@@ -136,7 +136,7 @@ fn follow(first: Dss, next: Dss, octets: usize, len: usize) -> Option<Dss> {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_wire::{DataSeq, Endpoint, Piece, SeqNumber, TcpHeader};
+    use anabranch_wire::{DataSeq, Piece, SeqNumber, SocketAddress, TcpHeader};
 
     use super::*;
 
@@ -150,7 +150,8 @@ mod tests {
             checksum: None,
         };
         let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
-        let [source, destination] = [1, 2].map(|host| Endpoint::new([10, 0, 0, host].into(), 80));
+        let [source, destination] =
+            [1, 2].map(|host| SocketAddress::new([10, 0, 0, host].into(), 80));
         Segment {
             source,
             destination,

@@ -15,7 +15,7 @@ use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Endpoint as Address, Instant, pattern};
+use anabranch_wire::{Instant, SocketAddress, pattern};
 use bytes::BytesMut;
 
 use crate::clock::Clock;
@@ -329,7 +329,7 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
     let (near, mut host) = engine_at_far(case)?;
     let receiver = near.receive(case)?;
     let watch = Stopwatch::start(time);
-    let to = Address::new(NEAR.into(), PORT);
+    let to = SocketAddress::new(NEAR.into(), PORT);
     let connected = host.endpoint.connect(watch.now()?, FAR.into(), to, config(case));
     let id = connected.map_err(io::Error::other)?;
     let (mut offset, mut open) = (0, true);

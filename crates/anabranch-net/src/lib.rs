@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use anabranch_net::{Link, LinkConfig, Node, units::Rate};
-//! use anabranch_wire::{Datagram, Duration, Endpoint, Instant, Piece};
+//! use anabranch_wire::{Datagram, Duration, Instant, Piece, SocketAddress};
 //!
 //! let rate: Rate = "8Mbit/s".parse()?;
 //! let config = LinkConfig::new(rate, Duration::from_millis(10), "100packets".parse()?);
@@ -18,8 +18,8 @@
 //!
 //! // 1000 octets on the wire: 20 of IPv4, 8 of UDP, 972 of payload.
 //! let packet = Datagram {
-//!     source: Endpoint::new([10, 0, 0, 1].into(), 5000),
-//!     destination: Endpoint::new([10, 0, 0, 2].into(), 5000),
+//!     source: SocketAddress::new([10, 0, 0, 1].into(), 5000),
+//!     destination: SocketAddress::new([10, 0, 0, 2].into(), 5000),
 //!     payload: Piece::pattern(0, 972).into(),
 //!     ecn: 0,
 //! };

@@ -6,7 +6,7 @@ use std::iter::from_fn;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The client has two addresses, so its path manager opens a second subflow.
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Endpoint::new(vec![[10, 0, 0, 1].into()], [2; 32]);
     server.listen(80, ConnectionConfig::default());
 
-    let (mut now, to) = (Instant::ZERO, Address::new([10, 0, 0, 1].into(), 80));
+    let (mut now, to) = (Instant::ZERO, SocketAddress::new([10, 0, 0, 1].into(), 80));
     let upload = client.connect(now, wifi, to, ConnectionConfig::default())?;
     client.send(upload, vec![0x55; 1_000_000])?;
 

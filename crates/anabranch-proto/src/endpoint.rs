@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{
-    Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
+    Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpHeader,
     TcpOptions,
 };
 
@@ -46,7 +46,7 @@ pub struct Endpoint {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Which connection and subflow owns a pair of addresses: local, remote.
-    table: BTreeMap<(Address, Address), Place>,
+    table: BTreeMap<(SocketAddress, SocketAddress), Place>,
     tokens: BTreeMap<u32, u32>,
     listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
     /// Connections that may have something to send.
@@ -167,7 +167,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         local: IpAddr,
-        remote: Address,
+        remote: SocketAddress,
         config: ConnectionConfig,
     ) -> Result<ConnectionId, ConnectError> {
         if !self.addresses.contains(&local) {
@@ -181,7 +181,7 @@ impl Endpoint {
         self.counters.mp_capable_syn_tx += u64::from(config.protocol == Protocol::Mptcp);
         let index = self.add(Arc::new(config), Role::Initiator, local);
         let connection = self.slots[index as usize].connection.as_mut().expect("just added");
-        connection.connect(now, Address::new(local, port), remote);
+        connection.connect(now, SocketAddress::new(local, port), remote);
         self.touched(index);
         Ok(self.id(index))
     }
@@ -504,12 +504,12 @@ impl Endpoint {
     }
 
     /// A random port that is not in use towards `remote`. RFC 6056 §3.3.1.
-    fn free_port(&mut self, local: IpAddr, remote: Address) -> Option<u16> {
+    fn free_port(&mut self, local: IpAddr, remote: SocketAddress) -> Option<u16> {
         let range = u16::MAX - FIRST_EPHEMERAL_PORT + 1;
         let first = self.secrets.draw("port") % u64::from(range);
         (0..range)
             .map(|step| FIRST_EPHEMERAL_PORT + (first as u16).wrapping_add(step) % range)
-            .find(|port| !self.table.contains_key(&(Address::new(local, *port), remote)))
+            .find(|port| !self.table.contains_key(&(SocketAddress::new(local, *port), remote)))
     }
 
     /// Make a connection whose first subflow uses `local`.
@@ -732,7 +732,7 @@ mod tests {
     fn a_key_whose_token_is_in_use_is_not_taken() {
         // RFC 8684 §3.1
         let local: IpAddr = [10, 0, 0, 1].into();
-        let remote = Address::new([10, 0, 0, 2].into(), 80);
+        let remote = SocketAddress::new([10, 0, 0, 2].into(), 80);
         let mut host = Endpoint::new(vec![local], [7; 32]);
         let first = keys::token(host.secrets.for_connection(1).draw("key"));
         host.tokens.insert(first, 12_345);
@@ -765,7 +765,7 @@ mod tests {
             let mut client = Endpoint::new(vec![local, [10, 0, 1, 1].into()], [7; 32]);
             let mut server = Endpoint::new(vec![remote], [8; 32]);
             server.listen(80, config.clone());
-            let to = Address::new(remote, 80);
+            let to = SocketAddress::new(remote, 80);
             let mut now = Instant::ZERO;
             let id = client.connect(now, local, to, config).expect("right");
             client.send_pattern(id, 0, OCTETS as u32).expect("room");

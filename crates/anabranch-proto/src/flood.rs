@@ -8,7 +8,7 @@
 //! no token: those wait in a table of fixed size, where a new one takes the place of an old one.
 
 use anabranch_wire::mptcp::{CapableKeys, Control, MpCapable, MpJoin};
-use anabranch_wire::{Endpoint, Flags, Instant, Payload, Segment, SeqNumber, TcpOptions};
+use anabranch_wire::{Flags, Instant, Payload, Segment, SeqNumber, SocketAddress, TcpOptions};
 
 use crate::keys::Secrets;
 
@@ -40,8 +40,8 @@ pub(crate) struct Numbers {
 /// What decides this host's numbers and its key towards one peer.
 pub(crate) struct Cookies<'a> {
     pub(crate) secrets: &'a Secrets,
-    pub(crate) local: Endpoint,
-    pub(crate) remote: Endpoint,
+    pub(crate) local: SocketAddress,
+    pub(crate) remote: SocketAddress,
 }
 
 impl<'a> Cookies<'a> {
@@ -138,8 +138,8 @@ fn period(now: Instant) -> u64 {
 /// A join that was answered without state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingJoin {
-    local: Endpoint,
-    remote: Endpoint,
+    local: SocketAddress,
+    remote: SocketAddress,
     /// The SYN's sequence number.
     seq: SeqNumber,
     /// The SYN's option.

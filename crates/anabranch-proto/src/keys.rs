@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_wire::{DataSeq, Endpoint, SeqNumber};
+use anabranch_wire::{DataSeq, SeqNumber, SocketAddress};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
@@ -40,7 +40,11 @@ impl Secrets {
 
     /// The part of the initial sequence number that depends on the addresses.
     /// RFC 6528 §3: ISN = M + F(addresses, ports, secret); the caller adds the timer M.
-    pub(crate) fn initial_sequence(&self, local: Endpoint, remote: Endpoint) -> SeqNumber {
+    pub(crate) fn initial_sequence(
+        &self,
+        local: SocketAddress,
+        remote: SocketAddress,
+    ) -> SeqNumber {
         SeqNumber(self.of_addresses("isn", local, remote, &[]) as u32)
     }
 
@@ -48,14 +52,14 @@ impl Secrets {
     pub(crate) fn of_addresses(
         &self,
         label: &str,
-        local: Endpoint,
-        remote: Endpoint,
+        local: SocketAddress,
+        remote: SocketAddress,
         numbers: &[u32],
     ) -> u64 {
         let mut hash = Sha256::new();
         hash.update(*self.secret);
         hash.update(label.as_bytes());
-        for Endpoint { address, port } in [local, remote] {
+        for SocketAddress { address, port } in [local, remote] {
             match address {
                 IpAddr::V4(address) => hash.update(address.octets()),
                 IpAddr::V6(address) => hash.update(address.octets()),

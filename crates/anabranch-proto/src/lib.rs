@@ -10,7 +10,7 @@
 //! ```
 //! use anabranch_proto::config::ConnectionConfig;
 //! use anabranch_proto::{Endpoint, Event};
-//! use anabranch_wire::{Endpoint as Address, Instant};
+//! use anabranch_wire::{Instant, SocketAddress};
 //!
 //! let (here, there) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
 //! let mut client = Endpoint::new(vec![here], [1; 32]); // the second argument is the host's secret
@@ -18,7 +18,7 @@
 //! server.listen(80, ConnectionConfig::default());
 //!
 //! let now = Instant::ZERO;
-//! let to = Address::new(there, 80);
+//! let to = SocketAddress::new(there, 80);
 //! let connection = client.connect(now, here, to, ConnectionConfig::default())?;
 //! client.send(connection, "hello")?;
 //!

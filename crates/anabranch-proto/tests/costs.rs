@@ -14,8 +14,8 @@ use anabranch_proto::Endpoint;
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_wire::mptcp::{AddAddr, Control, Dss, Mapping, MpJoin, WideOrNarrow};
 use anabranch_wire::{
-    DataSeq, Endpoint as Address, Flags, Instant, Payload, Piece, SackBlock, SackBlocks, Segment,
-    SeqNumber,
+    DataSeq, Flags, Instant, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber,
+    SocketAddress,
 };
 use pair::announcing::announced;
 use pair::{Fate, Pair, client_address, is_syn, ms, server_address};
@@ -195,7 +195,7 @@ fn floods_of_joins_and_addresses_cost_little_and_leave_nothing() {
     let syn = |n: u32, token: u32| {
         let mut segment = last.clone();
         let source: IpAddr = Ipv4Addr::from_bits(0x0b00_0000 + n).into();
-        segment.source = Address::new(source, 1024);
+        segment.source = SocketAddress::new(source, 1024);
         segment.header.flags = Flags::SYN;
         segment.header.seq = SeqNumber(n);
         segment.options.dss = None;

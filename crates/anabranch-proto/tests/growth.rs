@@ -7,7 +7,7 @@ use std::alloc::System;
 
 use anabranch_proto::Endpoint;
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::{Duration, Endpoint as Address, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 use hosts::{address, exchange, pass};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -26,7 +26,7 @@ fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
     let mut server = Endpoint::new(vec![address(99)], [2; 32]);
     server.listen(80, config());
     let mut client = Endpoint::new(vec![address(0)], [1; 32]);
-    let to = Address::new(address(99), 80);
+    let to = SocketAddress::new(address(99), 80);
     let id = client.connect(now, address(0), to, config()).expect("right");
     exchange(now, &mut client, &mut server);
     let mut region = Region::new(ALLOCATOR);

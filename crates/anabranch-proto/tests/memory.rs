@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionId, Endpoint};
-use anabranch_wire::{Duration, Endpoint as Address, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 use hosts::{address, exchange, pass};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -44,7 +44,7 @@ fn idle_octets(addresses: u32, octets: u32) -> usize {
     let mut server = Endpoint::new(vec![address(99)], [2; 32]);
     server.listen(80, ConnectionConfig::default());
     let mut client = Endpoint::new(locals.clone(), [1; 32]);
-    let to = Address::new(address(99), 80);
+    let to = SocketAddress::new(address(99), 80);
     let region = Region::new(ALLOCATOR);
     for _ in 0..CONNECTIONS {
         let id = client.connect(now, locals[0], to, ConnectionConfig::default()).expect("right");
@@ -83,7 +83,7 @@ fn an_idle_connection_takes_at_most_4_kib_and_one_with_two_subflows_8() {
 /// A connection to port 80 of `server` that carries 10 kB each way; `None` if its port is in
 /// TIME-WAIT there, which takes a second to clear up.
 fn open(now: Instant, client: &mut Endpoint, server: &mut Endpoint) -> Option<[ConnectionId; 2]> {
-    let to = Address::new(address(99), 80);
+    let to = SocketAddress::new(address(99), 80);
     let id = client.connect(now, address(0), to, ConnectionConfig::default()).expect("right");
     let before: BTreeSet<ConnectionId> = server.connections().collect();
     exchange(now, client, server);
@@ -164,7 +164,7 @@ fn a_flood_of_connections_in_time_wait_takes_little_and_passes() {
 /// Ten thousand connections from a host with address `n`, each of which sends an octet.
 fn open_many(now: Instant, n: u32, server: &mut Endpoint) -> (Endpoint, Vec<ConnectionId>) {
     let mut client = Endpoint::new(vec![address(n)], [n as u8; 32]);
-    let to = Address::new(address(99), 80);
+    let to = SocketAddress::new(address(99), 80);
     let ids = (0..10_000).map(|_| {
         let config = ConnectionConfig::default();
         let id = client.connect(now, address(n), to, config).expect("right");

@@ -8,7 +8,7 @@ use anabranch_proto::congestion::{Cubic, NewReno};
 use anabranch_proto::path_manager::{Backup, FullMesh};
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event, SendError};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Payload, Segment};
+use anabranch_wire::{Duration, Instant, Payload, Segment, SocketAddress};
 
 use crate::layout::Layout;
 use crate::settings::{Congestion, EndpointUse, Settings};
@@ -249,7 +249,7 @@ impl Stack for EngineStack {
         let layout = self.layout();
         let config = self.config(&self.sockets[socket.0]);
         let local = layout.host(self.sockets[socket.0].host.unwrap_or(0));
-        let remote = Address::new(layout.peer(peer), port);
+        let remote = SocketAddress::new(layout.peer(peer), port);
         match self.endpoint.connect(self.now, local, remote, config) {
             Ok(id) => self.sockets[socket.0].connection = Some(id),
             Err(_) => return Progress::Failed("EADDRINUSE"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_wire::mptcp::{CapableKeys, MpJoin};
-use anabranch_wire::{DataSeq, Endpoint, Flags, Segment, SeqNumber};
+use anabranch_wire::{DataSeq, Flags, Segment, SeqNumber, SocketAddress};
 
 use crate::keys;
 use crate::layout::{Layout, PEER_EPHEMERAL, PORT};
@@ -13,8 +13,8 @@ use crate::script::PathName;
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) name: PathName,
-    pub(crate) host: Endpoint,
-    pub(crate) peer: Endpoint,
+    pub(crate) host: SocketAddress,
+    pub(crate) peer: SocketAddress,
     /// Unknown until the host has sent a SYN.
     pub(crate) host_isn: Option<SeqNumber>,
     pub(crate) peer_isn: SeqNumber,
@@ -103,8 +103,10 @@ impl Flows {
         // A join goes to the port of the first subflow.
         let default = self.all.first().map_or(PORT, |first| first.host.port);
         let peer_port = PEER_EPHEMERAL + self.all.len() as u16;
-        let host = Endpoint::new(self.layout.host(name.host), name.host_port.unwrap_or(default));
-        let peer = Endpoint::new(self.layout.peer(name.peer), name.peer_port.unwrap_or(peer_port));
+        let host =
+            SocketAddress::new(self.layout.host(name.host), name.host_port.unwrap_or(default));
+        let peer =
+            SocketAddress::new(self.layout.peer(name.peer), name.peer_port.unwrap_or(peer_port));
         self.add(name, host, peer)
     }
 
@@ -123,11 +125,11 @@ impl Flows {
         Some(self.add(name, host, peer))
     }
 
-    pub(crate) fn find(&self, host: Endpoint, peer: Endpoint) -> Option<usize> {
+    pub(crate) fn find(&self, host: SocketAddress, peer: SocketAddress) -> Option<usize> {
         self.all.iter().position(|flow| (flow.host, flow.peer) == (host, peer))
     }
 
-    fn add(&mut self, name: PathName, host: Endpoint, peer: Endpoint) -> usize {
+    fn add(&mut self, name: PathName, host: SocketAddress, peer: SocketAddress) -> usize {
         let step = 1_000_000 * self.all.len() as u32;
         self.all.push(Flow {
             name: PathName { host_port: None, peer_port: None, ..name },

@@ -3,7 +3,7 @@
 use anabranch_net::Side;
 use anabranch_net::network::{Source, Traffic};
 use anabranch_net::rng::stream_seed;
-use anabranch_wire::{Endpoint, Instant, Packet};
+use anabranch_wire::{Instant, Packet, SocketAddress};
 
 use crate::scenario::{CrossTraffic, Path};
 use crate::topology;
@@ -34,8 +34,8 @@ pub(crate) fn traffic_of(
     let periods = traffic.on.zip(traffic.off);
     let periods =
         periods.map(|(on, off)| [Sampler::new(on, stream("on")), Sampler::new(off, stream("off"))]);
-    let source = Endpoint::new(from, FIRST_PORT.wrapping_add(index as u16));
-    let destination = Endpoint::new(to, DISCARD_PORT);
+    let source = SocketAddress::new(from, FIRST_PORT.wrapping_add(index as u16));
+    let destination = SocketAddress::new(to, DISCARD_PORT);
     let packet_size = traffic.packet_octets(&paths[number]);
     let udp = UdpOnOff::new(source, destination, traffic.rate, packet_size, periods);
     Traffic { towards: side.opposite(), path: number, source: Box::new(udp) }

@@ -6,7 +6,7 @@ use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protoc
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats};
-use anabranch_wire::{Endpoint as Address, Instant, Piece};
+use anabranch_wire::{Instant, Piece, SocketAddress};
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl Host {
     fn connect(&mut self, now: Instant, index: usize) {
         let app = &mut self.apps[index];
         let local = app.config.local_addresses.as_ref().expect("a client's addresses")[0];
-        let remote = Address::new(app.server, topology::port_of(index));
+        let remote = SocketAddress::new(app.server, topology::port_of(index));
         let opened = self.endpoint.connect(now, local, remote, app.config.clone());
         app.id = Some(opened.expect("the topology's addresses are right"));
     }

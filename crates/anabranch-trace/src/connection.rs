@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_wire::mptcp::CapableFlags;
-use anabranch_wire::{Endpoint, Instant};
+use anabranch_wire::{Instant, SocketAddress};
 
 use crate::keys;
 use crate::stream::Stream;
@@ -25,7 +25,7 @@ pub(crate) enum Protocol {
 pub(crate) struct Connection {
     pub(crate) protocol: Protocol,
     /// Its first subflow's.
-    pub(crate) ends: [Endpoint; 2],
+    pub(crate) ends: [SocketAddress; 2],
     pub(crate) keys: [Option<u64>; 2],
     /// Flags of MP_CAPABLE in the SYNs.
     pub(crate) flags: [Option<CapableFlags>; 2],
@@ -70,7 +70,7 @@ pub(crate) struct Announced {
 }
 
 impl Connection {
-    pub(crate) fn new(protocol: Protocol, ends: [Endpoint; 2], begin: At) -> Self {
+    pub(crate) fn new(protocol: Protocol, ends: [SocketAddress; 2], begin: At) -> Self {
         Connection {
             protocol,
             ends,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_wire::{Endpoint, Instant};
+use anabranch_wire::{Instant, SocketAddress};
 
 use crate::analyser::{Analyser, since};
 use crate::capture::Damage;
@@ -394,7 +394,7 @@ fn text(words: &str) -> Cell {
     Cell::Text(words.to_owned())
 }
 
-fn endpoint(endpoint: Endpoint) -> Cell {
+fn endpoint(endpoint: SocketAddress) -> Cell {
     Cell::Text(endpoint.to_string())
 }
 
@@ -410,4 +410,4 @@ const COPIES_TO_ANSWER: u32 = 3;
 const TIME_TO_ANSWER: u64 = 1_000_000_000;
 
 /// For rows that only name columns.
-const NOBODY: [Endpoint; 2] = [Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];
+const NOBODY: [SocketAddress; 2] = [SocketAddress::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];

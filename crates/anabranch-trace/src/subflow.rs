@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_wire::{Checksum, DataSeq, Endpoint, Instant, SeqNumber};
+use anabranch_wire::{Checksum, DataSeq, Instant, SeqNumber, SocketAddress};
 
 use crate::ranges::RangeSet;
 use crate::stream::MOST_HELD;
@@ -26,7 +26,7 @@ pub(crate) enum Sort {
 pub(crate) struct Subflow {
     pub(crate) sort: Sort,
     /// Who sent the SYN, and to whom; a guess if it was not captured.
-    pub(crate) ends: [Endpoint; 2],
+    pub(crate) ends: [SocketAddress; 2],
     pub(crate) connection: Option<u32>,
     /// The connection counts directions the other way round: its listener opened this subflow.
     pub(crate) is_turned: bool,
@@ -127,7 +127,7 @@ pub(crate) enum Declared {
 
 impl Subflow {
     /// A TCP connection whose first segment was just seen.
-    pub(crate) fn new(sort: Sort, ends: [Endpoint; 2], at: At) -> Self {
+    pub(crate) fn new(sort: Sort, ends: [SocketAddress; 2], at: At) -> Self {
         Subflow {
             sort,
             ends,

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use anabranch_wire::mptcp::{self, CapableKeys, MpJoin};
-use anabranch_wire::{Endpoint, Flags, Instant, TcpOptions};
+use anabranch_wire::{Flags, Instant, SocketAddress, TcpOptions};
 
 use crate::input::Sighting;
 
@@ -17,8 +17,8 @@ use crate::input::Sighting;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FlowKey {
     pub(crate) epoch: u32,
-    pub(crate) low: Endpoint,
-    pub(crate) high: Endpoint,
+    pub(crate) low: SocketAddress,
+    pub(crate) high: SocketAddress,
 }
 
 impl FlowKey {

@@ -1,16 +1,16 @@
 //! A TCP segment as somebody else captured it.
 
 use crate::ip::{self, PROTOCOL_TCP};
-use crate::{Checksum, Endpoint, ParseError, TcpHeader, tcp};
+use crate::{Checksum, ParseError, SocketAddress, TcpHeader, tcp};
 
 /// A TCP segment in the octets of a capture, which may have cut the payload's end, and may have
 /// been taken before the sender's network card put in checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedSegment<'a> {
     /// Where it comes from.
-    pub source: Endpoint,
+    pub source: SocketAddress,
     /// Where it goes.
-    pub destination: Endpoint,
+    pub destination: SocketAddress,
     /// Fixed part of the TCP header.
     pub header: TcpHeader,
     /// All octets of the options, for [`TcpOptions::parse`](crate::TcpOptions::parse).
@@ -36,8 +36,8 @@ impl<'a> CapturedSegment<'a> {
         let tcp = packet.transport;
         let raw = tcp::parse(tcp)?;
         Ok(CapturedSegment {
-            source: Endpoint::new(packet.source, raw.source_port),
-            destination: Endpoint::new(packet.destination, raw.destination_port),
+            source: SocketAddress::new(packet.source, raw.source_port),
+            destination: SocketAddress::new(packet.destination, raw.destination_port),
             header: raw.header,
             options: raw.options,
             payload: raw.payload,
@@ -70,7 +70,7 @@ mod tests {
     use crate::{Payload, Segment, TcpOptions};
 
     fn octets(from: &str, to: &str) -> Vec<u8> {
-        let endpoint = |text: &str| Endpoint::new(text.parse::<IpAddr>().unwrap(), 80);
+        let endpoint = |text: &str| SocketAddress::new(text.parse::<IpAddr>().unwrap(), 80);
         let segment = Segment {
             source: endpoint(from),
             destination: endpoint(to),

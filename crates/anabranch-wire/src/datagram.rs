@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::ip::{self, Addresses, PROTOCOL_UDP};
 use crate::reader::Reader;
-use crate::{Checksum, EmitError, Endpoint, ParseError, Payload, ip_header_octets};
+use crate::{Checksum, EmitError, ParseError, Payload, SocketAddress, ip_header_octets};
 
 /// Octets of a UDP header.
 pub const UDP_HEADER_OCTETS: usize = 8;
@@ -13,9 +13,9 @@ pub const UDP_HEADER_OCTETS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Where it comes from.
-    pub source: Endpoint,
+    pub source: SocketAddress,
     /// Where it goes; of the same address family as `source`.
-    pub destination: Endpoint,
+    pub destination: SocketAddress,
     /// Payload octets.
     pub payload: Payload,
     /// ECN field of the IP header, 2 bits. RFC 3168 §5.
@@ -71,8 +71,8 @@ impl Datagram {
             .and_then(|octets| reader.rest().get(..octets))
             .ok_or(ParseError::UdpLength { found: length, available: packet.transport.len() })?;
         Ok(Datagram {
-            source: Endpoint::new(packet.source, source_port),
-            destination: Endpoint::new(packet.destination, destination_port),
+            source: SocketAddress::new(packet.source, source_port),
+            destination: SocketAddress::new(packet.destination, destination_port),
             payload: Bytes::copy_from_slice(payload).into(),
             ecn: packet.ecn,
         })

@@ -60,7 +60,7 @@ pub use error::{EmitError, Lengths, ParseError};
 pub use ip::{CE, ECT_0, IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, ip_header_octets};
 pub use packet::Packet;
 pub use payload::{Payload, Piece};
-pub use segment::{Endpoint, Segment};
+pub use segment::{Segment, SocketAddress};
 pub use seq::{DataSeq, SeqNumber};
 pub use tcp::{Flags, HEADER_OCTETS as TCP_HEADER_OCTETS, TcpHeader};
 pub use tcp_option::{

@@ -11,7 +11,7 @@ use crate::{Checksum, EmitError, ParseError, Payload, TcpHeader, TcpOptions, ip_
 
 /// An address and a port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Endpoint {
+pub struct SocketAddress {
     /// IPv4 or IPv6 address.
     pub address: IpAddr,
     /// TCP or UDP port.
@@ -22,9 +22,9 @@ pub struct Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Where it comes from.
-    pub source: Endpoint,
+    pub source: SocketAddress,
     /// Where it goes; of the same address family as `source`.
-    pub destination: Endpoint,
+    pub destination: SocketAddress,
     /// Fixed part of the TCP header.
     pub header: TcpHeader,
     /// TCP options.
@@ -41,14 +41,14 @@ pub struct Segment {
 // instructions.
 const _: () = assert!(size_of::<Segment>() <= 256);
 
-impl Endpoint {
+impl SocketAddress {
     /// The endpoint `address`:`port`.
     pub const fn new(address: IpAddr, port: u16) -> Self {
-        Endpoint { address, port }
+        SocketAddress { address, port }
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for SocketAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
             IpAddr::V4(address) => write!(f, "{address}:{}", self.port),
@@ -57,7 +57,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for SocketAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
@@ -139,8 +139,8 @@ impl Segment {
             checksum.verifies(0)
         };
         Ok(Segment {
-            source: Endpoint::new(packet.source, raw.source_port),
-            destination: Endpoint::new(packet.destination, raw.destination_port),
+            source: SocketAddress::new(packet.source, raw.source_port),
+            destination: SocketAddress::new(packet.destination, raw.destination_port),
             header: raw.header,
             options: TcpOptions::parse(raw.options)?,
             payload: keep(raw.payload).into(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Endpoint, Instant, Packet};
+use anabranch_wire::{Instant, Packet, SocketAddress};
 
 use super::{Middlebox, Side};
 
@@ -93,7 +93,7 @@ impl Middlebox for Chain {
         boxes.chain(uncollected).min()
     }
 
-    fn original(&self, public: Endpoint) -> Option<Endpoint> {
+    fn original(&self, public: SocketAddress) -> Option<SocketAddress> {
         let translated =
             self.boxes.iter().rev().fold(public, |endpoint, place| {
                 place.middlebox.original(endpoint).unwrap_or(endpoint)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_wire::{Endpoint, Flags, Segment, SeqNumber};
+use anabranch_wire::{Flags, Segment, SeqNumber, SocketAddress};
 
 use super::Side;
 
@@ -69,8 +69,8 @@ impl<K, V> Default for Table<K, V> {
 /// A TCP connection, as its segments name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flow {
-    pub(super) client: Endpoint,
-    pub(super) server: Endpoint,
+    pub(super) client: SocketAddress,
+    pub(super) server: SocketAddress,
 }
 
 impl Flow {

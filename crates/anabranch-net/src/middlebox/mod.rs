@@ -27,7 +27,9 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
-use anabranch_wire::{Endpoint, Instant, Packet, SackBlock, SackBlocks, SeqNumber, TcpOptions};
+use anabranch_wire::{
+    Instant, Packet, SackBlock, SackBlocks, SeqNumber, SocketAddress, TcpOptions,
+};
 
 use crate::side::Side;
 
@@ -85,7 +87,7 @@ pub trait Middlebox: fmt::Debug + Send {
     fn poll_timeout(&self) -> Option<Instant>;
 
     /// The client's endpoint that this box shows, or showed last, to servers as `public`.
-    fn original(&self, _public: Endpoint) -> Option<Endpoint> {
+    fn original(&self, _public: SocketAddress) -> Option<SocketAddress> {
         None
     }
 }
@@ -152,7 +154,7 @@ trait Filter: fmt::Debug + Send {
     fn pass(&mut self, now: Instant, towards: Side, packet: &mut Packet) -> bool;
 
     /// As [`Middlebox::original`].
-    fn original(&self, _public: Endpoint) -> Option<Endpoint> {
+    fn original(&self, _public: SocketAddress) -> Option<SocketAddress> {
         None
     }
 }
@@ -185,7 +187,7 @@ impl<F: Filter> Middlebox for Filtering<F> {
         None
     }
 
-    fn original(&self, public: Endpoint) -> Option<Endpoint> {
+    fn original(&self, public: SocketAddress) -> Option<SocketAddress> {
         self.filter.original(public)
     }
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
-use anabranch_wire::{Duration, Endpoint, Instant, Packet};
+use anabranch_wire::{Duration, Instant, Packet, SocketAddress};
 
 use super::flows::Table;
 use super::{Filter, Side, Site};
@@ -34,7 +34,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(124 * 60);
 const FIRST_PORT: u16 = 1024;
 
 /// An endpoint of TCP (true) or UDP, whose ports are apart.
-type Key = (bool, Endpoint);
+type Key = (bool, SocketAddress);
 
 /// Gives each of the client's endpoints a port of the box's address, the same towards all servers.
 #[derive(Debug)]
@@ -46,12 +46,12 @@ struct Nat {
     /// Ports in use, by the client's endpoint.
     by_client: Table<Key, Mapping>,
     /// What ports stood for last, by the box's endpoint; they may be out of use.
-    by_port: Table<Key, Endpoint>,
+    by_port: Table<Key, SocketAddress>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
-    public: Endpoint,
+    public: SocketAddress,
     made: Instant,
     used: Instant,
 }
@@ -69,7 +69,7 @@ impl Nat {
     }
 
     /// The mapping of a client's endpoint, if it is in use at `now`, which this is a use of.
-    fn use_mapping(&mut self, now: Instant, key: Key) -> Option<Endpoint> {
+    fn use_mapping(&mut self, now: Instant, key: Key) -> Option<SocketAddress> {
         let NatConfig { idle_timeout, rebind_at } = self.config;
         let restart = rebind_at.map(|at| Instant::ZERO + at).filter(|at| *at <= now);
         let mapping = self.by_client.get(key)?;
@@ -82,14 +82,14 @@ impl Nat {
         Some(mapping.public)
     }
 
-    fn make_mapping(&mut self, now: Instant, key: Key) -> Endpoint {
+    fn make_mapping(&mut self, now: Instant, key: Key) -> SocketAddress {
         let range = u64::from(u16::MAX - FIRST_PORT) + 1;
         let first = self.ports.bits(self.drawn) % range;
         self.drawn += 1;
         let tcp = key.0;
         let public = (0..range)
             .map(|step| FIRST_PORT + ((first + step) % range) as u16)
-            .map(|port| Endpoint::new(self.address, port))
+            .map(|port| SocketAddress::new(self.address, port))
             .find(|public| self.by_port.peek((tcp, *public)).is_none())
             .expect("the table is smaller than the range of ports");
         if let Some(((tcp, forgotten), client)) = self.by_port.insert((tcp, public), key.1) {
@@ -104,7 +104,12 @@ impl Nat {
     }
 
     /// Whom a packet for the box's endpoint is for.
-    fn client_of(&mut self, now: Instant, tcp: bool, public: Endpoint) -> Option<Endpoint> {
+    fn client_of(
+        &mut self,
+        now: Instant,
+        tcp: bool,
+        public: SocketAddress,
+    ) -> Option<SocketAddress> {
         let client = *self.by_port.get((tcp, public))?;
         (self.use_mapping(now, (tcp, client)) == Some(public)).then_some(client)
     }
@@ -133,7 +138,7 @@ impl Filter for Nat {
         }
     }
 
-    fn original(&self, public: Endpoint) -> Option<Endpoint> {
+    fn original(&self, public: SocketAddress) -> Option<SocketAddress> {
         self.by_port.peek((true, public)).copied()
     }
 }
@@ -179,13 +184,13 @@ mod tests {
     }
 
     /// The endpoint under which the server sees the client at `ms`.
-    fn seen(bench: &mut Bench, ms: u64) -> Endpoint {
+    fn seen(bench: &mut Bench, ms: u64) -> SocketAddress {
         bench.now = at(ms);
         bench.cross(Side::Server, Talk::v4().ack(Side::Server, 0)).source
     }
 
     /// Does an answer to `public` reach the client?
-    fn reaches(bench: &mut Bench, public: Endpoint) -> bool {
+    fn reaches(bench: &mut Bench, public: SocketAddress) -> bool {
         let mut answer = Talk::v4().ack(Side::Client, 0);
         let client = answer.destination;
         answer.destination = public;
@@ -201,7 +206,7 @@ mod tests {
         assert_eq!(public.address.to_string(), "10.2.0.0");
         assert_eq!(seen(&mut bench, 2), public);
         assert!(reaches(&mut bench, public));
-        let other = Endpoint::new(public.address, public.port ^ 1);
+        let other = SocketAddress::new(public.address, public.port ^ 1);
         assert!(!reaches(&mut bench, other));
         let untranslated = Talk::v4().ack(Side::Client, 0);
         assert_eq!(bench.cross(Side::Client, untranslated.clone()), untranslated);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_wire::entry::Values;
 use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
 use anabranch_wire::{
-    Duration, Endpoint, Flags, Instant, Packet, Payload, Piece, Segment, SeqNumber, TcpHeader,
+    Duration, Flags, Instant, Packet, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpHeader,
     TcpOptions,
 };
 
@@ -50,8 +50,8 @@ impl Talk {
     }
 
     fn segment(&self, towards: Side, seq: u32, ack: u32, flags: Flags) -> Segment {
-        let client = Endpoint::new(self.client, 50_000);
-        let server = Endpoint::new(self.server, 5_001);
+        let client = SocketAddress::new(self.client, 50_000);
+        let server = SocketAddress::new(self.server, 5_001);
         let (source, destination, own, other) = match towards {
             Side::Server => (client, server, self.client_isn, self.server_isn),
             Side::Client => (server, client, self.server_isn, self.client_isn),

@@ -12,7 +12,7 @@
 //! ```
 //! use anabranch_net::network::{Network, Path};
 //! use anabranch_net::{Link, LinkConfig, Side, units::Rate};
-//! use anabranch_wire::{Datagram, Duration, Endpoint, Instant, Piece};
+//! use anabranch_wire::{Datagram, Duration, Instant, Piece, SocketAddress};
 //!
 //! let rate: Rate = "8Mbit/s".parse()?;
 //! let link = |seed| {
@@ -23,8 +23,8 @@
 //! let mut network: Network = Network::new(vec![path], |_client| Some(0), Vec::new(), ());
 //!
 //! let packet = Datagram {
-//!     source: Endpoint::new([10, 1, 0, 0].into(), 5000),
-//!     destination: Endpoint::new([10, 0, 0, 1].into(), 5000),
+//!     source: SocketAddress::new([10, 1, 0, 0].into(), 5000),
+//!     destination: SocketAddress::new([10, 0, 0, 1].into(), 5000),
 //!     payload: Piece::pattern(0, 972).into(),
 //!     ecn: 0,
 //! };

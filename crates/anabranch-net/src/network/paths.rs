@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_wire::{Endpoint, Packet};
+use anabranch_wire::{Packet, SocketAddress};
 
 use crate::link::Link;
 use crate::middlebox::Middlebox;
@@ -171,7 +171,7 @@ impl Paths {
     }
 
     /// The client's own endpoint, given the possibly translated one that the server has `seen`.
-    pub fn original(&self, seen: Endpoint) -> Endpoint {
+    pub fn original(&self, seen: SocketAddress) -> SocketAddress {
         let mut endpoint = seen;
         // If a path leads via another, the middleboxes of both may translate.
         while let Some(before) = self.translated_by(endpoint) {
@@ -181,7 +181,7 @@ impl Paths {
     }
 
     /// The endpoint that the middleboxes of its path translated to `endpoint`.
-    fn translated_by(&self, endpoint: Endpoint) -> Option<Endpoint> {
+    fn translated_by(&self, endpoint: SocketAddress) -> Option<SocketAddress> {
         if self.sites.is_empty() {
             return None;
         }

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_wire::{Datagram, Duration, Endpoint, Payload, Piece};
+use anabranch_wire::{Datagram, Duration, Payload, Piece, SocketAddress};
 
 use super::*;
 use crate::middlebox::Middlebox;
@@ -50,8 +50,8 @@ fn locate(address: IpAddr) -> Option<usize> {
 }
 
 fn packet(towards: Side, client: IpAddr) -> Packet {
-    let client = Endpoint::new(client, 1);
-    let server = Endpoint::new(Ipv4Addr::new(10, 0, 0, 9).into(), 2);
+    let client = SocketAddress::new(client, 1);
+    let server = SocketAddress::new(Ipv4Addr::new(10, 0, 0, 9).into(), 2);
     let (source, destination) = match towards {
         CLIENT => (server, client),
         SERVER => (client, server),
@@ -118,12 +118,12 @@ impl Middlebox for TestBox {
         self.out.front().map(|_| due)
     }
 
-    fn original(&self, public: Endpoint) -> Option<Endpoint> {
+    fn original(&self, public: SocketAddress) -> Option<SocketAddress> {
         match self.kind {
             Kind::Translate { path, client: number }
                 if public.address == Ipv4Addr::new(10, 2, 0, path) =>
             {
-                Some(Endpoint::new(client(number), public.port))
+                Some(SocketAddress::new(client(number), public.port))
             }
             _ => None,
         }
@@ -258,8 +258,8 @@ fn a_translated_address_leads_back_to_the_path_behind_it() {
     let (_, arrival) = drive(&mut network, 99).remove(0);
     let seen = arrival.packet.source();
     assert_eq!((arrival.path, seen), (0, Ipv4Addr::new(10, 2, 0, 0).into()));
-    let original = network.paths().original(Endpoint::new(seen, 7));
-    assert_eq!(original, Endpoint::new(client(1), 7));
+    let original = network.paths().original(SocketAddress::new(seen, 7));
+    assert_eq!(original, SocketAddress::new(client(1), 7));
     assert_eq!(network.paths().original(original), original);
 
     network.handle_packet(at(100), CLIENT, 0, packet(CLIENT, seen));

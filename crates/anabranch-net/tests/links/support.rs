@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_net::{Link, Node};
 use anabranch_wire::{
-    Endpoint, Flags, Instant, Packet, Piece, Segment, SeqNumber, TcpHeader, TcpOptions,
+    Flags, Instant, Packet, Piece, Segment, SeqNumber, SocketAddress, TcpHeader, TcpOptions,
 };
 
 /// Octets of an IPv4 and a TCP header without options.
@@ -12,7 +12,7 @@ pub(crate) const HEADERS: u32 = 40;
 
 /// A packet of `octets` octets that carries `number` as its sequence number.
 pub(crate) fn packet(number: u32, octets: u32) -> Packet {
-    let endpoint = Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    let endpoint = SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
     let segment = Segment {
         source: endpoint,
         destination: endpoint,

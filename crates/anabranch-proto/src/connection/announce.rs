@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_wire::mptcp::AddAddr;
-use anabranch_wire::{Duration, Endpoint, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::Connection;
 use crate::keys::address_hmac;
@@ -157,7 +157,7 @@ impl Connection {
             address_hmac(keys.remote, keys.local, address_id, address, port.unwrap_or(0));
         // RFC 8684 §3.4.1: without a port it is that of the subflow on which the address is told.
         let own_port = self.lanes[usize::from(slot)].subflow.remote.port;
-        let remote = Endpoint::new(address, port.unwrap_or(own_port));
+        let remote = SocketAddress::new(address, port.unwrap_or(own_port));
         let told = RemoteAddress { id: address_id, end: remote };
         // RFC 8684 §3.4.1: with a wrong HMAC it is ignored. So are addresses that nobody can be
         // connected to.

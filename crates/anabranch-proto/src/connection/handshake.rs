@@ -4,7 +4,7 @@
 use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Control, MpCapable, MpJoin, MpTcprst, ResetReason, VERSION,
 };
-use anabranch_wire::{Endpoint, Instant, Segment};
+use anabranch_wire::{Instant, Segment, SocketAddress};
 
 use super::session::Keys;
 use super::timer::Timer;
@@ -32,7 +32,7 @@ fn acceptable(segment: &Segment) -> Option<MpCapable> {
 
 impl Connection {
     /// Open the connection: its first subflow sends a SYN.
-    pub(crate) fn connect(&mut self, now: Instant, local: Endpoint, remote: Endpoint) {
+    pub(crate) fn connect(&mut self, now: Instant, local: SocketAddress, remote: SocketAddress) {
         let place = Place {
             now,
             purpose: Purpose::Initial,
@@ -82,7 +82,7 @@ impl Connection {
         let place = Place {
             now,
             purpose: Purpose::Join,
-            local: Endpoint::new(local.address, port),
+            local: SocketAddress::new(local.address, port),
             remote,
             local_address_id: local.id,
             remote_address_id,

@@ -38,7 +38,7 @@ pub use stats::{ConnectionStats, Fallback, SubflowStats};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_wire::{Endpoint, Instant, Payload, Piece};
+use anabranch_wire::{Instant, Payload, Piece, SocketAddress};
 
 use crate::config::{ConnectionConfig, Protocol};
 use crate::counters::ConnectionCounters;
@@ -277,8 +277,8 @@ impl Connection {
 struct Place {
     now: Instant,
     purpose: Purpose,
-    local: Endpoint,
-    remote: Endpoint,
+    local: SocketAddress,
+    remote: SocketAddress,
     local_address_id: u8,
     remote_address_id: u8,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Endpoint, Instant};
+use anabranch_wire::{Instant, SocketAddress};
 
 use crate::event::Event;
 use crate::trace::{TraceEvent, TraceKind};
@@ -11,8 +11,8 @@ use crate::trace::{TraceEvent, TraceKind};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registration {
     pub(crate) slot: u8,
-    pub(crate) local: Endpoint,
-    pub(crate) remote: Endpoint,
+    pub(crate) local: SocketAddress,
+    pub(crate) remote: SocketAddress,
     pub(crate) exists: bool,
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_wire::mptcp::RemoveAddr;
-use anabranch_wire::{Duration, Endpoint, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::announce::Announcements;
 use super::probes::Probes;
@@ -16,7 +16,7 @@ use crate::view::{SubflowId, SubflowSet, SubflowView};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     pub(crate) local: LocalAddress,
-    pub(crate) remote: Endpoint,
+    pub(crate) remote: SocketAddress,
     pub(crate) remote_address_id: u8,
     pub(crate) backup: bool,
 }
@@ -81,7 +81,7 @@ impl PathDriver {
         &mut self,
         now: Instant,
         initiator: bool,
-        remote: Endpoint,
+        remote: SocketAddress,
         views: &[SubflowView],
     ) {
         self.started = true;

@@ -1,7 +1,7 @@
 //! What both hosts have agreed on: which protocol they speak, and with which keys. RFC 8684 §3.1.
 
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, VERSION};
-use anabranch_wire::{DataSeq, Endpoint};
+use anabranch_wire::{DataSeq, SocketAddress};
 
 use crate::config::{ConnectionConfig, Protocol};
 use crate::keys;
@@ -77,9 +77,9 @@ pub(super) struct Session {
     /// flag.
     allows_joins_at_first: bool,
     /// Where this host takes no further subflows, if that is so.
-    closed_here: Option<Endpoint>,
+    closed_here: Option<SocketAddress>,
     /// Where the peer takes none.
-    closed_there: Option<Endpoint>,
+    closed_there: Option<SocketAddress>,
 }
 
 impl Session {
@@ -214,8 +214,8 @@ impl Session {
         &mut self,
         remote: u64,
         flags: CapableFlags,
-        here: Endpoint,
-        there: Endpoint,
+        here: SocketAddress,
+        there: SocketAddress,
     ) {
         self.mode = Mode::Mptcp(Peer { key: remote, idsn: keys::initial_data_seq(remote) });
         self.closed_here = (!self.allows_joins_at_first).then_some(here);
@@ -228,12 +228,12 @@ impl Session {
     }
 
     /// Does this host take no further subflows at `end`?
-    pub(super) fn is_closed_here(&self, end: Endpoint) -> bool {
+    pub(super) fn is_closed_here(&self, end: SocketAddress) -> bool {
         self.closed_here == Some(end)
     }
 
     /// Does the peer take no further subflows at `end`?
-    pub(super) fn is_closed_there(&self, end: Endpoint) -> bool {
+    pub(super) fn is_closed_there(&self, end: SocketAddress) -> bool {
         self.closed_there == Some(end)
     }
 }

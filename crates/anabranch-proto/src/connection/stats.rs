@@ -1,6 +1,6 @@
 //! Totals of a connection and its subflows.
 
-use anabranch_wire::{Duration, Endpoint, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::Connection;
 use crate::config::Protocol;
@@ -75,9 +75,9 @@ pub struct SubflowStats {
     /// Its present state.
     pub view: SubflowView,
     /// Address and port of this end.
-    pub local: Endpoint,
+    pub local: SocketAddress,
     /// Address and port of the other end.
-    pub remote: Endpoint,
+    pub remote: SocketAddress,
     /// Data segments sent for the first time.
     pub segments_sent: u64,
     /// Their payload octets.

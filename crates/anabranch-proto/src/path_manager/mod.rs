@@ -21,7 +21,7 @@ use upkeep::Upkeep;
 use core::fmt::Debug;
 use std::net::IpAddr;
 
-use anabranch_wire::{Endpoint, Instant};
+use anabranch_wire::{Instant, SocketAddress};
 
 use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowView};
@@ -76,7 +76,7 @@ pub struct RemoteAddress {
     /// Identifier; 0 is the address the connection was opened to. RFC 8684 §3.2.
     pub id: u8,
     /// The address, and the port that takes joins.
-    pub end: Endpoint,
+    pub end: SocketAddress,
 }
 
 /// What a path manager is told.
@@ -89,7 +89,7 @@ pub enum PathEvent<'a> {
         /// This host's addresses.
         local: &'a [LocalAddress],
         /// The peer's address and port, identifier 0.
-        remote: Endpoint,
+        remote: SocketAddress,
     },
     /// A further subflow can carry data.
     SubflowEstablished(SubflowId),
@@ -107,14 +107,14 @@ pub enum PathEvent<'a> {
         /// Identifier of its local address.
         local_address_id: u8,
         /// Its remote end.
-        remote: Endpoint,
+        remote: SocketAddress,
         /// Is another to be tried between the same addresses?
         retry: Retry,
     },
     /// The peer has announced an address. RFC 8684 §3.4.1.
     AddressAnnounced {
         /// The address, and the port that takes joins.
-        remote: Endpoint,
+        remote: SocketAddress,
         /// Its identifier.
         remote_address_id: u8,
     },
@@ -161,7 +161,7 @@ pub enum PathAction {
         /// Local address.
         local: LocalAddress,
         /// Remote end.
-        remote: Endpoint,
+        remote: SocketAddress,
         /// Identifier of the remote address.
         remote_address_id: u8,
         /// Ask for it to be a backup. RFC 8684 §3.3.8.
@@ -229,8 +229,8 @@ mod tests {
         LocalAddress { id, address: Ipv4Addr::new(10, 0, id, 1).into() }
     }
 
-    pub(super) fn remote() -> Endpoint {
-        Endpoint::new(Ipv4Addr::new(10, 9, 0, 1).into(), 80)
+    pub(super) fn remote() -> SocketAddress {
+        SocketAddress::new(Ipv4Addr::new(10, 9, 0, 1).into(), 80)
     }
 
     pub(super) fn id(slot: u8) -> SubflowId {
@@ -253,7 +253,7 @@ mod tests {
     /// The manager is told of a further address of this host's, while the peer has announced another
     /// of its own.
     pub(super) fn added(manager: &mut dyn PathManager, local: LocalAddress) -> Vec<PathAction> {
-        let other = Endpoint::new(Ipv4Addr::new(10, 9, 0, 2).into(), 80);
+        let other = SocketAddress::new(Ipv4Addr::new(10, 9, 0, 2).into(), 80);
         let remote = [remote(), other].into_iter().zip(0..);
         let remote: Vec<_> = remote.map(|(end, id)| RemoteAddress { id, end }).collect();
         let event = PathEvent::AddressAdded { local, remote: &remote };

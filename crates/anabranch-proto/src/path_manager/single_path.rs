@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Duration, Endpoint, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::upkeep::{is_of_family, of_family};
 use super::{LocalAddress, Making, PathAction, PathEvent, PathManager, Retry};
@@ -22,7 +22,7 @@ pub struct SinglePath {
     addresses: Vec<(LocalAddress, bool)>,
     /// Identifiers of addresses that went down before the connection was established.
     down: Vec<u8>,
-    remote: Option<Endpoint>,
+    remote: Option<SocketAddress>,
     /// Index of the address in use or being tried.
     current: usize,
     state: State,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Duration, Endpoint, Instant};
+use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::{LocalAddress, PathAction, PathEvent, RemoteAddress, Retry};
 use crate::view::{SubflowView, Usability};
@@ -21,7 +21,7 @@ pub(super) struct Upkeep {
 #[derive(Clone, Debug)]
 struct Pair {
     local: LocalAddress,
-    remote: Endpoint,
+    remote: SocketAddress,
     remote_id: u8,
     backup: bool,
     /// How many subflows are wanted, and how many exist or are being opened.
@@ -67,7 +67,7 @@ impl Upkeep {
     pub(super) fn want(
         &mut self,
         local: LocalAddress,
-        remote: Endpoint,
+        remote: SocketAddress,
         wanted: u32,
         backup: bool,
     ) {
@@ -228,14 +228,14 @@ impl Pair {
 }
 
 /// Are both ends of the same family?
-pub(super) fn is_of_family(local: &LocalAddress, remote: Endpoint) -> bool {
+pub(super) fn is_of_family(local: &LocalAddress, remote: SocketAddress) -> bool {
     local.address.is_ipv4() == remote.address.is_ipv4()
 }
 
 /// The addresses of the same family as the peer's.
 pub(super) fn of_family(
     local: &[LocalAddress],
-    remote: Endpoint,
+    remote: SocketAddress,
 ) -> impl Iterator<Item = &LocalAddress> {
     local.iter().filter(move |own| is_of_family(own, remote))
 }

@@ -24,7 +24,9 @@ use timer::Timer;
 use std::sync::Arc;
 
 use anabranch_wire::mptcp::{Control, Mapping, MpFail, MpFastclose, MpTcprst};
-use anabranch_wire::{DataSeq, Duration, Endpoint, Flags, Instant, Payload, Segment, SeqNumber};
+use anabranch_wire::{
+    DataSeq, Duration, Flags, Instant, Payload, Segment, SeqNumber, SocketAddress,
+};
 
 use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
@@ -135,8 +137,8 @@ pub(crate) struct Subflow {
     pub(crate) purpose: Purpose,
     /// This host sent the first SYN.
     active: bool,
-    pub(crate) local: Endpoint,
-    pub(crate) remote: Endpoint,
+    pub(crate) local: SocketAddress,
+    pub(crate) remote: SocketAddress,
     pub(crate) local_address_id: u8,
     pub(crate) remote_address_id: u8,
     pub(crate) priority: Priority,
@@ -215,8 +217,8 @@ pub(crate) struct Subflow {
 pub(crate) struct Open<'a> {
     pub(crate) id: SubflowId,
     pub(crate) purpose: Purpose,
-    pub(crate) local: Endpoint,
-    pub(crate) remote: Endpoint,
+    pub(crate) local: SocketAddress,
+    pub(crate) remote: SocketAddress,
     pub(crate) local_address_id: u8,
     pub(crate) remote_address_id: u8,
     pub(crate) iss: SeqNumber,

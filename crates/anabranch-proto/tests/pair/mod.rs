@@ -13,7 +13,7 @@ use std::rc::Rc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Segment};
+use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, SocketAddress};
 
 pub const PORT: u16 = 80;
 
@@ -118,7 +118,7 @@ impl Pair {
         client: ConnectionConfig,
         server: ConnectionConfig,
     ) -> Self {
-        let (first, to) = (local[0], Address::new(remote[0], PORT));
+        let (first, to) = (local[0], SocketAddress::new(remote[0], PORT));
         let mut client_host = Endpoint::new(local, [1; 32]);
         let mut server_host = Endpoint::new(remote, [2; 32]);
         server_host.listen(PORT, server);

@@ -4,7 +4,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_proto::view::SubflowView;
 use anabranch_proto::{ConnectError, ConnectionError, ConnectionId, Event, SubflowStats};
-use anabranch_wire::{Endpoint as Address, Instant, Segment};
+use anabranch_wire::{Instant, Segment, SocketAddress};
 
 use crate::pair::{
     PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
@@ -16,14 +16,15 @@ fn pair(addresses: u8) -> Pair {
 
 /// A further connection from client address 0.
 fn connect(pair: &mut Pair, config: ConnectionConfig) -> ConnectionId {
-    let to = Address::new(server_address(), PORT);
+    let to = SocketAddress::new(server_address(), PORT);
     pair.client.connect(pair.now, client_address(0), to, config).expect("the address is right")
 }
 
 /// Client addresses of the subflows that a connection has.
 fn used(pair: &Pair, id: ConnectionId) -> Vec<u8> {
-    let is_at = |n: &u8, at: &Address| at.address == client_address(*n);
-    let number = |at: Address| (0..9).find(|n| is_at(n, &at)).expect("an address of the client");
+    let is_at = |n: &u8, at: &SocketAddress| at.address == client_address(*n);
+    let number =
+        |at: SocketAddress| (0..9).find(|n| is_at(n, &at)).expect("an address of the client");
     pair.client.subflow_stats(id).map(|stats| number(stats.local)).collect()
 }
 
@@ -93,7 +94,7 @@ fn an_address_that_is_removed_loses_its_subflows_until_it_is_added_again() {
     let joined = pair.segments(|s| is_syn(s) && is_on(s, 1));
     pair.upload(500_000, 5_000);
     assert_eq!(pair.received[1], 1_000_000);
-    let to = Address::new(server_address(), PORT);
+    let to = SocketAddress::new(server_address(), PORT);
     let refused = pair.client.connect(pair.now, client_address(1), to, on_any_platform());
     assert_eq!(refused, Err(ConnectError::UnknownLocalAddress));
     pair.run_ms(10_000);

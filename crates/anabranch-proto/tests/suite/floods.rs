@@ -7,7 +7,7 @@ use std::rc::Rc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Control, MpCapable, MpJoin, VERSION};
 use anabranch_wire::{
-    Endpoint as Address, Flags, Payload, Segment, SeqNumber, TcpHeader, TcpOptions, Timestamps,
+    Flags, Payload, Segment, SeqNumber, SocketAddress, TcpHeader, TcpOptions, Timestamps,
 };
 
 use crate::pair::{
@@ -22,8 +22,8 @@ const MOST_HALF_OPEN: usize = 4096;
 fn stranger(n: u32, flags: Flags, control: Control) -> Segment {
     let address: IpAddr = Ipv4Addr::from_bits(0x0b00_0000 + n).into();
     Segment {
-        source: Address::new(address, 1024 + (n % 60_000) as u16),
-        destination: Address::new(server_address(), PORT),
+        source: SocketAddress::new(address, 1024 + (n % 60_000) as u16),
+        destination: SocketAddress::new(server_address(), PORT),
         header: TcpHeader {
             seq: SeqNumber(n.wrapping_mul(0x9e37_79b9)),
             ack: SeqNumber(n.wrapping_mul(0x85eb_ca6b)),
@@ -84,7 +84,7 @@ fn a_flood_of_syns_takes_bounded_state_and_keeps_nobody_out() {
 #[test]
 fn connections_that_are_open_are_not_counted_as_half_open() {
     let mut pair = Pair::new(1, on_any_platform(), on_any_platform());
-    let to = Address::new(server_address(), PORT);
+    let to = SocketAddress::new(server_address(), PORT);
     for n in 0..MOST_HALF_OPEN {
         let config = on_any_platform();
         pair.client.connect(pair.now, client_address(0), to, config).expect("the address is right");

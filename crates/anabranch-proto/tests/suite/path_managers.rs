@@ -10,7 +10,7 @@ use anabranch_proto::path_manager::{
 };
 use anabranch_proto::view::{SubflowId, SubflowView};
 use anabranch_wire::mptcp::{MpJoin, ResetReason};
-use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Segment};
+use anabranch_wire::{Duration, Flags, Instant, Segment, SocketAddress};
 
 use crate::pair::{
     self, Fate, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms,
@@ -237,7 +237,7 @@ mod re_creation {
 /// A path manager that wants what makes no sense, all the time.
 #[derive(Debug)]
 struct Raving {
-    local: Option<(LocalAddress, Address)>,
+    local: Option<(LocalAddress, SocketAddress)>,
     wants: u64,
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionError, Endpoint, Event, SubflowStats};
-use anabranch_wire::{Duration, Endpoint as Address, Flags, Instant, Payload, Piece};
+use anabranch_wire::{Duration, Flags, Instant, Payload, Piece, SocketAddress};
 use anabranch_wire::{Segment, SeqNumber};
 
 use crate::pair::{
@@ -418,7 +418,7 @@ fn initial_sequence_numbers_run_with_the_clock() {
     // RFC 9293 §3.4.1: between the same ends, one for each 64 ns (the RFC has 4 µs).
     let start = |at: Instant| {
         let mut host = Endpoint::new(vec![client_address(0)], [1; 32]);
-        let to = Address::new(server_address(), PORT);
+        let to = SocketAddress::new(server_address(), PORT);
         host.connect(at, client_address(0), to, tcp(|_| {})).expect("the addresses are right");
         host.poll_transmit(at).expect("a SYN").header.seq
     };

@@ -7,7 +7,7 @@ use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{Endpoint, Event, SubflowStats};
 use anabranch_wire::mptcp::{CapableKeys, Dss, Mapping, MpJoin, WideOrNarrow};
 use anabranch_wire::{
-    DataSeq, Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber,
+    DataSeq, Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress,
     TcpHeader, TcpOptions,
 };
 use sha2::{Digest, Sha256};
@@ -85,8 +85,8 @@ fn an_ack_that_does_not_acknowledge_the_syn_ack_opens_nothing() {
     let mut server = Endpoint::new(vec![server_address()], [2; 32]);
     server.listen(PORT, on_any_platform());
     let segment = |seq, ack, flags| Segment {
-        source: Address::new(client_address(0), 5000),
-        destination: Address::new(server_address(), PORT),
+        source: SocketAddress::new(client_address(0), 5000),
+        destination: SocketAddress::new(server_address(), PORT),
         header: TcpHeader { seq: SeqNumber(seq), ack, flags, window: 1000, urgent: 0 },
         options: TcpOptions::default(),
         payload: Payload::EMPTY,

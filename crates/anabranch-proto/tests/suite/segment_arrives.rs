@@ -6,7 +6,7 @@ use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
 use anabranch_wire::{
-    Duration, Endpoint as Address, Flags, Instant, Payload, Piece, Segment, SeqNumber, TcpHeader,
+    Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpHeader,
     TcpOptions,
 };
 
@@ -60,7 +60,7 @@ impl Scene {
     /// The host has sent a SYN.
     fn opening(config: ConnectionConfig) -> Self {
         let mut host = Endpoint::new(vec![IpAddr::from(HOST)], [3; 32]);
-        let to = Address::new(PEER.into(), PORT);
+        let to = SocketAddress::new(PEER.into(), PORT);
         let id = host.connect(Instant::ZERO, HOST.into(), to, config).expect("right");
         let mut scene = Scene::of(host, Some(id), 0);
         let syn = scene.host.poll_transmit(scene.now).expect("a SYN");
@@ -97,8 +97,8 @@ impl Scene {
         self.host.handle_segment(
             self.now,
             Segment {
-                source: Address::new(PEER.into(), PORT),
-                destination: Address::new(HOST.into(), self.port),
+                source: SocketAddress::new(PEER.into(), PORT),
+                destination: SocketAddress::new(HOST.into(), self.port),
                 header: TcpHeader { seq, ack, flags, window, urgent: 0 },
                 options: TcpOptions { mss, window_scale, ..TcpOptions::default() },
                 payload: Payload::from(Piece::pattern(start, octets)),

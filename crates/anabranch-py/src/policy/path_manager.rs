@@ -7,7 +7,7 @@ use anabranch_proto::path_manager::{
     LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress, Retry,
 };
 use anabranch_proto::view::SubflowView;
-use anabranch_wire::{Endpoint, Instant};
+use anabranch_wire::{Instant, SocketAddress};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -152,7 +152,8 @@ fn action(object: &Bound<'_, PyAny>) -> PyResult<PathAction> {
 /// The event as an object of `anabranch.policy`.
 fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'py, PyAny>> {
     let module = py.import(intern!(py, "anabranch.policy"))?;
-    let remote_end = |end: Endpoint| module.call_method1("Endpoint", (end.address, end.port));
+    let remote_end =
+        |end: SocketAddress| module.call_method1("SocketAddress", (end.address, end.port));
     let local_address =
         |each: &LocalAddress| module.call_method1("LocalAddress", (each.id, each.address));
     match *event {
@@ -201,7 +202,7 @@ fn local_address(object: &Bound<'_, PyAny>) -> PyResult<LocalAddress> {
     Ok(LocalAddress { id, address })
 }
 
-fn endpoint(object: &Bound<'_, PyAny>) -> PyResult<Endpoint> {
+fn endpoint(object: &Bound<'_, PyAny>) -> PyResult<SocketAddress> {
     let address = object.getattr("address")?.extract()?;
-    Ok(Endpoint::new(address, object.getattr("port")?.extract()?))
+    Ok(SocketAddress::new(address, object.getattr("port")?.extract()?))
 }

@@ -2,7 +2,7 @@
 
 use anabranch_net::units::Rate;
 use anabranch_wire::{
-    Datagram, Duration, Endpoint, Instant, Piece, UDP_HEADER_OCTETS, ip_header_octets,
+    Datagram, Duration, Instant, Piece, SocketAddress, UDP_HEADER_OCTETS, ip_header_octets,
 };
 
 use super::Sampler;
@@ -18,8 +18,8 @@ pub struct UdpOnOff {
     packet_octets: u64,
     /// Lengths of on and off periods in nanoseconds; `None` for always on.
     periods: Option<[Sampler; 2]>,
-    source: Endpoint,
-    destination: Endpoint,
+    source: SocketAddress,
+    destination: SocketAddress,
     /// On period number, and when it began.
     period: u64,
     began: Instant,
@@ -37,8 +37,8 @@ impl UdpOnOff {
     /// # Panics
     /// If `packet_octets` is less than the headers take.
     pub fn new(
-        source: Endpoint,
-        destination: Endpoint,
+        source: SocketAddress,
+        destination: SocketAddress,
         rate: Rate,
         packet_octets: u16,
         periods: Option<[Sampler; 2]>,
@@ -122,7 +122,7 @@ mod tests {
 
     /// 100-octet packets at 80 kbit/s: one each 10 ms of on time.
     fn traffic(periods: Option<[u64; 2]>) -> UdpOnOff {
-        let end = Endpoint::new([10, 0, 0, 1].into(), 9);
+        let end = SocketAddress::new([10, 0, 0, 1].into(), 9);
         let periods = periods.map(|periods| {
             periods.map(|millis| {
                 Sampler::new(Distribution::Constant(Duration::from_millis(millis)), 1)
@@ -166,7 +166,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let on = Sampler::new(Distribution::Exponential { mean: seconds(1) }, 1);
         let off = Sampler::new(Distribution::Exponential { mean: seconds(3) }, 2);
-        let end = Endpoint::new([10, 0, 0, 1].into(), 9);
+        let end = SocketAddress::new([10, 0, 0, 1].into(), 9);
         let rate = "800kbit/s".parse().unwrap();
         let mut traffic = UdpOnOff::new(end, end, rate, 1_000, Some([on, off]));
         let horizon = Instant::ZERO + seconds(40_000);

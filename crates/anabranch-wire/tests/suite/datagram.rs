@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_wire::{
-    Datagram, EmitError, Endpoint, Packet, ParseError, Payload, Piece, Segment, pattern,
+    Datagram, EmitError, Packet, ParseError, Payload, Piece, Segment, SocketAddress, pattern,
 };
 use bytes::Bytes;
 use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice, PacketBuilder, UdpSlice};
@@ -11,8 +11,8 @@ use proptest::prelude::*;
 
 fn datagram(payload: impl Into<Payload>) -> Datagram {
     Datagram {
-        source: Endpoint::new([10, 0, 0, 1].into(), 0x1234),
-        destination: Endpoint::new([10, 0, 0, 2].into(), 80),
+        source: SocketAddress::new([10, 0, 0, 1].into(), 0x1234),
+        destination: SocketAddress::new([10, 0, 0, 2].into(), 80),
         payload: payload.into(),
         ecn: 1,
     }
@@ -82,8 +82,8 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
     ];
     (addresses, any::<[u16; 2]>(), 0..pattern::PERIOD, 0u32..1_500, 0u8..4).prop_map(
         |((from, to), ports, offset, len, ecn)| Datagram {
-            source: Endpoint::new(from, ports[0]),
-            destination: Endpoint::new(to, ports[1]),
+            source: SocketAddress::new(from, ports[0]),
+            destination: SocketAddress::new(to, ports[1]),
             payload: Piece::pattern(offset, len).into(),
             ecn,
         },

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_wire::{
-    Checksum, EmitError, Endpoint, Flags, ParseError, Payload, Piece, Segment, SeqNumber,
+    Checksum, EmitError, Flags, ParseError, Payload, Piece, Segment, SeqNumber, SocketAddress,
     TcpHeader, TcpOptions, pattern,
 };
 use bytes::Bytes;
@@ -14,8 +14,8 @@ use crate::arbitrary;
 
 fn segment(source: IpAddr, destination: IpAddr) -> Segment {
     Segment {
-        source: Endpoint::new(source, 0x1234),
-        destination: Endpoint::new(destination, 80),
+        source: SocketAddress::new(source, 0x1234),
+        destination: SocketAddress::new(destination, 80),
         header: TcpHeader {
             seq: SeqNumber(1),
             ack: SeqNumber(2),

@@ -66,8 +66,8 @@ impl Scene {
         let open = Open {
             id: SubflowId { slot: 0, generation: 0 },
             purpose,
-            local: Endpoint::new([10, 0, 0, 1].into(), 1000),
-            remote: Endpoint::new([10, 9, 0, 1].into(), 80),
+            local: SocketAddress::new([10, 0, 0, 1].into(), 1000),
+            remote: SocketAddress::new([10, 9, 0, 1].into(), 80),
             local_address_id: 0,
             remote_address_id: 0,
             iss: ISS,

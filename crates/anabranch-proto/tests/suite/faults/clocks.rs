@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionId, Endpoint, Event};
-use anabranch_wire::{Duration, Endpoint as Address, Instant, Segment};
+use anabranch_wire::{Duration, Instant, Segment, SocketAddress};
 
 use super::support::{Draws, both, buffers, error_of};
 use crate::pair::{PORT, client_address, ms, on_any_platform, server_address};
@@ -28,7 +28,7 @@ impl Careless {
         let mut client = Endpoint::new(locals, [1; 32]);
         let mut server = Endpoint::new(vec![server_address()], [2; 32]);
         server.listen(PORT, config.clone());
-        let to = Address::new(server_address(), PORT);
+        let to = SocketAddress::new(server_address(), PORT);
         let id = client.connect(Instant::ZERO, client_address(0), to, config.clone());
         Careless {
             hosts: [client, server],

@@ -3,7 +3,7 @@
 use anabranch_proto::config::Protocol;
 use anabranch_proto::{ConnectionError, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, MpFastclose, WideOrNarrow};
-use anabranch_wire::{Endpoint as Address, Flags, Segment, SeqNumber};
+use anabranch_wire::{Flags, Segment, SeqNumber, SocketAddress};
 
 use super::support::{
     Draws, assert_closed_and_forgotten, assert_forgotten, assert_takes_no_join, at_server, both,
@@ -239,7 +239,7 @@ fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() 
         // With the same secret the same ports are drawn.
         let port = pair.client.local_port(pair.connection).or(Some(pair.log[0].source.port));
         pair.client = Endpoint::new(vec![client_address(0)], [1; 32]);
-        let to = Address::new(server_address(), PORT);
+        let to = SocketAddress::new(server_address(), PORT);
         let config = on_any_platform();
         let id = pair.client.connect(pair.now, client_address(0), to, config).expect("right");
         assert_eq!(pair.client.local_port(id), port);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, MpJoin};
-use anabranch_wire::{Endpoint as Address, Flags, Instant, Segment};
+use anabranch_wire::{Flags, Instant, Segment, SocketAddress};
 
 use super::support::{at_server, default_pair, give, keys, live, token};
 use crate::pair::{
@@ -130,7 +130,7 @@ fn a_host_that_is_told_to_join_itself_does_not() {
     assert_eq!(pair.client.counters().join_no_token_found, 1);
     // A SYN from one of its own addresses, with its own token; what it answers comes to itself.
     let mut own = syn.clone();
-    own.source = Address::new(client_address(0), 7);
+    own.source = SocketAddress::new(client_address(0), 7);
     own.destination = syn.source;
     own.destination.port = 8;
     let Some(MpJoin::Syn { token: name, .. }) = join_mut(&mut own) else { panic!("a join") };
@@ -192,7 +192,7 @@ impl Net {
 
     fn connect(&mut self, to: IpAddr) -> ConnectionId {
         let (addresses, host) = &mut self.hosts[0];
-        let to = Address::new(to, PORT);
+        let to = SocketAddress::new(to, PORT);
         let id = host.connect(self.now, addresses[0], to, on_any_platform());
         self.exchange();
         id.expect("the addresses are right")

@@ -2,7 +2,7 @@
 
 use anabranch_proto::config::Protocol;
 use anabranch_wire::mptcp::Control;
-use anabranch_wire::{Endpoint as Address, Flags, Payload, Piece, SackBlock, SackBlocks, Segment};
+use anabranch_wire::{Flags, Payload, Piece, SackBlock, SackBlocks, Segment, SocketAddress};
 
 use super::support::{Draws, at_server, both, carrying, give, live, switch};
 use crate::pair::{
@@ -100,7 +100,7 @@ fn what_one_connection_answers_says_nothing_about_another() {
     let challenged = |attacked: usize| {
         let mut pair = both(on_any_platform(), 1);
         pair.upload(10_000, 1_000);
-        let to = Address::new(server_address(), PORT);
+        let to = SocketAddress::new(server_address(), PORT);
         let config = on_any_platform();
         let other = pair.client.connect(pair.now, client_address(0), to, config).expect("right");
         pair.run_ms(2_000);

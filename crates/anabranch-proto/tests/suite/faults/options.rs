@@ -1,7 +1,7 @@
 //! Options of every subtype, version and length, with anything inside. RFC 8684 §3.
 
 use anabranch_wire::mptcp::Control;
-use anabranch_wire::{Endpoint as Address, Flags, Segment, TcpOptions};
+use anabranch_wire::{Flags, Segment, SocketAddress, TcpOptions};
 
 use super::support::{Draws, at_server, both, buffers, carrying, default_pair, error_of, give};
 use crate::pair::{Fate, Pair, client_address, is_syn, on_any_platform, server_address, to_server};
@@ -67,7 +67,7 @@ fn options_of_any_kind_in_a_handshake_open_nothing_and_keep_nobody_out() {
     for (subtype, len) in every_option().chain(every_option()) {
         port += 1;
         let mut stranger: Segment = syn.clone();
-        stranger.source = Address::new(client_address(200), port);
+        stranger.source = SocketAddress::new(client_address(200), port);
         stranger.options = drawn(&mut draws, subtype, len);
         give(&mut pair, stranger.clone());
         let answer = pair.last(|s| !to_server(s));

@@ -6,7 +6,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpJoin, WideOrNarrow};
-use anabranch_wire::{DataSeq, Endpoint as Address, Flags, Payload, Segment, SeqNumber};
+use anabranch_wire::{DataSeq, Flags, Payload, Segment, SeqNumber, SocketAddress};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
@@ -47,7 +47,7 @@ pub(crate) fn of_secrets(client: [u8; 32], server: [u8; 32], config: &Connection
     pair.client = Endpoint::new(vec![local], client);
     pair.server = Endpoint::new(vec![server_address()], server);
     pair.server.listen(PORT, config.clone());
-    let to = Address::new(server_address(), PORT);
+    let to = SocketAddress::new(server_address(), PORT);
     pair.connection = pair.client.connect(pair.now, local, to, config.clone()).expect("right");
     pair
 }
@@ -133,7 +133,7 @@ pub(crate) fn assert_forgotten(pair: &mut Pair, case: &str) {
 /// A join with the right token is refused with a reset.
 pub(crate) fn assert_takes_no_join(pair: &mut Pair) {
     let mut syn = pair.log[0].clone();
-    syn.source = Address::new(client_address(1), 999);
+    syn.source = SocketAddress::new(client_address(1), 999);
     let token = token(keys(pair).1);
     let join = Some(MpJoin::Syn { backup: false, address_id: 1, token, nonce: 1 });
     syn.options.control = Some(Box::new(Control { join, ..Control::default() }));

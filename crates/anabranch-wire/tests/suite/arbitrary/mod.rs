@@ -7,8 +7,8 @@ use anabranch_wire::mptcp::{
     MpJoin, MpPrio, MpTcprst, RemoveAddr, ResetReason, WideOrNarrow,
 };
 use anabranch_wire::{
-    DataSeq, Endpoint, Flags, MAX_OPTION_OCTETS, Payload, Piece, SackBlock, SackBlocks, Segment,
-    SeqNumber, TcpHeader, TcpOptions, Timestamps,
+    DataSeq, Flags, MAX_OPTION_OCTETS, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber,
+    SocketAddress, TcpHeader, TcpOptions, Timestamps,
 };
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
@@ -79,12 +79,12 @@ fn cut_to_fit(mut options: TcpOptions, victim: usize) -> TcpOptions {
     options
 }
 
-fn endpoints() -> impl Strategy<Value = (Endpoint, Endpoint)> {
+fn endpoints() -> impl Strategy<Value = (SocketAddress, SocketAddress)> {
     let v4 = || any::<[u8; 4]>().prop_map(|octets| IpAddr::from(Ipv4Addr::from(octets)));
     let v6 = || any::<[u8; 16]>().prop_map(|octets| IpAddr::from(Ipv6Addr::from(octets)));
     let addresses = prop_oneof![(v4(), v4()), (v6(), v6())];
     (addresses, any::<u16>(), any::<u16>()).prop_map(|((source, destination), from, to)| {
-        (Endpoint::new(source, from), Endpoint::new(destination, to))
+        (SocketAddress::new(source, from), SocketAddress::new(destination, to))
     })
 }
 
