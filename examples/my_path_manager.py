@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from anabranch.policy import (
     AddressChanged,
     Close,
-    Endpoint,
     Established,
     LocalAddress,
     Open,
@@ -17,6 +16,7 @@ from anabranch.policy import (
     PathContext,
     PathEvent,
     PathManager,
+    SocketAddress,
     SubflowClosed,
     SubflowEstablished,
 )
@@ -29,7 +29,7 @@ class Pair:
     """A local and the remote address, between which there is to be a subflow."""
 
     local: LocalAddress
-    remote: Endpoint
+    remote: SocketAddress
     missing: bool
     usable: bool = True
     failures: int = 0

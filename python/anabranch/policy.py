@@ -59,7 +59,6 @@ __all__ = [
     "CongestionEvent",
     "Decision",
     "Duplicate",
-    "Endpoint",
     "Established",
     "ExternalReduction",
     "Idle",
@@ -81,6 +80,7 @@ __all__ = [
     "Scheduler",
     "Send",
     "SetPriority",
+    "SocketAddress",
     "Start",
     "SubflowClosed",
     "SubflowEstablished",
@@ -234,7 +234,7 @@ class LocalAddress:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class SocketAddress:
     """An address and a TCP port."""
 
     address: IPv4Address | IPv6Address
@@ -246,7 +246,7 @@ class RemoteAddress:
     """An address of the peer's; identifier 0 is the one that the connection was opened to."""
 
     id: int
-    end: Endpoint
+    end: SocketAddress
     """The address, and the port that takes joins."""
 
 
@@ -258,7 +258,7 @@ class Established:
     """Did this host open the connection?"""
     local: tuple[LocalAddress, ...]
     """This host's addresses."""
-    remote: Endpoint
+    remote: SocketAddress
     """The peer's address and port, identifier 0."""
 
 
@@ -285,7 +285,7 @@ class SubflowClosed:
     id: SubflowId | None
     """`None` if it never came to exist."""
     local_address_id: int
-    remote: Endpoint
+    remote: SocketAddress
     retry: Literal["soon", "later", "never"]
     """Is another to be tried between the same addresses? `later` if it carried no data, or the peer
     says that something stands in the way for now; `never` if for good. RFC 8684 §3.6."""
@@ -295,7 +295,7 @@ class SubflowClosed:
 class AddressAnnounced:
     """The peer has announced an address. RFC 8684 §3.4.1."""
 
-    remote: Endpoint
+    remote: SocketAddress
     """The address, and the port that takes joins."""
     remote_address_id: int
 
@@ -343,7 +343,7 @@ class Open:
     """Open a subflow; what becomes of it is told by an event."""
 
     local: LocalAddress
-    remote: Endpoint
+    remote: SocketAddress
     remote_address_id: int = 0
     backup: bool = False
     """Ask for it to be a backup. RFC 8684 §3.3.8."""

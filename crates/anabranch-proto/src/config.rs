@@ -105,8 +105,9 @@ pub struct ConnectionConfig {
     /// Let the peer open further subflows to the address and port of the first; not if these are a
     /// load balancer's. RFC 8684 §3.1, the "C" flag.
     pub allow_join_initial_addr_port: bool,
-    /// Addresses that the connection may use, in the order of their identifiers; `None` for all
-    /// of the endpoint's.
+    /// Addresses that the connection may use; `None` for all of the endpoint's. The address that
+    /// it is opened from has identifier 0. Others get theirs in the order of this list, and those
+    /// that the endpoint gets later in the order in which they come.
     pub local_addresses: Option<Vec<IpAddr>>,
     /// Most subflows at a time.
     pub max_subflows: usize,

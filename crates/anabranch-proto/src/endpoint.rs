@@ -46,7 +46,7 @@ pub struct Endpoint {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Which connection and subflow owns a pair of addresses: local, remote.
-    table: BTreeMap<(SocketAddress, SocketAddress), Place>,
+    table: BTreeMap<(SocketAddress, SocketAddress), SubflowIndex>,
     tokens: BTreeMap<u32, u32>,
     listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
     /// Connections that may have something to send.
@@ -64,12 +64,12 @@ pub struct Endpoint {
     opened: u64,
 }
 
-/// Where a segment's subflow is.
+/// Where the endpoint finds a segment's subflow.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Of the connection.
-    index: u32,
-    /// Of the subflow in the connection.
+struct SubflowIndex {
+    /// Index of its connection.
+    connection: u32,
+    /// Its slot in the connection.
     slot: u8,
 }
 
@@ -130,9 +130,15 @@ impl Endpoint {
         self.listeners.remove(&port);
     }
 
-    /// Give the host a further address, or give one back that was removed. The path managers of its
-    /// connections learn of it, unless
-    /// [`local_addresses`](ConnectionConfig::local_addresses) leaves it out.
+    /// Give the host a further address, or give one back that was removed.
+    ///
+    /// Open connections can use it, unless
+    /// [`local_addresses`](ConnectionConfig#structfield.local_addresses) leaves it out. Their path
+    /// managers learn of a new address by
+    /// [`AddressAdded`](crate::path_manager::PathEvent::AddressAdded), and of one that the
+    /// connection had before by
+    /// [`AddressChanged`](crate::path_manager::PathEvent::AddressChanged). `NDiffPorts` and
+    /// `InitialOnly` ignore new addresses.
     pub fn add_address(&mut self, now: Instant, address: IpAddr) {
         if self.addresses.contains(&address) {
             return;
@@ -195,7 +201,7 @@ impl Endpoint {
         }
         let key = (segment.destination, segment.source);
         match self.table.get(&key) {
-            Some(&Place { index, slot }) => {
+            Some(&SubflowIndex { connection: index, slot }) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
                 if connection.is_about_another(slot, &segment) {
@@ -471,7 +477,7 @@ impl Endpoint {
         while let Some(change) = connection.poll_registration() {
             let Registration { slot, local, remote, exists } = change;
             if exists {
-                self.table.insert((local, remote), Place { index, slot });
+                self.table.insert((local, remote), SubflowIndex { connection: index, slot });
             } else {
                 self.table.remove(&(local, remote));
             }

@@ -47,7 +47,7 @@ impl Connection {
     /// The application may write again if there is room.
     pub(super) fn wake_writer(&mut self) {
         self.measure_send_memory();
-        if self.send.wakes_writer() {
+        if self.send.take_writer_wakeup() {
             self.outbox.tell_writable();
         }
     }

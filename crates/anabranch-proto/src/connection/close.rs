@@ -266,7 +266,7 @@ impl Connection {
         };
         if self.session.is_mptcp() || self.lanes.iter().all(closing) {
             self.session.end();
-            self.scheduling.window_is_open(now);
+            self.scheduling.stop_window_limited(now);
             self.stop_timers();
             self.outbox.tell(Event::Closed);
         }

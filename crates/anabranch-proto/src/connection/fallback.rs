@@ -39,18 +39,18 @@ pub(super) struct Fallback {
     /// the peer has reason to expect it, which is `joined` at the other end.
     repeats: bool,
     /// A checksum failed on the only subflow, and the peer was told.
-    failing: Option<Failing>,
+    failing: Option<Box<Failing>>,
     /// Slot of the subflow that is the TCP connection.
     slot: u8,
     /// Distance from its offsets to those of the stream, for what this host sends.
     sent_shift: i64,
     /// The same for what the peer sends.
-    received: Option<Received>,
+    received: Option<Box<PlainStart>>,
 }
 
 /// Where the peer's octets belong after the fallback of a connection that spoke Multipath TCP.
 #[derive(Clone, Copy, Debug)]
-struct Received {
+struct PlainStart {
     /// Distance from its subflow offsets to those of the stream.
     shift: u64,
     /// The data sequence number from which those of the stream count.
@@ -79,19 +79,19 @@ impl Fallback {
         self.repeats
     }
 
-    /// A checksum failed, and the peer is being told.
+    /// A checksum failed, and this host reports it to the peer.
     pub(super) fn begin_failing(&mut self, failing: Failing) {
-        self.failing = Some(failing);
+        self.failing = Some(Box::new(failing));
     }
 
-    /// What the peer is being told.
+    /// The failure that this host reports to the peer.
     pub(super) fn failing(&mut self) -> Option<&mut Failing> {
-        self.failing.as_mut()
+        self.failing.as_deref_mut()
     }
 
-    /// It is told no more.
+    /// This host stops reporting the failure.
     pub(super) fn end_failing(&mut self) -> Option<Failing> {
-        self.failing.take()
+        self.failing.take().map(|failing| *failing)
     }
 
     /// Slot of the subflow that is the TCP connection.
@@ -374,7 +374,10 @@ impl Connection {
         self.fallback = Fallback {
             slot,
             sent_shift,
-            received: Some(Received { shift: next.wrapping_sub(lane.mappings.head()), idsn }),
+            received: Some(Box::new(PlainStart {
+                shift: next.wrapping_sub(lane.mappings.head()),
+                idsn,
+            })),
             ..Fallback::default()
         };
         while let Some(payload) = lane.mappings.poll_plain() {
@@ -466,7 +469,7 @@ impl Connection {
             subflow.demand_ack();
         }
         let mapping = dss.and_then(|dss| dss.mapping);
-        let (Some(mapping), Some(received)) = (mapping, self.fallback.received) else { return };
+        let (Some(mapping), Some(received)) = (mapping, &self.fallback.received) else { return };
         let near = received.idsn + self.recv.queue.nxt();
         let data = mapping.data_seq.resolve(near).distance_from(received.idsn) as u32;
         let bare_fin = mapping.subflow_seq == SeqNumber(0);

@@ -1,4 +1,4 @@
-//! What a connection has to tell: the application, the endpoint, and whoever traces it.
+//! What a connection reports: events to the application, registrations to the endpoint, traces.
 
 use std::collections::VecDeque;
 
@@ -19,12 +19,12 @@ pub(crate) struct Registration {
 /// What waits to be polled.
 pub(super) struct Outbox {
     events: VecDeque<Event>,
-    /// Once is enough to say that there is something to read, or room to write.
+    /// One event of each kind is enough until the application polls it.
     readable: bool,
     writable: bool,
-    /// Subflows that came to exist or ceased to.
+    /// Subflows that the endpoint has to add to its table or to remove.
     registrations: VecDeque<Registration>,
-    /// `None` if nobody traces.
+    /// `None` unless the connection is traced.
     trace: Option<VecDeque<TraceEvent>>,
 }
 
@@ -61,7 +61,7 @@ impl Outbox {
         self.registrations.push_back(registration);
     }
 
-    /// Tell whoever traces the connection.
+    /// Record a trace event, if the connection is traced.
     #[inline]
     pub(super) fn record(&mut self, now: Instant, kind: TraceKind) {
         if let Some(trace) = &mut self.trace {

@@ -9,7 +9,7 @@ use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::announce::Announcements;
 use super::probes::Probes;
-use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager};
+use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress};
 use crate::view::{SubflowId, SubflowSet, SubflowView};
 
 /// A subflow to be opened.
@@ -32,7 +32,8 @@ pub(super) enum Duty {
 /// The path manager, and what it waits for.
 pub(super) struct PathDriver {
     manager: Box<dyn PathManager>,
-    started: bool,
+    /// Where the connection was opened to, once further subflows may be opened.
+    opened_to: Option<SocketAddress>,
     /// When the path manager wants to be woken, and when it may be again at the earliest.
     due: Instant,
     rests_until: Instant,
@@ -41,7 +42,7 @@ pub(super) struct PathDriver {
     /// Addresses of which the peer is to be told that they are gone.
     removals: Vec<u8>,
     pub(super) announcements: Announcements,
-    /// Copies that it wants sent.
+    /// Copies that the path manager has asked for, to measure paths.
     pub(super) probes: Probes,
     /// This host's addresses, with their identifiers.
     addresses: Vec<LocalAddress>,
@@ -64,7 +65,7 @@ impl PathDriver {
         let is_down = |own: &&LocalAddress| down.contains(&own.address);
         PathDriver {
             manager,
-            started: false,
+            opened_to: None,
             due: Instant::FAR_FUTURE,
             rests_until: Instant::ZERO,
             opens: VecDeque::new(),
@@ -84,7 +85,7 @@ impl PathDriver {
         remote: SocketAddress,
         views: &[SubflowView],
     ) {
-        self.started = true;
+        self.opened_to = Some(remote);
         for id in &self.down {
             let down = PathEvent::AddressChanged { local_address_id: *id, usable: false };
             self.manager.handle_event(now, &down, views);
@@ -95,7 +96,7 @@ impl PathDriver {
 
     #[inline]
     pub(super) fn is_started(&self) -> bool {
-        self.started
+        self.opened_to.is_some()
     }
 
     /// Tell the path manager.
@@ -178,6 +179,12 @@ impl PathDriver {
     /// May an interface that is down come up again?
     pub(super) fn awaits_an_interface(&self) -> bool {
         !self.down.is_empty()
+    }
+
+    /// The peer's addresses, the one that the connection was opened to first.
+    pub(super) fn remote_addresses(&self) -> Vec<RemoteAddress> {
+        let first = self.opened_to.map(|end| RemoteAddress { id: 0, end });
+        first.into_iter().chain(self.announcements.heard().iter().copied()).collect()
     }
 
     /// This host has a further address, with an identifier that no other has had; `None` if there is

@@ -24,7 +24,7 @@ use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
 use super::probes::{Copies, Probe};
-use crate::path_manager::{PathEvent, RemoteAddress, Retry};
+use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
 use crate::view::SubflowId;
 
@@ -115,18 +115,13 @@ impl Connection {
     /// The host has a further address, or has one back.
     pub(crate) fn add_address(&mut self, now: Instant, address: IpAddr) {
         let usable = self.config.local_addresses.as_ref();
-        if !usable.is_none_or(|usable| usable.contains(&address)) {
-            return;
-        }
-        match self.paths.add(address) {
-            Some(local) if self.paths.is_started() => {
-                let first = RemoteAddress { id: 0, end: self.lanes[0].subflow.remote };
-                let heard = self.paths.announcements.heard().iter().copied();
-                let remote: Vec<_> = std::iter::once(first).chain(heard).collect();
-                self.tell_path_manager(now, &PathEvent::AddressAdded { local, remote: &remote });
-            }
-            Some(_) => {}
-            None => self.handle_address_change(now, address, true),
+        if usable.is_none_or(|usable| usable.contains(&address))
+            && let Some(local) = self.paths.add(address)
+        {
+            let remote = self.paths.remote_addresses();
+            self.tell_path_manager(now, &PathEvent::AddressAdded { local, remote: &remote });
+        } else {
+            self.handle_address_change(now, address, true);
         }
     }
 

@@ -11,12 +11,12 @@ pub(super) struct Receiver {
     early: Option<EarlyAcknowledgement>,
 }
 
-/// What came last is acknowledged before the application has read all of it.
+/// An acknowledgement that goes out before the application has read all data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyAcknowledgement {
-    /// The subflow on which it is.
+    /// Slot of the subflow that carries it.
     pub(super) slot: u8,
-    /// The edge of the window then.
+    /// The edge of the window that it announces.
     pub(super) edge: u64,
 }
 

@@ -33,7 +33,7 @@ impl Scheduling {
         }
     }
 
-    /// Something changed: what was asked may be asked again.
+    /// Something changed, so the remedies may be asked again.
     #[inline]
     pub(super) fn on_change(&mut self) {
         self.remedies_asked = false;
@@ -52,7 +52,7 @@ impl Scheduling {
     }
 
     #[inline]
-    pub(super) fn duplicate_on(&mut self, copies: SubflowSet) {
+    pub(super) fn set_copies(&mut self, copies: SubflowSet) {
         self.copies = copies;
     }
 
@@ -67,19 +67,19 @@ impl Scheduling {
         self.blocked += u64::from(blocked);
     }
 
-    /// A subflow could send but for the shared window.
+    /// The shared window alone keeps a subflow from sending.
     #[inline]
-    pub(super) fn window_is_full(&mut self, now: Instant) {
+    pub(super) fn start_window_limited(&mut self, now: Instant) {
         self.window_limited.start(now);
     }
 
-    /// Not so, or no more.
+    /// The shared window does not limit any subflow.
     #[inline]
-    pub(super) fn window_is_open(&mut self, now: Instant) {
+    pub(super) fn stop_window_limited(&mut self, now: Instant) {
         self.window_limited.stop(now);
     }
 
-    /// For how long that was so up to `now`.
+    /// Time up to `now` during which the shared window alone kept a subflow from sending.
     pub(super) fn window_limited(&self, now: Instant) -> Duration {
         self.window_limited.total(now)
     }

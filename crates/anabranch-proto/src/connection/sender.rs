@@ -23,8 +23,9 @@ pub(super) struct Sender {
     writer_waits: bool,
     /// Data sequence numbers of 4 octets may wrap too soon: those of 8 are sent.
     wide: bool,
-    /// That is looked into when so much has been sent, and was then.
+    /// Data offset from which the engine checks the wrap time again.
     check_wrap_from: u64,
+    /// Time of the last check.
     wrap_checked_at: Instant,
 }
 
@@ -56,9 +57,9 @@ impl Sender {
         self.writer_waits
     }
 
-    /// May an application that waits for room write again? Then it waits no more.
+    /// True once when an application that waits for room can write again.
     #[inline]
-    pub(super) fn wakes_writer(&mut self) -> bool {
+    pub(super) fn take_writer_wakeup(&mut self) -> bool {
         let wakes = self.writer_waits && self.queue.room() > 0;
         self.writer_waits &= !wakes;
         wakes
@@ -106,9 +107,9 @@ impl Sender {
         self.edge == 1
     }
 
-    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. What there is
-    /// of it, `room`, is used at once if it is half of the largest, and otherwise after a while.
-    pub(super) fn is_worth_using(&mut self, room: u64, largest: u64) -> bool {
+    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. Is its `room`
+    /// to be used? At once if that is half of the largest window, and otherwise after a pause.
+    pub(super) fn take_small_window(&mut self, room: u64, largest: u64) -> bool {
         let due = std::mem::take(&mut self.small_window_due);
         room > 0 && (due || 2 * room >= largest)
     }
@@ -146,10 +147,10 @@ impl Sender {
     }
 
     /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's
-    /// lifetime. Whoever sends less than half of them in that time is far from it. True when they
-    /// turn out not to do.
+    /// lifetime. Whoever sends less than half of them in that time is far from it. Returns
+    /// true if this host sends numbers of 8 octets from now on.
     #[inline]
-    pub(super) fn widens_numbers(&mut self, now: Instant) -> bool {
+    pub(super) fn check_number_width(&mut self, now: Instant) -> bool {
         self.queue.nxt() >= self.check_wrap_from && self.check_wrap(now)
     }
 

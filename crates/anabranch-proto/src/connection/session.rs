@@ -58,7 +58,7 @@ impl Keys {
         keys::join_hmac(self.local, self.remote, nonces.local, nonces.remote)
     }
 
-    /// What the peer proves that with.
+    /// The proof that this host expects from the peer.
     pub(super) fn proof_of_peer(self, nonces: Nonces) -> [u8; 32] {
         keys::join_hmac(self.remote, self.local, nonces.remote, nonces.local)
     }

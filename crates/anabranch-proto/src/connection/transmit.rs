@@ -96,7 +96,7 @@ impl Connection {
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
             self.data_fin.went_alone(slot as u8);
         }
-        // One without sequence numbers of its own shows in no view.
+        // A bare acknowledgement changes no field of the view.
         if segment.header.flags.contains(Flags::FIN) || !segment.payload.is_empty() {
             self.lanes.refresh(slot as u8);
         }
@@ -187,13 +187,13 @@ impl Connection {
     }
 
     fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
-        if self.send.widens_numbers(now) {
+        if self.send.check_number_width(now) {
             self.settle_all_options();
         }
         let mut unsent = unsent;
         let choice = loop {
             let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
-                self.scheduling.window_is_open(now);
+                self.scheduling.stop_window_limited(now);
                 return None;
             };
             if !choice.held {
@@ -204,7 +204,7 @@ impl Connection {
                 None => return self.on_assigned(now, level),
             }
         };
-        self.scheduling.duplicate_on(choice.copies);
+        self.scheduling.set_copies(choice.copies);
         let len = self.next_segment_octets(choice.slot);
         if self.is_held_by_nagle(len, choice.slot) {
             return self.on_all_sent(now, level);
@@ -218,7 +218,7 @@ impl Connection {
         if room < len {
             return self.on_window_limited(now, level, choice, room);
         }
-        self.scheduling.window_is_open(now);
+        self.scheduling.stop_window_limited(now);
         Some(self.send_new(now, level, choice, len))
     }
 
@@ -235,7 +235,7 @@ impl Connection {
         }
         let SubflowView { id, mss, .. } = *self.lanes.view(slot);
         let len = self.send.queue.assign_next(len as u32, slot, mss);
-        self.scheduling.duplicate_on(SubflowSet::EMPTY);
+        self.scheduling.set_copies(SubflowSet::EMPTY);
         self.start_retransmission(now);
         if len < u64::from(mss) {
             self.send.went_short();
@@ -255,7 +255,7 @@ impl Connection {
         match idle.filter(|slot| room < self.next_segment_octets(*slot)) {
             Some(slot) => self.on_window_limited(now, level, Choice::only(slot), room),
             None => {
-                self.scheduling.window_is_open(now);
+                self.scheduling.stop_window_limited(now);
                 None
             }
         }
@@ -329,13 +329,13 @@ impl Connection {
         choice: Choice,
         room: u64,
     ) -> Option<Segment> {
-        self.scheduling.window_is_full(now);
+        self.scheduling.start_window_limited(now);
         if let Some(segment) = self.ask_remedies(now, level, choice.slot, true) {
             return Some(segment);
         }
         if self.send.queue.una() == self.send.queue.nxt() {
             let largest = self.lanes.largest_window();
-            if self.send.is_worth_using(room, largest) {
+            if self.send.take_small_window(room, largest) {
                 return Some(self.send_new(now, level, choice, room));
             }
             self.arm_persist(now, room);
@@ -346,7 +346,7 @@ impl Connection {
     /// Everything was sent that makes a segment. If that is because the send buffer is full, the
     /// remedies may help.
     fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        self.scheduling.window_is_open(now);
+        self.scheduling.stop_window_limited(now);
         if !self.send.writer_waits() || self.scheduling.has_asked_remedies() || self.lanes.len() < 2
         {
             return None;

@@ -1,10 +1,10 @@
 //! Backup mode: all subflows are open, and one carries the data until it fails. Paasch et al.,
 //! "Exploring mobile/WiFi handover with Multipath TCP", CellNet 2012 ("backup mode").
 
-use anabranch_wire::Instant;
+use anabranch_wire::{Instant, SocketAddress};
 
 use super::upkeep::{is_of_family, of_family};
-use super::{InKernel, Making, PathAction, PathEvent, PathManager, Upkeep};
+use super::{InKernel, LocalAddress, Making, PathAction, PathEvent, PathManager, Upkeep};
 use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
 use crate::view::SubflowView;
 
@@ -63,6 +63,16 @@ impl Backup {
         }
     }
 
+    /// Have a subflow from `local`.
+    fn want(&mut self, local: LocalAddress, remote: SocketAddress) {
+        // Identifiers count the connection's addresses.
+        let regular = usize::from(local.id) == self.regular;
+        if regular {
+            self.regular_address_id = Some(local.id);
+        }
+        self.upkeep.want(local, remote, 1, !regular);
+    }
+
     /// The regular subflow is there: the one the connection was opened on becomes a backup.
     fn demote_first(&mut self, subflows: &[SubflowView]) {
         let first = subflows.iter().find(|view| view.local_address_id == 0);
@@ -84,18 +94,13 @@ impl PathManager for Backup {
             PathEvent::Established { initiator: true, local, remote } => {
                 self.initiator = true;
                 for local in of_family(local, remote) {
-                    // Identifiers count the connection's addresses.
-                    let regular = usize::from(local.id) == self.regular;
-                    if regular {
-                        self.regular_address_id = Some(local.id);
-                    }
-                    self.upkeep.want(*local, remote, 1, !regular);
+                    self.want(*local, remote);
                 }
             }
             PathEvent::AddressAdded { local, remote: [first, ..] }
                 if self.initiator && is_of_family(&local, first.end) =>
             {
-                self.upkeep.want(local, first.end, 1, true);
+                self.want(local, first.end);
             }
             PathEvent::SubflowEstablished(id) => {
                 let regular = subflows.iter().find(|view| view.id == id);
@@ -126,7 +131,7 @@ impl PathManager for Backup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path_manager::tests::{actions, established, id, local, opened};
+    use crate::path_manager::tests::{actions, added, established, id, local, opened};
     use crate::view::tests::view;
 
     const ADDRESSES: [u8; 3] = [0, 1, 2];
@@ -137,6 +142,15 @@ mod tests {
             let mut backup = Backup::new(regular);
             let all = established(&mut backup, true, &ADDRESSES.map(local));
             assert_eq!(opened(&all), expected);
+        }
+    }
+
+    #[test]
+    fn an_added_address_is_a_backup_unless_it_is_the_regular_one() {
+        for (regular, expected) in [(0, [(1, true)]), (1, [(1, false)])] {
+            let mut backup = Backup::new(regular);
+            established(&mut backup, true, &[local(0)]);
+            assert_eq!(opened(&added(&mut backup, local(1))), expected);
         }
     }
 

@@ -203,7 +203,7 @@ impl PathManager for SinglePath {
 mod tests {
     use super::*;
     use crate::path_manager::tests::{
-        actions, address, closed, closed_for, established, id, local, opened,
+        actions, added, address, closed, closed_for, established, id, local, opened,
     };
     use crate::view::tests::view;
 
@@ -211,6 +211,18 @@ mod tests {
         let mut manager = SinglePath::default();
         assert!(established(&mut manager, true, &[local(0), local(1)]).is_empty());
         manager
+    }
+
+    #[test]
+    fn an_added_address_is_used_at_once_if_none_could_be() {
+        let mut manager = manager();
+        assert!(added(&mut manager, local(2)).is_empty(), "the connection works where it is");
+        let mut manager = SinglePath::default();
+        established(&mut manager, true, &[local(0)]);
+        manager.handle_event(Instant::ZERO, &address(0, false), &[view(0, 20)]);
+        manager.handle_event(Instant::ZERO, &closed(0), &[]);
+        actions(&mut manager);
+        assert_eq!(opened(&added(&mut manager, local(1))), [(1, false)]);
     }
 
     #[test]

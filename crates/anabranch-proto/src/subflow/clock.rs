@@ -5,7 +5,7 @@ use anabranch_wire::{Duration, Instant, Timestamps};
 /// RFC 7323 §5.5: a timestamp that is older than this says nothing any more.
 const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 /// Echoes of this host's timestamps that are older than this are no measurement, in milliseconds.
-pub(super) const LONGEST_ECHO_MS: u32 = 1 << 20;
+const LONGEST_ECHO_MS: u32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
@@ -31,6 +31,11 @@ struct Recent {
 impl Clock {
     pub(super) fn new(offset: u32) -> Self {
         Clock { offset, recent: None, last_ack_sent: 0, last_echo: None, receive_rtt: None }
+    }
+
+    /// A cookie decides the offset. What the peer has said stays.
+    pub(super) fn set_offset(&mut self, offset: u32) {
+        self.offset = offset;
     }
 
     /// What the clock shows.
@@ -73,14 +78,23 @@ impl Clock {
         self.last_ack_sent = ack;
     }
 
+    /// Time since this host sent the timestamp that the peer echoes: at least a millisecond, and
+    /// `None` if the echo is too old to be a measurement.
+    #[inline]
+    pub(super) fn since_echo(&self, now: Instant, timestamps: Timestamps) -> Option<Duration> {
+        let elapsed = self.value(now).wrapping_sub(timestamps.echo);
+        (elapsed < LONGEST_ECHO_MS).then(|| Duration::from_millis(u64::from(elapsed.max(1))))
+    }
+
     /// The round-trip time as the receiver of data sees it, from timestamps that come back: one
     /// sample for each that is new. `full`: the sender will hardly have paused before the segment.
     #[inline]
     pub(super) fn take_receive_rtt(&mut self, now: Instant, timestamps: Timestamps, full: bool) {
         let news = self.last_echo.replace(timestamps.echo) != Some(timestamps.echo);
-        let elapsed = self.value(now).wrapping_sub(timestamps.echo);
-        if news && full && elapsed < LONGEST_ECHO_MS {
-            let sample = Duration::from_millis(u64::from(elapsed.max(1)));
+        if news
+            && full
+            && let Some(sample) = self.since_echo(now, timestamps)
+        {
             let smoothed = self.receive_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8);
             self.receive_rtt = Some(smoothed);
         }

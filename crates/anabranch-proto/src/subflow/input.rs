@@ -2,7 +2,6 @@
 
 use anabranch_wire::{CE, Duration, Flags, Instant, SackBlock, Segment, TcpOptions};
 
-use super::clock::LONGEST_ECHO_MS;
 use super::receiver::Receiver;
 use super::recovery::{ProbeAnswer, Resent};
 use super::scoreboard::Delivered;
@@ -566,12 +565,9 @@ impl Subflow {
         } else if echo_counts
             && self.peer.timestamps
             && let Some(timestamps) = segment.options.timestamps
+            && let Some(rtt) = self.clock.since_echo(now, timestamps)
         {
-            let elapsed = self.clock.value(now).wrapping_sub(timestamps.echo);
-            if elapsed < LONGEST_ECHO_MS {
-                let rtt = Duration::from_millis(u64::from(elapsed.max(1)));
-                self.rtt.update(rtt, rtt);
-            }
+            self.rtt.update(rtt, rtt);
         }
     }
 

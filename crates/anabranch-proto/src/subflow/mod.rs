@@ -251,7 +251,7 @@ impl Subflow {
     /// The numbers are those that a cookie decides.
     pub(crate) fn use_numbers(&mut self, numbers: Numbers) {
         self.iss = numbers.iss;
-        self.clock = Clock::new(numbers.timestamp_offset);
+        self.clock.set_offset(numbers.timestamp_offset);
     }
 
     /// When the SYN/ACK went out is not known.

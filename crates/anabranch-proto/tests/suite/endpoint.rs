@@ -1,5 +1,7 @@
 //! Addresses and listeners that come and go while a host runs.
 
+use std::net::IpAddr;
+
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_proto::view::SubflowView;
@@ -170,4 +172,55 @@ fn no_path_manager_opens_a_subflow_from_a_removed_address() {
     pair.client.remove_address(pair.now, client_address(1));
     pair.run_ms(1_000);
     assert_eq!(pair.segments(|s| is_syn(s) && is_on(s, 1)), joined);
+}
+
+#[test]
+fn the_address_that_a_connection_was_opened_from_comes_back_although_it_is_not_listed() {
+    let config = on_any_platform().local_addresses(Some(vec![client_address(1)]));
+    let mut pair = Pair::new(2, config, on_any_platform());
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0, 1]);
+    pair.client.remove_address(pair.now, client_address(0));
+    pair.run_ms(1_000);
+    let joined = pair.segments(|s| is_syn(s) && is_on(s, 0));
+    pair.client.add_address(pair.now, client_address(0));
+    pair.run_ms(30_000);
+    assert!(pair.segments(|s| is_syn(s) && is_on(s, 0)) > joined, "a new subflow");
+    // One that is neither listed nor known is not used.
+    pair.client.add_address(pair.now, client_address(2));
+    pair.run_ms(30_000);
+    assert_eq!(pair.segments(|s| is_syn(s) && is_on(s, 2)), 0);
+}
+
+#[test]
+fn an_added_address_joins_the_address_that_the_connection_was_opened_to() {
+    // Meanwhile the first slot is that of another subflow.
+    let address = |n: u8| IpAddr::from([10, 9, 0, n]);
+    let (local, remote) = (vec![client_address(0)], vec![server_address(), address(2)]);
+    let mut pair = Pair::of_addresses(local, remote, on_any_platform(), on_any_platform());
+    pair.upload(500_000, 5_000);
+    pair.server.remove_address(pair.now, server_address());
+    pair.run_ms(300);
+    pair.server.add_address(pair.now, address(3));
+    pair.run_ms(300);
+    pair.client.add_address(pair.now, client_address(1));
+    pair.run_ms(3_000);
+    pair.server.add_address(pair.now, server_address());
+    pair.run_ms(120_000);
+    let joins =
+        pair.segments(|s| is_syn(s) && is_on(s, 1) && s.destination.address == server_address());
+    assert!(joins > 0, "from the added address to the one that the connection was opened to");
+}
+
+#[test]
+fn addresses_of_the_other_family_and_before_the_first_subflow_is_open_do_no_harm() {
+    let mut pair = pair(1);
+    pair.client.add_address(pair.now, client_address(1));
+    pair.client.add_address(pair.now, "2001:db8::1".parse().expect("an address"));
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0, 1]);
+    pair.client.add_address(pair.now, "2001:db8::2".parse().expect("an address"));
+    pair.upload(500_000, 5_000);
+    assert_eq!(used(&pair, pair.connection), [0, 1]);
+    assert_eq!(pair.received[1], 1_000_000);
 }

@@ -289,3 +289,14 @@ fn a_million_syns_of_each_kind_leave_the_host_able_to_serve() {
     pair.run_ms(200_000);
     assert_eq!(pair.server.connections().count(), 1, "the strangers have been given up");
 }
+
+#[test]
+fn an_answer_without_state_echoes_the_timestamp_of_the_syn() {
+    // RFC 7323 §3.2
+    let mut pair = flooded(1);
+    pair.run_ms(100);
+    let is_answer = |s: &Segment| is_syn(s) && s.header.flags.contains(Flags::ACK);
+    let syn = pair.last(|s| is_syn(s) && !is_answer(s)).options.timestamps.expect("timestamps");
+    let answer = pair.last(is_answer).options.timestamps.expect("timestamps");
+    assert_eq!(answer.echo, syn.value);
+}
