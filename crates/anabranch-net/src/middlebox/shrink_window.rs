@@ -202,7 +202,10 @@ fn announce(
     let (ack, window) = (segment.header.ack, segment.header.window);
     if host.said.is_none_or(|said| offset(said.ack) <= offset(ack)) {
         let timestamps = segment.options.timestamps;
-        let heard = host.said.and_then(|said| said.data_ack);
+        // A host that sends no Multipath TCP options any more may be back at TCP. A DATA_ACK from
+        // this box would tell its peer otherwise.
+        let bare = segment.options.dss.is_none() && segment.options.control.is_none();
+        let heard = host.said.and_then(|said| said.data_ack).filter(|_| !bare);
         let data_ack = segment.options.dss.and_then(|dss| dss.data_ack).or(heard);
         host.said = Some(Said { ack, window, data_ack, timestamps });
     }
@@ -444,6 +447,21 @@ mod tests {
             }
         }
         assert!(told > 2 && asked > 2, "{told} {asked}");
+    }
+
+    #[test]
+    fn a_host_that_is_back_at_tcp_is_not_made_to_speak_multipath_tcp() {
+        let talk = Talk::v4();
+        let mut bench = while_small(config(300, true), &talk);
+        let mut ack = talk.ack(Side::Client, 0);
+        let data_ack = Some(WideOrNarrow::Narrow(7));
+        ack.options.dss = Some(Dss { data_ack, ..Dss::default() });
+        bench.cross(Side::Client, ack);
+        bench.cross(Side::Client, talk.ack(Side::Client, 0));
+        let out = bench.put(Side::Server, talk.data(Side::Server, 300, 500));
+        let mut expected = talk.ack(Side::Client, 0);
+        expected.header.window = 300;
+        assert_eq!(out, [(Side::Client, expected)]);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 use std::fmt::Write;
 
 use anabranch_net::rng::{Draws, stream_seed};
-use anabranch_proto::policy::Entry;
-use anabranch_proto::{congestion, scheduler};
+use anabranch_proto::policy::{Entry, Kind};
+use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
 
 /// Virtual seconds after which no path changes any more.
 pub(crate) const CALM_AT: u64 = 20;
@@ -287,8 +287,17 @@ fn one_side(dice: &mut Dice, toml: &mut String) {
     }
 }
 
-/// Platforms and what their buffers count.
-const HOSTS: [&str; 3] = ["\"linux\"", "{ kind = \"linux\", buffers = \"socket\" }", "\"rfc\""];
+/// A platform, with one of its choices for each parameter that is a choice.
+fn host(dice: &mut Dice) -> String {
+    let platform = &platform::ALL[dice.below(platform::ALL.len() as u64) as usize];
+    let mut host = format!("{{ kind = \"{}\"", platform.name);
+    for parameter in platform.parameters {
+        if let Kind::Choice(names) = parameter.kind {
+            let _ = write!(host, ", {} = \"{}\"", parameter.name, dice.pick(names));
+        }
+    }
+    host + " }"
+}
 
 fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mixed: bool) {
     let size = dice.spread(100.0, 1_500_000.0);
@@ -303,7 +312,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
         "[[connection]]\ndirection = \"{direction}\"\nstart = \"{}ms\"\n\
          send_buffer = \"{send}B\"\nreceive_buffer = \"{receive}B\"\nhost = {}\n",
         index * dice.between(0, 3_000),
-        dice.pick(&HOSTS),
+        host(dice),
     );
     let mut path_manager = "";
     if tcp {
@@ -328,9 +337,10 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.keep_alive.push(keep_alive);
     drawn.checksums.push(checksum && !tcp);
-    // A policy that leaves a silent path has nowhere to go where joins are denied.
-    let stays = !(no_joins && path_manager == "single_path");
-    drawn.may_fail.push(boxes.harm || !stays);
+    // A policy that leaves a silent path has nowhere to go where joins are denied, and one that
+    // opens no further subflow never has.
+    let stuck = path_manager == "initial_only" || (no_joins && path_manager == "single_path");
+    drawn.may_fail.push(boxes.harm || stuck);
     drawn.sizes.push(size);
 }
 
@@ -338,19 +348,13 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
 fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
     let scheduler = dice.named(scheduler::ALL);
     let congestion_control = dice.named(congestion::ALL);
-    let path_manager = if mixed {
-        dice.pick(&["full_mesh", "full_mesh", "drepas"])
-    } else {
-        dice.pick(&["full_mesh", "full_mesh", "ndiffports", "backup", "single_path", "drepas"])
-    };
-    let remedies = dice.pick(&[
-        "",
-        "",
-        "opportunistic_retransmission = true",
-        "opportunistic_retransmission = true, penalisation = true",
-        "mpt_bm = true",
-        "buffer_autotuning = true, cwnd_cap = 2.0",
-    ]);
+    // Most connections should use all paths.
+    let fit = path_manager::ALL.iter().filter(|each| !mixed || each.make.heeds_announcements);
+    let fit: Vec<&'static str> = fit.map(|each| each.name).collect();
+    let path_manager = if dice.one_in(2) { path_manager::ALL[0].name } else { dice.pick(&fit) };
+    let remedies = remedy::ALL.iter().filter(|_| dice.one_in(4));
+    let remedies: Vec<String> = remedies.map(|each| format!("{} = true", each.name)).collect();
+    let remedies = remedies.join(", ");
     let _ = write!(
         toml,
         "scheduler = \"{scheduler}\"\ncongestion_control = \"{congestion_control}\"\n\
