@@ -1,8 +1,13 @@
 //! What of a scenario a host of the kernel's can do, and what it does instead.
 
+use std::net::Ipv4Addr;
+
+use anabranch_net::middlebox::Site;
 use anabranch_net::units::Octets;
 use anabranch_proto::path_manager::{self, InKernel};
-use anabranch_sim::scenario::{CongestionControl, Connection, Policy, Protocol, Scenario};
+use anabranch_sim::scenario::{
+    CongestionControl, Connection, Middlebox, Policy, Protocol, Scenario,
+};
 
 /// How hosts of the kernel's are set up for a scenario.
 pub(crate) struct Settings {
@@ -42,6 +47,12 @@ pub(crate) struct Subflow {
     pub(crate) backup: bool,
 }
 
+/// May segments that leave the middlebox have more payload than any that entered it?
+fn enlarges_segments(middlebox: &Middlebox) -> bool {
+    let site = Site { seed: 0, address: Ipv4Addr::UNSPECIFIED.into() };
+    middlebox.build(site).enlarges_segments()
+}
+
 impl Settings {
     /// For the hosts of the kernel's that take part in `scenario`.
     pub(crate) fn new(scenario: &Scenario) -> Self {
@@ -61,7 +72,7 @@ impl Settings {
                 .paths
                 .iter()
                 .flat_map(|path| &path.middleboxes)
-                .any(|each| each.chosen.entry.name == "coalesce"),
+                .any(enlarges_segments),
             congestion_control: Vec::new(),
             notices: Vec::new(),
         }

@@ -78,6 +78,10 @@ fn merge(held: &mut Segment, next: &Segment) {
 }
 
 impl Middlebox for Coalesce {
+    fn enlarges_segments(&self) -> bool {
+        true
+    }
+
     fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet) {
         let Packet::Tcp(segment) = packet else {
             return self.out.push_back((towards, packet));

@@ -86,6 +86,11 @@ pub trait Middlebox: fmt::Debug + Send {
     /// can make anything happen.
     fn poll_timeout(&self) -> Option<Instant>;
 
+    /// May segments leave the box with more payload than any that entered it?
+    fn enlarges_segments(&self) -> bool {
+        false
+    }
+
     /// The client's endpoint that this box shows, or showed last, to servers as `public`.
     fn original(&self, _public: SocketAddress) -> Option<SocketAddress> {
         None

@@ -56,7 +56,7 @@ pub struct Middlebox {
 
 impl Middlebox {
     /// The box.
-    pub(crate) fn build(&self, site: Site) -> Box<dyn middlebox::Middlebox> {
+    pub fn build(&self, site: Site) -> Box<dyn middlebox::Middlebox> {
         (self.chosen.entry.make)(&self.chosen.values, site)
     }
 
