@@ -124,6 +124,10 @@ test-python: $(VENV)/.installed-dev ## tests of the Python package but the slow 
 scenario-classes: $(VENV)/.installed-dev ## write the Python classes of scenarios from their JSON Schema
 	$(BIN)/python tests/scenario_classes.py
 
+.PHONY: claims
+claims: $(VENV)/.installed-dev ## write the tables of claims into the pages of the gallery
+	$(BIN)/python docs/gallery/claims.py
+
 format: $(VENV)/.installed-dev ## format everything
 	cargo fmt
 	$(BIN)/ruff check --fix

@@ -1,9 +1,20 @@
+import dataclasses
 from collections.abc import Sequence
 
 import polars as pl
 import pytest
 
-from anabranch.results.claims import Claim, Condition, Outcome, Verdict, judge, verdict
+from anabranch.results.claims import (
+    Claim,
+    Condition,
+    Measured,
+    Outcome,
+    Verdict,
+    between,
+    each,
+    judge,
+    verdict,
+)
 from anabranch.results.estimates import Estimate
 from anabranch.results.folder import NothingMeasured, Results
 
@@ -11,8 +22,12 @@ NONE = pl.DataFrame()
 RESULTS = Results({}, {}, NONE, NONE, NONE, NONE, NONE, NONE)
 
 
-def condition(low: float, value: float, high: float, sign: str, threshold: float) -> Condition:
-    return Condition("x", Estimate(value, low, high, 5), sign, threshold)
+def known(low: float, value: float, high: float, sign: str, threshold: float) -> Condition:
+    return Condition("x", lambda _: Estimate(value, low, high, 5), sign, threshold)
+
+
+def condition(low: float, value: float, high: float, sign: str, threshold: float) -> Measured:
+    return known(low, value, high, sign, threshold).judge(RESULTS)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +74,13 @@ OPEN = condition(2, 3.5, 4, "≥", 3)
         ([], Verdict.NOT_APPLICABLE),
     ],
 )
-def test_verdict(conditions: Sequence[Condition], expected: Verdict) -> None:
+def test_verdict(conditions: Sequence[Measured], expected: Verdict) -> None:
     assert verdict(conditions) is expected
 
 
-def claim(conditions: Sequence[Condition], why_not: str | None = None) -> Claim:
-    return Claim("c", "It is so.", "somebody", "x ≥ 3", lambda _: conditions, lambda _: why_not)
+def claim(conditions: Sequence[Measured], why_not: str | None = None) -> Claim:
+    stated = tuple(each.condition for each in conditions)
+    return Claim("c", "It is so.", "somebody", stated, lambda _: why_not)
 
 
 def test_a_failed_precondition_keeps_the_claim_from_being_judged() -> None:
@@ -75,10 +91,10 @@ def test_a_failed_precondition_keeps_the_claim_from_being_judged() -> None:
 
 
 def test_a_claim_about_nothing_is_not_applicable() -> None:
-    def measure(_: Results) -> list[Condition]:
+    def measure(_: Results) -> Estimate:
         raise NothingMeasured("no block was delivered")
 
-    judgement = judge(Claim("c", "s", "o", "k", measure), RESULTS)
+    judgement = judge(Claim("c", "s", "o", (Condition("x", measure, "≥", 3),)), RESULTS)
     assert (judgement.verdict, judgement.reason) == (
         Verdict.NOT_APPLICABLE,
         "no block was delivered",
@@ -105,7 +121,53 @@ def test_margin_knows_the_direction() -> None:
 
 
 def test_what_is_open_is_less_favourable_than_what_is_met_though_its_value_be_better() -> None:
-    barely_met = Condition("x", Estimate(3.1, 3.05, 3.2, 5), "≥", 3.0)
-    wide = Condition("x", Estimate(9.0, 2.0, 20.0, 5), "≥", 3.0)
+    barely_met = condition(3.05, 3.1, 3.2, "≥", 3.0)
+    wide = condition(2.0, 9.0, 20.0, "≥", 3.0)
     text = judge(claim([barely_met] * 4 + [wide]), RESULTS).measured
     assert text.startswith("4 of 5 met; least favourable: x = 9.00 [2.00, 20.00]")
+
+
+def never(_: Results) -> Estimate:
+    raise AssertionError("nothing is measured for a text")
+
+
+def check(*conditions: Condition, where: str = "") -> str:
+    return Claim("c", "s", "o", conditions, where=where).check
+
+
+def test_the_check_lists_conditions_with_their_units() -> None:
+    faster = Condition("goodput", never, "≥", 7.4, "Mbit/s")
+    sooner = Condition("delay, a / b", never, "<", 1.0)
+    assert check(faster, sooner) == "goodput ≥ 7.4 Mbit/s; delay, a / b < 1"
+
+
+def test_the_check_names_the_setting_and_what_a_threshold_comes_from() -> None:
+    full = Condition("goodput", never, "≥", 180, "Mbit/s", basis="90 % of the sum")
+    assert check(full, where="in a LAN") == "in a LAN: goodput ≥ 180 Mbit/s, 90 % of the sum"
+
+
+def test_the_check_has_one_line_for_both_ends_of_a_range() -> None:
+    assert check(*between("share", never, 0.4, 0.6)) == "share ≥ 0.4 and ≤ 0.6"
+
+
+def test_the_check_has_one_line_for_a_group_and_says_how_many_conditions_it_has() -> None:
+    buffers = (Condition(f"share at {kb} kB", never, "≥", 0.9) for kb in (100, 200, 400))
+    assert check(*each("share at every buffer", buffers)) == (
+        "share at every buffer ≥ 0.9 (each of 3)"
+    )
+    ranges = (each for kb in (100, 200) for each in between(f"at {kb} kB", never, 0.4, 0.6))
+    assert check(*each("share", ranges)) == "share ≥ 0.4 and ≤ 0.6 (each of 2)"
+
+
+def test_conditions_that_do_not_apply_are_not_judged() -> None:
+    met, violated = (each.condition for each in (MET, VIOLATED))
+    left_out = dataclasses.replace(violated, applies=lambda _: False)
+    judgement = judge(Claim("c", "s", "o", (met, left_out)), RESULTS)
+    assert [each.condition for each in judgement.conditions] == [met]
+    assert judgement.verdict is Verdict.REPRODUCED
+
+
+def test_a_report_may_word_a_quantity_with_measured_numbers() -> None:
+    stated = dataclasses.replace(MET.condition, worded=lambda _: "x (at 200 kB)")
+    assert stated.judge(RESULTS).text() == "x (at 200 kB) = 5.00 [4.00, 6.00] (≥ 3: met)"
+    assert check(stated) == "x ≥ 3"

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from anabranch.errors import InputError
 from anabranch.gallery import catalogue
 from anabranch.sweeps import plan as sweep_plan
 
-ENTRIES = [*catalogue.names(), "nsdi12-fig7-live", catalogue.CALIBRATION]
+ENTRIES = catalogue.all_names()
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}
 """Of designs with fewer than 200 for each of two environments; the paper of the former has 200."""
@@ -59,6 +61,22 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
         assert claim.check
     assert all(parameter.source for parameter in entry.parameters)
     assert entry.references
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_all_conditions_of_a_group_have_the_same_bounds(name: str) -> None:
+    for claim in catalogue.entry(name).claims:
+        bounds: dict[str, dict[str, list[str]]] = {}
+        for condition in claim.conditions:
+            group = bounds.setdefault(condition.group or condition.quantity, {})
+            group.setdefault(condition.quantity, []).append(condition.bound)
+        for group in bounds.values():
+            assert len({tuple(each) for each in group.values()}) == 1, claim.id
+
+
+def test_the_pages_have_the_claims_of_their_entries() -> None:
+    script = ROOT / "docs" / "gallery" / "claims.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

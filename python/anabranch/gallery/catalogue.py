@@ -46,6 +46,11 @@ def names() -> list[str]:
     return list(_MODULES)
 
 
+def all_names() -> list[str]:
+    """Names of all entries, those included that other commands name."""
+    return [*_MODULES, *_MORE]
+
+
 def entry(name: str) -> Entry:
     """The entry with a name.
 

@@ -1,8 +1,10 @@
 """Published claims, judged against measurements.
 
-A claim is checked by one or more conditions, each of which compares an estimate with a
-threshold. A condition is *met* when its whole confidence interval satisfies the inequality,
-*violated* when no part of it does, and *open* in between. From these follows the verdict:
+A claim is checked by one or more conditions. A condition names a quantity, the function that
+measures it, and a threshold. The text of a claim's check is made from its conditions, so that both
+are known before anything is run. A condition is *met* when the whole confidence interval of its
+estimate satisfies the inequality, *violated* when no part of it does, and *open* in between. From
+these follows the verdict:
 
 * reproduced: every condition is met;
 * not reproduced: every condition is violated;
@@ -13,8 +15,8 @@ threshold. A condition is *met* when its whole confidence interval satisfies the
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -52,22 +54,73 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
+Measure = Callable[[Results], Estimate]
+"""Measures a quantity."""
+
+
 @dataclass(frozen=True)
 class Condition:
-    """An inequality between a measured quantity and a threshold."""
+    """An inequality between a quantity and a threshold, stated before anything is run."""
 
     quantity: str
-    estimate: Estimate
+    measure: Measure
     operator: str
     """One of ``<``, ``≤``, ``>`` and ``≥``."""
     threshold: float
     unit: str = ""
+    group: str = ""
+    """What a check calls all conditions of the same group; see `each`."""
+    applies: Callable[[Results], bool] | None = None
+    """Is the condition judged by these results? `None`: by any."""
+    worded: Callable[[Results], str] | None = None
+    """The quantity with measured numbers, for reports."""
+    basis: str = ""
+    """What the threshold comes from, such as ``"90 % of the sum of rates"``."""
+
+    @property
+    def bound(self) -> str:
+        """The inequality without its quantity, such as ``"≥ 180 Mbit/s, 90 % of the sum"``."""
+        words = f"{self.operator} {self.threshold:g}{f' {self.unit}' if self.unit else ''}"
+        return f"{words}, {self.basis}" if self.basis else words
+
+    def judge(self, results: Results) -> Measured:
+        """Measure the quantity.
+
+        Raises:
+            NothingMeasured: if the results hold no number for it.
+        """
+        quantity = self.worded(results) if self.worded else self.quantity
+        return Measured(self, quantity, self.measure(results))
+
+
+def each(group: str, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Conditions with the same bounds, for which a check has one description."""
+    return tuple(replace(condition, group=group) for condition in conditions)
+
+
+def between(
+    quantity: str, measure: Measure, low: float, high: float, unit: str = ""
+) -> tuple[Condition, Condition]:
+    """Two conditions: the quantity lies in a closed range."""
+    return (
+        Condition(quantity, measure, "≥", low, unit),
+        Condition(quantity, measure, "≤", high, unit),
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A condition with the estimate of its quantity."""
+
+    condition: Condition
+    quantity: str
+    estimate: Estimate
 
     @property
     def outcome(self) -> Outcome:
         """Met or violated by the whole confidence interval, or open."""
-        holds = _OPERATORS[self.operator]
-        ends = {holds(self.estimate.low, self.threshold), holds(self.estimate.high, self.threshold)}
+        holds, threshold = _OPERATORS[self.condition.operator], self.condition.threshold
+        ends = {holds(self.estimate.low, threshold), holds(self.estimate.high, threshold)}
         if len(ends) == 2:
             return Outcome.OPEN
         return Outcome.MET if ends.pop() else Outcome.VIOLATED
@@ -75,14 +128,28 @@ class Condition:
     @property
     def margin(self) -> float:
         """How far the value lies on the right side of the threshold, relative to it."""
-        sign = 1 if self.operator in ">≥" else -1
-        scale = abs(self.threshold) or 1.0
-        return sign * (self.estimate.value - self.threshold) / scale
+        sign = 1 if self.condition.operator in ">≥" else -1
+        scale = abs(self.condition.threshold) or 1.0
+        return sign * (self.estimate.value - self.condition.threshold) / scale
 
     def text(self) -> str:
         """The condition with its numbers, such as ``"a / b = 4.1 [4.0, 4.2] (≥ 3: met)"``."""
-        measured = f"{self.quantity} = {self.estimate.text(self.unit)}"
-        return f"{measured} ({self.operator} {self.threshold:g}: {self.outcome})"
+        condition = self.condition
+        measured = f"{self.quantity} = {self.estimate.text(condition.unit)}"
+        return f"{measured} ({condition.operator} {condition.threshold:g}: {self.outcome})"
+
+    def as_json(self) -> dict[str, Any]:
+        """The condition as an object of ``claims.json``."""
+        return {
+            "quantity": self.quantity,
+            "value": self.estimate.value,
+            "ci95": [self.estimate.low, self.estimate.high],
+            "unit": self.condition.unit,
+            "seeds": self.estimate.seeds,
+            "operator": self.condition.operator,
+            "threshold": self.condition.threshold,
+            "outcome": self.outcome.value,
+        }
 
 
 @dataclass(frozen=True)
@@ -93,11 +160,27 @@ class Claim:
     statement: str
     """What the source says, in our words."""
     source: str
-    check: str
-    """The inequality that is checked."""
-    measure: Callable[[Results], Sequence[Condition]]
+    conditions: tuple[Condition, ...]
     precondition: Callable[[Results], str | None] | None = None
     """Why the claim does not apply to these results, if it does not."""
+    where: str = ""
+    """The setting in which all conditions are judged, unless their quantities name it."""
+
+    @property
+    def check(self) -> str:
+        """The conditions in words, those of a group together."""
+        named: dict[str, list[Condition]] = {}
+        for condition in self.conditions:
+            named.setdefault(condition.group or condition.quantity, []).append(condition)
+        text = "; ".join(_check(name, conditions) for name, conditions in named.items())
+        return f"{self.where}: {text}" if self.where else text
+
+
+def _check(name: str, conditions: Sequence[Condition]) -> str:
+    """Conditions that share a name, such as ``"goodput at every buffer ≥ 3 (each of 4)"``."""
+    bounds = " and ".join(dict.fromkeys(condition.bound for condition in conditions))
+    count = len({condition.quantity for condition in conditions})
+    return f"{name} {bounds}{f' (each of {count})' if count > 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -105,7 +188,7 @@ class Judgement:
     """A claim with the numbers measured and the verdict."""
 
     claim: Claim
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Measured, ...]
     verdict: Verdict
     reason: str = ""
     """Why the claim is not applicable, if it is not."""
@@ -131,19 +214,7 @@ class Judgement:
             "check": self.claim.check,
             "measured": self.measured,
             "verdict": self.verdict.value,
-            "conditions": [
-                {
-                    "quantity": condition.quantity,
-                    "value": condition.estimate.value,
-                    "ci95": [condition.estimate.low, condition.estimate.high],
-                    "unit": condition.unit,
-                    "seeds": condition.estimate.seeds,
-                    "operator": condition.operator,
-                    "threshold": condition.threshold,
-                    "outcome": condition.outcome.value,
-                }
-                for condition in self.conditions
-            ],
+            "conditions": [condition.as_json() for condition in self.conditions],
         }
 
 
@@ -153,13 +224,17 @@ def judge(claim: Claim, results: Results) -> Judgement:
     if reason is not None:
         return Judgement(claim, (), Verdict.NOT_APPLICABLE, reason)
     try:
-        conditions = tuple(claim.measure(results))
+        conditions = tuple(
+            condition.judge(results)
+            for condition in claim.conditions
+            if condition.applies is None or condition.applies(results)
+        )
     except NothingMeasured as nothing:
         return Judgement(claim, (), Verdict.NOT_APPLICABLE, str(nothing))
     return Judgement(claim, conditions, verdict(conditions))
 
 
-def verdict(conditions: Sequence[Condition]) -> Verdict:
+def verdict(conditions: Sequence[Measured]) -> Verdict:
     """The verdict that follows from the outcomes of a claim's conditions."""
     outcomes = {condition.outcome for condition in conditions}
     if not outcomes:

@@ -23,6 +23,7 @@ from anabranch.gallery.entries.conext12_olia import (
     UNCOUPLED,
     draw_users,
     goodput,
+    tcp_users_ratio,
 )
 from anabranch.gallery.entries.nsdi11_lia import (
     RANDOM_LOSS,
@@ -36,8 +37,8 @@ from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
+from anabranch.results.claims import Claim, Condition, between, each
+from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Change, Connection, Path, Scenario
 
@@ -135,102 +136,108 @@ def convergence_s(results: Results, curve: str) -> Estimate:
     return estimate(_seconds, *_goodputs(results, curve))
 
 
-def _later(results: Results, curve: str, other: str) -> Condition:
+def _later(curve: str, other: str) -> Condition:
     """By how much one converges after another."""
 
     def difference(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
         return _seconds(a, b, axis) - _seconds(c, d, axis)
 
-    samples = (*_goodputs(results, curve), *_goodputs(results, other))
-    return Condition(f"{curve} after {other} by", estimate(difference, *samples), "≥", 0, "s")
+    def measure(results: Results) -> Estimate:
+        return estimate(difference, *_goodputs(results, curve), *_goodputs(results, other))
+
+    return Condition(f"{curve} after {other} by", measure, "≥", 0, "s")
 
 
-def _between(results: Results) -> list[Condition]:
-    return [_later(results, BALIA, UNCOUPLED), _later(results, OLIA, BALIA)]
+def _mean_share(results: Results, curve: str, core: str, count: int) -> Estimate:
+    return nsdi11_lia.mean(shares(results, curve, core, count))
 
 
-def _fair(results: Results, core: str) -> list[Condition]:
-    conditions = []
-    for count in SUBFLOWS:
-        share = nsdi11_lia.mean(shares(results, BALIA, core, count))
-        words = f"mean share of BALIA with {count} subflows, {core}"
-        conditions += [Condition(words, share, "≥", 0.40), Condition(words, share, "≤", 0.60)]
-    return conditions
+def _fair(core: str) -> tuple[Condition, ...]:
+    return each(
+        f"mean share of BALIA with one, two and three subflows, {core}",
+        (
+            condition
+            for count in SUBFLOWS
+            for condition in between(
+                f"mean share of BALIA with {count} subflows, {core}",
+                partial(_mean_share, curve=BALIA, core=core, count=count),
+                0.40,
+                0.60,
+            )
+        ),
+    )
 
 
-def _uncoupled_takes_more(results: Results) -> list[Condition]:
-    return [
-        Condition(
-            f"mean share of two uncoupled subflows, {core}",
-            nsdi11_lia.mean(shares(results, UNCOUPLED, core, 2)),
-            ">",
-            0.60,
-        )
-        for core in (RANDOM_LOSS, RED_QUEUE)
-    ]
+def _friendlier(curve: str, other: str) -> tuple[Condition, ...]:
+    return each(
+        f"mean goodput of TCP users with {curve} / with {other}, both ratios of users",
+        (
+            Condition(
+                f"TCP users with {curve} / with {other}, {ratio}",
+                partial(tcp_users_ratio, curve=curve, other=other, ratio=ratio),
+                "≥",
+                1.0,
+            )
+            for ratio in RATIOS
+        ),
+    )
 
 
-def _friendlier(results: Results, curve: str, other: str) -> list[Condition]:
-    return [
-        Condition(
-            f"TCP users with {curve} / with {other}, {ratio}",
-            ratio_of_medians(
-                goodput(results, TCP, curve, ratio), goodput(results, TCP, other, ratio)
-            ),
-            "≥",
-            1.0,
-        )
-        for ratio in RATIOS
-    ]
-
+_BESIDE = "beside one NewReno"
 
 CLAIMS = (
     Claim(
         "E10.balia-random-loss",
         "Where loss sets the windows, BALIA takes about one TCP's share.",
         "Peng et al. 2016: TCP-friendliness; the range is ours",
-        "mean share 0.40 to 0.60 beside one NewReno, one to three subflows, 0.5 % random loss",
-        partial(_fair, core=RANDOM_LOSS),
+        _fair(RANDOM_LOSS),
         all_carried,
+        _BESIDE,
     ),
     Claim(
         "E10.balia-red",
         "So it does at a RED queue.",
         "Peng et al. 2016: TCP-friendliness; the range is ours",
-        "mean share 0.40 to 0.60 beside one NewReno, one to three subflows, RED",
-        partial(_fair, core=RED_QUEUE),
+        _fair(RED_QUEUE),
         all_carried,
+        _BESIDE,
     ),
     Claim(
         "E10.balia-control",
         "Two uncoupled subflows take more: the negative control.",
         "ours",
-        "mean share > 0.60 beside one NewReno, 0.5 % random loss and RED",
-        _uncoupled_takes_more,
+        tuple(
+            Condition(
+                f"mean share of two uncoupled subflows, {core}",
+                partial(_mean_share, curve=UNCOUPLED, core=core, count=2),
+                ">",
+                0.60,
+            )
+            for core in (RANDOM_LOSS, RED_QUEUE)
+        ),
         all_carried,
+        _BESIDE,
     ),
     Claim(
         "E10.balia-responsive",
         "BALIA uses new capacity later than uncoupled subflows, and sooner than OLIA.",
         "Peng et al. 2016: responsiveness; the step is ours",
-        f"second path from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s: convergence time in between",
-        _between,
+        (_later(BALIA, UNCOUPLED), _later(OLIA, BALIA)),
         all_carried,
+        f"convergence after the second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
     ),
     Claim(
         "E10.balia-scenario-c-lia",
         "In scenario C BALIA leaves TCP users no less than LIA does.",
         "Peng et al. 2016: friendliness; the check is ours",
-        "TCP users' mean goodput with BALIA ≥ with LIA",
-        partial(_friendlier, curve=BALIA, other=LIA),
+        _friendlier(BALIA, LIA),
         all_carried,
     ),
     Claim(
         "E10.balia-scenario-c-olia",
         "OLIA leaves them no less than BALIA does.",
         "Peng et al. 2016: friendliness; the check is ours",
-        "TCP users' mean goodput with OLIA ≥ with BALIA",
-        partial(_friendlier, curve=OLIA, other=BALIA),
+        _friendlier(OLIA, BALIA),
         all_carried,
     ),
 )

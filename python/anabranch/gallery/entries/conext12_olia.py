@@ -22,7 +22,7 @@ from anabranch.reports.figures import (
     grouped_bars,
     reference_line,
 )
-from anabranch.results.claims import Claim, Condition
+from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, median, ratio_of_medians
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
@@ -124,81 +124,92 @@ def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
     return means["goodput_mbps"].to_numpy().astype(np.float64)
 
 
-def _over(results: Results, users: str, curve: str, other: str, ratio: str) -> Estimate:
+def tcp_users_ratio(results: Results, curve: str, other: str, ratio: str) -> Estimate:
+    """Goodput of TCP users beside users of `curve`, over that beside users of `other`.
+
+    Raises:
+        NothingMeasured: if there is none.
+    """
     return ratio_of_medians(
-        goodput(results, users, curve, ratio), goodput(results, users, other, ratio)
+        goodput(results, TCP, curve, ratio), goodput(results, TCP, other, ratio)
     )
 
 
-def _leaves_more(results: Results, curve: str, other: str, least: float) -> list[Condition]:
-    return [
-        Condition(
-            f"TCP users with {curve} / with {other}, {ratio}",
-            _over(results, TCP, curve, other, ratio),
-            "≥",
-            least,
-        )
-        for ratio in RATIOS
-    ]
+def _median_goodput(results: Results, users: str, curve: str, ratio: str) -> Estimate:
+    return median(goodput(results, users, curve, ratio))
 
 
-def _loses_nothing(results: Results) -> list[Condition]:
-    return [
+def _leaves_more(curve: str, other: str, least: float) -> tuple[Condition, ...]:
+    return each(
+        f"mean goodput of TCP users with {curve} / with {other}, both ratios of users",
+        (
+            Condition(
+                f"TCP users with {curve} / with {other}, {ratio}",
+                partial(tcp_users_ratio, curve=curve, other=other, ratio=ratio),
+                "≥",
+                least,
+            )
+            for ratio in RATIOS
+        ),
+    )
+
+
+_LOSES_NOTHING = each(
+    "mean goodput of multipath users with OLIA, both ratios of users",
+    (
         Condition(
             f"multipath users with OLIA, {ratio}",
-            median(goodput(results, MULTIPATH, OLIA, ratio)),
+            partial(_median_goodput, users=MULTIPATH, curve=OLIA, ratio=ratio),
             "≥",
             round(0.97 * _GOODPUT_MBPS, 3),
             "Mbit/s",
+            basis=f"0.97 of the goodput of {RATE_MBPS:g} Mbit/s",
         )
         for ratio in RATIOS
-    ]
-
-
-def _harm(results: Results) -> list[Condition]:
-    return [
+    ),
+)
+_HARM = each(
+    "mean goodput of TCP users beside LIA, both ratios of users",
+    (
         Condition(
             f"TCP users beside LIA, {ratio}",
-            median(goodput(results, TCP, LIA, ratio)),
+            partial(_median_goodput, users=TCP, curve=LIA, ratio=ratio),
             "<",
             round(_GOODPUT_MBPS, 3),
             "Mbit/s",
+            basis=f"the goodput of {RATE_MBPS:g} Mbit/s",
         )
         for ratio in RATIOS
-    ]
-
+    ),
+)
 
 CLAIMS = (
     Claim(
         "E10.olia-p1",
         "LIA's users take a part of the shared link that costs TCP users.",
         "CoNEXT'12, problem P1",
-        "TCP users get less than their 2 Mbit/s beside LIA",
-        _harm,
+        _HARM,
         all_carried,
     ),
     Claim(
         "E10.olia-leaves-more",
         "OLIA leaves TCP users more than LIA does.",
         "CoNEXT'12, scenario C",
-        "TCP users' mean goodput with OLIA ≥ 1.03 × with LIA",
-        partial(_leaves_more, curve=OLIA, other=LIA, least=1.03),
+        _leaves_more(OLIA, LIA, 1.03),
         all_carried,
     ),
     Claim(
         "E10.olia-loses-nothing",
         "OLIA's users have no less than their own link alone gives.",
         "CoNEXT'12: Pareto optimality",
-        "multipath users' mean goodput ≥ 0.97 × that of 2 Mbit/s",
-        _loses_nothing,
+        _LOSES_NOTHING,
         all_carried,
     ),
     Claim(
         "E10.balia-between",
         "BALIA stands between OLIA and uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
-        "TCP users' mean goodput with BALIA ≥ 1.2 × beside uncoupled subflows",
-        partial(_leaves_more, curve=BALIA, other=UNCOUPLED, least=1.2),
+        _leaves_more(BALIA, UNCOUPLED, 1.2),
         all_carried,
     ),
 )

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from scipy.stats import spearmanr
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.measures import ratio_of
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -28,12 +29,11 @@ from anabranch.gallery.shared.wifi_3g import (
     both_paths_used,
     cell_key,
     connection,
-    ratio,
 )
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import median
+from anabranch.results.claims import Claim, Condition, Measure
+from anabranch.results.estimates import Estimate, Sample, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Scenario
 
@@ -75,29 +75,35 @@ def _cell(tier: Tier, curve: str, rate: int, queue: str) -> Cell:
     return Cell(key, scenario, at(curve, rate, queue), keep_blocks=queue == QUEUES[0])
 
 
-def _like_wifi(results: Results, rate: int, queue: str) -> list[Condition]:
-    means = ratio(results, "delay_mean_ms", at(MPTCP_M12, rate, queue), at(TCP_WIFI, rate, queue))
-    return [Condition("mean(M1,2) / mean(TCP WiFi)", means, "≤", 1.15)]
-
-
-def _regular_slower(results: Results, rate: int, queue: str) -> list[Condition]:
-    means = ratio(results, "delay_mean_ms", at(MPTCP, rate, queue), at(MPTCP_M12, rate, queue))
-    return [Condition("mean(regular) / mean(M1,2)", means, ">", 1.0)]
-
-
-def _heavier_tail(results: Results, queue: str) -> list[Condition]:
-    """Rank correlation, for each seed, of WiFi's rate with the ratio of the tails."""
-    tails = np.array(
+def _tails(results: Results, queue: str) -> Sample:
+    """By rate of WiFi and seed, the tail of MPTCP with both mechanisms over that of TCP."""
+    return np.array(
         [
             results.values("delay_p99_ms", **at(MPTCP_M12, rate, queue))
             / results.values("delay_p99_ms", **at(TCP_WIFI, rate, queue))
             for rate in RATES_MBPS
         ]
     )
+
+
+def _tail_grows(results: Results, queue: str) -> Estimate:
+    """Rank correlation, for each seed, of WiFi's rate with the ratio of the tails."""
+    tails = _tails(results, queue)
     correlation = np.array([spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])])
+    return median(np.nan_to_num(correlation))
+
+
+_TAIL = "rank correlation of WiFi's rate with p99(M1,2) / p99(TCP WiFi)"
+
+
+def _tails_in_words(results: Results, queue: str) -> str:
+    tails = _tails(results, queue)
     listed = ", ".join(f"{np.median(tails[n]):.2f}" for n in range(len(RATES_MBPS)))
-    quantity = f"rank correlation of WiFi's rate with p99(M1,2) / p99(TCP WiFi) ({listed})"
-    return [Condition(quantity, median(np.nan_to_num(correlation)), ">", 0.0)]
+    return f"{_TAIL} ({listed})"
+
+
+def _means(above: str, below: str, rate: int, queue: str) -> Measure:
+    return ratio_of("delay_mean_ms", at(above, rate, queue), at(below, rate, queue))
 
 
 def _used(queue: str, *curves_and_rates: tuple[str, int]) -> Any:
@@ -113,8 +119,14 @@ def _claims(queue: str) -> list[Claim]:
             f"With WiFi at {rate} Mbit/s (queue {queue}), MPTCP with both mechanisms stays about "
             "as quick as TCP over WiFi.",
             source,
-            "mean(M1,2) ≤ 1.15 × mean(TCP WiFi)",
-            partial(_like_wifi, rate=rate, queue=queue),
+            (
+                Condition(
+                    "mean(M1,2) / mean(TCP WiFi)",
+                    _means(MPTCP_M12, TCP_WIFI, rate, queue),
+                    "≤",
+                    1.15,
+                ),
+            ),
             _used(queue, (MPTCP_M12, rate)),
         )
         for rate in RATES_MBPS
@@ -125,8 +137,11 @@ def _claims(queue: str) -> list[Claim]:
             f"With WiFi at {rate} Mbit/s (queue {queue}), MPTCP without the mechanisms is slower "
             "than with them.",
             source,
-            "mean(regular) > mean(M1,2)",
-            partial(_regular_slower, rate=rate, queue=queue),
+            (
+                Condition(
+                    "mean(regular) / mean(M1,2)", _means(MPTCP, MPTCP_M12, rate, queue), ">", 1.0
+                ),
+            ),
             _used(queue, (MPTCP, rate), (MPTCP_M12, rate)),
         )
         for rate in RATES_MBPS
@@ -136,8 +151,15 @@ def _claims(queue: str) -> list[Claim]:
         f"The faster WiFi is (queue {queue}), the heavier the tail of MPTCP with both mechanisms "
         "beside that of TCP over WiFi.",
         source,
-        "p99(M1,2) / p99(TCP WiFi) grows with WiFi's rate (rank correlation > 0)",
-        partial(_heavier_tail, queue=queue),
+        (
+            Condition(
+                _TAIL,
+                partial(_tail_grows, queue=queue),
+                ">",
+                0.0,
+                worded=partial(_tails_in_words, queue=queue),
+            ),
+        ),
         _used(queue, *((MPTCP_M12, rate) for rate in RATES_MBPS)),
     )
     return [*like_wifi, *regular, tail]
@@ -165,8 +187,7 @@ def notes(results: Results) -> Sequence[str]:
     """What 3G carried, and how far M1,2 is from WiFi."""
 
     def factor(curve: str, rate: int) -> str:
-        cells = (at(each, rate, QUEUES[0]) for each in (curve, TCP_WIFI))
-        return f"{ratio(results, 'delay_mean_ms', *cells).value:.2f}"
+        return f"{_means(curve, TCP_WIFI, rate, QUEUES[0])(results).value:.2f}"
 
     def share(curve: str, rate: int, queue: str) -> str:
         return f"{median(results.values('share_3g', **at(curve, rate, queue))).value * 100:.2f} %"

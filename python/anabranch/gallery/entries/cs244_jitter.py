@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.measures import ratio_of
 from anabranch.gallery.shared.wifi_3g import (
     CULLEN_BARBER,
     MPTCP,
@@ -26,7 +27,7 @@ from anabranch.gallery.shared.wifi_3g import (
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Sample, estimate, median, ratio_of_medians
+from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks, Path, Scenario
@@ -84,32 +85,47 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
     return Cell(key, scenario, at(curve, kib, jitter, model), keep_blocks=True)
 
 
-def _modes(results: Results, curve: str, kib: int, model: str) -> tuple[Sample, Sample]:
-    """The modes at the smallest and at the largest jitter, in ms."""
-    ends = (JITTERS_MS[0], JITTERS_MS[-1])
-    first, last = (
-        results.values("delay_mode_ms", **at(curve, kib, jitter, model)) for jitter in ends
+_MODE = "delay_mode_ms"
+
+
+def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
+    """The cells with the smallest and with the largest jitter."""
+    return [at(curve, kib, jitter, model) for jitter in (JITTERS_MS[0], JITTERS_MS[-1])]
+
+
+def _regular_moves(kib: int, model: str) -> Condition:
+    first, last = _ends(MPTCP, kib, model)
+    return Condition(
+        "mode(regular) at 250 ms / at 100 ms",
+        ratio_of(_MODE, last, first),
+        "≥",
+        1.4,
+        worded=partial(_modes_in_words, words="mode(regular)", ends=(first, last), then="ratio"),
     )
-    return first, last
 
 
-def _regular_moves(results: Results, kib: int, model: str) -> list[Condition]:
-    first, last = _modes(results, MPTCP, kib, model)
-    quantity = (
-        f"mode(regular): {median(first).text('ms')} at 100 ms, {median(last).text('ms')} at "
-        "250 ms; ratio"
+def _remedied_stays(kib: int, model: str) -> Condition:
+    first, last = _ends(MPTCP_M12, kib, model)
+    return Condition(
+        "change of mode(M1,2) from 100 ms to 250 ms",
+        partial(_change, first=first, last=last),
+        "<",
+        25,
+        "%",
+        worded=partial(_modes_in_words, words="mode(M1,2)", ends=(first, last), then="change"),
     )
-    return [Condition(quantity, ratio_of_medians(last, first), "≥", 1.4)]
 
 
-def _remedied_stays(results: Results, kib: int, model: str) -> list[Condition]:
-    first, last = _modes(results, MPTCP_M12, kib, model)
-    change = estimate(_change_percent, first, last)
-    quantity = (
-        f"mode(M1,2): {median(first).text('ms')} at 100 ms, {median(last).text('ms')} at "
-        "250 ms; change"
-    )
-    return [Condition(quantity, change, "<", 25, "%")]
+def _modes_in_words(
+    results: Results, words: str, ends: Sequence[dict[str, Factor]], then: str
+) -> str:
+    first, last = (median(results.values(_MODE, **each)).text("ms") for each in ends)
+    return f"{words}: {first} at 100 ms, {last} at 250 ms; {then}"
+
+
+def _change(results: Results, first: dict[str, Factor], last: dict[str, Factor]) -> Estimate:
+    modes = (results.values(_MODE, **each) for each in (first, last))
+    return estimate(_change_percent, *modes)
 
 
 def _change_percent(first: Sample, last: Sample, axis: int) -> Any:
@@ -129,16 +145,14 @@ def _claims(kib: int, model: str) -> list[Claim]:
             f"E1j.1-regular-moves-{kib}KiB-{model}",
             f"More jitter on 3G shifts MPTCP's most frequent delay to the right ({where}).",
             source,
-            "mode(regular) at 250 ms ≥ 1.4 × mode(regular) at 100 ms",
-            partial(_regular_moves, kib=kib, model=model),
+            (_regular_moves(kib, model),),
             _used(MPTCP, kib, model),
         ),
         Claim(
             f"E1j.2-m12-stays-{kib}KiB-{model}",
             f"With both mechanisms the most frequent delay hardly moves ({where}).",
             source,
-            "mode(M1,2) at 250 ms differs by < 25 % from that at 100 ms",
-            partial(_remedied_stays, kib=kib, model=model),
+            (_remedied_stays(kib, model),),
             _used(MPTCP_M12, kib, model),
         ),
     ]

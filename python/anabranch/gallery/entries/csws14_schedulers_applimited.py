@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,6 +18,7 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
     STYLES,
 )
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.measures import distance
 from anabranch.gallery.shared.two_path_design import (
     DESIGN_PARAMETERS,
     HIGH,
@@ -31,7 +31,7 @@ from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, Sample, estimate
+from anabranch.results.estimates import Estimate, Sample, estimate, ratio_of_medians
 from anabranch.results.folder import Factor, Results
 from anabranch.runs.run import nanoseconds
 from anabranch.scenarios.scenario import Cbr, Connection, Path, Scenario
@@ -135,82 +135,85 @@ def _share_above_double(results: Results, curve: str) -> Estimate:
     return estimate(lambda a, axis: np.mean(a > 100, axis=axis) * 100, increases(results, curve))
 
 
-def _rr_tail(results: Results) -> list[Condition]:
-    quantity = "settings in which RR more than doubles the lowest delay"
-    return [Condition(quantity, _share_above_double(results, RR), "≥", 25, "%")]
+def _median_increase(results: Results, curve: str) -> Estimate:
+    return estimate(lambda a, axis: np.median(a, axis=axis), increases(results, curve))
 
 
-def _low_rtt_near(results: Results) -> list[Condition]:
-    middle = estimate(lambda a, axis: np.median(a, axis=axis), increases(results, LOW_RTT))
-    quantity = "settings in which LowRTT more than doubles the lowest delay"
-    return [
-        Condition(quantity, _share_above_double(results, LOW_RTT), "≤", 15, "%"),
-        Condition("median increase with LowRTT", middle, "≤", 100, "%"),
-    ]
+def _by_setting(results: Results, metric: str, curve: str, environment: str) -> Sample:
+    found = medians(results, metric, **at(curve, environment, JUDGED_KBPS))
+    return np.array(list(found.values()))
 
 
-def _remedies_alike(results: Results) -> list[Condition]:
-    def deviation(a: Any, b: Any, axis: int) -> Any:
-        return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
-
-    def delays(curve: str) -> Sample:
-        found = medians(results, "delay_mean_ms", **at(curve, HIGH, JUDGED_KBPS))
-        return np.array(list(found.values()))
-
-    return [
-        Condition(
-            f"|median delay, {curve} / LowRTT − 1|",
-            estimate(deviation, delays(curve), delays(LOW_RTT)),
-            "≤",
-            10,
-            "%",
-        )
-        for curve in (RP, BM)
-    ]
+def _beside_low_rtt(results: Results, curve: str) -> Estimate:
+    delays = (_by_setting(results, "delay_mean_ms", each, HIGH) for each in (curve, LOW_RTT))
+    return estimate(distance, *delays)
 
 
-def _jitter(results: Results) -> list[Condition]:
-    def ratio(a: Any, b: Any, axis: int) -> Any:
-        return np.median(a, axis=axis) / np.median(b, axis=axis)
+def _jitter_ratio(results: Results) -> Estimate:
+    jitters = (_by_setting(results, "jitter_p95_ms", each, WIFI_3G) for each in (RR, LOW_RTT))
+    return ratio_of_medians(*jitters)
 
-    def jitters(curve: str) -> Sample:
-        found = medians(results, "jitter_p95_ms", **at(curve, WIFI_3G, JUDGED_KBPS))
-        return np.array(list(found.values()))
 
-    quantity = "p95 jitter beside 3G, RR / LowRTT"
-    return [Condition(quantity, estimate(ratio, jitters(RR), jitters(LOW_RTT)), "≥", 3)]
+def _above_double(curve: str, operator: str, percent: float) -> Condition:
+    return Condition(
+        f"settings in which {curve} more than doubles the lowest delay",
+        partial(_share_above_double, curve=curve),
+        operator,
+        percent,
+        "%",
+    )
 
+
+_HIGH_BDP = f"high-BDP, {JUDGED_KBPS} kbit/s"
 
 CLAIMS = (
     Claim(
         "E5.3a-rr-tail",
         "With an application-limited source round robin lengthens delays much, in many settings.",
         "CSWS'14: about 40 % of the settings have 100 to 1500 % more",
-        "high-BDP, 500 kbit/s: ≥ 25 % of the settings with more than 100 % increase",
-        _rr_tail,
+        (_above_double(RR, "≥", 25),),
         both_used(RR),
+        _HIGH_BDP,
     ),
     Claim(
         "E5.3b-low-rtt-near-lowest",
         "Lowest RTT stays near the lowest possible delay.",
         "CSWS'14: 70 % of the settings have 10 to 100 % more",
-        "high-BDP, 500 kbit/s: ≤ 15 % of the settings with more than 100 %; median ≤ 100 %",
-        _low_rtt_near,
+        (
+            _above_double(LOW_RTT, "≤", 15),
+            Condition(
+                "median increase with LowRTT",
+                partial(_median_increase, curve=LOW_RTT),
+                "≤",
+                100,
+                "%",
+            ),
+        ),
+        where=_HIGH_BDP,
     ),
     Claim(
         "E5.4-remedies-alike",
         "With an application-limited source the remedies do as lowest RTT does.",
         "slides of Alay et al.",
-        "high-BDP, 500 kbit/s: median delays differ by ≤ 10 %",
-        _remedies_alike,
+        tuple(
+            Condition(
+                f"|median delay, {curve} / LowRTT − 1|",
+                partial(_beside_low_rtt, curve=curve),
+                "≤",
+                10,
+                "%",
+            )
+            for curve in (RP, BM)
+        ),
+        where=_HIGH_BDP,
     ),
     Claim(
         "E5.5-rr-jitter",
         "With WLAN and 3G round robin's jitter is several times that of lowest RTT.",
         "CSWS'14, NorNet: variance of the delay up to ten times as large; the factor is ours",
-        "500 kbit/s: p95 of the jitter ≥ 3 × LowRTT's",
-        _jitter,
+        (Condition("p95 jitter beside 3G, RR / LowRTT", _jitter_ratio, "≥", 3),),
         both_used(RR),
+        f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
     ),
 )
 

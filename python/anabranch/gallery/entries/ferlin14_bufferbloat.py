@@ -12,11 +12,12 @@ from matplotlib.axes import Axes
 
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.measures import ratio_of
 from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, median, ratio_of_medians
+from anabranch.results.claims import Claim, Condition, each
+from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
 
@@ -85,67 +86,39 @@ def _cellular(pair: str) -> list[str]:
     return [path.name for path in PAIRS[pair] if path.name != "wlan"]
 
 
-def _ratio(results: Results, metric: str, curve: str, pair: str, over: str = DEFAULT) -> Estimate:
-    return ratio_of_medians(
-        results.values(metric, **at(curve, pair)), results.values(metric, **at(over, pair))
+def _compared(metric: str, words: str, operator: str, threshold: float) -> tuple[Condition, ...]:
+    """A metric of each curve over the default's, for each pair."""
+    return each(
+        f"{words}, MPT-BM with either λ / default, every pair of paths",
+        (
+            Condition(
+                f"{words}, {curve} / default, {pair}",
+                ratio_of(metric, at(curve, pair), at(DEFAULT, pair)),
+                operator,
+                threshold,
+            )
+            for pair in PAIRS
+            for curve in (BM15, BM30)
+        ),
     )
 
 
-def _compared(
-    results: Results, metric: str, words: str, operator: str, thresholds: dict[str, float]
-) -> list[Condition]:
-    """A metric of each curve over the default's, for each pair."""
+def _capped(pair: str, name: str) -> list[Condition]:
+    """Round-trip times of a cellular path of a pair."""
     return [
         Condition(
-            f"{words}, {curve} / default, {pair}",
-            _ratio(results, metric, curve, pair),
+            f"p95 sRTT of {name}, {curve} / {over}, {pair}",
+            ratio_of(f"srtt_p95_ms_{name}", at(curve, pair), at(over, pair)),
             operator,
             threshold,
+            group=f"p95 sRTT of every cellular path, {curve} / {over}",
         )
-        for pair in PAIRS
-        for curve, threshold in thresholds.items()
+        for curve, over, operator, threshold in (
+            (BM15, DEFAULT, "≤", 0.5),
+            (BM30, DEFAULT, "≤", 0.75),
+            (BM15, BM30, "<", 1.0),
+        )
     ]
-
-
-def _capped(results: Results) -> list[Condition]:
-    conditions = []
-    for pair in PAIRS:
-        for name in _cellular(pair):
-            metric = f"srtt_p95_ms_{name}"
-            cases = ((BM15, DEFAULT, 0.5), (BM30, DEFAULT, 0.75), (BM15, BM30, 1.0))
-            conditions += [
-                Condition(
-                    f"p95 sRTT of {name}, {curve} / {over}, {pair}",
-                    _ratio(results, metric, curve, pair, over),
-                    "≤" if threshold < 1 else "<",
-                    threshold,
-                )
-                for curve, over, threshold in cases
-            ]
-    return conditions
-
-
-_goodput = partial(
-    _compared,
-    metric="transfer_mbps",
-    words="goodput",
-    operator="≥",
-    thresholds={BM15: 1.0, BM30: 1.0},
-)
-_variation = partial(
-    _compared,
-    metric="goodput_cov",
-    words="variation of goodput",
-    operator="≤",
-    thresholds={BM15: 0.85, BM30: 0.85},
-)
-_waiting = partial(
-    _compared,
-    metric="out_of_order_mean_octets",
-    words="octets out of order",
-    operator="≤",
-    thresholds={BM15: 0.7, BM30: 0.7},
-)
 
 
 def _both_used(results: Results) -> str | None:
@@ -164,32 +137,33 @@ CLAIMS = (
         "E6.a-rtt-capped",
         "MPT-BM caps the round-trip times of cellular paths, the more the smaller λ is.",
         "IWQoS'14; slides of Alay et al.",
-        "p95 of sRTT: λ = 1.5 ≤ 0.5 × default, λ = 3 ≤ 0.75 × default, λ = 1.5 < λ = 3",
-        _capped,
+        tuple(
+            condition
+            for pair in PAIRS
+            for name in _cellular(pair)
+            for condition in _capped(pair, name)
+        ),
         _both_used,
     ),
     Claim(
         "E6.b-goodput-kept",
         "MPT-BM improves goodput slightly.",
         "slides: by 8 to 15 %",
-        "goodput ≥ 1.00 × default for both λ and every pair",
-        _goodput,
+        _compared("transfer_mbps", "goodput", "≥", 1.0),
         _both_used,
     ),
     Claim(
         "E6.c-steadier",
         "MPT-BM reduces the variation of goodput.",
         "slides: by 15 to 45 %",
-        "variation of the goodput of 100 ms ≤ 0.85 × default",
-        _variation,
+        _compared("goodput_cov", "variation of goodput", "≤", 0.85),
         _both_used,
     ),
     Claim(
         "E6.d-less-waiting",
         "MPT-BM reduces what waits out of order.",
         "slides: less buffer space and delay",
-        "mean octets out of order ≤ 0.7 × default",
-        _waiting,
+        _compared("out_of_order_mean_octets", "octets out of order", "≤", 0.7),
         _both_used,
     ),
 )

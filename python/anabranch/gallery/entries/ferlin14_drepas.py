@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.measures import distance_of, least, median_of, ratio_of
 from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
+from anabranch.results.claims import Claim, Condition, Measure, each
+from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, Path, Scenario
 
@@ -92,84 +93,26 @@ def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = Fal
     return Cell(cell_key(*words), scenario, at(curve, second, kib, blackout))
 
 
-def _ratio(
-    results: Results, metric: str, above: str, below: str, second: str, kib: int
-) -> Estimate:
-    return ratio_of_medians(
-        results.values(metric, **at(above, second, kib)),
-        results.values(metric, **at(below, second, kib)),
+def _at_every_buffer(
+    words: str,
+    measure: Callable[[int], Measure],
+    operator: str,
+    threshold: float,
+    unit: str = "",
+) -> tuple[Condition, ...]:
+    """A condition for each buffer in KiB."""
+    return each(
+        f"{words} at every buffer",
+        (
+            Condition(f"{words} at {kib} KiB", measure(kib), operator, threshold, unit)
+            for kib in BUFFERS_KIB
+        ),
     )
 
 
-def _harm(results: Results) -> list[Condition]:
-    """At the buffer where adding 2G costs most."""
-    ratios = {
-        kib: _ratio(results, "goodput_mbps", MPTCP, TCP_WLAN, TWO_G, kib) for kib in BUFFERS_KIB
-    }
-    worst = min(BUFFERS_KIB, key=lambda kib: ratios[kib].value)
-    return [Condition(f"MPTCP / TCP over WLAN at {worst} KiB", ratios[worst], "≤", 0.95)]
-
-
-def _no_harm(results: Results) -> list[Condition]:
-    return [
-        Condition(
-            f"DRePaS / TCP over WLAN at {kib} KiB",
-            _ratio(results, "goodput_mbps", DREPAS, TCP_WLAN, TWO_G, kib),
-            "≥",
-            0.95,
-        )
-        for kib in BUFFERS_KIB
-    ]
-
-
-def _less_delay(results: Results) -> list[Condition]:
-    return [
-        Condition(
-            f"mean delay, DRePaS / MPTCP at {kib} KiB",
-            _ratio(results, "delay_mean_ms", DREPAS, MPTCP, TWO_G, kib),
-            "≤",
-            0.8,
-        )
-        for kib in BUFFERS_KIB
-    ]
-
-
-def _same_with_3g(results: Results) -> list[Condition]:
-    def deviation(a: Any, b: Any, axis: int) -> Any:
-        return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
-
-    return [
-        Condition(
-            f"|DRePaS / MPTCP − 1| with 3G at {kib} KiB",
-            estimate(
-                deviation,
-                results.values("goodput_mbps", **at(DREPAS, THREE_G, kib)),
-                results.values("goodput_mbps", **at(MPTCP, THREE_G, kib)),
-            ),
-            "≤",
-            5,
-            "%",
-        )
-        for kib in BUFFERS_KIB
-    ]
-
-
-def _resumes(results: Results) -> list[Condition]:
+def _recovery_s(results: Results) -> Estimate:
     recovery = results.values("recovery_ms", **at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True))
-    return [Condition("time without delivery", median(recovery / 1e3), "≤", 3 * _RTO_S, "s")]
-
-
-def _cheap_probes(results: Results) -> list[Condition]:
-    return [
-        Condition(
-            f"octets that 2G carried at {kib} KiB",
-            median(results.values("share_cellular", **at(DREPAS, TWO_G, kib)) * 100),
-            "≤",
-            2,
-            "%",
-        )
-        for kib in BUFFERS_KIB
-    ]
+    return median(recovery / 1e3)
 
 
 def _cellular_used(curve: str, second: str) -> Any:
@@ -177,8 +120,8 @@ def _cellular_used(curve: str, second: str) -> Any:
 
     def reason(results: Results) -> str | None:
         shares = [results.values("share_cellular", **at(curve, second, kib)) for kib in BUFFERS_KIB]
-        least = min(float(share.min()) for share in shares)
-        return None if least > 0.001 else f"{second} carried {least:.2%} of the octets of {curve}"
+        lowest = min(float(share.min()) for share in shares)
+        return None if lowest > 0.001 else f"{second} carried {lowest:.2%} of the octets of {curve}"
 
     return reason
 
@@ -188,47 +131,92 @@ CLAIMS = (
         "E7.a-2g-harms",
         "With 2G beside WLAN, Multipath TCP is worse than TCP over WLAN alone.",
         "Globecom'14; slides, “2G+WLAN”",
-        "at some buffer: MPTCP ≤ 0.95 × TCP over WLAN",
-        _harm,
+        (
+            least(
+                "least MPTCP / TCP over WLAN at any buffer",
+                {
+                    f"MPTCP / TCP over WLAN at {kib} KiB": ratio_of(
+                        "goodput_mbps", at(MPTCP, TWO_G, kib), at(TCP_WLAN, TWO_G, kib)
+                    )
+                    for kib in BUFFERS_KIB
+                },
+                "≤",
+                0.95,
+            ),
+        ),
         _cellular_used(MPTCP, TWO_G),
+        "goodput beside 2G",
     ),
     Claim(
         "E7.b-drepas-avoids-it",
         "With DRePaS a 2G path does no harm.",
         "Globecom'14; slides",
-        "DRePaS ≥ 0.95 × TCP over WLAN at every buffer",
-        _no_harm,
+        _at_every_buffer(
+            "DRePaS / TCP over WLAN",
+            lambda kib: ratio_of("goodput_mbps", at(DREPAS, TWO_G, kib), at(TCP_WLAN, TWO_G, kib)),
+            "≥",
+            0.95,
+        ),
         _cellular_used(DREPAS, TWO_G),
+        "goodput beside 2G",
     ),
     Claim(
         "E7.c-less-delay",
         "DRePaS shortens application delay beside a bufferbloated path of low capacity.",
         "Globecom'14; slides",
-        "mean delay(DRePaS) ≤ 0.8 × mean delay(MPTCP) at every buffer",
-        _less_delay,
+        _at_every_buffer(
+            "mean delay, DRePaS / MPTCP",
+            lambda kib: ratio_of("delay_mean_ms", at(DREPAS, TWO_G, kib), at(MPTCP, TWO_G, kib)),
+            "≤",
+            0.8,
+        ),
         _cellular_used(DREPAS, TWO_G),
+        "beside 2G",
     ),
     Claim(
         "E7.d-3g-unchanged",
         "With 3G and WLAN, DRePaS performs as the default does.",
         "Globecom'14; slides, “3G+WLAN”",
-        "|DRePaS / MPTCP − 1| ≤ 5 % of goodput at every buffer",
-        _same_with_3g,
+        _at_every_buffer(
+            "|DRePaS / MPTCP − 1| with 3G",
+            lambda kib: distance_of(
+                "goodput_mbps", at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib)
+            ),
+            "≤",
+            5,
+            "%",
+        ),
         _cellular_used(DREPAS, THREE_G),
+        "goodput",
     ),
     Claim(
         "E7.e-standby-takes-over",
         "When WLAN goes away, the path that was probed carries the data.",
         "ours, after the description of the algorithm",
-        "time without delivery ≤ 3 retransmission timeouts of 2G, 1.8 s",
-        _resumes,
+        (
+            Condition(
+                "time without delivery",
+                _recovery_s,
+                "≤",
+                3 * _RTO_S,
+                "s",
+                basis="3 retransmission timeouts of 2G",
+            ),
+        ),
+        where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
     ),
     Claim(
         "E7.f-probes-are-cheap",
         "Probing costs little.",
         "ours; ten packets of 1 KiB a period are the slides'",
-        "2G carries ≤ 2 % of the octets with DRePaS at every buffer",
-        _cheap_probes,
+        _at_every_buffer(
+            "octets that 2G carried",
+            lambda kib: median_of("share_cellular", at(DREPAS, TWO_G, kib), 100),
+            "≤",
+            2,
+            "%",
+        ),
+        where="with DRePaS",
     ),
 )
 

@@ -23,7 +23,7 @@ from anabranch.reports.figures import (
     grouped_bars,
     reference_line,
 )
-from anabranch.results.claims import Claim, Condition
+from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
@@ -161,50 +161,50 @@ def mean(sample: Sample) -> Estimate:
     return estimate(lambda a, axis: np.mean(a, axis=axis), sample)
 
 
-def _fair_with_loss(results: Results) -> list[Condition]:
-    conditions = []
-    for count in SUBFLOWS:
-        share = mean(shares(results, LIA, RANDOM_LOSS, count))
-        words = f"mean share of LIA with {count} subflows"
-        conditions += [Condition(words, share, "≥", 0.42), Condition(words, share, "≤", 0.58)]
-    return conditions
+def _mean_share(results: Results, curve: str, core: str, count: int) -> Estimate:
+    return mean(shares(results, curve, core, count))
 
 
-def _fair_with_drop_tail(results: Results) -> list[Condition]:
-    conditions = []
-    for count in SUBFLOWS[1:]:
-        pair = [shares(results, curve, DROP_TAIL, count) for curve in (LIA, UNCOUPLED)]
-        less = estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), *pair)
-        words = f"mean share with {count} subflows"
-        conditions += [
-            Condition(f"{words}, LIA", mean(pair[0]), "≤", 0.62),
-            Condition(f"{words}, uncoupled − LIA", less, "≥", 0.05),
-        ]
-    return conditions
+def _less_than_uncoupled(results: Results, core: str, count: int) -> Estimate:
+    pair = (shares(results, curve, core, count) for curve in (LIA, UNCOUPLED))
+    return estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), *pair)
 
 
-def _uncoupled_takes_more(results: Results) -> list[Condition]:
-    share = mean(shares(results, UNCOUPLED, RANDOM_LOSS, 2))
-    return [Condition("mean share of two uncoupled subflows", share, "≥", 0.60)]
+def _fair_with_drop_tail(count: int) -> tuple[Condition, Condition]:
+    words = f"mean share with {count} subflows"
+    return (
+        Condition(
+            f"{words}, LIA",
+            partial(_mean_share, curve=LIA, core=DROP_TAIL, count=count),
+            "≤",
+            0.62,
+            group="mean share with two and three subflows, LIA",
+        ),
+        Condition(
+            f"{words}, uncoupled − LIA",
+            partial(_less_than_uncoupled, core=DROP_TAIL, count=count),
+            "≥",
+            0.05,
+            group="mean share with two and three subflows, uncoupled − LIA",
+        ),
+    )
 
 
-def _over_tcp(results: Results, network: str, others: Sequence[str], least: float) -> Condition:
-    lia, *alone = (results.values("goodput_mbps", **at(curve, network)) for curve in (LIA, *others))
+def _over_tcp(network: str, others: Sequence[str], least: float) -> Condition:
+    """Goodput of LIA over the sum of those of TCP: means over seeds, then the ratio."""
 
     def ratio(first: Sample, *rest: Sample, axis: int) -> Sample:
         return np.asarray(
             np.mean(first, axis=axis) / sum(np.mean(each, axis=axis) for each in rest)
         )
 
-    return Condition(f"LIA / {' + '.join(others)}", estimate(ratio, lia, *alone), "≥", least)
+    def measure(results: Results) -> Estimate:
+        goodputs = (
+            results.values("goodput_mbps", **at(curve, network)) for curve in (LIA, *others)
+        )
+        return estimate(ratio, *goodputs)
 
-
-def _aggregates(results: Results) -> list[Condition]:
-    return [_over_tcp(results, WIFI_3G, (TCP_ONE, TCP_TWO), 0.9)]
-
-
-def _no_worse_than_best(results: Results) -> list[Condition]:
-    return [_over_tcp(results, UNEQUAL_LOSS, (TCP_ONE,), 0.95)]
+    return Condition(f"LIA / {' + '.join(others)}", measure, "≥", least)
 
 
 def jain(results: Results) -> Sample:
@@ -227,57 +227,77 @@ def jain(results: Results) -> Sample:
     return sums.sort("seed").select(index)["total"].to_numpy().astype(np.float64)
 
 
-def _even(results: Results) -> list[Condition]:
-    return [Condition("Jain's index of five connections", mean(jain(results)), "≥", 0.95)]
+def _mean_jain(results: Results) -> Estimate:
+    return mean(jain(results))
 
+
+_RANDOM_LOSS_WORDS = "beside one NewReno, 0.5 % random loss"
 
 CLAIMS = (
     Claim(
         "E10.lia-random-loss",
         "Where loss sets the windows, LIA takes one TCP's share with one, two or three subflows.",
         "RFC 6356 §2, goal 2; NSDI'11; the range is ours",
-        "mean share 0.42 to 0.58 beside one NewReno, 0.5 % random loss",
-        _fair_with_loss,
+        each(
+            "mean share of LIA with one, two and three subflows",
+            (
+                condition
+                for count in SUBFLOWS
+                for condition in between(
+                    f"mean share of LIA with {count} subflows",
+                    partial(_mean_share, curve=LIA, core=RANDOM_LOSS, count=count),
+                    0.42,
+                    0.58,
+                )
+            ),
+        ),
         all_carried,
+        _RANDOM_LOSS_WORDS,
     ),
     Claim(
         "E10.lia-uncoupled-takes-more",
         "Two uncoupled subflows take more than one TCP's share.",
         "NSDI'11; the threshold is ours",
-        "mean share ≥ 0.60 beside one NewReno, 0.5 % random loss",
-        _uncoupled_takes_more,
+        (
+            Condition(
+                "mean share of two uncoupled subflows",
+                partial(_mean_share, curve=UNCOUPLED, core=RANDOM_LOSS, count=2),
+                "≥",
+                0.60,
+            ),
+        ),
         all_carried,
+        _RANDOM_LOSS_WORDS,
     ),
     Claim(
         "E10.lia-drop-tail",
         "At a drop-tail queue LIA takes less than uncoupled subflows, and little above one half.",
         "RFC 6356 §2, goal 2; the thresholds are ours: losses of the subflows fall apart",
-        "mean share ≤ 0.62, and at least 0.05 below uncoupled",
-        _fair_with_drop_tail,
+        tuple(condition for count in SUBFLOWS[1:] for condition in _fair_with_drop_tail(count)),
         all_carried,
+        "beside one NewReno",
     ),
     Claim(
         "E10.lia-sum",
         "Over WiFi and 3G alone, LIA has nearly the sum.",
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
-        "≥ 0.9 × the sum of TCP over each",
-        _aggregates,
+        (_over_tcp(WIFI_3G, (TCP_ONE, TCP_TWO), 0.9),),
         all_carried,
+        "goodput over WiFi (one) and 3G (two)",
     ),
     Claim(
         "E10.lia-best-path",
         "Over paths of unequal loss, LIA has no less than TCP over the better one.",
         "RFC 6356 §2, goal 1; the threshold is ours",
-        "0.1 % and 1 % loss: ≥ 0.95 × TCP over the former",
-        _no_worse_than_best,
+        (_over_tcp(UNEQUAL_LOSS, (TCP_ONE,), 0.95),),
         all_carried,
+        "goodput, 0.1 % loss on path one and 1 % on path two",
     ),
     Claim(
         "E10.lia-torus",
         "In a torus of five links, connections over two neighbours each have the same.",
         "NSDI'11, torus; the threshold is ours",
-        "Jain's index ≥ 0.95, equal links",
-        _even,
+        (Condition("Jain's index of five connections", _mean_jain, "≥", 0.95),),
         all_carried,
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.measures import distance_of, least, ratio_of
 from anabranch.gallery.shared.wifi_3g import (
     MPTCP,
     MPTCP_M12,
@@ -24,8 +25,8 @@ from anabranch.gallery.shared.wifi_3g import (
 )
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style, reference_line
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
+from anabranch.results.claims import Claim, Condition, Measure, each
+from anabranch.results.estimates import Estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Connection, Path, RequestResponse, Scenario
 
@@ -164,66 +165,26 @@ def _cell(
     return Cell(cell_key(network, curve, str(size)), scenario, at(network, curve, size))
 
 
-def _ratio(
-    results: Results, metric: str, network: str, above: str, below: str, size: int
-) -> Estimate:
-    return ratio_of_medians(
-        *(results.values(metric, **at(network, curve, size)) for curve in (above, below))
+def _over(metric: str, network: str, above: str, below: str, size: int) -> Measure:
+    return ratio_of(metric, at(network, above, size), at(network, below, size))
+
+
+def _at_every_buffer(
+    words: str,
+    buffers_kb: Sequence[int],
+    measure: Callable[[int], Measure],
+    operator: str,
+    threshold: float,
+    unit: str = "",
+) -> tuple[Condition, ...]:
+    """A condition for each buffer in kB."""
+    return each(
+        f"{words} at every buffer",
+        (
+            Condition(f"{words} at {kb} kB", measure(kb), operator, threshold, unit)
+            for kb in buffers_kb
+        ),
     )
-
-
-def _weak_no_harm(results: Results) -> list[Condition]:
-    return [
-        Condition(
-            f"MPTCP+M1,2 / TCP over WiFi at {kb} kB",
-            _ratio(results, "goodput_mbps", WEAK, MPTCP_M12, TCP_WIFI, kb),
-            "≥",
-            0.9,
-        )
-        for kb in WEAK_BUFFERS_KB
-    ]
-
-
-def _weak_harm(results: Results) -> list[Condition]:
-    ratios = {
-        kb: _ratio(results, "goodput_mbps", WEAK, MPTCP, TCP_WIFI, kb) for kb in WEAK_BUFFERS_KB
-    }
-    worst = min(WEAK_BUFFERS_KB, key=lambda kb: ratios[kb].value)
-    return [Condition(f"MPTCP / TCP over WiFi at {worst} kB", ratios[worst], "<", 0.9)]
-
-
-def _unequal_helped(results: Results) -> list[Condition]:
-    return [
-        Condition(
-            f"MPTCP+M1,2 / TCP over the faster link at {kb} kB",
-            _ratio(results, "goodput_mbps", UNEQUAL, MPTCP_M12, TCP, kb),
-            "≥",
-            0.95,
-        )
-        for kb in FAST_BUFFERS_KB
-    ]
-
-
-def _symmetric_same(results: Results) -> list[Condition]:
-    def deviation(a: Any, b: Any, axis: int) -> Any:
-        return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
-
-    return [
-        Condition(
-            f"|with M1,2 / without − 1| at {kb} kB",
-            estimate(
-                deviation,
-                *(
-                    results.values("goodput_mbps", **at(SYMMETRIC, curve, kb))
-                    for curve in (MPTCP_M12, MPTCP)
-                ),
-            ),
-            "≤",
-            5,
-            "%",
-        )
-        for kb in FAST_BUFFERS_KB
-    ]
 
 
 def _memory_of(results: Results, curve: str) -> Any:
@@ -232,13 +193,8 @@ def _memory_of(results: Results, curve: str) -> Any:
     return sum(results.values(f"{side}_buffer", **cell) for side in ("send", "receive")) / 1e6
 
 
-def _less_memory(results: Results) -> list[Condition]:
-    memory = ratio_of_medians(_memory_of(results, M34), _memory_of(results, FIXED))
-    goodput = _ratio(results, "goodput_mbps", MEMORY, M34, FIXED, CONFIGURED_KB)
-    return [
-        Condition("buffers with M3,4 / fixed", memory, "≤", 0.5),
-        Condition("goodput with M3,4 / fixed", goodput, "≥", 0.95),
-    ]
+def _memory_ratio(results: Results) -> Estimate:
+    return ratio_of_medians(_memory_of(results, M34), _memory_of(results, FIXED))
 
 
 def _searched(results: Results, count: int) -> Any:
@@ -248,33 +204,24 @@ def _searched(results: Results, count: int) -> Any:
     return results.values("stray_segments", **cell) / waiting * 100
 
 
-def _found_at_once(results: Results) -> list[Condition]:
-    return [
-        Condition(f"searched with {count} subflows", median(_searched(results, count)), "≤", 1, "%")
-        for count in SUBFLOWS
-    ]
+def _median_searched(results: Results, count: int) -> Estimate:
+    return median(_searched(results, count))
 
 
-def _flow_ratio(results: Results, kb: int) -> Estimate:
-    return _ratio(results, "delay_mean_ms", SHORT, TCP, MPTCP, kb)
+def _flow_ratio(kb: int) -> Measure:
+    return _over("delay_mean_ms", SHORT, TCP, MPTCP, kb)
 
 
-def _long_files(results: Results) -> list[Condition]:
+def _files(sizes_kb: Sequence[int], operator: str, threshold: float) -> tuple[Condition, ...]:
     words = "time of TCP / time of MPTCP"
-    return [
-        Condition(f"{words}, {kb} kB", _flow_ratio(results, kb), ">", 1)
-        for kb in FILES_KB
-        if kb >= 100
-    ]
+    return each(
+        f"{words}, files of {', '.join(map(str, sizes_kb))} kB",
+        (Condition(f"{words}, {kb} kB", _flow_ratio(kb), operator, threshold) for kb in sizes_kb),
+    )
 
 
-def _short_files(results: Results) -> list[Condition]:
-    words = "time of TCP / time of MPTCP"
-    return [
-        Condition(f"{words}, {kb} kB", _flow_ratio(results, kb), "≤", 1.02)
-        for kb in FILES_KB
-        if kb <= 30
-    ]
+_LONG_KB = [kb for kb in FILES_KB if kb >= 100]
+_SHORT_KB = [kb for kb in FILES_KB if kb <= 30]
 
 
 def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Any:
@@ -306,64 +253,114 @@ CLAIMS = (
         "E3.weak-3g-harms",
         "Beside 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi.",
         "NSDI'12 (shape); the threshold is ours",
-        "at some buffer: MPTCP < 0.9 × TCP over WiFi",
-        _weak_harm,
+        (
+            least(
+                "least MPTCP / TCP over WiFi at any buffer",
+                {
+                    f"MPTCP / TCP over WiFi at {kb} kB": _over(
+                        "goodput_mbps", WEAK, MPTCP, TCP_WIFI, kb
+                    )
+                    for kb in WEAK_BUFFERS_KB
+                },
+                "<",
+                0.9,
+            ),
+        ),
         _both_used(WEAK, MPTCP, WEAK_BUFFERS_KB, "3g"),
+        "goodput",
     ),
     Claim(
         "E3.weak-3g-cured",
         "With M1,2 it stays within 10 % at every buffer.",
         "NSDI'12 (shape); the threshold is ours",
-        "MPTCP+M1,2 ≥ 0.9 × TCP over WiFi at every buffer",
-        _weak_no_harm,
+        _at_every_buffer(
+            "MPTCP+M1,2 / TCP over WiFi",
+            WEAK_BUFFERS_KB,
+            lambda kb: _over("goodput_mbps", WEAK, MPTCP_M12, TCP_WIFI, kb),
+            "≥",
+            0.9,
+        ),
         _both_used(WEAK, MPTCP_M12, WEAK_BUFFERS_KB, "3g"),
+        "goodput",
     ),
     Claim(
         "E3.unequal",
         "Over a fast link and one of a tenth of its rate, M1,2 keep Multipath TCP at the fast one.",
         "NSDI'12 (shape); the threshold is ours",
-        "MPTCP+M1,2 ≥ 0.95 × TCP over the faster link at every buffer",
-        _unequal_helped,
+        _at_every_buffer(
+            "MPTCP+M1,2 / TCP over the faster link",
+            FAST_BUFFERS_KB,
+            lambda kb: _over("goodput_mbps", UNEQUAL, MPTCP_M12, TCP, kb),
+            "≥",
+            0.95,
+        ),
         _both_used(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB, "two"),
+        "goodput",
     ),
     Claim(
         "E3.symmetric",
         "Over three equal links M1,2 change nothing (negative control).",
         "NSDI'12 (shape, from memory)",
-        "|goodput with M1,2 / without − 1| ≤ 5 % at every buffer",
-        _symmetric_same,
+        _at_every_buffer(
+            "|with M1,2 / without − 1|",
+            FAST_BUFFERS_KB,
+            lambda kb: distance_of(
+                "goodput_mbps", at(SYMMETRIC, MPTCP_M12, kb), at(SYMMETRIC, MPTCP, kb)
+            ),
+            "≤",
+            5,
+            "%",
+        ),
         _both_used(SYMMETRIC, MPTCP, FAST_BUFFERS_KB, "three"),
+        "goodput",
     ),
     Claim(
         "E3.memory",
         "M3 and M4 save memory and cost little goodput.",
         "NSDI'12 §4.2 (shape, from memory); the thresholds are ours",
-        "buffers ≤ 0.5 × configured, goodput ≥ 0.95 × with fixed buffers",
-        _less_memory,
+        (
+            Condition("buffers with M3,4 / fixed", _memory_ratio, "≤", 0.5),
+            Condition(
+                "goodput with M3,4 / fixed",
+                _over("goodput_mbps", MEMORY, M34, FIXED, CONFIGURED_KB),
+                "≥",
+                0.95,
+            ),
+        ),
         _both_used(MEMORY, M34, (CONFIGURED_KB,), "3g"),
     ),
     Claim(
         "E3.receive-queue",
         "What arrives out of order finds its place at once, however many subflows there are.",
         "NSDI'12 §4.3 (shape): shortcuts per subflow; the threshold is ours",
-        "at most 1 % of the segments out of order are searched for a place; 2, 4, 8 subflows",
-        _found_at_once,
+        each(
+            "segments out of order for whose place the queue is searched, with "
+            f"{', '.join(map(str, SUBFLOWS))} subflows",
+            (
+                Condition(
+                    f"searched with {count} subflows",
+                    partial(_median_searched, count=count),
+                    "≤",
+                    1,
+                    "%",
+                )
+                for count in SUBFLOWS
+            ),
+        ),
         _queue_grows,
     ),
     Claim(
         "E3.short-flows-gain",
         "Files of 100 kB and more come sooner over two links.",
         "NSDI'12 (shape, from memory)",
-        "time of TCP / time of MPTCP > 1",
-        _long_files,
-        _both_used(SHORT, MPTCP, [kb for kb in FILES_KB if kb >= 100], "two"),
+        _files(_LONG_KB, ">", 1),
+        _both_used(SHORT, MPTCP, _LONG_KB, "two"),
     ),
     Claim(
         "E3.short-flows-control",
         "Files of up to 30 kB do not: they are over before the second subflow helps.",
         "NSDI'12 (shape, from memory); the tolerance is ours",
-        "time of TCP / time of MPTCP ≤ 1.02",
-        _short_files,
+        _files(_SHORT_KB, "≤", 1.02),
     ),
 )
 
@@ -395,7 +392,7 @@ def _draw_memory(results: Results, axes: Axes) -> None:
 
 
 def _draw_short(results: Results, axes: Axes) -> None:
-    points = [_flow_ratio(results, kb) for kb in FILES_KB]
+    points = [_flow_ratio(kb)(results) for kb in FILES_KB]
     figures.estimates(axes, FILES_KB, points, MPTCP, STYLES[MPTCP])
     axes.set(xlabel="size of the file (kB)", ylabel="time of TCP / time of MPTCP")
     figures.plain_ticks(axes, FILES_KB)

@@ -24,7 +24,7 @@ from anabranch.gallery.shared.veerman12 import (
 from anabranch.gallery.shared.wifi_3g import all_of, cell_key
 from anabranch.reports import figures
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
-from anabranch.results.claims import Claim, Condition
+from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Path, Scenario
@@ -114,42 +114,27 @@ def _mean(sample: Sample) -> Estimate:
     return estimate(lambda a, axis: np.mean(a, axis=axis), sample)
 
 
-def _between(results: Results, curve: str, low: float, high: float) -> list[Condition]:
-    mean = _mean(share(results, curve, ONE_LINK))
-    quantity = f"TCP's mean share beside {curve}"
-    return [Condition(quantity, mean, "≥", low), Condition(quantity, mean, "≤", high)]
+def _mean_share(results: Results, curve: str) -> Estimate:
+    return _mean(share(results, curve, ONE_LINK))
 
 
-def _uncoupled_takes_more(results: Results) -> list[Condition]:
-    mean = _mean(share(results, UNCOUPLED, ONE_LINK))
-    return [Condition(f"TCP's mean share beside {UNCOUPLED}", mean, "<", 0.4)]
+def _beside(curve: str, low: float, high: float) -> tuple[Condition, Condition]:
+    measure = partial(_mean_share, curve=curve)
+    return between(f"TCP's mean share beside {curve}", measure, low, high)
 
 
-def _below_theory(results: Results) -> list[Condition]:
-    return [
-        Condition(
-            f"TCP's mean share / theory, {network}",
-            _mean(share(results, LIA, network) / THEORY[network]),
-            "≤",
-            0.9,
-        )
-        for network in (TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)
-    ]
+def _over_theory(results: Results, network: str) -> Estimate:
+    return _mean(share(results, LIA, network) / THEORY[network])
 
 
-def _leaves_more(results: Results) -> list[Condition]:
+def _coupled_ratio(results: Results, network: str) -> Estimate:
     def ratio(a: Sample, b: Sample, axis: int) -> Sample:
         return np.asarray(np.mean(a, axis=axis) / np.mean(b, axis=axis))
 
-    return [
-        Condition(
-            f"TCP's share, LIA / uncoupled, {network}",
-            estimate(ratio, *(share(results, curve, network) for curve in (LIA, UNCOUPLED))),
-            "≥",
-            1.1,
-        )
-        for network in _WAYS
-    ]
+    return estimate(ratio, *(share(results, curve, network) for curve in (LIA, UNCOUPLED)))
+
+
+_TWO_LINKS = (TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)
 
 
 def _carried(*curves: str, networks: Sequence[str] = tuple(_WAYS)) -> Callable[..., str | None]:
@@ -167,39 +152,64 @@ CLAIMS = (
         "E9.fairness-lia",
         "On one shared link, LIA with two subflows leaves one TCP its half.",
         "RFC 6356 §2, goal 2; the range is ours",
-        "TCP's mean share 0.40 to 0.60",
-        partial(_between, curve=LIA, low=0.4, high=0.6),
+        _beside(LIA, 0.4, 0.6),
         _carried(LIA, networks=(ONE_LINK,)),
+        ONE_LINK,
     ),
     Claim(
         "E9.fairness-uncoupled",
         "On one shared link, two uncoupled subflows leave one TCP less.",
         "RFC 6356 §1; the threshold is ours",
-        "TCP's mean share < 0.40",
-        _uncoupled_takes_more,
+        (
+            Condition(
+                f"TCP's mean share beside {UNCOUPLED}",
+                partial(_mean_share, curve=UNCOUPLED),
+                "<",
+                0.4,
+            ),
+        ),
         _carried(UNCOUPLED, networks=(ONE_LINK,)),
+        ONE_LINK,
     ),
     Claim(
         "E9.fairness-control",
         "Two TCPs share a link evenly: the link itself is fair.",
         "ours",
-        "mean share 0.45 to 0.55",
-        partial(_between, curve=TCP, low=0.45, high=0.55),
+        _beside(TCP, 0.45, 0.55),
+        where=ONE_LINK,
     ),
     Claim(
         "E9.fairness-below-theory",
         "Beside Multipath TCP over two links, TCP has far less than in theory.",
         "slides, “LAN: Fairness”; theory and threshold are ours",
-        "TCP's mean share ≤ 0.9 × that with equal totals for all",
-        _below_theory,
-        _carried(LIA, networks=(TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)),
+        tuple(
+            Condition(
+                f"TCP's mean share / theory, {network}",
+                partial(_over_theory, network=network),
+                "≤",
+                0.9,
+            )
+            for network in _TWO_LINKS
+        ),
+        _carried(LIA, networks=_TWO_LINKS),
+        "in theory every connection has the same in total",
     ),
     Claim(
         "E9.fairness-coupling-helps",
         "Coupled subflows leave TCP more than uncoupled ones.",
         "RFC 6356 §2, goals 2 and 3; the threshold is ours",
-        "TCP's mean share with LIA ≥ 1.1 × with uncoupled NewReno, in every network",
-        _leaves_more,
+        each(
+            "TCP's mean share, LIA / uncoupled, in every network",
+            (
+                Condition(
+                    f"TCP's share, LIA / uncoupled, {network}",
+                    partial(_coupled_ratio, network=network),
+                    "≥",
+                    1.1,
+                )
+                for network in _WAYS
+            ),
+        ),
         _carried(LIA, UNCOUPLED),
     ),
 )

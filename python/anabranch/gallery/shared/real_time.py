@@ -59,12 +59,6 @@ def _known_to_linux(connection: Connection) -> Connection:
     return dataclasses.replace(connection, congestion_control="cubic")
 
 
-def distance(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
-    """By how many per cent two medians differ, for `estimates.estimate`."""
-    ratio = np.median(a, axis=axis) / np.median(b, axis=axis)
-    return np.asarray(abs(ratio - 1) * 100)
-
-
 def lateness(results: Results) -> str:
     """How late the emulator was, over all runs in real time."""
     runs = results.runs.drop_nulls("late_p999_ms")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.entry import Parameter
+from anabranch.gallery.shared.measures import median_of
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.claims import Condition
-from anabranch.results.estimates import Estimate, median, ratio_of_medians
+from anabranch.results.estimates import Estimate, Sample, median
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.results.metrics import expected_delay_ms
 from anabranch.scenarios.scenario import Blocks, Bulk, Connection, Path
@@ -102,32 +103,30 @@ def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> 
     )
 
 
-def ratio(
-    results: Results,
-    metric: str,
-    numerator: Mapping[str, Factor],
-    denominator: Mapping[str, Factor],
-) -> Estimate:
-    """A metric of some runs over that of others: medians over seeds, then the ratio."""
-    return ratio_of_medians(
-        results.values(metric, **numerator), results.values(metric, **denominator)
-    )
-
-
 def little(
-    results: Results, name: str, send_buffer: int, reverse_delay_ms: float, **factors: Factor
+    name: str, send_buffer: int, reverse_delay_ms: float, factors: Mapping[str, Factor]
 ) -> Condition:
     """Mean block delay over what Little's law demands of it: they differ by at most 15 %."""
-    measured = results.values("delay_mean_ms", **factors)
-    goodput = results.values("goodput_mbps", **factors)
-    expected = np.array(
-        [expected_delay_ms(send_buffer, each, reverse_delay_ms) for each in goodput]
-    )
+
+    def delays(results: Results) -> tuple[Sample, Sample]:
+        expected = [
+            expected_delay_ms(send_buffer, goodput, reverse_delay_ms)
+            for goodput in results.values("goodput_mbps", **factors)
+        ]
+        return results.values("delay_mean_ms", **factors), np.array(expected)
+
+    def deviation(results: Results) -> Estimate:
+        measured, expected = delays(results)
+        return median(abs(measured / expected - 1) * 100)
+
+    def worded(results: Results) -> str:
+        measured, expected = (median(each).text("ms") for each in delays(results))
+        return f"{name}: mean delay {measured}, expected {expected}, deviation"
+
     quantity = (
-        f"{name}: mean delay {median(measured).text('ms')}, "
-        f"expected {median(expected).text('ms')}, deviation"
+        f"{name}: deviation of the mean delay from send buffer / goodput − reverse one-way delay"
     )
-    return Condition(quantity, median(abs(measured / expected - 1) * 100), "≤", 15, "%")
+    return Condition(quantity, deviation, "≤", 15, "%", worded=worded)
 
 
 def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
@@ -146,9 +145,9 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
     return reason
 
 
-def share_condition(results: Results, **factors: Factor) -> Condition:
+def share_condition(factors: Mapping[str, Factor]) -> Condition:
     """3G's share of the octets is above 1 %."""
-    share = median(results.values("share_3g", **factors) * 100)
+    share = median_of("share_3g", factors, 100)
     return Condition(f"{factors['curve']}: share of 3G", share, ">", 1, "%")
 
 

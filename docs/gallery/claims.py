@@ -1,0 +1,68 @@
+"""Write the tables of claims into the pages of the gallery.
+
+    python docs/gallery/claims.py [--check]
+
+A page holds its table between two comments. With --check the pages stay as they are, and the script
+fails if one is out of date.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from anabranch.gallery import catalogue
+from anabranch.gallery.entry import Entry
+
+DOCS = Path(__file__).resolve().parents[1]
+BEGIN, END = "<!-- claims -->", "<!-- /claims -->"
+
+
+def page(name: str) -> Path:
+    """The page of an entry."""
+    return DOCS / ("calibration.md" if name == catalogue.CALIBRATION else f"gallery/{name}.md")
+
+
+def table(entry: Entry) -> str:
+    """An entry's claims, as a table in Markdown."""
+    lines = ["| claim | statement | check | source |", "|---|---|---|---|"]
+    lines += [_row((each.id, each.statement, each.check, each.source)) for each in entry.claims]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def with_claims(text: str, entry: Entry) -> str:
+    """A page's text with the present table.
+
+    Raises:
+        ValueError: if the page has no place for it.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{page(entry.id)} needs the lines {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{table(entry)}\n{END}{after}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or check all pages; the exit status."""
+    stale = []
+    for name in catalogue.all_names():
+        file = page(name)
+        old = file.read_text(encoding="utf-8")
+        new = with_claims(old, catalogue.entry(name))
+        if new != old:
+            stale.append(file)
+            if "--check" not in arguments:
+                file.write_text(new, encoding="utf-8")
+    for file in stale:
+        print(file.relative_to(DOCS.parent))
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

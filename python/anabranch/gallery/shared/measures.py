@@ -1,0 +1,62 @@
+"""What the conditions of claims measure most often: a median, or one median beside another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anabranch.results.claims import Condition, Measure
+from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, Results
+
+
+def median_of(metric: str, factors: Mapping[str, Factor], scale: float = 1) -> Measure:
+    """The median over seeds of a metric of the runs with these factors, times `scale`."""
+
+    def measure(results: Results) -> Estimate:
+        return median(results.values(metric, **factors) * scale)
+
+    return measure
+
+
+def ratio_of(metric: str, above: Mapping[str, Factor], below: Mapping[str, Factor]) -> Measure:
+    """A metric of some runs over that of others: medians over seeds, then the ratio."""
+
+    def measure(results: Results) -> Estimate:
+        return ratio_of_medians(results.values(metric, **above), results.values(metric, **below))
+
+    return measure
+
+
+def distance_of(metric: str, one: Mapping[str, Factor], other: Mapping[str, Factor]) -> Measure:
+    """By how many per cent the medians of a metric differ, relative to that of `other`."""
+
+    def measure(results: Results) -> Estimate:
+        return estimate(distance, results.values(metric, **one), results.values(metric, **other))
+
+    return measure
+
+
+def distance(a: Any, b: Any, axis: int) -> Any:
+    """By how many per cent two medians differ, for `estimates.estimate`."""
+    return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
+
+
+def least(
+    quantity: str, cases: Mapping[str, Measure], operator: str, threshold: float
+) -> Condition:
+    """A condition for the least of several quantities; a report says which one that is."""
+
+    def find(results: Results) -> tuple[str, Estimate]:
+        measured = {words: measure(results) for words, measure in cases.items()}
+        return min(measured.items(), key=lambda case: case[1].value)
+
+    return Condition(
+        quantity,
+        lambda results: find(results)[1],
+        operator,
+        threshold,
+        worded=lambda results: find(results)[0],
+    )
