@@ -77,7 +77,7 @@ pub(crate) struct Connection {
     overdue: Overdue,
     data_fin: DataFin,
     outbox: Outbox,
-    pub(crate) counters: ConnectionCounters,
+    counters: ConnectionCounters,
 }
 
 /// What a new connection needs.
