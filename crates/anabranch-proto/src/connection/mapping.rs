@@ -33,9 +33,6 @@ pub(crate) struct MappingTable {
 /// Most holes between earlier mappings that one mapping may fill.
 const MAX_GAPS: usize = 8;
 
-/// Most pieces of payload that wait (ours); more are joined.
-const MOST_WAITING: usize = 1024;
-
 /// Payload without a mapping is kept at least up to this many octets: a large segment.
 const LEAST_PATIENCE: u64 = 1_500;
 
@@ -185,7 +182,7 @@ impl MappingTable {
     pub(crate) fn push(&mut self, payload: Payload) {
         self.waiting_octets += payload.len() as u64;
         self.waiting.push_back(payload);
-        if self.waiting.len() > MOST_WAITING {
+        if self.waiting.len() > most_pieces(self.waiting_octets) {
             // TCP has acknowledged it: nobody would send it again.
             join_later_half(&mut self.waiting);
         }
@@ -484,7 +481,7 @@ mod tests {
         let mut small = MappingTable::default();
         for start in 1..=5_000 {
             small.push(pattern(start, 1));
-            assert!(small.waiting.len() <= MOST_WAITING);
+            assert!(small.waiting.len() <= most_pieces(5_000));
         }
         let mut next = 1;
         while let Some(payload) = small.poll_plain() {
