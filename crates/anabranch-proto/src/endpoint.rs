@@ -1,5 +1,7 @@
 //! A host: its connections, listeners and addresses.
 
+mod unknown;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
@@ -7,21 +9,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
-use anabranch_wire::{
-    Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpHeader,
-    TcpOptions,
-};
+use anabranch_wire::{Instant, Payload, Piece, Segment, SocketAddress};
 
 use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
-    Answered, Connection, ConnectionStats, JoinAnswer, NewConnection, Registration, Role,
-    SubflowStats, because,
+    Connection, ConnectionStats, NewConnection, Registration, Role, SubflowStats,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
 use crate::event::Event;
-use crate::flood::{COOKIE_SECONDS, Cookies, MOST_HALF_OPEN, Numbers, WaitingJoins};
+use crate::flood::WaitingJoins;
 use crate::keys::{self, Secrets};
 use crate::path_manager::LocalAddress;
 use crate::trace::TraceEvent;
@@ -575,164 +572,12 @@ impl Endpoint {
             .map(|(id, address)| LocalAddress { id: id as u8, address: *address })
             .collect()
     }
-
-    /// A segment for no known subflow: a SYN for a listener, a join, or a stray.
-    fn handle_unknown(&mut self, now: Instant, segment: &Segment) {
-        let flags = segment.header.flags;
-        if flags.contains(Flags::RST) || !self.addresses.contains(&segment.destination.address) {
-            return;
-        }
-        if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) {
-            let join = segment.options.control.as_ref().and_then(|control| control.join);
-            if let Some(join @ MpJoin::Syn { token, .. }) = join {
-                return self.handle_join(now, segment, token, join);
-            }
-            if let Some(config) = self.listeners.get(&segment.destination.port) {
-                let config = Arc::clone(config);
-                return self.handle_syn(now, segment, config);
-            }
-        } else if now < self.cookies_until
-            && (self.handle_answer(now, segment)
-                || self.listeners.contains_key(&segment.destination.port))
-        {
-            // It opened a connection, or may be what follows a third ACK that was lost.
-            return;
-        } else if !flags.contains(Flags::ACK)
-            && self.listeners.contains_key(&segment.destination.port)
-        {
-            // RFC 9293 §3.10.7.2: in LISTEN, what has neither RST, ACK nor SYN is dropped.
-            return;
-        }
-        self.refuse(segment, None);
-    }
-
-    fn handle_syn(&mut self, now: Instant, syn: &Segment, config: Arc<ConnectionConfig>) {
-        let local = syn.destination.address;
-        if self.half_open < MOST_HALF_OPEN {
-            let index = self.add(config, Role::Listener, local);
-            let slot = &mut self.slots[index as usize];
-            slot.connection.as_mut().expect("just added").accept(now, syn);
-            slot.half_open = true;
-            self.half_open += 1;
-            return self.touched(index);
-        }
-        let (numbers, key) = self.cookie(now, syn);
-        let identity = Identity { key, secrets: self.secrets.for_connection(0) };
-        let connection = self.make(config, Role::Listener, local, identity);
-        let Some(mut answer) = connection.answer_without_state(now, syn, numbers) else { return };
-        if self.tokens.contains_key(&keys::token(key)) {
-            // RFC 8684 §3.1: no other key can be made, so it has to be TCP.
-            answer.options.control = None;
-        }
-        self.reply_without_state(now, answer);
-    }
-
-    fn cookie(&self, now: Instant, syn: &Segment) -> (Numbers, u64) {
-        let cookies = Cookies::towards(&self.secrets, syn);
-        let numbers = cookies.numbers(now, syn);
-        (numbers, cookies.key(numbers))
-    }
-
-    fn reply_without_state(&mut self, now: Instant, answer: Segment) {
-        self.cookies_until = now + Duration::from_secs(2 * COOKIE_SECONDS);
-        self.counters.stateless_syn_acks += 1;
-        self.replies.push_back(answer);
-    }
-
-    /// Does the segment complete a handshake that was answered without state?
-    fn handle_answer(&mut self, now: Instant, segment: &Segment) -> bool {
-        if !segment.header.flags.contains(Flags::ACK) {
-            return false;
-        }
-        let cookies = Cookies::towards(&self.secrets, segment);
-        let Some((syn, numbers)) = cookies.recall(now, segment) else { return false };
-        let key = cookies.key(numbers);
-        let control = segment.options.control.as_ref();
-        let (index, slot) = if control.is_some_and(|control| control.join.is_some()) {
-            let Some(held) = self.waiting_joins.take(&self.secrets, &syn) else { return false };
-            let (join, nonce) = (held.join, held.nonce);
-            let MpJoin::Syn { token, .. } = join else { return false };
-            let Some(index) = self.tokens.get(&token).copied() else { return false };
-            let connection = self.slots[index as usize].connection.as_mut();
-            let slot = connection
-                .and_then(|c| c.resume_join(now, &syn, join, Answered { numbers, nonce }));
-            let Some(slot) = slot else { return false };
-            (index, slot)
-        } else {
-            let Some(config) = self.listeners.get(&segment.destination.port) else { return false };
-            if self.tokens.contains_key(&keys::token(key)) {
-                return false;
-            }
-            let secrets = self.secrets.for_connection(self.opened + 1);
-            let local = segment.destination.address;
-            let identity = Identity { key, secrets };
-            let mut connection = self.make(Arc::clone(config), Role::Listener, local, identity);
-            connection.accept_answered(now, &syn, numbers);
-            (self.insert(connection), 0)
-        };
-        let connection = self.slots[index as usize].connection.as_mut();
-        let connection = connection.expect("it has just been looked at");
-        connection.handle_segment(now, slot, &mut segment.clone());
-        self.touched(index);
-        true
-    }
-
-    fn handle_join(&mut self, now: Instant, syn: &Segment, token: u32, join: MpJoin) {
-        let index = self.tokens.get(&token).copied();
-        let connection = index.and_then(|i| self.slots[i as usize].connection.as_mut());
-        let Some((index, connection)) = index.zip(connection) else {
-            self.counters.join_no_token_found += 1;
-            // RFC 8684 §3.2: an unknown token is answered with RST.
-            return self.refuse(syn, Some(ResetReason::MPTCP_SPECIFIC));
-        };
-        match connection.accept_join(now, syn, join) {
-            JoinAnswer::Accepted => self.touched(index),
-            JoinAnswer::Refused(reason) => self.refuse(syn, Some(reason)),
-            JoinAnswer::Flooded => {
-                let numbers = Cookies::towards(&self.secrets, syn).numbers(now, syn);
-                // The first answer to a SYN that is repeated may be on its way.
-                let held = self.waiting_joins.get(&self.secrets, syn).filter(|h| h.join == join);
-                let nonce =
-                    held.map_or_else(|| self.secrets.draw("nonce") as u32, |held| held.nonce);
-                let answered = Answered { numbers, nonce };
-                let answer = connection.answer_join_without_state(now, syn, join, answered);
-                if let Some(answer) = answer {
-                    self.waiting_joins.put(&self.secrets, syn, join, nonce);
-                    self.reply_without_state(now, answer);
-                }
-            }
-        }
-    }
-
-    /// RFC 9293 §3.10.7.1: a segment for no connection is answered with RST.
-    fn refuse(&mut self, segment: &Segment, reason: Option<ResetReason>) {
-        let header = &segment.header;
-        let (seq, ack, flags) = if header.flags.contains(Flags::ACK) {
-            (header.ack, SeqNumber(0), Flags::RST)
-        } else {
-            let syn_fin = u32::from(header.flags.contains(Flags::SYN))
-                + u32::from(header.flags.contains(Flags::FIN));
-            let ack = header.seq + (segment.payload.len() as u32 + syn_fin);
-            (SeqNumber(0), ack, Flags::RST | Flags::ACK)
-        };
-        let control = reason
-            .map(|reason| Box::new(Control { reset: Some(because(reason)), ..Control::default() }));
-        self.counters.out_resets += 1;
-        self.replies.push_back(Segment {
-            source: segment.destination,
-            destination: segment.source,
-            header: TcpHeader { seq, ack, flags, window: 0, urgent: 0 },
-            options: TcpOptions { control, ..TcpOptions::default() },
-            payload: Payload::EMPTY,
-            ecn: 0,
-            checksum_ok: true,
-        });
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_wire::Duration;
 
     #[test]
     fn a_key_whose_token_is_in_use_is_not_taken() {

@@ -139,7 +139,8 @@ def _median_goodput(results: Results, users: str, curve: str, ratio: str) -> Est
     return median(goodput(results, users, curve, ratio))
 
 
-def _leaves_more(curve: str, other: str, least: float) -> tuple[Condition, ...]:
+def leaves_more(curve: str, other: str, least: float) -> tuple[Condition, ...]:
+    """TCP users get at least so many times as much beside `curve` as beside `other`."""
     return each(
         f"mean goodput of TCP users with {curve} / with {other}, both ratios of users",
         (
@@ -195,7 +196,7 @@ CLAIMS = (
         "E10.olia-leaves-more",
         "OLIA leaves TCP users more than LIA does.",
         "CoNEXT'12, scenario C",
-        _leaves_more(OLIA, LIA, 1.03),
+        leaves_more(OLIA, LIA, 1.03),
         all_carried,
     ),
     Claim(
@@ -209,7 +210,7 @@ CLAIMS = (
         "E10.balia-between",
         "BALIA stands between OLIA and uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
-        _leaves_more(BALIA, UNCOUPLED, 1.2),
+        leaves_more(BALIA, UNCOUPLED, 1.2),
         all_carried,
     ),
 )

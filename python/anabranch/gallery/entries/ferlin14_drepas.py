@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,11 +10,17 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import distance_of, least, median_of, ratio_of
+from anabranch.gallery.shared.measures import (
+    at_every_buffer,
+    distance_of,
+    least,
+    median_of,
+    ratio_of,
+)
 from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
-from anabranch.results.claims import Claim, Condition, Measure, each
+from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, Path, Scenario
@@ -93,23 +99,6 @@ def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = Fal
     return Cell(cell_key(*words), scenario, at(curve, second, kib, blackout))
 
 
-def _at_every_buffer(
-    words: str,
-    measure: Callable[[int], Measure],
-    operator: str,
-    threshold: float,
-    unit: str = "",
-) -> tuple[Condition, ...]:
-    """A condition for each buffer in KiB."""
-    return each(
-        f"{words} at every buffer",
-        (
-            Condition(f"{words} at {kib} KiB", measure(kib), operator, threshold, unit)
-            for kib in BUFFERS_KIB
-        ),
-    )
-
-
 def _recovery_s(results: Results) -> Estimate:
     recovery = results.values("recovery_ms", **at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True))
     return median(recovery / 1e3)
@@ -151,8 +140,10 @@ CLAIMS = (
         "E7.b-drepas-avoids-it",
         "With DRePaS a 2G path does no harm.",
         "Globecom'14; slides",
-        _at_every_buffer(
+        at_every_buffer(
             "DRePaS / TCP over WLAN",
+            BUFFERS_KIB,
+            "KiB",
             lambda kib: ratio_of("goodput_mbps", at(DREPAS, TWO_G, kib), at(TCP_WLAN, TWO_G, kib)),
             "≥",
             0.95,
@@ -164,8 +155,10 @@ CLAIMS = (
         "E7.c-less-delay",
         "DRePaS shortens application delay beside a bufferbloated path of low capacity.",
         "Globecom'14; slides",
-        _at_every_buffer(
+        at_every_buffer(
             "mean delay, DRePaS / MPTCP",
+            BUFFERS_KIB,
+            "KiB",
             lambda kib: ratio_of("delay_mean_ms", at(DREPAS, TWO_G, kib), at(MPTCP, TWO_G, kib)),
             "≤",
             0.8,
@@ -177,8 +170,10 @@ CLAIMS = (
         "E7.d-3g-unchanged",
         "With 3G and WLAN, DRePaS performs as the default does.",
         "Globecom'14; slides, “3G+WLAN”",
-        _at_every_buffer(
+        at_every_buffer(
             "|DRePaS / MPTCP − 1| with 3G",
+            BUFFERS_KIB,
+            "KiB",
             lambda kib: distance_of(
                 "goodput_mbps", at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib)
             ),
@@ -209,8 +204,10 @@ CLAIMS = (
         "E7.f-probes-are-cheap",
         "Probing costs little.",
         "ours; ten packets of 1 KiB a period are the slides'",
-        _at_every_buffer(
+        at_every_buffer(
             "octets that 2G carried",
+            BUFFERS_KIB,
+            "KiB",
             lambda kib: median_of("share_cellular", at(DREPAS, TWO_G, kib), 100),
             "≤",
             2,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import distance_of, least, ratio_of
+from anabranch.gallery.shared.measures import at_every_buffer, distance_of, least, ratio_of
 from anabranch.gallery.shared.wifi_3g import (
     MPTCP,
     MPTCP_M12,
@@ -169,24 +169,6 @@ def _over(metric: str, network: str, above: str, below: str, size: int) -> Measu
     return ratio_of(metric, at(network, above, size), at(network, below, size))
 
 
-def _at_every_buffer(
-    words: str,
-    buffers_kb: Sequence[int],
-    measure: Callable[[int], Measure],
-    operator: str,
-    threshold: float,
-    unit: str = "",
-) -> tuple[Condition, ...]:
-    """A condition for each buffer in kB."""
-    return each(
-        f"{words} at every buffer",
-        (
-            Condition(f"{words} at {kb} kB", measure(kb), operator, threshold, unit)
-            for kb in buffers_kb
-        ),
-    )
-
-
 def _memory_of(results: Results, curve: str) -> Any:
     """Send and receive buffer at the end, in MB, for each seed."""
     cell = at(MEMORY, curve, CONFIGURED_KB)
@@ -273,9 +255,10 @@ CLAIMS = (
         "E3.weak-3g-cured",
         "With M1,2 it stays within 10 % at every buffer.",
         "NSDI'12 (shape); the threshold is ours",
-        _at_every_buffer(
+        at_every_buffer(
             "MPTCP+M1,2 / TCP over WiFi",
             WEAK_BUFFERS_KB,
+            "kB",
             lambda kb: _over("goodput_mbps", WEAK, MPTCP_M12, TCP_WIFI, kb),
             "≥",
             0.9,
@@ -287,9 +270,10 @@ CLAIMS = (
         "E3.unequal",
         "Over a fast link and one of a tenth of its rate, M1,2 keep Multipath TCP at the fast one.",
         "NSDI'12 (shape); the threshold is ours",
-        _at_every_buffer(
+        at_every_buffer(
             "MPTCP+M1,2 / TCP over the faster link",
             FAST_BUFFERS_KB,
+            "kB",
             lambda kb: _over("goodput_mbps", UNEQUAL, MPTCP_M12, TCP, kb),
             "≥",
             0.95,
@@ -301,9 +285,10 @@ CLAIMS = (
         "E3.symmetric",
         "Over three equal links M1,2 change nothing (negative control).",
         "NSDI'12 (shape, from memory)",
-        _at_every_buffer(
+        at_every_buffer(
             "|with M1,2 / without − 1|",
             FAST_BUFFERS_KB,
+            "kB",
             lambda kb: distance_of(
                 "goodput_mbps", at(SYMMETRIC, MPTCP_M12, kb), at(SYMMETRIC, MPTCP, kb)
             ),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from anabranch.results.claims import Condition, Measure
+from anabranch.results.claims import Condition, Measure, each
 from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
 
@@ -42,6 +42,25 @@ def distance_of(metric: str, one: Mapping[str, Factor], other: Mapping[str, Fact
 def distance(a: Any, b: Any, axis: int) -> Any:
     """By how many per cent two medians differ, for `estimates.estimate`."""
     return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
+
+
+def at_every_buffer(
+    words: str,
+    buffers: Iterable[int],
+    buffer_unit: str,
+    measure: Callable[[int], Measure],
+    operator: str,
+    threshold: float,
+    unit: str = "",
+) -> tuple[Condition, ...]:
+    """A condition for each of the `buffers`, whose sizes are in `buffer_unit`."""
+    return each(
+        f"{words} at every buffer",
+        (
+            Condition(f"{words} at {size} {buffer_unit}", measure(size), operator, threshold, unit)
+            for size in buffers
+        ),
+    )
 
 
 def least(
