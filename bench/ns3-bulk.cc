@@ -87,18 +87,18 @@ main (int argc, char **argv)
     }
   Simulator::Stop (Seconds (seconds));
   Simulator::Run ();
-  double octets = 0;
+  double bytes = 0;
   for (const auto &sink : sinks)
     {
-      octets += sink->GetTotalRx ();
+      bytes += sink->GetTotalRx ();
     }
   double cpu = CpuSeconds ();
   rusage usage;
   getrusage (RUSAGE_SELF, &usage);
   std::printf ("{\"segments\": %.0f, \"cpu_s\": %.3f, \"segments_per_cpu_s\": %.0f, "
                "\"simulated_s_per_cpu_s\": %.2f, \"peak_rss_bytes\": %ld, \"goodput_bps\": %.0f}\n",
-               octets / 1448, cpu, octets / 1448 / cpu, seconds / cpu, usage.ru_maxrss * 1024L,
-               octets * 8 / seconds);
+               bytes / 1448, cpu, bytes / 1448 / cpu, seconds / cpu, usage.ru_maxrss * 1024L,
+               bytes * 8 / seconds);
   Simulator::Destroy ();
   return 0;
 }

@@ -30,7 +30,7 @@ def main() -> None:
         for axes, (phase, title) in zip(all_axes, PHASES.items(), strict=True):
             for role, (label, colour) in ROLES.items():
                 memory = pl.read_csv(folder / f"{phase}-{role}.csv")
-                megabytes = memory["resident_octets"] / 1e6
+                megabytes = memory["resident_bytes"] / 1e6
                 axes.plot(memory["seconds"], megabytes, color=colour, label=label)
             axes.set(title=title, xlabel="time (s)", ylim=(0, None))
             axes.title.set_fontsize(8)

@@ -30,7 +30,7 @@ class NewReno(CongestionControl):
         self.initial_window = start.initial_window
         self.cwnd = start.initial_window
         self.ssthresh = UNLIMITED
-        self.credit = 0.0  # growth not yet worth a segment, in octets
+        self.credit = 0.0  # growth not yet worth a segment, in bytes
         self.before: tuple[int, int] | None = None  # the last reduction
 
     def on_ack(self, sample: AckSample, me: int, peers: tuple[SubflowView, ...]) -> None:
@@ -96,6 +96,6 @@ class NewReno(CongestionControl):
         self.ssthresh = max(self.whole_segments(flight_size // 2), 2 * self.mss)
         self.credit = 0.0
 
-    def whole_segments(self, octets: int) -> int:
+    def whole_segments(self, byte_count: int) -> int:
         """Rounded down."""
-        return octets - octets % self.mss
+        return byte_count - byte_count % self.mss

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| anabranch_fuzz::options(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| anabranch_fuzz::options(bytes));

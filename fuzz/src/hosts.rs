@@ -44,8 +44,8 @@ pub enum Operation {
     Options {
         /// Which.
         segment: u8,
-        /// Octets of the options.
-        octets: [u8; 28],
+        /// Bytes of the options.
+        bytes: [u8; 28],
         /// How many of these.
         len: u8,
     },
@@ -53,8 +53,8 @@ pub enum Operation {
     Resize {
         /// Which.
         segment: u8,
-        /// Octets.
-        octets: u16,
+        /// Bytes.
+        bytes: u16,
     },
     /// Time passes: milliseconds, to the power of two.
     Wait(u8),
@@ -62,8 +62,8 @@ pub enum Operation {
     Write {
         /// The server's?
         server: bool,
-        /// Octets.
-        octets: u16,
+        /// Bytes.
+        bytes: u16,
     },
     /// An application closes its direction.
     Close {
@@ -162,8 +162,8 @@ impl Hosts {
                     sent += 1;
                     assert!(sent < STORM, "a storm of segments");
                     idle = false;
-                    let mut octets = Vec::new();
-                    segment.emit(&mut octets).expect("what a host sends can be written");
+                    let mut bytes = Vec::new();
+                    segment.emit(&mut bytes).expect("what a host sends can be written");
                     if let Some(left) = self.shut[side].checked_sub(1) {
                         (self.shut[side], segment.header.window) = (left, 0);
                     }
@@ -297,23 +297,23 @@ impl Hosts {
                     self.arrive(1, segment);
                 }
             }
-            Operation::Options { segment, octets, len } => {
-                let octets = &octets[..usize::from(len) % (octets.len() + 1)];
-                if let Ok(options) = TcpOptions::parse(octets)
+            Operation::Options { segment, bytes, len } => {
+                let bytes = &bytes[..usize::from(len) % (bytes.len() + 1)];
+                if let Ok(options) = TcpOptions::parse(bytes)
                     && let Some(mut segment) = self.take_from_client(segment)
                 {
                     segment.options = options;
                     self.arrive(1, segment);
                 }
             }
-            Operation::Resize { segment, octets } => {
+            Operation::Resize { segment, bytes } => {
                 if let Some(mut segment) = self.take_from_client(segment) {
-                    segment.payload = Payload::from(Piece::pattern(0, u32::from(octets)));
+                    segment.payload = Payload::from(Piece::pattern(0, u32::from(bytes)));
                     self.arrive(1, segment);
                 }
             }
             Operation::Wait(exponent) => self.wait(1 << (exponent % 20)),
-            Operation::Write { server, octets } => self.write(usize::from(server), octets),
+            Operation::Write { server, bytes } => self.write(usize::from(server), bytes),
             Operation::Close { server } => {
                 let side = usize::from(server);
                 if let Some(id) = self.connections[side] {
@@ -343,9 +343,9 @@ impl Hosts {
         self.drain();
     }
 
-    fn write(&mut self, side: usize, octets: u16) {
+    fn write(&mut self, side: usize, bytes: u16) {
         let Some(id) = self.connections[side] else { return };
-        let sent = self.hosts[side].send_pattern(id, self.written[side], octets.into());
+        let sent = self.hosts[side].send_pattern(id, self.written[side], bytes.into());
         if let Ok(accepted) = sent {
             self.written[side] += accepted as u64;
         }
@@ -377,11 +377,11 @@ pub fn peers(operations: &[Operation]) {
     hosts.wait(200_000);
 }
 
-/// One host with a connection, to which arbitrary segments come: five octets are a header relative
-/// to what the host expects, then come options and a length of payload. How many octets there are
+/// One host with a connection, to which arbitrary segments come: five bytes are a header relative
+/// to what the host expects, then come options and a length of payload. How many bytes there are
 /// chooses the hosts.
-pub fn endpoint(octets: &[u8]) {
-    let len = octets.len();
+pub fn endpoint(bytes: &[u8]) {
+    let len = bytes.len();
     let mut config = config(len % 2 == 1, len / 64);
     // One time in eight each: without SACK, without timestamps, without both.
     config.tcp.sack = !matches!(len / 2 % 8, 5 | 7);
@@ -409,7 +409,7 @@ pub fn endpoint(octets: &[u8]) {
         return;
     };
     hosts.tampered[host] = true;
-    let mut rest = octets;
+    let mut rest = bytes;
     for _ in 0..500 {
         let Some((head, tail)) = rest.split_first_chunk::<6>() else { break };
         let [seq, ack, flags, window, len, wait] = *head;

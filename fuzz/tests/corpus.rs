@@ -36,8 +36,8 @@ fn an_endpoint_and_anybody() {
 
 #[test]
 fn two_peers_of_which_one_is_hostile() {
-    replay("peers", |octets| {
-        let operations = Vec::arbitrary_take_rest(Unstructured::new(octets));
+    replay("peers", |bytes| {
+        let operations = Vec::arbitrary_take_rest(Unstructured::new(bytes));
         anabranch_fuzz::peers(&operations.unwrap_or_default());
     });
 }

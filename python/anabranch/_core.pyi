@@ -129,22 +129,22 @@ class SubflowView:
         """Where loss recovery stands: nothing lost, fast recovery, after a timeout."""
     @property
     def mss(self) -> int:
-        """Largest payload of one data segment, in octets, options accounted for."""
+        """Largest payload of one data segment, in bytes, options accounted for."""
     @property
     def cwnd(self) -> int:
-        """Congestion window in octets."""
+        """Congestion window in bytes."""
     @property
     def ssthresh(self) -> int:
-        """Slow-start threshold in octets; `UNLIMITED` before the first loss."""
+        """Slow-start threshold in bytes; `UNLIMITED` before the first loss."""
     @property
     def bytes_in_flight(self) -> int:
-        """Octets sent and neither acknowledged nor deemed lost."""
+        """Bytes sent and neither acknowledged nor deemed lost."""
     @property
     def room(self) -> int:
-        """Octets that congestion control lets the subflow send now."""
+        """Bytes that congestion control lets the subflow send now."""
     @property
     def paced_window(self) -> int:
-        """Octets that Linux would pace out in a round-trip time, as of the last acknowledgement."""
+        """Bytes that Linux would pace out in a round-trip time, as of the last acknowledgement."""
     @property
     def srtt_ns(self) -> int | None:
         """Smoothed round-trip time; `None` before the first sample."""
@@ -162,7 +162,7 @@ class SubflowView:
         """Smoothed round-trip time as a receiver of data sees it."""
     @property
     def loss_interval(self) -> int:
-        """Octets acknowledged since the last loss, or between the last two if that is more."""
+        """Bytes acknowledged since the last loss, or between the last two if that is more."""
     @property
     def bottleneck(self) -> int | Literal["unknown", "none"]:
         """The number of the bottleneck that it shares with others; unknown unless looked for."""
@@ -180,8 +180,8 @@ class NewData:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def octets(self) -> int:
-        """Octets never sent."""
+    def bytes(self) -> int:
+        """Bytes never sent."""
 
 @final
 class Reinjection:
@@ -208,13 +208,13 @@ class ScheduleContext:
         """The connection's subflows; includes closed slots."""
     @property
     def window_room(self) -> int:
-        """Octets that the shared receive window still admits."""
+        """Bytes that the shared receive window still admits."""
     @property
     def window(self) -> int:
-        """Octets that may be outstanding at data level."""
+        """Bytes that may be outstanding at data level."""
     @property
     def assigned(self) -> list[int]:
-        """Octets assigned to each subflow, by slot, that it has not sent yet."""
+        """Bytes assigned to each subflow, by slot, that it has not sent yet."""
     @property
     def blocked(self) -> int:
         """How often a subflow had room and the shared window or send buffer left it nothing."""
@@ -245,7 +245,7 @@ class Send:
 class Assign:
     """The next segment's data is this subflow's, which sends it when it has room.
 
-    What follows is asked about at once. What is assigned uses the shared window to its last octet.
+    What follows is asked about at once. What is assigned uses the shared window to its last byte.
     The very first data, and data that is sent again, wait for room.
     """
 
@@ -289,10 +289,10 @@ class Start:
 
     @property
     def mss(self) -> int:
-        """Sender maximum segment size in octets."""
+        """Sender maximum segment size in bytes."""
     @property
     def initial_window(self) -> int:
-        """Initial window in octets. RFC 6928."""
+        """Initial window in bytes. RFC 6928."""
     @property
     def local(self) -> IPv4Address | IPv6Address:
         """The subflow's local address."""
@@ -312,7 +312,7 @@ class AckSample:
         """When the acknowledgement arrived."""
     @property
     def acked(self) -> int:
-        """Octets newly acknowledged cumulatively."""
+        """Bytes newly acknowledged cumulatively."""
     @property
     def rtt_ns(self) -> int | None:
         """A round-trip time, if one could be taken."""
@@ -321,13 +321,13 @@ class AckSample:
         """Smoothed round-trip time."""
     @property
     def bytes_in_flight(self) -> int:
-        """Octets in flight after the acknowledgement."""
+        """Bytes in flight after the acknowledgement."""
     @property
     def snd_una(self) -> int:
-        """First subflow octet not acknowledged, from the start of the subflow."""
+        """First subflow byte not acknowledged, from the start of the subflow."""
     @property
     def snd_nxt(self) -> int:
-        """Next subflow octet to send, likewise."""
+        """Next subflow byte to send, likewise."""
     @property
     def cwnd_limited(self) -> bool:
         """Did the window, rather than the application or the receiver, limit the sender?"""

@@ -15,7 +15,7 @@ control::
     Connection(scheduler=LowestRtt, workload=Bulk())
 
 Names and meanings are those of the engine's own policies in Rust. What a policy sees are copies.
-Times are integers in nanoseconds of virtual time and end in ``_ns``; sizes are octets. An
+Times are integers in nanoseconds of virtual time and end in ``_ns``; sizes are bytes. An
 exception ends the run, which then raises `anabranch.PolicyError` from it.
 
 A run stays a pure function of version, scenario, policies and seed as long as policies draw random
@@ -118,8 +118,8 @@ class Scheduler(ABC):
         nothing and is counted as a bad one.
         """
 
-    def on_sent(self, subflow: SubflowId, octets: int) -> None:  # noqa: B027
-        """`octets` of new data were mapped to `subflow`."""
+    def on_sent(self, subflow: SubflowId, byte_count: int) -> None:  # noqa: B027
+        """`bytes` of new data were mapped to `subflow`."""
 
 
 # ---- congestion control ---------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Recovery:
 
     now_ns: int
     flight_size: int
-    """Octets sent and not cumulatively acknowledged."""
+    """Bytes sent and not cumulatively acknowledged."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Marked:
 
     now_ns: int
     flight_size: int
-    """Octets sent and not cumulatively acknowledged."""
+    """Bytes sent and not cumulatively acknowledged."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Timeout:
 
     now_ns: int
     flight_size: int
-    """Octets outstanding before the timeout."""
+    """Bytes outstanding before the timeout."""
     first: bool
     """The first of a series for the same data: only that one lowers the threshold."""
 
@@ -177,7 +177,7 @@ class Underused:
     """The window was not used for a retransmission timeout. RFC 2861 §3.2."""
 
     used: int
-    """Octets outstanding at the most."""
+    """Bytes outstanding at the most."""
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,9 @@ class CongestionControl(ABC):
     """
 
     cwnd: int
-    """Congestion window in octets; one segment at least."""
+    """Congestion window in bytes; one segment at least."""
     ssthresh: int
-    """Slow-start threshold in octets; `UNLIMITED` before the first loss."""
+    """Slow-start threshold in bytes; `UNLIMITED` before the first loss."""
 
     @abstractmethod
     def on_ack(self, sample: AckSample, me: int, peers: tuple[SubflowView, ...]) -> None:
@@ -389,8 +389,8 @@ class Probe:
     subflow: SubflowId
     count: int
     """Segments; fewer if less data is under way."""
-    octets: int
-    """Payload octets of each."""
+    bytes: int
+    """Payload bytes of each."""
 
 
 PathAction = Open | Close | SetPriority | Announce | Remove | Probe

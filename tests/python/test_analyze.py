@@ -70,18 +70,18 @@ def test_the_tables_say_what_the_run_says(found: Analysis, made: anabranch.Run) 
     assert (connection["protocol"], connection["state"]) == ("MPTCP", "closed")
     assert connection["has_checksums"]
     assert connection["is_complete"]
-    assert connection["octets_in"] == connection["acked_in"] == 2_000_000
-    shown = found.subflows.sort("octets_in")
-    sent = made.subflows.sort("octets_sent")
-    assert shown["octets_in"].to_list() == sent["octets_sent"].to_list()
-    assert shown["reinjected_in"].to_list() == sent["octets_reinjected"].to_list()
+    assert connection["bytes_in"] == connection["acked_in"] == 2_000_000
+    shown = found.subflows.sort("bytes_in")
+    sent = made.subflows.sort("bytes_sent")
+    assert shown["bytes_in"].to_list() == sent["bytes_sent"].to_list()
+    assert shown["reinjected_in"].to_list() == sent["bytes_reinjected"].to_list()
     assert shown["reinjected_in"].sum() > 0
-    # The run counts a FIN that is sent again as an octet.
-    again = sent["octets_retransmitted"] - shown["retransmitted_in"]
+    # The run counts a FIN that is sent again as a byte.
+    again = sent["bytes_retransmitted"] - shown["retransmitted_in"]
     assert again.to_numpy().min() >= 0
     assert again.to_numpy().max() <= 2
     assert shown["seen_at"].to_list() == ["server-3g", "server-wifi"]
-    assert made.connections["octets_delivered"].to_list() == [connection["acked_in"]]
+    assert made.connections["bytes_delivered"].to_list() == [connection["acked_in"]]
     # The rate is that between the first and the last data segment.
     seconds = found.data(0, "in")["seconds"]
     assert connection["goodput_in_mbps"] == pytest.approx(16 / (seconds[-1] - seconds[0]))
@@ -163,21 +163,21 @@ def test_a_violation_is_printed_and_strict_fails(
 
 def _with_another_dss_checksum(capture: bytes, wanted: int) -> bytes:
     """A DSS checksum less by 1, and the urgent pointer 1, so that TCP's checksum still holds."""
-    octets, at, block, number = bytearray(capture), 0, 0, 0
+    data, at, block, number = bytearray(capture), 0, 0, 0
     while number < wanted:
-        number += int.from_bytes(octets[at : at + 4], "little") == 6
-        block, at = at, at + int.from_bytes(octets[at + 4 : at + 8], "little")
+        number += int.from_bytes(data[at : at + 4], "little") == 6
+        block, at = at, at + int.from_bytes(data[at + 4 : at + 8], "little")
     tcp = block + 28 + 20
     option = tcp + 20
-    while not (octets[option] == 30 and octets[option + 2] >> 4 == 2):
-        option += 1 if octets[option] <= 1 else octets[option + 1]
-    checksum = option + octets[option + 1] - 2
-    found = int.from_bytes(octets[checksum : checksum + 2], "big")
+    while not (data[option] == 30 and data[option + 2] >> 4 == 2):
+        option += 1 if data[option] <= 1 else data[option + 1]
+    checksum = option + data[option + 1] - 2
+    found = int.from_bytes(data[checksum : checksum + 2], "big")
     assert (checksum - tcp) % 2 == 0
     assert found > 0
-    octets[checksum : checksum + 2] = (found - 1).to_bytes(2, "big")
-    octets[tcp + 19] = 1
-    return bytes(octets)
+    data[checksum : checksum + 2] = (found - 1).to_bytes(2, "big")
+    data[tcp + 19] = 1
+    return bytes(data)
 
 
 def test_damaged_files_are_read_up_to_the_damage(
@@ -187,7 +187,7 @@ def test_damaged_files_are_read_up_to_the_damage(
     cut.write_bytes(capture.read_bytes()[:500_000])
     assert run_command(["analyze", str(cut)]) == 2
     captured = capsys.readouterr()
-    assert "cut.pcapng: at octet 49" in captured.err
+    assert "cut.pcapng: at byte 49" in captured.err
     assert "ends in the middle of a packet" in captured.err
     assert "MPTCP" in captured.out
     assert run_command(["analyze", str(tmp_path / "none.pcap")]) == 2

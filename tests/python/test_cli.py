@@ -91,7 +91,7 @@ def test_not_text_is_refused(file: Path, capsys: Captured) -> None:
     assert "not UTF-8" in complaint(capsys)
 
 
-def test_run_prints_goodput_delays_and_octets(file: Path, capsys: Captured) -> None:
+def test_run_prints_goodput_delays_and_bytes(file: Path, capsys: Captured) -> None:
     assert run_command(["run", str(file), "--seed", "3"]) == 0
     out = capsys.readouterr().out
     for word in ("goodput", "p95 ms", "wifi", "3g", "share", "digest", "seed 3"):

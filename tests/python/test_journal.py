@@ -97,9 +97,9 @@ def test_a_damaged_record_costs_that_run_only(
     where: str, tmp_path: Path, made: dict[str, Reduced]
 ) -> None:
     ends = record(tmp_path, made)
-    octets = bytearray((tmp_path / FILE).read_bytes())
-    octets[ends[0] + {"magic": 2, "length": 12, "body": 500}[where]] ^= 0x55
-    (tmp_path / FILE).write_bytes(octets)
+    data = bytearray((tmp_path / FILE).read_bytes())
+    data[ends[0] + {"magic": 2, "length": 12, "body": 500}[where]] ^= 0x55
+    (tmp_path / FILE).write_bytes(data)
     assert found(tmp_path, made) == [True, False, True]
     with closing(Journal(tmp_path)) as kept:
         assert kept.damage is None  # it was rewritten
@@ -120,11 +120,11 @@ def test_a_full_disk_costs_no_recorded_run(
         kept.add(keys[0], made[keys[0]])
         with monkeypatch.context() as patched:
 
-            def full(file: BinaryIO, octets: bytes) -> int:
+            def full(file: BinaryIO, data: bytes) -> int:
                 # A disk that fills up takes a part of the record first.
-                if len(octets) < 1000:
+                if len(data) < 1000:
                     raise OSError(errno.ENOSPC, "No space left on device")
-                return file.write(octets[:-900])
+                return file.write(data[:-900])
 
             patched.setattr(journal, "_write", full)
             for _ in range(2):

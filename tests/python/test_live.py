@@ -60,11 +60,11 @@ def test_a_live_run_leaves_the_results_of_a_virtual_one(
     # 1: the machine was too busy; the results are there all the same.
     assert done.returncode in (0, 1), done.stderr
     runs = pl.read_parquet(out / "runs.parquet")
-    assert runs["corrupt_octets"].to_list() == [0]
+    assert runs["corrupt_bytes"].to_list() == [0]
     assert runs["is_mptcp"].to_list() == [1]
     subflows = pl.read_parquet(out / "subflows.parquet")
     assert sorted(subflows["path_name"]) == ["3g", "wifi"]
-    assert all(subflows["octets_received"] > 10_000)
+    assert all(subflows["bytes_received"] > 10_000)
     assert (out / "report.html").exists()
     conditions = json.loads((out / "provenance.json").read_text())["live"]
     assert (conditions["client"], conditions["server"]) == (client, "kernel")

@@ -11,8 +11,8 @@ from anabranch.results import metrics
 CONNECTIONS = pl.DataFrame(
     {
         "connection": [0, 1],
-        "octets_delivered": [1_250_000, 0],
-        "octets_delivered_measured": [1_000_000, 0],
+        "bytes_delivered": [1_250_000, 0],
+        "bytes_delivered_measured": [1_000_000, 0],
         "measured_ns": [2_000_000_000, 0],
         "window_limited_ns": [500_000_000, 0],
     }
@@ -21,7 +21,7 @@ SUBFLOWS = pl.DataFrame(
     {
         "connection": [0, 0, 0, 1],
         "path": [0, 1, 1, 0],
-        "octets_received": [900_000, 300_000, 300_000, 0],
+        "bytes_received": [900_000, 300_000, 300_000, 0],
     }
 )
 MS = 1_000_000
@@ -87,15 +87,15 @@ def test_mode_is_the_middle_of_the_fullest_bin() -> None:
 
 
 def test_littles_law_at_8_mbps() -> None:
-    # 204800 octets are 1638.4 kbit: 204.8 ms at 8 Mbit/s, less 10 ms for the way back.
+    # 204800 bytes are 1638.4 kbit: 204.8 ms at 8 Mbit/s, less 10 ms for the way back.
     assert metrics.expected_delay_ms(200 * 1024, 8.0, 10.0) == pytest.approx(194.8)
 
 
 def test_a_real_run_is_consistent(short_run: Run) -> None:
     row = metrics.connection_row(short_run)
-    assert row["corrupt_octets"] == 0
+    assert row["corrupt_bytes"] == 0
     assert not row["failed"]
-    assert 0 < row["octets_delivered"] <= row["octets_written"]
+    assert 0 < row["bytes_delivered"] <= row["bytes_written"]
     assert math.isclose(row["share_wifi"] + row["share_3g"], 1)
     assert row["delay_p5_ms"] <= row["delay_p50_ms"] <= row["delay_max_ms"]
     assert row["goodput_mbps"] <= 10

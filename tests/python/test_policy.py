@@ -79,8 +79,8 @@ def test_the_examples_do_what_the_built_in_ones_do(
     theirs = anabranch.run(lossy(**{kind: built_in}), seed)
     assert ours.digest == theirs.digest
     assert ours.connections.equals(theirs.connections)
-    octets = ours.subflows.group_by("path").sum().sort("path")["octets_received"]
-    assert octets.min() > 10_000, "both paths carried data"  # type: ignore[operator]
+    byte_count = ours.subflows.group_by("path").sum().sort("path")["bytes_received"]
+    assert byte_count.min() > 10_000, "both paths carried data"  # type: ignore[operator]
     assert ours.subflows["timeouts"].sum() > 0, "an outage was gone through"
     assert ours.subflows["recoveries"].sum() > 0, "and losses"
 
@@ -107,9 +107,9 @@ def test_duplicates_go_everywhere() -> None:
     # The slow path has no more than one window of copies under way, so its window is a large one.
     settings = {"send_buffer": "1MiB", "receive_buffer": "1MiB", "workload": anabranch.Bulk()}
     run = anabranch.run(scenario("5s", scheduler=Everywhere, **settings))
-    sent = run.subflows["octets_sent"]
-    assert run.connections["octets_delivered"][0] > 100_000
-    assert sent.sum() > 1.3 * run.connections["octets_delivered"][0]
+    sent = run.subflows["bytes_sent"]
+    assert run.connections["bytes_delivered"][0] > 100_000
+    assert sent.sum() > 1.3 * run.connections["bytes_delivered"][0]
 
 
 class Reserve(Mesh):  # type: ignore[misc, valid-type]
@@ -121,7 +121,7 @@ class Reserve(Mesh):  # type: ignore[misc, valid-type]
         match event:
             case policy.SubflowEstablished(id=subflow):
                 self.actions.append(policy.SetPriority(subflow, backup=True))
-                self.actions.append(policy.Probe(subflow, count=2, octets=500))
+                self.actions.append(policy.Probe(subflow, count=2, bytes=500))
             case policy.SubflowClosed(local_address_id=address):
                 self.closed.append(address)
                 return
@@ -141,8 +141,8 @@ def test_a_path_manager_sets_priorities_probes_and_closes() -> None:
         scenario("5s", path_manager=Reserve, direction="upload", workload=anabranch.Bulk())
     )
     wifi, three_g = reserve.subflows.sort("path").iter_rows(named=True)
-    assert wifi["octets_sent"] > 10**6
-    assert three_g["octets_sent"] == 1_000, "a backup carries the two probes only"
+    assert wifi["bytes_sent"] > 10**6
+    assert three_g["bytes_sent"] == 1_000, "a backup carries the two probes only"
     assert 1 in Reserve.closed
 
 
@@ -248,17 +248,17 @@ class Ahead(Scheduler):
     most: ClassVar[list[int]] = []
 
     def __init__(self) -> None:
-        self.octets = 0
+        self.bytes = 0
 
     def schedule(self, ctx: ScheduleContext) -> Decision:
         self.most.append(max(ctx.assigned))
         usable = ctx.candidates()
         if not usable:
             return Wait()
-        return policy.Assign(usable[self.octets // 100_000 % len(usable)])
+        return policy.Assign(usable[self.bytes // 100_000 % len(usable)])
 
-    def on_sent(self, subflow: SubflowId, octets: int) -> None:
-        self.octets += octets
+    def on_sent(self, subflow: SubflowId, byte_count: int) -> None:
+        self.bytes += byte_count
 
 
 def test_data_can_be_assigned_ahead_of_the_window() -> None:
@@ -266,7 +266,7 @@ def test_data_can_be_assigned_ahead_of_the_window() -> None:
     run = anabranch.run(scenario("5s", scheduler=Ahead, workload=anabranch.Bulk()))
     assert max(Ahead.most) > 30_000
     assert run.connections["bad_decisions"].sum() == 0
-    assert run.connections["octets_delivered"][0] > 500_000
+    assert run.connections["bytes_delivered"][0] > 500_000
 
 
 # ---- who gets an object, and randomness -----------------------------------------------------
@@ -276,12 +276,12 @@ class Registered(LowestRtt):  # type: ignore[misc, valid-type]
     made: ClassVar[list["Registered"]] = []
 
     def __init__(self) -> None:
-        self.octets = 0
+        self.bytes = 0
         self.made.append(self)
 
-    def on_sent(self, subflow: SubflowId, octets: int) -> None:
+    def on_sent(self, subflow: SubflowId, byte_count: int) -> None:
         assert subflow.generation == 0
-        self.octets += octets
+        self.bytes += byte_count
 
 
 def test_each_end_of_each_connection_has_an_object_of_its_own() -> None:
@@ -290,9 +290,9 @@ def test_each_end_of_each_connection_has_an_object_of_its_own() -> None:
     Registered.made.clear()
     run = anabranch.run(dataclasses.replace(one, connections=two))
     assert len(Registered.made) == 4
-    senders = sorted(each.octets for each in Registered.made)
+    senders = sorted(each.bytes for each in Registered.made)
     assert senders[:2] == [0, 0]
-    assert all(octets > 10_000 for octets in senders[2:])
+    assert all(byte_count > 10_000 for byte_count in senders[2:])
     assert len(run.connections) == 2
 
 
@@ -418,7 +418,7 @@ def test_a_bad_decision_is_counted_and_nothing_hangs(
 ) -> None:
     run = anabranch.run(scenario(scheduler=answering(answer)))
     assert run.connections["bad_decisions"][0] > 0
-    assert run.connections["octets_delivered"][0] > 0
+    assert run.connections["bytes_delivered"][0] > 0
 
 
 class Fractional(NewReno):  # type: ignore[misc, valid-type]
@@ -456,7 +456,7 @@ class Halved(Idle):
 @pytest.mark.parametrize(
     ("kind", "factory", "words"),
     [
-        ("congestion_control", Fractional, "cwnd is .* \\(float\\); it must be octets"),
+        ("congestion_control", Fractional, "cwnd is .* \\(float\\); it must be bytes"),
         ("congestion_control", Shut, "cwnd = 10: the window holds one segment at least"),
         ("congestion_control", lambda start: 5, "which has no cwnd; a congestion control is"),
         ("path_manager", Endless, "256 actions in a row; return None"),

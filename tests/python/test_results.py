@@ -63,6 +63,16 @@ def test_a_damaged_table_is_refused(results: Results, tmp_path: Path) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_a_folder_with_columns_of_an_earlier_version_is_refused(
+    results: Results, tmp_path: Path
+) -> None:
+    results.save(tmp_path)
+    table = pl.read_parquet(tmp_path / "subflows.parquet")
+    table.rename({"bytes_sent": "octets_sent"}).write_parquet(tmp_path / "subflows.parquet")
+    with pytest.raises(InputError, match="column octets_sent is called bytes_sent"):
+        load(tmp_path)
+
+
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="name a folder that can be written"):

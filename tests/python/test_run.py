@@ -5,7 +5,7 @@ import pytest
 
 import anabranch
 from anabranch import Job, Progress, Run, ScenarioError
-from anabranch.runs.run import nanoseconds, octets
+from anabranch.runs.run import byte_count, nanoseconds
 from conftest import scenario
 
 
@@ -75,4 +75,4 @@ def test_durations_as_the_core_writes_them(text: str, value: int) -> None:
 
 @pytest.mark.parametrize(("text", "value"), [("200KiB", 204_800), ("6MB", 6_000_000), ("1B", 1)])
 def test_sizes_as_the_core_writes_them(text: str, value: int) -> None:
-    assert octets(text) == value
+    assert byte_count(text) == value

@@ -38,7 +38,7 @@ def test_the_classes_are_those_of_the_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "octets"),
+    ("workload", "byte_count"),
     [
         (Cbr(rate="1Mbit/s", block_size="1kB", count=3), [1_000] * 3),
         (OnOff(burst_size="20kB", interval="200ms", count=2), [20_000] * 2),
@@ -62,7 +62,7 @@ def test_the_classes_are_those_of_the_schema() -> None:
         ),
     ],
 )
-def test_blocks_bursts_and_rounds_are_measured(workload: Workload, octets: list[int]) -> None:
+def test_blocks_bursts_and_rounds_are_measured(workload: Workload, byte_count: list[int]) -> None:
     made = anabranch.run(
         Scenario(
             name="workload",
@@ -71,10 +71,10 @@ def test_blocks_bursts_and_rounds_are_measured(workload: Workload, octets: list[
             connections=(Connection(workload=workload),),
         )
     )
-    assert made.blocks["octets"].to_list() == octets
+    assert made.blocks["bytes"].to_list() == byte_count
     row = metrics.connection_row(made)
-    assert (row["block_count"], row["completed"]) == (len(octets), True)
-    assert metrics.block_rows(made)["octets"].to_list() == octets
+    assert (row["block_count"], row["completed"]) == (len(byte_count), True)
+    assert metrics.block_rows(made)["bytes"].to_list() == byte_count
 
 
 def full() -> Scenario:
@@ -101,7 +101,7 @@ def full() -> Scenario:
             Middlebox(kind="nat", idle_timeout="30s", rebind_at="5s"),
             Middlebox(kind="split_segments", size="500B", options_on="first"),
             Middlebox(kind="coalesce", size="3kB", delay="2ms"),
-            Middlebox(kind="rewrite_payload", change="insert", octets=3, at="1MB"),
+            Middlebox(kind="rewrite_payload", change="insert", bytes=3, at="1MB"),
             Middlebox(kind="proactive_ack", window="10kB"),
             Middlebox(kind="blackhole_options", syns="mp_join"),
             Middlebox(kind="shrink_window", every="2s", for_="1s", to="3kB", refuse=True),
@@ -175,7 +175,7 @@ def test_a_fallback_is_in_the_metrics() -> None:
     unharmed, stripped = row(), row(Middlebox(kind="strip_options", segments=("syn_ack",)))
     assert (unharmed["is_mptcp"], unharmed["fallback"]) == (True, "")
     assert (stripped["is_mptcp"], stripped["fallback"]) == (False, "syn_ack")
-    assert stripped["octets_delivered"] == 100_000
+    assert stripped["bytes_delivered"] == 100_000
 
 
 def test_a_trace_is_a_file_or_its_content(

@@ -212,11 +212,11 @@ def test_a_full_disk_keeps_what_is_finished(
     write = journal._write
     written: list[bytes] = []
 
-    def fills_up(handle: BinaryIO, octets: bytes) -> int:
+    def fills_up(handle: BinaryIO, data: bytes) -> int:
         if len(written) == 4:
             raise OSError(28, os.strerror(28))
-        written.append(octets)
-        return write(handle, octets)
+        written.append(data)
+        return write(handle, data)
 
     arguments = ["sweep", str(file), "--out", str(tmp_path / "out")]
     with monkeypatch.context() as patched:
@@ -271,7 +271,7 @@ def test_expensive_runs_start_first_and_results_keep_their_order() -> None:
 
 
 def test_cost_is_duration_times_rates() -> None:
-    # 10 Mbit/s for 3 s are 2500 packets of 1500 octets.
+    # 10 Mbit/s for 3 s are 2500 packets of 1500 bytes.
     assert cost(normalised(scenario("3s"))) == 2500
     assert cost(normalised(scenario("30s"))) == 25000
 

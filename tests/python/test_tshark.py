@@ -61,13 +61,13 @@ def tshark(path: Path, *arguments: str) -> list[str]:
 
 
 def test_a_corrupted_packet_would_be_flagged(capture: Path, tmp_path: Path) -> None:
-    octets = bytearray(capture.read_bytes())
+    data = bytearray(capture.read_bytes())
     # Somewhere in the payload of some data segment in the middle of the file: the pattern is
     # far longer there than any header.
-    octets[len(octets) // 2] ^= 0x40
-    octets[len(octets) // 2 + 1500] ^= 0x40
+    data[len(data) // 2] ^= 0x40
+    data[len(data) // 2 + 1500] ^= 0x40
     corrupted = tmp_path / "corrupted.pcapng"
-    corrupted.write_bytes(octets)
+    corrupted.write_bytes(data)
     assert tshark(corrupted, "-Y", BAD) != []
 
 
@@ -82,7 +82,7 @@ def test_every_packet_is_seen_leaving_and_arriving_on_named_interfaces(capture: 
 
 
 def test_cross_traffic_is_udp(capture: Path) -> None:
-    # 100 kbit/s in packets of 1000 octets, for 20 s, leaving the server and reaching the client.
+    # 100 kbit/s in packets of 1000 bytes, for 20 s, leaving the server and reaching the client.
     lines = tshark(capture, "-Y", "udp", "-T", "fields", "-e", "ip.len", "-e", "udp.dstport")
     assert set(lines) == {"1000\t9"}
     assert 2 * 250 - 4 <= len(lines) <= 2 * 250
@@ -100,9 +100,9 @@ def test_the_options_are_recognised_with_their_lengths(
     fields = ["-T", "fields", "-e", "tcp.option_kind", "-e", "tcp.option_len"]
     found = set()
     for line in tshark(capture, "-Y", wanted, *fields):
-        kinds, octets = (column.split(",") for column in line.split("\t"))
+        kinds, byte_count = (column.split(",") for column in line.split("\t"))
         with_length = [kind for kind in kinds if kind not in ("0", "1")]
-        found |= {n for kind, n in zip(with_length, octets, strict=True) if kind == "30"}
+        found |= {n for kind, n in zip(with_length, byte_count, strict=True) if kind == "30"}
     assert lengths <= found
 
 

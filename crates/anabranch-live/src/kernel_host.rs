@@ -71,7 +71,7 @@ struct Writer<'a> {
     written: &'a mut u64,
 }
 
-/// Octets read, and written, at a time.
+/// Bytes read, and written, at a time.
 const CHUNK: usize = 64 << 10;
 /// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` take no more, in seconds.
 const LONGEST_KEEP_ALIVE: i32 = 32_767;
@@ -240,14 +240,14 @@ impl Plan {
             let why = used.unwrap_or_else(|error| error.to_string());
             settings.notice(&format!("congestion control {}: {why}", self.congestion_control));
         }
-        for (name, most, octets) in [
+        for (name, most, bytes) in [
             (libc::SO_SNDBUF, "wmem_max", self.send_buffer),
             (libc::SO_RCVBUF, "rmem_max", self.receive_buffer),
         ] {
             // The kernel tunes what is larger than a socket may ask for, up to tcp_wmem and
             // tcp_rmem, which are set to it.
-            if octets <= largest_buffer(most) {
-                sys::set_option(fd, libc::SOL_SOCKET, name, octets as i32)?;
+            if bytes <= largest_buffer(most) {
+                sys::set_option(fd, libc::SOL_SOCKET, name, bytes as i32)?;
             }
         }
         Ok(socket)
@@ -407,9 +407,9 @@ impl Socket for Writer<'_> {
         let mut accepted = 0;
         while accepted < piece.len() && !*self.failed {
             let part = piece.slice(accepted, piece.len().min(accepted + CHUNK));
-            let mut octets = Vec::with_capacity(part.len());
-            part.for_each_slice(|slice| octets.extend_from_slice(slice));
-            match self.stream.write(&octets) {
+            let mut bytes = Vec::with_capacity(part.len());
+            part.for_each_slice(|slice| bytes.extend_from_slice(slice));
+            match self.stream.write(&bytes) {
                 Ok(len) => accepted += len,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {

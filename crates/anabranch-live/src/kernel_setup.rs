@@ -26,7 +26,7 @@ struct Interface {
     name: String,
     far_name: String,
     station: [u8; 6],
-    /// Longest packet that the host sends, in octets.
+    /// Longest packet that the host sends, in bytes.
     route_mtu: u16,
     /// Longest packet that it takes.
     device_mtu: u16,

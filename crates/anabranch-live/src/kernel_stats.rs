@@ -24,7 +24,7 @@ const LOSS: u8 = 4;
 const ESTABLISHED: u8 = 1;
 const OPENING: [u8; 2] = [2, 3];
 
-/// Totals of a connection of whose octets the application wrote and read so many.
+/// Totals of a connection of whose bytes the application wrote and read so many.
 pub(crate) fn connection(stream: &TcpStream, written: u64, read: u64) -> ConnectionStats {
     let fd = stream.as_raw_fd();
     let mptcp = sys::mptcp_info(fd).ok().map(|(info, _)| info);
@@ -40,14 +40,14 @@ pub(crate) fn connection(stream: &TcpStream, written: u64, read: u64) -> Connect
             Some(_) => Fallback::OptionsLost,
             None => Fallback::None,
         },
-        octets_written: written,
-        octets_acknowledged: written.saturating_sub(sys::unacknowledged(fd) as u64),
-        octets_delivered: read,
-        out_of_order_octets: 0,
+        bytes_written: written,
+        bytes_acknowledged: written.saturating_sub(sys::unacknowledged(fd) as u64),
+        bytes_delivered: read,
+        out_of_order_bytes: 0,
         out_of_order_segments: 0,
         stray_segments: 0,
         window_room: 0,
-        unsent_octets: if is_mptcp { 0 } else { tcp.notsent_bytes.into() },
+        unsent_bytes: if is_mptcp { 0 } else { tcp.notsent_bytes.into() },
         window_limited: Duration::ZERO,
         reinjections: info.retransmits.into(),
         copies: 0,
@@ -81,19 +81,19 @@ fn subflow(each: &KernelSubflow, paths: &[usize]) -> SubflowStats {
         local: endpoint(each.local),
         remote: endpoint(each.remote),
         segments_sent: u64::from(tcp.data_segs_out).saturating_sub(resent),
-        octets_sent: tcp.bytes_sent.saturating_sub(tcp.bytes_retrans),
+        bytes_sent: tcp.bytes_sent.saturating_sub(tcp.bytes_retrans),
         segments_retransmitted: resent,
-        octets_retransmitted: tcp.bytes_retrans,
-        octets_reinjected: 0,
+        bytes_retransmitted: tcp.bytes_retrans,
+        bytes_reinjected: 0,
         segments_received: tcp.segs_in.into(),
-        octets_received: tcp.bytes_received,
+        bytes_received: tcp.bytes_received,
         acks_sent: u64::from(tcp.segs_out.saturating_sub(tcp.data_segs_out)),
         timeouts: 0,
         recoveries: 0,
         undone: 0,
         probes: 0,
         idle_restarts: 0,
-        out_of_order_octets: 0,
+        out_of_order_bytes: 0,
         ce_received: 0,
         ece_received: 0,
         ecn_reductions: 0,
@@ -102,12 +102,12 @@ fn subflow(each: &KernelSubflow, paths: &[usize]) -> SubflowStats {
 
 fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
     let TcpInfo { snd_mss, snd_cwnd, snd_ssthresh, .. } = each.tcp;
-    let octets = |segments: u32| u64::from(segments) * u64::from(snd_mss);
+    let bytes = |segments: u32| u64::from(segments) * u64::from(snd_mss);
     let micros = |micros: u32| Duration::from_micros(micros.into());
     let outstanding = (each.tcp.unacked + each.tcp.retrans)
         .saturating_sub(each.tcp.sacked.saturating_add(each.tcp.lost));
-    let in_flight = octets(outstanding);
-    let ssthresh = if snd_ssthresh < UNLIMITED { octets(snd_ssthresh) } else { u64::MAX };
+    let in_flight = bytes(outstanding);
+    let ssthresh = if snd_ssthresh < UNLIMITED { bytes(snd_ssthresh) } else { u64::MAX };
     // The client's address identifiers count the connection's paths, at either end.
     let path = driver::path_of(each.local.ip()).or_else(|| driver::path_of(each.remote.ip()));
     let number = paths.iter().position(|each| Some(*each) == path).unwrap_or(0) as u8;
@@ -127,11 +127,11 @@ fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
             _ => Phase::Open,
         },
         mss: snd_mss,
-        cwnd: octets(snd_cwnd),
+        cwnd: bytes(snd_cwnd),
         ssthresh,
         bytes_in_flight: in_flight,
-        room: octets(snd_cwnd).saturating_sub(in_flight),
-        paced_window: Platform::default().paced_window(octets(snd_cwnd), ssthresh, in_flight),
+        room: bytes(snd_cwnd).saturating_sub(in_flight),
+        paced_window: Platform::default().paced_window(bytes(snd_cwnd), ssthresh, in_flight),
         srtt: Some(micros(each.tcp.rtt)).filter(|rtt| !rtt.is_zero()),
         rttvar: micros(each.tcp.rttvar),
         min_rtt: micros(each.tcp.min_rtt),

@@ -280,9 +280,9 @@ impl<'s, 'c> Lab<'s, 'c> {
             match &mut self.hosts[side as usize] {
                 AnyHost::Engine(host) => host.endpoint.handle_segment(now, segment),
                 AnyHost::Kernel(host) => {
-                    let mut octets = Vec::with_capacity(segment.wire_len());
-                    segment.emit(&mut octets).map_err(RunError::from)?;
-                    host.deliver(path, &octets)?;
+                    let mut bytes = Vec::with_capacity(segment.wire_len());
+                    segment.emit(&mut bytes).map_err(RunError::from)?;
+                    host.deliver(path, &bytes)?;
                 }
             }
         }

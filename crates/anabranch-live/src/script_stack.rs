@@ -251,8 +251,8 @@ impl Stack for KernelStack {
         let fd = self.fd(socket);
         let set = |level, name, value: u32| sys::set_option(fd, level, name, value as i32);
         progress(match option {
-            SocketOption::ReceiveBuffer(octets) => set(libc::SOL_SOCKET, libc::SO_RCVBUF, octets),
-            SocketOption::SendBuffer(octets) => set(libc::SOL_SOCKET, libc::SO_SNDBUF, octets),
+            SocketOption::ReceiveBuffer(bytes) => set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes),
+            SocketOption::SendBuffer(bytes) => set(libc::SOL_SOCKET, libc::SO_SNDBUF, bytes),
             SocketOption::NoDelay(on) => set(libc::IPPROTO_TCP, libc::TCP_NODELAY, on.into()),
             SocketOption::UserTimeout(millis) => {
                 set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis)
@@ -301,17 +301,16 @@ impl Stack for KernelStack {
     }
 
     fn write(&mut self, socket: Handle, from: u64, len: u32) -> Progress<u32> {
-        let octets =
-            pattern::slice(pattern::phase_of(from), (len as usize).min(pattern::MAX_SLICE));
-        progress(self.get(socket).stream.write(octets).map(|octets| octets as u32))
+        let bytes = pattern::slice(pattern::phase_of(from), (len as usize).min(pattern::MAX_SLICE));
+        progress(self.get(socket).stream.write(bytes).map(|bytes| bytes as u32))
     }
 
     fn read(&mut self, socket: Handle, len: u32) -> Progress<Payload> {
-        let mut octets = vec![0; len as usize];
-        let read = self.get(socket).stream.read(&mut octets);
+        let mut bytes = vec![0; len as usize];
+        let read = self.get(socket).stream.read(&mut bytes);
         progress(read.map(|len| {
-            octets.truncate(len);
-            octets.into()
+            bytes.truncate(len);
+            bytes.into()
         }))
     }
 

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use anabranch_net::middlebox::Site;
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{self, InKernel};
 use anabranch_sim::scenario::{
     CongestionControl, Connection, Middlebox, Policy, Protocol, Scenario,
@@ -11,7 +11,7 @@ use anabranch_sim::scenario::{
 
 /// How hosts of the kernel's are set up for a scenario.
 pub(crate) struct Settings {
-    /// The largest send buffer of its connections, in octets.
+    /// The largest send buffer of its connections, in bytes.
     pub(crate) send_buffer: u64,
     /// The largest receive buffer.
     pub(crate) receive_buffer: u64,
@@ -56,7 +56,7 @@ fn enlarges_segments(middlebox: &Middlebox) -> bool {
 impl Settings {
     /// For the hosts of the kernel's that take part in `scenario`.
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let largest = |of: fn(&Connection) -> Octets| {
+        let largest = |of: fn(&Connection) -> ByteCount| {
             scenario.connections.iter().map(|each| of(each).as_u64()).max().unwrap_or(0)
         };
         Settings {

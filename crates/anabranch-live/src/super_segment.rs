@@ -5,8 +5,8 @@ use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
 use anabranch_wire::{EmitError, Flags, ParseError, Payload, Segment, TcpOptions};
 use bytes::Bytes;
 
-/// Octets of `struct virtio_net_hdr`. Virtio 1.2 §5.1.6.
-pub(crate) const HEADER_OCTETS: usize = 10;
+/// Bytes of `struct virtio_net_hdr`. Virtio 1.2 §5.1.6.
+pub(crate) const HEADER_BYTES: usize = 10;
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is left to the receiver.
 const NEEDS_CSUM: u8 = 1;
 /// `VIRTIO_NET_HDR_GSO_TCPV4`, `VIRTIO_NET_HDR_GSO_TCPV6`.
@@ -20,7 +20,7 @@ const LONGEST_PACKET: usize = 65_535;
 /// Parse a frame. What was not divided into segments is one segment with a long payload, in the
 /// memory of the frame.
 pub(crate) fn parse(frame: &Bytes) -> Result<Segment, ParseError> {
-    let packet = frame.slice(HEADER_OCTETS.min(frame.len())..);
+    let packet = frame.slice(HEADER_BYTES.min(frame.len())..);
     let needs_csum = frame.first().is_some_and(|flags| flags & NEEDS_CSUM != 0);
     if needs_csum { Segment::parse_unsummed(&packet) } else { Segment::parse(&packet) }
 }
@@ -30,7 +30,7 @@ pub(crate) fn parse(frame: &Bytes) -> Result<Segment, ParseError> {
 pub(crate) struct SuperSegment {
     first: Segment,
     more: Vec<Payload>,
-    octets: usize,
+    bytes: usize,
     /// The last one is shorter, or is to be handed to the application at once.
     complete: bool,
 }
@@ -40,7 +40,7 @@ impl SuperSegment {
     pub(crate) fn new(first: Segment, mut more: Vec<Payload>) -> Self {
         more.clear();
         let complete = first.payload.is_empty() || !is_plain(&first);
-        SuperSegment { octets: first.payload.len(), first, more, complete }
+        SuperSegment { bytes: first.payload.len(), first, more, complete }
     }
 
     /// Add the next segment, or hand it back if it does not fit.
@@ -50,7 +50,7 @@ impl SuperSegment {
         self.complete = len < self.first.payload.len() || next.header.flags.contains(Flags::PSH);
         self.first.options.dss = dss;
         self.first.header.flags = next.header.flags;
-        self.octets += len;
+        self.bytes += len;
         self.more.push(next.payload);
         None
     }
@@ -63,9 +63,9 @@ impl SuperSegment {
         let fits = !self.complete
             && is_plain(next)
             && (1..=first.payload.len()).contains(&len)
-            && headers + self.octets + len <= LONGEST_PACKET
+            && headers + self.bytes + len <= LONGEST_PACKET
             && (first.source, first.destination) == (next.source, next.destination)
-            && a.seq + self.octets as u32 == b.seq
+            && a.seq + self.bytes as u32 == b.seq
             && (a.ack, a.window, first.ecn) == (b.ack, b.window, next.ecn)
             && without_dss(&first.options) == without_dss(&next.options);
         if !fits {
@@ -73,7 +73,7 @@ impl SuperSegment {
         }
         match (first.options.dss, next.options.dss) {
             (None, None) => Some(None),
-            (Some(first), Some(next)) => follow(first, next, self.octets, len).map(Some),
+            (Some(first), Some(next)) => follow(first, next, self.bytes, len).map(Some),
             _ => None,
         }
     }
@@ -81,8 +81,8 @@ impl SuperSegment {
     /// Append the frame, and give back the memory for payloads.
     pub(crate) fn emit(self, out: &mut Vec<u8>) -> Result<Vec<Payload>, EmitError> {
         let start = out.len();
-        out.extend([0; HEADER_OCTETS]);
-        let tcp_at = self.first.emit_unsummed(&self.more, out)? - start - HEADER_OCTETS;
+        out.extend([0; HEADER_BYTES]);
+        let tcp_at = self.first.emit_unsummed(&self.more, out)? - start - HEADER_BYTES;
         let (mut gso_type, mut gso_size) = (0, 0);
         if !self.more.is_empty() {
             gso_type = if self.first.source.address.is_ipv4() { GSO_TCPV4 } else { GSO_TCPV6 };
@@ -110,27 +110,27 @@ fn without_dss(options: &TcpOptions) -> impl PartialEq {
     (options.timestamps, options.sack, options.mss, options.window_scale, options.sack_permitted)
 }
 
-/// One option for `octets` octets with `first` and the `len` octets after them with `next`, each of
+/// One option for `bytes` bytes with `first` and the `len` bytes after them with `next`, each of
 /// which maps just its own. RFC 8684 §3.3.1: a mapping may cover several segments.
-fn follow(first: Dss, next: Dss, octets: usize, len: usize) -> Option<Dss> {
+fn follow(first: Dss, next: Dss, bytes: usize, len: usize) -> Option<Dss> {
     let (a, b) = (first.mapping?, next.mapping?);
     let data_seq = match a.data_seq {
-        WideOrNarrow::Wide(at) => WideOrNarrow::Wide(at + octets as u64),
-        WideOrNarrow::Narrow(at) => WideOrNarrow::Narrow(at.wrapping_add(octets as u32)),
+        WideOrNarrow::Wide(at) => WideOrNarrow::Wide(at + bytes as u64),
+        WideOrNarrow::Narrow(at) => WideOrNarrow::Narrow(at.wrapping_add(bytes as u32)),
     };
     let wanted = Mapping {
         data_seq,
-        subflow_seq: a.subflow_seq + octets as u32,
+        subflow_seq: a.subflow_seq + bytes as u32,
         len: u16::try_from(len).ok()?,
         checksum: None,
     };
-    let joins = usize::from(a.len) == octets
+    let joins = usize::from(a.len) == bytes
         && a.checksum.is_none()
         && b == wanted
         && first.data_ack == next.data_ack
         && !first.data_fin
         && !next.data_fin;
-    let len = u16::try_from(octets + len).ok()?;
+    let len = u16::try_from(bytes + len).ok()?;
     joins.then_some(Dss { mapping: Some(Mapping { len, ..a }), ..first })
 }
 
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Segment number `n` of a stream, of `len` octets where the others have 1400.
+    /// Segment number `n` of a stream, of `len` bytes where the others have 1400.
     fn segment(n: u32, len: u32, mptcp: bool) -> Segment {
         let at = n * 1400;
         let mapping = Mapping {
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn segments_in_a_row_are_one_with_one_mapping() {
         // RFC 8684 §3.3.1: a mapping may cover several segments. Both kinds of sequence numbers
-        // wrap after 701 octets.
+        // wrap after 701 bytes.
         let all = frame(&[segment(0, 1400, true), segment(1, 1400, true), segment(2, 7, true)]);
         let one = parse(&all).expect("a packet");
         assert!(one.payload.len() == 2807 && one.payload.matches_pattern(0));
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_no_longer_than_its_header_can_say() {
-        // 20 + 20 octets of headers: 65,495 of payload, 46 times 1400 and 1095.
+        // 20 + 20 bytes of headers: 65,495 of payload, 46 times 1400 and 1095.
         let mut all = SuperSegment::new(segment(0, 1400, false), Vec::new());
         let added = (1..).take_while(|n| all.push(segment(*n, 1400, false)).is_none()).count();
         assert_eq!(added, 45);
@@ -255,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_are_no_frame_are_no_segment() {
-        for len in 0..HEADER_OCTETS + 40 {
+    fn bytes_that_are_no_frame_are_no_segment() {
+        for len in 0..HEADER_BYTES + 40 {
             assert!(parse(&vec![1; len].into()).is_err());
         }
     }

@@ -104,7 +104,7 @@ pub(crate) type Processors = libc::cpu_set_t;
 /// Have this thread, and those that it starts, stay on the processor that it runs on; returns those
 /// that it could run on before.
 pub(crate) fn stay_on_this_processor() -> io::Result<Processors> {
-    // SAFETY: a set of processors is plain octets.
+    // SAFETY: a set of processors is plain bytes.
     let (mut before, mut this): (Processors, Processors) = unsafe { (zeroed(), zeroed()) };
     // SAFETY: the set is as long as stated.
     check(unsafe { libc::sched_getaffinity(0, size_of::<Processors>(), &mut before) })?;
@@ -218,23 +218,23 @@ pub(crate) fn set_congestion_control(fd: RawFd, name: &str) -> io::Result<String
         let (value, len) = (name.as_ptr().cast(), name.len() as socklen_t);
         libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, len)
     })?;
-    let mut octets = [0u8; 16];
-    let mut len = octets.len() as socklen_t;
+    let mut bytes = [0u8; 16];
+    let mut len = bytes.len() as socklen_t;
     // SAFETY: the buffer is as long as stated and outlives the call.
     check(unsafe {
-        let value = octets.as_mut_ptr().cast();
+        let value = bytes.as_mut_ptr().cast();
         libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, &mut len)
     })?;
-    let used = octets.split(|octet| *octet == 0).next().unwrap_or_default();
+    let used = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(used).into_owned())
 }
 
-/// Octets that were written and not acknowledged.
+/// Bytes that were written and not acknowledged.
 pub(crate) fn unacknowledged(fd: RawFd) -> usize {
-    let mut octets: c_int = 0;
+    let mut bytes: c_int = 0;
     // SAFETY: the request writes one int, which outlives the call.
-    let result = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut octets) };
-    if result < 0 { 0 } else { octets as usize }
+    let result = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut bytes) };
+    if result < 0 { 0 } else { bytes as usize }
 }
 
 /// A stream socket that never blocks, for IPv4 or for both families.
@@ -315,7 +315,7 @@ fn interface_index(name: &str) -> io::Result<c_int> {
     }
 }
 
-/// Octets that a socket's buffer may hold.
+/// Bytes that a socket's buffer may hold.
 const PACKET_BUFFER: c_int = 8 << 20;
 
 /// IP packets as they leave and enter one end of a veth pair.
@@ -354,8 +354,8 @@ impl PacketSocket {
     }
 
     fn address(&self, protocol: u16) -> libc::sockaddr_ll {
-        let mut octets = [0; 8];
-        octets[..6].copy_from_slice(&self.station);
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&self.station);
         libc::sockaddr_ll {
             sll_family: libc::AF_PACKET as u16,
             sll_protocol: protocol.to_be(),
@@ -363,7 +363,7 @@ impl PacketSocket {
             sll_hatype: 0,
             sll_pkttype: 0,
             sll_halen: 6,
-            sll_addr: octets,
+            sll_addr: bytes,
         }
     }
 
@@ -386,7 +386,7 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// The next packet that the host sent: octets of `buffer`, and the time of day at which it
+    /// The next packet that the host sent: bytes of `buffer`, and the time of day at which it
     /// did, in nanoseconds. `None` if there is none.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, u64)>> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -471,7 +471,7 @@ fn control_socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?) })
 }
 
-/// Most octets of a frame: a `virtio_net_hdr` and the longest IP packet.
+/// Most bytes of a frame: a `virtio_net_hdr` and the longest IP packet.
 pub(crate) const LONGEST_FRAME: usize = 10 + (1 << 16);
 /// Checksums and TCP segmentation (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`) are left to the
 /// reader.
@@ -526,7 +526,7 @@ impl Tun {
         let received = unsafe { libc::read(self.fd.as_raw_fd(), data, len) };
         match check(received as c_int) {
             Ok(received) => {
-                // SAFETY: the kernel has written so many octets of the room.
+                // SAFETY: the kernel has written so many bytes of the room.
                 unsafe { buffer.set_len(buffer.len() + received as usize) };
                 Ok(true)
             }
@@ -608,13 +608,13 @@ pub(crate) struct KernelSubflow {
     pub(crate) tcp: TcpInfo,
 }
 
-/// `struct tcp_info` of the kernel's headers, up to the octets retransmitted.
+/// `struct tcp_info` of the kernel's headers, up to the bytes retransmitted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TcpInfo {
     pub(crate) state: u8,
     pub(crate) ca_state: u8,
-    pub(crate) octets: [u8; 6],
+    pub(crate) bytes: [u8; 6],
     pub(crate) rto: u32,
     pub(crate) ato: u32,
     pub(crate) snd_mss: u32,
@@ -695,13 +695,13 @@ fn get_info<T>(fd: RawFd, level: c_int, name: c_int, info: &mut T) -> io::Result
 }
 
 /// A `sockaddr` of either family.
-fn socket_address(octets: &[u8; 128]) -> SocketAddr {
-    let family = i32::from(u16::from_ne_bytes([octets[0], octets[1]]));
-    let port = u16::from_be_bytes([octets[2], octets[3]]);
+fn socket_address(bytes: &[u8; 128]) -> SocketAddr {
+    let family = i32::from(u16::from_ne_bytes([bytes[0], bytes[1]]));
+    let port = u16::from_be_bytes([bytes[2], bytes[3]]);
     if family == libc::AF_INET {
-        let address: [u8; 4] = octets[4..8].try_into().expect("four octets");
+        let address: [u8; 4] = bytes[4..8].try_into().expect("four bytes");
         return SocketAddr::new(IpAddr::from(address), port);
     }
-    let address: [u8; 16] = octets[8..24].try_into().expect("sixteen octets");
+    let address: [u8; 16] = bytes[8..24].try_into().expect("sixteen bytes");
     SocketAddr::new(Ipv6Addr::from(address).to_canonical(), port)
 }

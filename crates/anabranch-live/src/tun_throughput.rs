@@ -2,7 +2,7 @@
 //! the other end of both.
 //!
 //! The copy is what no user-space stack on TUN exceeds by much: it reads each packet that one
-//! kernel host sends, and writes it to the other. Every receiver compares every octet with the test
+//! kernel host sends, and writes it to the other. Every receiver compares every byte with the test
 //! pattern.
 
 use std::io::{self, Read, Write};
@@ -48,8 +48,8 @@ pub struct Case {
 /// What was measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Octets that the receiver read, every one as it should be.
-    pub octets: u64,
+    /// Bytes that the receiver read, every one as it should be.
+    pub bytes: u64,
     /// From the connection on to the end of the stream.
     pub elapsed: Duration,
     /// CPU time of the thread that copies, or that the engine runs in. The kernel handles what
@@ -62,12 +62,12 @@ pub struct Figure {
 impl Figure {
     /// Goodput in Gbit/s.
     pub fn gbit_per_s(&self) -> f64 {
-        self.octets as f64 * 8e-9 / self.elapsed.as_secs_f64()
+        self.bytes as f64 * 8e-9 / self.elapsed.as_secs_f64()
     }
 
     /// Goodput in Gbit per second of CPU time.
     pub fn gbit_per_cpu_s(&self) -> f64 {
-        self.octets as f64 * 8e-9 / self.cpu.as_secs_f64()
+        self.bytes as f64 * 8e-9 / self.cpu.as_secs_f64()
     }
 }
 
@@ -81,7 +81,7 @@ const PORT: u16 = 5001;
 const BUFFER: u64 = 4 << 20;
 /// Packets that may wait in a device: more than a window's worth, so that none is lost.
 const QUEUE: u32 = 20_000;
-/// Octets written and read at a time by the kernel's hosts.
+/// Bytes written and read at a time by the kernel's hosts.
 const CHUNK: usize = pattern::MAX_SLICE;
 /// Frames copied in one direction before the other's turn.
 const BATCH: u64 = 64;
@@ -94,7 +94,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// ([`enter`](crate::enter)).
 ///
 /// # Errors
-/// If the system refuses a device, a namespace or a socket, if an octet arrives that was not
+/// If the system refuses a device, a namespace or a socket, if a byte arrives that was not
 /// sent, or if the stream does not end.
 pub fn measure(case: Case, time: Duration) -> io::Result<Figure> {
     match case.role {
@@ -135,7 +135,7 @@ impl KernelPeer {
         Ok(TcpStream::from(socket))
     }
 
-    /// A thread that connects to `FAR` and writes for `time`: octets.
+    /// A thread that connects to `FAR` and writes for `time`: bytes.
     fn send(&self, case: Case, time: Duration) -> io::Result<JoinHandle<io::Result<u64>>> {
         let stream = self.socket(case)?;
         sys::connect(stream.as_raw_fd(), SocketAddr::new(FAR.into(), PORT))?;
@@ -146,7 +146,7 @@ impl KernelPeer {
         })
     }
 
-    /// A thread that accepts a connection and reads it to its end: octets, and the time it took.
+    /// A thread that accepts a connection and reads it to its end: bytes, and the time it took.
     fn receive(&self, case: Case) -> io::Result<JoinHandle<io::Result<(u64, Duration)>>> {
         let socket = self.socket(case)?;
         sys::bind(socket.as_raw_fd(), SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT))?;
@@ -179,16 +179,16 @@ fn write_pattern(mut stream: TcpStream, time: Duration) -> io::Result<u64> {
 }
 
 fn read_pattern(mut stream: TcpStream) -> io::Result<(u64, Duration)> {
-    let (clock, mut octets, mut buffer) = (Clock::start(), 0, vec![0; CHUNK]);
+    let (clock, mut bytes, mut buffer) = (Clock::start(), 0, vec![0; CHUNK]);
     loop {
         let len = stream.read(&mut buffer)?;
         if len == 0 {
-            return Ok((octets, elapsed_on(clock)));
+            return Ok((bytes, elapsed_on(clock)));
         }
-        if buffer[..len] != *pattern::slice(pattern::phase_of(octets), len) {
-            return Err(wrong(octets));
+        if buffer[..len] != *pattern::slice(pattern::phase_of(bytes), len) {
+            return Err(wrong(bytes));
         }
-        octets += len as u64;
+        bytes += len as u64;
     }
 }
 
@@ -197,7 +197,7 @@ fn elapsed_on(clock: Clock) -> Duration {
 }
 
 fn wrong(offset: u64) -> io::Error {
-    io::Error::other(format!("not what was sent, from octet {offset} on"))
+    io::Error::other(format!("not what was sent, from byte {offset} on"))
 }
 
 fn ended<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
@@ -226,12 +226,12 @@ impl Stopwatch {
     fn figure(
         &self,
         sent: u64,
-        (octets, elapsed): (u64, Duration),
+        (bytes, elapsed): (u64, Duration),
         frames: u64,
     ) -> io::Result<Figure> {
         let cpu = Duration::from_nanos(sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) - self.cpu);
-        let figure = Figure { octets, elapsed, cpu, frames };
-        if octets == sent { Ok(figure) } else { Err(wrong(octets)) }
+        let figure = Figure { bytes, elapsed, cpu, frames };
+        if bytes == sent { Ok(figure) } else { Err(wrong(bytes)) }
     }
 }
 
@@ -289,7 +289,7 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
     host.endpoint.listen(PORT, config(case));
     let sender = near.send(case, time)?;
     let watch = Stopwatch::start(time);
-    let (mut connection, mut octets, mut started, mut elapsed) = (None, 0, None, None);
+    let (mut connection, mut bytes, mut started, mut elapsed) = (None, 0, None, None);
     while !sender.is_finished() || elapsed.is_none() {
         let now = watch.now()?;
         let arrived = host.handle_input(now)?;
@@ -300,7 +300,7 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
             }
         }
         if let Some(id) = connection {
-            octets += read_engine(&mut host.endpoint, id, octets)?;
+            bytes += read_engine(&mut host.endpoint, id, bytes)?;
             if host.endpoint.is_at_end(id) && elapsed.is_none() {
                 elapsed = started.map(elapsed_on);
                 host.endpoint.close(id);
@@ -310,19 +310,19 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
             host.wait(now, TICK)?;
         }
     }
-    watch.figure(ended(sender)?, (octets, elapsed.unwrap_or_default()), host.frames)
+    watch.figure(ended(sender)?, (bytes, elapsed.unwrap_or_default()), host.frames)
 }
 
-/// Read all there is; octets.
+/// Read all there is; bytes.
 fn read_engine(endpoint: &mut Endpoint, id: ConnectionId, offset: u64) -> io::Result<u64> {
-    let mut octets = 0;
+    let mut bytes = 0;
     while let Some(payload) = endpoint.recv(id) {
-        if !payload.matches_pattern(offset + octets) {
-            return Err(wrong(offset + octets));
+        if !payload.matches_pattern(offset + bytes) {
+            return Err(wrong(offset + bytes));
         }
-        octets += payload.len() as u64;
+        bytes += payload.len() as u64;
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {

@@ -1,4 +1,4 @@
-//! The engine and this kernel at the two ends of a TUN device, for a moment each way: every octet
+//! The engine and this kernel at the two ends of a TUN device, for a moment each way: every byte
 //! is compared. A host that does not allow it skips all, and says why.
 
 #[cfg(target_os = "linux")]
@@ -30,11 +30,11 @@ fn main() {
         for (mptcp, offload) in [(false, false), (false, true), (true, false), (true, true)] {
             let case = Case { role, mptcp, offload };
             let figure = measure(case, Duration::from_millis(100));
-            // Headers of 40 octets at least leave 1460 of an MTU of 1500. A machine that is busy
+            // Headers of 40 bytes at least leave 1460 of an MTU of 1500. A machine that is busy
             // with other things sends some megabytes in this time still.
             let ok = figure.as_ref().is_ok_and(|figure| {
-                let mean = figure.octets / figure.frames.max(1);
-                figure.octets > 100_000 && (mean > 1460) == offload
+                let mean = figure.bytes / figure.frames.max(1);
+                figure.bytes > 100_000 && (mean > 1460) == offload
             });
             println!("{case:?} ... {}", if ok { "ok".to_owned() } else { format!("{figure:?}") });
             failed += i32::from(!ok);

@@ -16,7 +16,7 @@
 //! let config = LinkConfig::new(rate, Duration::from_millis(10), "100packets".parse()?);
 //! let mut link = Link::new(config, 1);
 //!
-//! // 1000 octets on the wire: 20 of IPv4, 8 of UDP, 972 of payload.
+//! // 1000 bytes on the wire: 20 of IPv4, 8 of UDP, 972 of payload.
 //! let packet = Datagram {
 //!     source: SocketAddress::new([10, 0, 0, 1].into(), 5000),
 //!     destination: SocketAddress::new([10, 0, 0, 2].into(), 5000),
@@ -59,4 +59,4 @@ pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};
 pub use side::Side;
-pub use trace::{Moment, OPPORTUNITY_OCTETS, Trace, TraceError};
+pub use trace::{Moment, OPPORTUNITY_BYTES, Trace, TraceError};

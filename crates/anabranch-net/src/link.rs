@@ -13,7 +13,7 @@ use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::Serialiser;
 use crate::slab::Slab;
 use crate::trace::Trace;
-use crate::units::{Octets, Probability, QueueLimit, Rate};
+use crate::units::{ByteCount, Probability, QueueLimit, Rate};
 
 /// What a link is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum Capacity {
     /// Always, at this rate.
     Rate(Rate),
     /// At the opportunities of a trace, which begins with the epoch and repeats. A packet leaves
-    /// with the opportunity that sends its last octet; one that arrives at the time of an
+    /// with the opportunity that sends its last byte; one that arrives at the time of an
     /// opportunity has missed it.
     Trace(Arc<Trace>),
 }
@@ -56,12 +56,12 @@ pub enum Capacity {
 pub struct LinkStats {
     /// Packets offered, dropped ones included.
     pub packets_in: u64,
-    /// Octets of the packets offered.
-    pub octets_in: u64,
+    /// Bytes of the packets offered.
+    pub bytes_in: u64,
     /// Packets handed over at the far end.
     pub packets_delivered: u64,
-    /// Octets of the packets delivered.
-    pub octets_delivered: u64,
+    /// Bytes of the packets delivered.
+    pub bytes_delivered: u64,
     /// Packets dropped by the queue: for want of room, or by its discipline.
     pub dropped_by_queue: u64,
     /// Packets marked by the queue's discipline, instead of dropped. RFC 3168 §5.
@@ -70,12 +70,12 @@ pub struct LinkStats {
     pub dropped_by_loss: u64,
     /// Packets dropped because the link was, or went, down.
     pub dropped_down: u64,
-    /// Octets of all packets dropped.
-    pub octets_dropped: u64,
+    /// Bytes of all packets dropped.
+    pub bytes_dropped: u64,
     /// Most packets that ever waited.
     pub queue_packets_max: u64,
-    /// Most octets that ever waited.
-    pub queue_octets_max: u64,
+    /// Most bytes that ever waited.
+    pub queue_bytes_max: u64,
 }
 
 /// A link: packets wait in a queue, are sent one after the other at the link's rate,
@@ -191,9 +191,9 @@ impl Link {
         self.queue.packets() as u64
     }
 
-    /// Octets that waited for the transmitter at the last call that took a time.
-    pub fn queue_octets(&self) -> u64 {
-        self.queue.octets()
+    /// Bytes that waited for the transmitter at the last call that took a time.
+    pub fn queue_bytes(&self) -> u64 {
+        self.queue.bytes()
     }
 
     /// How long a packet that arrives at `now` would wait before its first bit is sent, at the
@@ -204,10 +204,10 @@ impl Link {
             (Some(_), _) => {
                 Duration::from_nanos(self.serialiser.work_left(now) / rate.as_bits_per_second())
             }
-            (None, Some(under_way)) => rate.time_for(Octets::new(under_way.octets_left)),
+            (None, Some(under_way)) => rate.time_for(ByteCount::new(under_way.bytes_left)),
             (None, None) => Duration::ZERO,
         };
-        in_transmission + rate.time_for(Octets::new(self.queue.octets()))
+        in_transmission + rate.time_for(ByteCount::new(self.queue.bytes()))
     }
 
     /// Packets inside the link: waiting, in transmission, or propagating and not yet collected.
@@ -292,7 +292,7 @@ impl Link {
         self.transmit_next(now);
     }
 
-    /// Send as many octets as the next opportunities carry; they are wasted where nothing waits.
+    /// Send as many bytes as the next opportunities carry; they are wasted where nothing waits.
     #[cold] // As above.
     fn use_opportunities(&mut self, now: Instant) {
         let Some(mut opportunities) = self.opportunities.take() else { return };
@@ -302,18 +302,18 @@ impl Link {
 
     /// Send what waits with the next opportunities.
     fn fill(&mut self, now: Instant, opportunities: &mut Opportunities) {
-        let mut octets = opportunities.take();
-        while octets > 0 {
+        let mut bytes = opportunities.take();
+        while bytes > 0 {
             let next = opportunities.under_way().or_else(|| {
                 let packet = self.dequeue(now)?;
-                Some(UnderWay { packet, octets_left: u64::from(packet.octets) })
+                Some(UnderWay { packet, bytes_left: u64::from(packet.bytes) })
             });
-            let Some(UnderWay { packet, octets_left }) = next else { return };
-            let sent = octets.min(octets_left);
-            octets -= sent;
-            let octets_left = octets_left - sent;
-            if octets_left > 0 {
-                opportunities.set_under_way(Some(UnderWay { packet, octets_left }));
+            let Some(UnderWay { packet, bytes_left }) = next else { return };
+            let sent = bytes.min(bytes_left);
+            bytes -= sent;
+            let bytes_left = bytes_left - sent;
+            if bytes_left > 0 {
+                opportunities.set_under_way(Some(UnderWay { packet, bytes_left }));
             } else {
                 opportunities.set_under_way(None);
                 let delay = self.jitter.delay_of(packet.number, self.delay);
@@ -339,14 +339,14 @@ impl Link {
             }
             packets.remove(dropped.slot);
             stats.dropped_by_queue += 1;
-            stats.octets_dropped += u64::from(dropped.octets);
+            stats.bytes_dropped += u64::from(dropped.bytes);
             false
         })
     }
 
     #[inline]
     fn transmit(&mut self, now: Instant, packet: Packet) {
-        self.serialiser.start(now, packet.octets);
+        self.serialiser.start(now, packet.bytes);
         self.transmission = Some(Transmission { packet, delivery: self.delivery_of(packet) });
     }
 
@@ -358,18 +358,18 @@ impl Link {
 
     /// Send the arriving packet or let it wait; drop it if it can do neither.
     #[inline]
-    fn accept(&mut self, now: Instant, packet: IpPacket, octets: u32) {
+    fn accept(&mut self, now: Instant, packet: IpPacket, bytes: u32) {
         let number = self.stats.packets_in - 1;
-        let packet = Packet { number, slot: self.packets.insert(packet), octets };
+        let packet = Packet { number, slot: self.packets.insert(packet), bytes };
         if self.is_ready(now) {
             self.transmit(now, packet);
         } else if self.enqueue(now, packet) {
             self.stats.queue_packets_max = self.stats.queue_packets_max.max(self.queue_packets());
-            self.stats.queue_octets_max = self.stats.queue_octets_max.max(self.queue_octets());
+            self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.queue_bytes());
         } else {
             self.packets.remove(packet.slot);
             self.stats.dropped_by_queue += 1;
-            self.stats.octets_dropped += u64::from(octets);
+            self.stats.bytes_dropped += u64::from(bytes);
         }
     }
 
@@ -447,7 +447,7 @@ impl Link {
         let mut lose = |packet: Packet| {
             packets.remove(packet.slot);
             stats.dropped_down += 1;
-            stats.octets_dropped += u64::from(packet.octets);
+            stats.bytes_dropped += u64::from(packet.bytes);
         };
         self.transmission.take().into_iter().for_each(|transmission| lose(transmission.packet));
         if let Some(opportunities) = opportunities {
@@ -476,17 +476,17 @@ impl Node for Link {
     #[inline]
     fn handle_packet(&mut self, now: Instant, packet: IpPacket) {
         self.catch_up(now);
-        let octets = packet.wire_len() as u32;
+        let bytes = packet.wire_len() as u32;
         self.stats.packets_in += 1;
-        self.stats.octets_in += u64::from(octets);
+        self.stats.bytes_in += u64::from(bytes);
         if self.down {
             self.stats.dropped_down += 1;
         } else if self.is_lost(self.stats.packets_in - 1) {
             self.stats.dropped_by_loss += 1;
         } else {
-            return self.accept(now, packet, octets);
+            return self.accept(now, packet, bytes);
         }
-        self.stats.octets_dropped += u64::from(octets);
+        self.stats.bytes_dropped += u64::from(bytes);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -497,7 +497,7 @@ impl Node for Link {
         self.catch_up(now);
         let packet = self.propagation.pop(now)?;
         self.stats.packets_delivered += 1;
-        self.stats.octets_delivered += u64::from(packet.octets);
+        self.stats.bytes_delivered += u64::from(packet.bytes);
         Some(self.packets.remove(packet.slot))
     }
 

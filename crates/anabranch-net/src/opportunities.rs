@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_wire::Instant;
 
 use crate::queue::Packet;
-use crate::trace::{OPPORTUNITY_OCTETS, Trace};
+use crate::trace::{OPPORTUNITY_BYTES, Trace};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -29,8 +29,8 @@ pub(crate) struct Opportunities {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnderWay {
     pub(crate) packet: Packet,
-    /// Octets still to be sent.
-    pub(crate) octets_left: u64,
+    /// Bytes still to be sent.
+    pub(crate) bytes_left: u64,
 }
 
 impl Opportunities {
@@ -45,7 +45,7 @@ impl Opportunities {
         Instant::from_nanos(millis * NANOS_PER_MILLI)
     }
 
-    /// Take the next moment: the octets that its opportunities carry together.
+    /// Take the next moment: the bytes that its opportunities carry together.
     pub(crate) fn take(&mut self) -> u64 {
         let moment = self.trace.moments()[self.next];
         self.next += 1;
@@ -53,7 +53,7 @@ impl Opportunities {
             self.next = 0;
             self.start_millis += self.trace.period_millis();
         }
-        moment.opportunities.get().saturating_mul(OPPORTUNITY_OCTETS)
+        moment.opportunities.get().saturating_mul(OPPORTUNITY_BYTES)
     }
 
     /// Let all opportunities until `now` pass unused.
@@ -97,7 +97,7 @@ mod tests {
         let mut opportunities = opportunities("0\n3\n3\n5\n");
         let taken: Vec<_> =
             (0..7).map(|_| (opportunities.next_at(), opportunities.take())).collect();
-        let one = OPPORTUNITY_OCTETS;
+        let one = OPPORTUNITY_BYTES;
         let expected = [
             (ms(0), one),
             (ms(3), 2 * one),

@@ -24,7 +24,7 @@ pub(crate) struct InFlight {
     pub(crate) delivery: Instant,
     number: u64,
     slot: u32,
-    octets: u32,
+    bytes: u32,
 }
 
 impl Propagation {
@@ -54,8 +54,8 @@ impl Propagation {
     /// Let `packet` travel until `delivery`, an [`admissible`](Propagation::admissible) time.
     #[inline(always)]
     pub(crate) fn push(&mut self, packet: Packet, delivery: Instant) {
-        let Packet { number, slot, octets } = packet;
-        let in_flight = InFlight { delivery, number, slot, octets };
+        let Packet { number, slot, bytes } = packet;
+        let in_flight = InFlight { delivery, number, slot, bytes };
         match self {
             Propagation::Fifo { packets, last_delivery } => {
                 *last_delivery = delivery;
@@ -107,6 +107,6 @@ impl Propagation {
 
 impl InFlight {
     fn packet(self) -> Packet {
-        Packet { number: self.number, slot: self.slot, octets: self.octets }
+        Packet { number: self.number, slot: self.slot, bytes: self.bytes }
     }
 }

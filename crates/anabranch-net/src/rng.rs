@@ -46,14 +46,14 @@ impl Draws {
 
 /// The seed of the stream that `component` draws from in a run of seed `seed`.
 ///
-/// The name is absorbed eight octets at a time, little-endian and padded with zeros, and its
-/// length last, so that names which differ only in trailing zero octets differ too.
+/// The name is absorbed eight bytes at a time, little-endian and padded with zeros, and its
+/// length last, so that names which differ only in trailing zero bytes differ too.
 pub fn stream_seed(seed: u64, component: &str) -> u64 {
     let absorb = |state: u64, word: u64| mix((state ^ word).wrapping_add(GOLDEN));
     let words = component.as_bytes().chunks(8).map(|chunk| {
-        let mut octets = [0; 8];
-        octets[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(octets)
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(bytes)
     });
     absorb(words.fold(mix(seed.wrapping_add(GOLDEN)), absorb), component.len() as u64)
 }

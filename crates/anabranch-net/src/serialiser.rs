@@ -4,14 +4,14 @@ use anabranch_wire::{Duration, Instant};
 
 use crate::units::Rate;
 
-/// Work per octet: 8 bits, in bit/s × ns. In this unit a transmission lasts work ÷ rate
+/// Work per byte: 8 bits, in bit/s × ns. In this unit a transmission lasts work ÷ rate
 /// nanoseconds and both are integers.
-const WORK_PER_OCTET: u64 = 8 * 1_000_000_000;
+const WORK_PER_BYTE: u64 = 8 * 1_000_000_000;
 
 /// A transmitter that sends one packet after the other.
 ///
 /// It keeps the fraction of a nanosecond by which each transmission ends past a whole one, so
-/// that any number of packets takes exactly as long as their octets at its rate.
+/// that any number of packets takes exactly as long as their bytes at its rate.
 #[derive(Debug)]
 pub(crate) struct Serialiser {
     rate: Rate,
@@ -44,13 +44,13 @@ impl Serialiser {
         if self.is_suspended() { Instant::FAR_FUTURE } else { self.free_at }
     }
 
-    /// Start to send a packet of `octets` octets at `now`, at which the last one has left.
-    pub(crate) fn start(&mut self, now: Instant, octets: u32) {
+    /// Start to send a packet of `bytes` bytes at `now`, at which the last one has left.
+    pub(crate) fn start(&mut self, now: Instant, bytes: u32) {
         // What a transmission that follows at once inherits is the last one's fraction of a
-        // nanosecond. No overflow: an IP packet of 65 575 octets is work of 5.2·10¹⁴, a fraction
+        // nanosecond. No overflow: an IP packet of 65 575 bytes is work of 5.2·10¹⁴, a fraction
         // at most the highest rate, 10¹⁵.
         let inherited = self.work_left(now);
-        self.plan(now, inherited + WORK_PER_OCTET * u64::from(octets));
+        self.plan(now, inherited + WORK_PER_BYTE * u64::from(bytes));
     }
 
     /// Work left at `now` of the packet in transmission, in bit/s × ns.
@@ -110,7 +110,7 @@ mod tests {
         Serialiser::new(rate.parse().unwrap())
     }
 
-    /// Send `packets` packets of 1500 octets back to back and say when the last bit has left.
+    /// Send `packets` packets of 1500 bytes back to back and say when the last bit has left.
     fn send(serialiser: &mut Serialiser, packets: u32) -> Instant {
         for _ in 0..packets {
             serialiser.start(serialiser.free_at(), 1_500);
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn a_million_packets_take_exactly_their_octets_at_the_rate() {
-        // 1.5·10⁹ octets at 10⁶ octets per second.
+    fn a_million_packets_take_exactly_their_bytes_at_the_rate() {
+        // 1.5·10⁹ bytes at 10⁶ bytes per second.
         assert_eq!(send(&mut serialiser("8Mbit/s"), 1_000_000), at(1_500_000_000));
         // 12 000 bits at 7 Mbit/s take 1 714 285 + 5/7 ns: every seventh ends on a whole one.
         assert_eq!(send(&mut serialiser("7Mbit/s"), 7), at(12_000));
@@ -136,10 +136,10 @@ mod tests {
     fn the_remaining_bits_go_out_at_the_new_rate() {
         let mut link = serialiser("8Mbit/s");
         link.start(at(0), 1_500);
-        // After 0.5 ms, 1000 octets are left: at 4 Mbit/s they take 2 ms.
+        // After 0.5 ms, 1000 bytes are left: at 4 Mbit/s they take 2 ms.
         link.set_rate(at(500), "4Mbit/s".parse().unwrap());
         assert_eq!(link.free_at(), at(2_500));
-        // After another 1 ms 500 octets are left: at 400 Mbit/s they take 10 µs.
+        // After another 1 ms 500 bytes are left: at 400 Mbit/s they take 10 µs.
         link.set_rate(at(1_500), "400Mbit/s".parse().unwrap());
         assert_eq!(link.free_at(), at(1_510));
     }
@@ -155,7 +155,7 @@ mod tests {
         link.suspend(at(10_500));
         link.set_rate(at(10_600), "16Mbit/s".parse().unwrap());
         link.resume(at(20_000));
-        // 500 octets at 2 octets per µs.
+        // 500 bytes at 2 bytes per µs.
         assert_eq!(link.free_at(), at(20_250));
     }
 

@@ -1,7 +1,7 @@
 //! Packet-delivery traces in Mahimahi's format: when a link may deliver, as recorded or made up.
 //!
 //! A file has one line for each delivery opportunity: its time in whole milliseconds, never below
-//! the line before. An opportunity carries [`OPPORTUNITY_OCTETS`] octets. The trace repeats; its
+//! the line before. An opportunity carries [`OPPORTUNITY_BYTES`] bytes. The trace repeats; its
 //! last time is its period. (`mm-link(1)`, and the comments of its traces' README.)
 
 use core::fmt;
@@ -9,9 +9,9 @@ use core::num::NonZeroU64;
 
 use crate::units::Rate;
 
-/// Octets that one opportunity delivers: Mahimahi's `PACKET_SIZE`, an Ethernet MTU and the four
-/// octets that a TUN device may put before a packet. (Its manual says 1500.)
-pub const OPPORTUNITY_OCTETS: u64 = 1_504;
+/// Bytes that one opportunity delivers: Mahimahi's `PACKET_SIZE`, an Ethernet MTU and the four
+/// bytes that a TUN device may put before a packet. (Its manual says 1500.)
+pub const OPPORTUNITY_BYTES: u64 = 1_504;
 
 /// Latest time in a trace: as long as the longest duration that can be configured, 10⁹ s.
 const MAX_MILLIS: u64 = 1_000_000_000_000;
@@ -110,9 +110,9 @@ impl Trace {
     }
 
     /// What the trace delivers on average over a period, rounded down to a bit per second: the
-    /// rate by which a queue limit in time becomes one in octets.
+    /// rate by which a queue limit in time becomes one in bytes.
     pub fn mean_rate(&self) -> Rate {
-        let bits = u128::from(self.opportunities) * u128::from(OPPORTUNITY_OCTETS * 8);
+        let bits = u128::from(self.opportunities) * u128::from(OPPORTUNITY_BYTES * 8);
         let per_second = bits * 1_000 / u128::from(self.period_millis());
         let within = per_second.clamp(1, u128::from(Rate::MAX.as_bits_per_second()));
         Rate::from_bits_per_second(within as u64)
@@ -120,7 +120,7 @@ impl Trace {
 }
 
 /// The file: a line for each opportunity, each ended by a newline. For a file that is written so,
-/// without needless zeros, these are the octets that [`Trace::parse`] read.
+/// without needless zeros, these are the bytes that [`Trace::parse`] read.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.moments.iter().try_for_each(|moment| {
@@ -138,7 +138,7 @@ impl fmt::Debug for Trace {
 
 /// Digits and nothing else; signs and spaces are refused.
 fn whole_number(text: &str) -> Option<u64> {
-    text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_and_written_octet_by_octet() {
+    fn a_file_is_read_and_written_byte_by_byte() {
         for file in ["1\n", "0\n0\n3\n7\n7\n7\n", "1056\n1143\n1143\n"] {
             assert_eq!(Trace::parse(file).unwrap().to_string(), file);
         }
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!((trace.opportunities(), trace.period_millis()), (6, 7));
         // 6 · 1504 · 8 bits in 7 ms.
         assert_eq!(trace.mean_rate().as_bits_per_second(), 10_313_142);
-        // One opportunity each millisecond: the 12 Mbit/s of the manual, with 1504 octets.
+        // One opportunity each millisecond: the 12 Mbit/s of the manual, with 1504 bytes.
         assert_eq!(Trace::parse("1\n").unwrap().mean_rate().to_string(), "12.032Mbit/s");
     }
 

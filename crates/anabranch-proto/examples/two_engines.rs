@@ -36,10 +36,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    println!("{received} octets in {} ms", now.as_millis());
+    println!("{received} bytes in {} ms", now.as_millis());
     for subflow in client.subflow_stats(upload) {
-        println!("from {}: {} octets", subflow.local.address, subflow.octets_sent);
-        assert!(subflow.octets_sent > 0, "both subflows carry data");
+        println!("from {}: {} bytes", subflow.local.address, subflow.bytes_sent);
+        assert!(subflow.bytes_sent > 0, "both subflows carry data");
     }
     Ok(())
 }

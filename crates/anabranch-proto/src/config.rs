@@ -16,7 +16,7 @@ use crate::scheduler::{MinRtt, Scheduler};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TcpConfig {
-    /// Largest IP packet in octets.
+    /// Largest IP packet in bytes.
     pub mtu: u16,
     /// Initial window in segments. RFC 6928 §2.
     pub initial_window_segments: u32,
@@ -88,19 +88,19 @@ pub struct ConnectionConfig {
     pub platform: Platform,
     /// TCP parameters of its subflows.
     pub tcp: TcpConfig,
-    /// Send buffer in octets, as [`Platform::buffers`] counts them: written by the application and
+    /// Send buffer in bytes, as [`Platform::buffers`] counts them: written by the application and
     /// not yet acknowledged at data level.
     pub send_buffer: u64,
-    /// Receive buffer in octets, as [`Platform::buffers`] counts them: the most that the peer may
+    /// Receive buffer in bytes, as [`Platform::buffers`] counts them: the most that the peer may
     /// send beyond what the application has read, at data level, shared by all subflows.
     pub receive_buffer: u64,
     /// Require checksums of mappings: both hosts then use them. They reveal a middlebox that
-    /// changes the payload, and cost time and two octets in each segment. RFC 8684 §3.1.
+    /// changes the payload, and cost time and two bytes in each segment. RFC 8684 §3.1.
     pub dss_checksum: bool,
     /// Go back to TCP on the only subflow also when its payload loses the mappings after some was
     /// DATA_ACKed, in place of a reset. For peers that notice such a loss by acknowledgements
     /// without DATA_ACK, as this engine does: others (Linux) send again at data level, which passes
-    /// for new octets then. RFC 8684 §3.7 asks for the reset.
+    /// for new bytes then. RFC 8684 §3.7 asks for the reset.
     pub late_fallback: bool,
     /// Let the peer open further subflows to the address and port of the first; not if these are a
     /// load balancer's. RFC 8684 §3.1, the "C" flag.

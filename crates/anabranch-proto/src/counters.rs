@@ -231,10 +231,10 @@ mod tests {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
-    pub(crate) octets_sent: u64,
+    pub(crate) bytes_sent: u64,
     pub(crate) segments_retransmitted: u64,
-    pub(crate) octets_retransmitted: u64,
-    pub(crate) octets_received: u64,
+    pub(crate) bytes_retransmitted: u64,
+    pub(crate) bytes_received: u64,
     pub(crate) segments_received: u64,
     pub(crate) acks_sent: u64,
     pub(crate) timeouts: u32,

@@ -86,7 +86,7 @@ pub(crate) fn initial_data_seq(key: u64) -> DataSeq {
         return chosen;
     }
     let digest = Sha256::digest(key.to_be_bytes());
-    let tail: [u8; 8] = digest[24..].try_into().expect("SHA-256 gives 32 octets");
+    let tail: [u8; 8] = digest[24..].try_into().expect("SHA-256 gives 32 bytes");
     DataSeq(u64::from_be_bytes(tail))
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn truncated_64(hmac: &[u8; 32]) -> u64 {
 
 /// The leftmost 160 bits of `hmac`, as the third ACK of a join carries them. RFC 8684 §3.2.
 pub(crate) fn truncated_160(hmac: &[u8; 32]) -> [u8; 20] {
-    hmac[..20].try_into().expect("an HMAC has 32 octets")
+    hmac[..20].try_into().expect("an HMAC has 32 bytes")
 }
 
 /// Compare without revealing by the time taken where the difference lies.
@@ -144,8 +144,8 @@ pub(crate) fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
 }
 
-fn leading_u64(octets: &[u8]) -> u64 {
-    u64::from_be_bytes(octets[..8].try_into().expect("a digest has at least 8 octets"))
+fn leading_u64(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(bytes[..8].try_into().expect("a digest has at least 8 bytes"))
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn token_and_initial_data_sequence_are_the_two_ends_of_the_digest() {
-        // SHA-256 of eight zero octets, computed with another implementation:
+        // SHA-256 of eight zero bytes, computed with another implementation:
         // af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc
         assert_eq!(token(0), 0xaf55_70f5);
         assert_eq!(initial_data_seq(0), DataSeq(0xe5b2_328d_e0e8_3dfc));

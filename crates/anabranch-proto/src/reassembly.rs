@@ -11,24 +11,24 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_wire::Payload;
 use bytes::Bytes;
 
-/// How many pieces of data may be held in a window of `octets`: a piece takes about 100 octets of
-/// memory beside its payload, and a peer that sends one octet at a time is not to fill it with that
+/// How many pieces of data may be held in a window of `bytes`: a piece takes about 100 bytes of
+/// memory beside its payload, and a peer that sends one byte at a time is not to fill it with that
 /// (CVE-2018-5390 and its like). What is beyond is dropped, and comes again.
-pub(crate) fn most_pieces(octets: u64) -> usize {
-    1024 + (octets / SMALLEST_PIECE) as usize
+pub(crate) fn most_pieces(bytes: u64) -> usize {
+    1024 + (bytes / SMALLEST_PIECE) as usize
 }
 
 /// The later half of the pieces, which follow each other, becomes one: for data that must not be dropped,
 /// in however many pieces it came.
 pub(crate) fn join_later_half(pieces: &mut VecDeque<Payload>) {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for payload in pieces.drain(pieces.len() / 2..) {
-        payload.for_each_slice(|slice| octets.extend_from_slice(slice));
+        payload.for_each_slice(|slice| bytes.extend_from_slice(slice));
     }
-    pieces.push_back(Payload::from(Bytes::from(octets)));
+    pieces.push_back(Payload::from(Bytes::from(bytes)));
 }
 
-/// Octets of a window that a piece counts for at least (ours).
+/// Bytes of a window that a piece counts for at least (ours).
 const SMALLEST_PIECE: u64 = 64;
 
 /// Out-of-order data of one stream, by 64-bit stream offset.
@@ -36,7 +36,7 @@ const SMALLEST_PIECE: u64 = 64;
 pub(crate) struct Reassembly {
     lanes: Vec<VecDeque<Chunk>>,
     stray: BTreeMap<u64, Payload>,
-    octets: u64,
+    bytes: u64,
     /// Chunks in lanes.
     chunks: usize,
     strays_so_far: u64,
@@ -66,7 +66,7 @@ impl Reassembly {
         }
         let run = &mut self.lanes[lane];
         if run.back().is_none_or(|back| back.end() <= start) {
-            self.octets += payload.len() as u64;
+            self.bytes += payload.len() as u64;
             self.chunks += 1;
             run.push_back(Chunk { start, payload });
         } else {
@@ -83,12 +83,12 @@ impl Reassembly {
     /// Take the data that continues the stream at `next`, if it is here: never empty, and cut so
     /// that it begins exactly there. RFC 8684 §3.3.1.
     pub(crate) fn pop(&mut self, next: u64) -> Option<Payload> {
-        if self.octets == 0 {
+        if self.bytes == 0 {
             return None;
         }
         for lane in 0..self.lanes.len() {
             while let Some(chunk) = self.lanes[lane].pop_front_if(|chunk| chunk.start <= next) {
-                self.octets -= chunk.payload.len() as u64;
+                self.bytes -= chunk.payload.len() as u64;
                 self.chunks -= 1;
                 if chunk.end() > next {
                     return Some(from_offset(chunk.payload, chunk.start, next));
@@ -100,7 +100,7 @@ impl Reassembly {
                 return None;
             }
             let (start, payload) = entry.remove_entry();
-            self.octets -= payload.len() as u64;
+            self.bytes -= payload.len() as u64;
             if start + payload.len() as u64 > next {
                 return Some(from_offset(payload, start, next));
             }
@@ -112,12 +112,12 @@ impl Reassembly {
     pub(crate) fn clear(&mut self) {
         self.lanes.clear();
         self.stray.clear();
-        self.octets = 0;
+        self.bytes = 0;
     }
 
-    /// Octets held, copies of the same octets counted as often as they are held.
-    pub(crate) fn octets(&self) -> u64 {
-        self.octets
+    /// Bytes held, copies of the same bytes counted as often as they are held.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Pieces in which they are held.
@@ -130,7 +130,7 @@ impl Reassembly {
         self.strays_so_far
     }
 
-    /// Stray pieces may not overlap each other, so that repeating the same octets cannot make
+    /// Stray pieces may not overlap each other, so that repeating the same bytes cannot make
     /// the tree grow beyond the window.
     fn insert_stray(&mut self, mut start: u64, mut payload: Payload) {
         let mut end = start + payload.len() as u64;
@@ -147,14 +147,14 @@ impl Reassembly {
         while let Some((&after, held)) = self.stray.range(start..end).next() {
             if after + held.len() as u64 <= end {
                 let inside = self.stray.remove(&after).expect("just seen");
-                self.octets -= inside.len() as u64;
+                self.bytes -= inside.len() as u64;
             } else {
                 payload = payload.slice(0, (after - start) as usize);
                 end = after;
             }
         }
         if end > start {
-            self.octets += end - start;
+            self.bytes += end - start;
             self.stray.insert(start, payload);
         }
     }
@@ -193,18 +193,18 @@ mod tests {
         }
         assert_eq!(drain(&mut reassembly, 0), 0);
         assert_eq!(drain(&mut reassembly, 100), 600);
-        assert_eq!(reassembly.octets(), 0);
+        assert_eq!(reassembly.bytes(), 0);
     }
 
     #[test]
-    fn repeating_the_same_octets_does_not_grow_the_tree() {
+    fn repeating_the_same_bytes_does_not_grow_the_tree() {
         let mut reassembly = Reassembly::default();
         reassembly.insert(0, 1_000, pattern(1_000, 10));
         for _ in 0..1_000 {
             reassembly.insert(0, 100, pattern(100, 50));
             reassembly.insert(0, 120, pattern(120, 50));
         }
-        assert_eq!(reassembly.octets(), 10 + 70);
+        assert_eq!(reassembly.bytes(), 10 + 70);
     }
 
     proptest! {

@@ -22,7 +22,7 @@ pub enum TraceKind {
         subflow: SubflowId,
         /// First data sequence number.
         data_seq: DataSeq,
-        /// Octets.
+        /// Bytes.
         len: u32,
     },
     /// Data that was sent before goes out on another subflow.
@@ -31,7 +31,7 @@ pub enum TraceKind {
         subflow: SubflowId,
         /// First data sequence number.
         data_seq: DataSeq,
-        /// Octets.
+        /// Bytes.
         len: u32,
         /// A remedy asked for it (opportunistic retransmission), not a timeout.
         opportunistic: bool,
@@ -42,7 +42,7 @@ pub enum TraceKind {
         subflow: SubflowId,
         /// First data sequence number.
         data_seq: DataSeq,
-        /// Octets.
+        /// Bytes.
         len: u32,
     },
     /// The path manager tries a subflow with a copy of data that another carries.
@@ -51,14 +51,14 @@ pub enum TraceKind {
         subflow: SubflowId,
         /// First data sequence number.
         data_seq: DataSeq,
-        /// Octets.
+        /// Bytes.
         len: u32,
     },
     /// A remedy had the congestion window of a subflow reduced.
     Penalised {
         /// The subflow.
         subflow: SubflowId,
-        /// Its congestion window afterwards, in octets.
+        /// Its congestion window afterwards, in bytes.
         cwnd: u64,
     },
     /// A subflow had room, but the shared receive window did not.

@@ -32,17 +32,17 @@ pub struct SubflowView {
     pub backup: bool,
     /// Where loss recovery stands.
     pub phase: Phase,
-    /// Largest payload of one data segment, in octets, options accounted for.
+    /// Largest payload of one data segment, in bytes, options accounted for.
     pub mss: u32,
-    /// Congestion window in octets.
+    /// Congestion window in bytes.
     pub cwnd: u64,
-    /// Slow-start threshold in octets; `u64::MAX` before the first loss.
+    /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
     pub ssthresh: u64,
-    /// Octets sent and neither acknowledged nor deemed lost.
+    /// Bytes sent and neither acknowledged nor deemed lost.
     pub bytes_in_flight: u64,
-    /// Octets that congestion control lets the subflow send now.
+    /// Bytes that congestion control lets the subflow send now.
     pub room: u64,
-    /// Octets that its platform paces out in a round-trip time, as of the last acknowledgement.
+    /// Bytes that its platform paces out in a round-trip time, as of the last acknowledgement.
     pub paced_window: u64,
     /// Smoothed round-trip time; `None` before the first sample. RFC 6298.
     pub srtt: Option<Duration>,
@@ -55,7 +55,7 @@ pub struct SubflowView {
     /// Smoothed round-trip time as a receiver of data sees it: from an acknowledgement sent until
     /// data comes back that echoes its timestamp. RFC 7323 §4.1, used the other way round.
     pub receive_rtt: Option<Duration>,
-    /// Octets acknowledged since the last loss, or between the last two if that is more: how
+    /// Bytes acknowledged since the last loss, or between the last two if that is more: how
     /// well the path has done lately. Khalili et al., CoNEXT 2012.
     pub loss_interval: u64,
     /// Whom it shares a bottleneck with, if that is being found out. RFC 8382.

@@ -30,7 +30,7 @@ const JOINS: u32 = if cfg!(debug_assertions) { SEGMENTS } else { 10 * SEGMENTS }
 /// Microseconds of CPU that a segment may take on a busy machine, in a build for tests.
 const MOST_MICROSECONDS: f64 = 60.0;
 
-/// Octets that all segments together may leave behind: what a window of tiny pieces takes.
+/// Bytes that all segments together may leave behind: what a window of tiny pieces takes.
 const MOST_GROWTH: i64 = 32 << 20;
 
 /// Memory is counted for the whole process, so one test at a time.
@@ -58,8 +58,8 @@ fn measure(what: &str, segments: impl Iterator<Item = Segment>, mut take: impl F
     let each = begun.elapsed().as_secs_f64() * 1e6 / f64::from(count);
     let change = region.change();
     let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
-    println!("{what}, {count}: {each:.2} µs a segment, memory grew by {grown} octets");
-    assert!(grown < MOST_GROWTH, "{what}: memory grew by {grown} octets");
+    println!("{what}, {count}: {each:.2} µs a segment, memory grew by {grown} bytes");
+    assert!(grown < MOST_GROWTH, "{what}: memory grew by {grown} bytes");
     assert!(each < MOST_MICROSECONDS, "{what}: {each:.1} µs a segment");
 }
 
@@ -85,8 +85,8 @@ fn established() -> (Pair, Segment) {
     (pair, last)
 }
 
-/// One octet of data, `beyond` octets after the end of what has been sent.
-fn octet_beyond(last: &Segment, beyond: u32) -> Segment {
+/// One byte of data, `beyond` bytes after the end of what has been sent.
+fn byte_beyond(last: &Segment, beyond: u32) -> Segment {
     let mut segment = last.clone();
     segment.header.seq = last.header.seq + beyond;
     segment.payload = Payload::from(Piece::pattern(0, 1));
@@ -104,7 +104,7 @@ fn tiny_holes_cost_the_receiver_little() {
         ("holes everywhere", scattered),
     ] {
         let (mut pair, last) = established();
-        let segments = (0..SEGMENTS).map(|n| octet_beyond(&last, 2 + 2 * place(n)));
+        let segments = (0..SEGMENTS).map(|n| byte_beyond(&last, 2 + 2 * place(n)));
         give_server(&mut pair, what, segments);
     }
 }
@@ -116,7 +116,7 @@ fn tiny_mappings_cost_the_receiver_little() {
     let known = last.options.dss.and_then(|dss| dss.data_ack);
     let segments = (0..SEGMENTS).map(|n| {
         let at = 2 + 2 * scattered(n);
-        let mut segment = octet_beyond(&last, at);
+        let mut segment = byte_beyond(&last, at);
         let mapping = Mapping {
             data_seq: WideOrNarrow::Narrow(at.wrapping_mul(77)),
             subflow_seq: SeqNumber(100_001 + at),
@@ -127,7 +127,7 @@ fn tiny_mappings_cost_the_receiver_little() {
             Some(Dss { data_ack: known, mapping: Some(mapping), data_fin: false });
         segment
     });
-    give_server(&mut pair, "mappings of one octet, everywhere", segments);
+    give_server(&mut pair, "mappings of one byte, everywhere", segments);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn mappings_outside_of_every_window_cost_nothing_that_lasts() {
     let _alone = alone();
     let (mut pair, last) = established();
     let segments = (0..SEGMENTS).map(|n| {
-        let mut segment = octet_beyond(&last, 1);
+        let mut segment = byte_beyond(&last, 1);
         let mapping = Mapping {
             data_seq: WideOrNarrow::Wide(DataSeq(u64::from(n) << 40)),
             subflow_seq: SeqNumber(1 << 31 | scattered(n)),
@@ -170,7 +170,7 @@ fn scattered_selective_acknowledgements_cost_the_sender_little() {
     pair.run_ms(1);
     let acked = pair.last(|segment| segment.destination.address == client_address(0));
     let outstanding = in_flight(&pair);
-    println!("{outstanding} octets in flight in segments of about 60");
+    println!("{outstanding} bytes in flight in segments of about 60");
     let base = acked.header.ack;
     let segments = (0..SEGMENTS).map(|n| {
         let mut ack = acked.clone();
@@ -219,7 +219,7 @@ fn floods_of_joins_and_addresses_cost_little_and_leave_nothing() {
     let known = (0..JOINS).map(|n| syn(n, token));
     give_server(&mut twin, "joins with the right token", known);
     let addresses = (0..SEGMENTS).map(|n| {
-        let mut segment = octet_beyond(&last, 1);
+        let mut segment = byte_beyond(&last, 1);
         segment.payload = Payload::EMPTY;
         let option = AddAddr {
             address_id: n as u8,
@@ -259,8 +259,8 @@ fn addresses_announced_again_and_again_cost_little_and_leave_nothing() {
     assert!(counters.add_addr > counters.add_addr_drop, "some were believed");
 }
 
-/// Two hosts of which one writes single octets, each in a segment, and the other does not read.
-fn single_octets(protocol: Protocol) {
+/// Two hosts of which one writes single bytes, each in a segment, and the other does not read.
+fn single_bytes(protocol: Protocol) {
     let config = || {
         let mut config = ConnectionConfig::default().protocol(protocol);
         config.tcp.nagle = false;
@@ -282,9 +282,9 @@ fn single_octets(protocol: Protocol) {
     pair.log = Vec::new();
     let change = region.change();
     let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
-    assert!(grown < 4_000_000, "{protocol:?}: memory grew by {grown} octets");
+    assert!(grown < 4_000_000, "{protocol:?}: memory grew by {grown} bytes");
     let id = pair.accepted.expect("accepted");
-    let held = pair.server.connection_stats(pair.now, id).expect("open").octets_delivered;
+    let held = pair.server.connection_stats(pair.now, id).expect("open").bytes_delivered;
     assert_eq!(held, 40_001, "what the window admits is taken, in fewer pieces");
     pair.resume();
     pair.run_ms(120_000);
@@ -292,10 +292,10 @@ fn single_octets(protocol: Protocol) {
 }
 
 #[test]
-fn octets_that_come_one_by_one_do_not_fill_the_memory_and_none_is_lost() {
+fn bytes_that_come_one_by_one_do_not_fill_the_memory_and_none_is_lost() {
     // RFC 8684 §4
     // RFC 8684 §3.3.6
     let _alone = alone();
-    single_octets(Protocol::Tcp);
-    single_octets(Protocol::Mptcp);
+    single_bytes(Protocol::Tcp);
+    single_bytes(Protocol::Mptcp);
 }

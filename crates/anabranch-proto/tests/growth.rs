@@ -39,5 +39,5 @@ fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
     }
     let change = region.change();
     let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
-    assert!(grown < 4_096, "{grown} octets in 19,000 turns");
+    assert!(grown < 4_096, "{grown} bytes in 19,000 turns");
 }

@@ -28,16 +28,16 @@ fn grown(region: &Region<'_, System>) -> i64 {
 }
 
 /// What the process occupies of the machine's memory, with what its allocator keeps for later.
-fn resident_octets() -> Option<u64> {
+fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kibibytes << 10)
 }
 
-/// Octets of memory that an established, idle connection takes at the host that accepted it, after
-/// it received `octets` over so many paths and the host has released what it can.
-fn idle_octets(addresses: u32, octets: u32) -> usize {
+/// Bytes of memory that an established, idle connection takes at the host that accepted it, after
+/// it received `bytes` over so many paths and the host has released what it can.
+fn idle_bytes(addresses: u32, bytes: u32) -> usize {
     const CONNECTIONS: usize = 500;
     let locals: Vec<IpAddr> = (0..addresses).map(address).collect();
     let mut now = Instant::ZERO;
@@ -49,7 +49,7 @@ fn idle_octets(addresses: u32, octets: u32) -> usize {
     for _ in 0..CONNECTIONS {
         let id = client.connect(now, locals[0], to, ConnectionConfig::default()).expect("right");
         exchange(now, &mut client, &mut server);
-        client.send_pattern(id, 0, octets).expect("open");
+        client.send_pattern(id, 0, bytes).expect("open");
         // The first segment arrives last: the others have to be held.
         let late = client.poll_transmit(now).expect("data");
         exchange(now, &mut client, &mut server);
@@ -73,10 +73,10 @@ fn idle_octets(addresses: u32, octets: u32) -> usize {
 #[test]
 fn an_idle_connection_takes_at_most_4_kib_and_one_with_two_subflows_8() {
     let _alone = alone();
-    for (addresses, octets, bound) in [(1, 1, 4096), (1, 100_000, 4096), (2, 100_000, 8192)] {
-        let each = idle_octets(addresses, octets);
-        println!("{each} octets with {addresses} subflows, {octets} octets received before");
-        assert!(each <= bound, "{each} octets with {addresses} subflows, {octets} received");
+    for (addresses, bytes, bound) in [(1, 1, 4096), (1, 100_000, 4096), (2, 100_000, 8192)] {
+        let each = idle_bytes(addresses, bytes);
+        println!("{each} bytes with {addresses} subflows, {bytes} bytes received before");
+        assert!(each <= bound, "{each} bytes with {addresses} subflows, {bytes} received");
     }
 }
 
@@ -128,8 +128,8 @@ fn connections_that_come_and_go_leave_nothing_however_they_go() {
         assert_eq!(client.connections().count() + server.connections().count(), 0);
     }
     let grown = grown(&region);
-    println!("{grown} octets after 1000 further connections");
-    assert!(grown < 4_096, "{grown} octets are left of 1000 connections");
+    println!("{grown} bytes after 1000 further connections");
+    assert!(grown < 4_096, "{grown} bytes are left of 1000 connections");
 }
 
 #[test]
@@ -155,13 +155,13 @@ fn a_flood_of_connections_in_time_wait_takes_little_and_passes() {
     let waiting = client.connections().count() + server.connections().count();
     assert!(waiting >= CONNECTIONS / 2, "{waiting} wait");
     let each = grown(&region) / waiting as i64;
-    println!("{each} octets for a connection in TIME-WAIT");
-    assert!(each <= 4096, "{each} octets for a connection in TIME-WAIT");
+    println!("{each} bytes for a connection in TIME-WAIT");
+    assert!(each <= 4096, "{each} bytes for a connection in TIME-WAIT");
     pass(&mut now, Duration::from_secs(130), &mut client, &mut server);
     assert_eq!(client.connections().count() + server.connections().count(), 0);
 }
 
-/// Ten thousand connections from a host with address `n`, each of which sends an octet.
+/// Ten thousand connections from a host with address `n`, each of which sends a byte.
 fn open_many(now: Instant, n: u32, server: &mut Endpoint) -> (Endpoint, Vec<ConnectionId>) {
     let mut client = Endpoint::new(vec![address(n)], [n as u8; 32]);
     let to = SocketAddress::new(address(99), 80);
@@ -209,18 +209,16 @@ fn a_hundred_thousand_idle_connections_are_held_and_served() {
     }
     let each = begun.elapsed().as_secs_f64() * 1e6 / ids.len() as f64;
     let received = server.connections().filter_map(|id| server.connection_stats(now, id));
-    let received: u64 = received.map(|stats| stats.octets_delivered).sum();
+    let received: u64 = received.map(|stats| stats.bytes_delivered).sum();
     assert_eq!(received, (CONNECTIONS + ids.len() * 100) as u64);
     server.release_memory();
     drop((client, ids));
     let held = grown(&region);
-    println!(
-        "{held} octets for {CONNECTIONS} connections, {each:.1} µs to send and read 100 octets"
-    );
-    assert!(held <= 1 << 30, "{held} octets");
-    if let Some(resident) = resident_octets() {
-        println!("{resident} octets of the process are resident");
-        assert!(resident <= 1 << 30, "{resident} octets resident");
+    println!("{held} bytes for {CONNECTIONS} connections, {each:.1} µs to send and read 100 bytes");
+    assert!(held <= 1 << 30, "{held} bytes");
+    if let Some(resident) = resident_bytes() {
+        println!("{resident} bytes of the process are resident");
+        assert!(resident <= 1 << 30, "{resident} bytes resident");
     }
     for id in server.connections().collect::<Vec<_>>() {
         server.abort(id);
@@ -230,6 +228,6 @@ fn a_hundred_thousand_idle_connections_are_held_and_served() {
     server.release_memory();
     let left = grown(&region);
     assert_eq!(server.connections().count(), 0);
-    println!("{left} octets when they are gone");
-    assert!(left < held / 10, "{left} octets");
+    println!("{left} bytes when they are gone");
+    assert!(left < held / 10, "{left} bytes");
 }

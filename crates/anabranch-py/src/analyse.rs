@@ -9,10 +9,10 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 /// Read captures, merged by time, and reconstruct the connections in them.
 ///
-/// `progress` is called now and then with the octets read and to be read; what it raises ends the
+/// `progress` is called now and then with the bytes read and to be read; what it raises ends the
 /// reading. Returns a dictionary of `tables`, `damages` (for each file, words or `None`) and
 /// `notes`. A table is a dictionary of columns; a column is a pair of NumPy type and little-endian
-/// octets, or a list of strings.
+/// bytes, or a list of strings.
 #[pyfunction]
 #[pyo3(signature = (files, progress=None))]
 fn analyse<'py>(
@@ -59,12 +59,12 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
             match column {
                 Column::U8(values) => columns.set_item(name, ("|u1", PyBytes::new(py, values)))?,
                 Column::U32(values) => {
-                    let octets: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-                    columns.set_item(name, ("<u4", PyBytes::new(py, &octets)))?;
+                    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    columns.set_item(name, ("<u4", PyBytes::new(py, &bytes)))?;
                 }
                 Column::U64(values) => {
-                    let octets: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-                    columns.set_item(name, ("<u8", PyBytes::new(py, &octets)))?;
+                    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    columns.set_item(name, ("<u8", PyBytes::new(py, &bytes)))?;
                 }
                 Column::Text(values) => columns.set_item(name, PyList::new(py, values)?)?,
             }

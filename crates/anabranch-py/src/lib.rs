@@ -70,7 +70,7 @@ fn json_schema() -> String {
 /// lock.
 ///
 /// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables` and `counters`; a table is
-/// a dictionary of columns, a column a pair of NumPy type and little-endian octets. Counters are a
+/// a dictionary of columns, a column a pair of NumPy type and little-endian bytes. Counters are a
 /// dictionary for client and server, by name.
 #[pyfunction]
 #[pyo3(signature = (toml, file, seed, pcap=None, own_policies=None))]
@@ -148,15 +148,15 @@ fn dictionary_of_tables<'py>(py: Python<'py>, all: &[Table]) -> PyResult<Bound<'
     for table in all {
         let columns = PyDict::new(py);
         for (name, column) in &table.columns {
-            let (kind, octets) = octets(column);
-            columns.set_item(name, (kind, PyBytes::new(py, &octets)))?;
+            let (kind, bytes) = bytes(column);
+            columns.set_item(name, (kind, PyBytes::new(py, &bytes)))?;
         }
         tables.set_item(table.name, columns)?;
     }
     Ok(tables)
 }
 
-fn octets(column: &Column) -> (&'static str, Vec<u8>) {
+fn bytes(column: &Column) -> (&'static str, Vec<u8>) {
     match column {
         Column::U8(values) => ("|u1", values.clone()),
         Column::U32(values) => ("<u4", values.iter().flat_map(|v| v.to_le_bytes()).collect()),

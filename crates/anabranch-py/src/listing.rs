@@ -73,7 +73,7 @@ fn values(kind: Kind) -> String {
             quoted.join(" or ")
         }
         Kind::Choices(names) => format!("some of {}", names.join(", ")),
-        Kind::Octets { .. } => "a size such as \"200kB\"".to_owned(),
+        Kind::Bytes { .. } => "a size such as \"200kB\"".to_owned(),
         Kind::Probability => "a probability such as \"1%\"".to_owned(),
         Kind::Path => "a path of the connection".to_owned(),
     }
@@ -91,7 +91,7 @@ fn written(value: &Value) -> String {
         Value::Time(time) => format!("\"{}s\"", time.as_secs_f64()),
         Value::Choice(name) => format!("\"{name}\""),
         Value::Choices(names) => format!("{names:?}"),
-        Value::Octets(octets) => format!("\"{octets}B\""),
+        Value::Bytes(bytes) => format!("\"{bytes}B\""),
         Value::Probability(parts) => format!("\"{}%\"", f64::from(*parts) / 1e7),
         Value::Unset | Value::Required => "none".to_owned(),
         Value::Path(path) => format!("path {}", path.index + 1),

@@ -130,7 +130,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// The stream is the pattern: are these the octets of it that the numbers say?
+    /// The stream is the pattern: are these the bytes of it that the numbers say?
     fn payload(&mut self) {
         let segment = self.segment;
         if segment.payload.is_empty() || !self.differences.is_empty() {
@@ -138,7 +138,7 @@ impl Comparison<'_> {
         }
         let offset = self.spec.text_seq().wrapping_sub(1).wrapping_add(self.ahead());
         if !segment.payload.matches_pattern(u64::from(offset)) {
-            self.differences.push("payload: not the octets that the application wrote".to_owned());
+            self.differences.push("payload: not the bytes that the application wrote".to_owned());
         }
     }
 
@@ -186,10 +186,10 @@ impl Comparison<'_> {
                 None => self.missing(option),
             },
             OptionSpec::Sack(blocks) => self.sack(blocks, left),
-            OptionSpec::Raw(octets) => match left.unknown.take() {
-                Some(unknown) if *unknown == **octets => {}
+            OptionSpec::Raw(bytes) => match left.unknown.take() {
+                Some(unknown) if *unknown == **bytes => {}
                 Some(unknown) => {
-                    self.differ("raw", format!("{octets:02x?}"), format!("{unknown:02x?}"))
+                    self.differ("raw", format!("{bytes:02x?}"), format!("{unknown:02x?}"))
                 }
                 None => self.missing(option),
             },
@@ -289,13 +289,13 @@ impl Comparison<'_> {
         came: WideOrNarrow,
         base: Option<DataSeq>,
     ) {
-        let octets = came.octets_len();
+        let bytes = came.bytes_len();
         let wanted = match expected.width {
             Width::Four => 4,
             Width::Eight => 8,
-            Width::Either => octets,
+            Width::Either => bytes,
         };
-        self.equal(&format!("octets of {name}"), wanted, octets);
+        self.equal(&format!("bytes of {name}"), wanted, bytes);
         let Some(base) = base else {
             return self.differences.push(format!("{name}: the key is unknown"));
         };
@@ -311,9 +311,9 @@ impl Comparison<'_> {
         let right = keys.host_base().map(|base| {
             let full = mapping.data_seq.resolve(base);
             let at = full.distance_from(base).wrapping_sub(1) as u64;
-            let octets = u32::from(mapping.len) - u32::from(dss.data_fin && mapping.len > 0);
+            let bytes = u32::from(mapping.len) - u32::from(dss.data_fin && mapping.len > 0);
             let mut sum = Checksum::of_dss_pseudo_header(full, mapping.subflow_seq, mapping.len);
-            sum.add_payload(&Piece::pattern(at, octets).into());
+            sum.add_payload(&Piece::pattern(at, bytes).into());
             sum
         });
         self.checksum(expected.checksum.as_ref(), mapping.checksum, right);
@@ -358,9 +358,9 @@ impl Comparison<'_> {
             return;
         };
         self.equal("version", *version, capable.version);
-        let octet = notation::capable_octet(capable.flags);
-        if octet != *flags {
-            self.differ("MP_CAPABLE", notation::flag_names(*flags), notation::flag_names(octet));
+        let byte = notation::capable_byte(capable.flags);
+        if byte != *flags {
+            self.differ("MP_CAPABLE", notation::flag_names(*flags), notation::flag_names(byte));
         }
         let (came, came_len, sum) = match capable.keys {
             CapableKeys::None => (vec![], None, None),
@@ -412,7 +412,7 @@ impl Comparison<'_> {
                 self.equal("backup", *backup, came);
                 self.value("address_id", address_id, u64::from(id), own_id);
                 let right = hmac.map(|hmac| {
-                    u64::from_be_bytes(hmac[..8].try_into().expect("an HMAC has 32 octets"))
+                    u64::from_be_bytes(hmac[..8].try_into().expect("an HMAC has 32 bytes"))
                 });
                 self.value("sender_hmac", expected, truncated_hmac, right);
                 self.value("nonce", nonce, u64::from(n), Some(u64::from(n)));

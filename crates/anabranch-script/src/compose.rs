@@ -20,9 +20,9 @@ pub(crate) fn compose(spec: &SegmentSpec, flows: &mut Flows) -> Result<Segment, 
     for option in &spec.options.items {
         Composer { flows: &mut *flows, flow, options: &mut options }.add(option)?;
     }
-    let octets = options.octets_len();
-    if octets > anabranch_wire::MAX_OPTION_OCTETS {
-        return Err(format!("the options take {octets} octets; at most 40 fit"));
+    let bytes = options.bytes_len();
+    if bytes > anabranch_wire::MAX_OPTION_BYTES {
+        return Err(format!("the options take {bytes} bytes; at most 40 fit"));
     }
     let flow = &flows.all[flow];
     let host_isn = flow.host_isn.unwrap_or_default();
@@ -59,9 +59,9 @@ impl Composer<'_> {
             OptionSpec::WindowScale(value) => self.options.window_scale = Some(plain(value)? as u8),
             OptionSpec::Timestamps { value, echo } => self.timestamps(value, echo)?,
             OptionSpec::Sack(blocks) => self.sack(blocks),
-            OptionSpec::Raw(octets) => {
+            OptionSpec::Raw(bytes) => {
                 let mut all = self.options.unknown.as_deref().unwrap_or_default().to_vec();
-                all.extend(octets);
+                all.extend(bytes);
                 self.options.unknown = Some(all.into());
             }
             OptionSpec::Dss { data_ack, mapping, fin } => {
@@ -119,8 +119,8 @@ impl Composer<'_> {
         if subflow_seq > 0 {
             self.flows.all[self.flow].ahead_in = (relative as u32).wrapping_sub(subflow_seq);
         }
-        let octets = u32::from(len) - u32::from(fin && len > 0);
-        let payload = Piece::pattern(relative.wrapping_sub(1), octets).into();
+        let bytes = u32::from(len) - u32::from(fin && len > 0);
+        let payload = Piece::pattern(relative.wrapping_sub(1), bytes).into();
         let sum = || dss_checksum(base + relative, SeqNumber(subflow_seq), len, &payload);
         Ok(Mapping {
             data_seq: number_of(&spec.data_seq, base)?,
@@ -192,14 +192,14 @@ impl Composer<'_> {
             OptionSpec::JoinSynAck { backup, address_id, hmac, nonce } => {
                 let (address_id, nonce) = (self.address_id(address_id)?, self.nonce(nonce)?);
                 let right = self.hmac()?;
-                let octets = right[..8].try_into().expect("an HMAC has 32 octets");
-                let truncated_hmac = or_else(hmac, u64::from_be_bytes(octets))?;
+                let bytes = right[..8].try_into().expect("an HMAC has 32 bytes");
+                let truncated_hmac = or_else(hmac, u64::from_be_bytes(bytes))?;
                 MpJoin::SynAck { backup: *backup, address_id, truncated_hmac, nonce }
             }
             OptionSpec::JoinAck { hmac } => {
-                let mut octets: [u8; 20] = self.hmac()?[..20].try_into().expect("32 octets");
-                octets[0] ^= u8::from(*hmac == Value::Bad);
-                MpJoin::Ack { hmac: octets }
+                let mut bytes: [u8; 20] = self.hmac()?[..20].try_into().expect("32 bytes");
+                bytes[0] ^= u8::from(*hmac == Value::Bad);
+                MpJoin::Ack { hmac: bytes }
             }
             _ => return Ok(()),
         };
@@ -298,13 +298,13 @@ impl Composer<'_> {
 }
 
 /// The flags of MP_CAPABLE, A from the highest bit on. RFC 8684 §3.1.
-pub(crate) fn capable_flags(octet: u8) -> CapableFlags {
+pub(crate) fn capable_flags(byte: u8) -> CapableFlags {
     CapableFlags {
-        checksum_required: octet & 0x80 != 0,
-        extensibility: octet & 0x40 != 0,
-        deny_join_to_source: octet & 0x20 != 0,
-        unassigned: octet & 0x1e,
-        hmac_sha256: octet & 0x01 != 0,
+        checksum_required: byte & 0x80 != 0,
+        extensibility: byte & 0x40 != 0,
+        deny_join_to_source: byte & 0x20 != 0,
+        unassigned: byte & 0x1e,
+        hmac_sha256: byte & 0x01 != 0,
     }
 }
 

@@ -141,8 +141,8 @@ impl EngineStack {
 
 fn apply(option: SocketOption, config: &mut ConnectionConfig) {
     match option {
-        SocketOption::ReceiveBuffer(octets) => config.receive_buffer = octets.into(),
-        SocketOption::SendBuffer(octets) => config.send_buffer = octets.into(),
+        SocketOption::ReceiveBuffer(bytes) => config.receive_buffer = bytes.into(),
+        SocketOption::SendBuffer(bytes) => config.send_buffer = bytes.into(),
         SocketOption::NoDelay(on) => config.tcp.nagle = !on,
         SocketOption::UserTimeout(millis) => {
             config.tcp.user_timeout = Some(Duration::from_millis(millis.into()));
@@ -271,7 +271,7 @@ impl Stack for EngineStack {
         self.drain();
         match sent {
             Ok(0) if len > 0 => Progress::Blocked,
-            Ok(octets) => Progress::Done(octets as u32),
+            Ok(bytes) => Progress::Done(bytes as u32),
             Err(SendError::NotConnected | SendError::Closed) => Progress::Failed("EPIPE"),
         }
     }

@@ -8,13 +8,13 @@ use sha2::{Digest, Sha256};
 /// The token of a key. RFC 8684 §3.2.
 pub(crate) fn token(key: u64) -> u32 {
     let digest = Sha256::digest(key.to_be_bytes());
-    u32::from_be_bytes(digest[..4].try_into().expect("SHA-256 gives 32 octets"))
+    u32::from_be_bytes(digest[..4].try_into().expect("SHA-256 gives 32 bytes"))
 }
 
 /// The initial data sequence number. RFC 8684 §3.1.
 pub(crate) fn initial_data_seq(key: u64) -> u64 {
     let digest = Sha256::digest(key.to_be_bytes());
-    u64::from_be_bytes(digest[24..].try_into().expect("SHA-256 gives 32 octets"))
+    u64::from_be_bytes(digest[24..].try_into().expect("SHA-256 gives 32 bytes"))
 }
 
 /// HMAC of a join, as the host with the first key and nonce of each pair sends it. RFC 8684 §3.2.
@@ -31,7 +31,7 @@ pub(crate) fn address_hmac(keys: (u64, u64), id: u8, address: IpAddr, port: u16)
         IpAddr::V6(address) => message.extend(address.octets()),
     }
     message.extend(port.to_be_bytes());
-    u64::from_be_bytes(hmac(keys, &message)[24..].try_into().expect("an HMAC has 32 octets"))
+    u64::from_be_bytes(hmac(keys, &message)[24..].try_into().expect("an HMAC has 32 bytes"))
 }
 
 fn hmac((sender, receiver): (u64, u64), message: &[u8]) -> [u8; 32] {

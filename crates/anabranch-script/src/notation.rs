@@ -114,27 +114,27 @@ fn options(options: &TcpOptions, side: &Side, flow: Option<&Flow>, flows: &Flows
     });
     let blocks: String = blocks.collect();
     all.extend((!blocks.is_empty()).then(|| format!("sack{blocks}")));
-    if let Some(octets) = &options.unknown {
-        let octets: Vec<_> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-        all.push(format!("raw[{}]", octets.join(" ")));
+    if let Some(bytes) = &options.unknown {
+        let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        all.push(format!("raw[{}]", bytes.join(" ")));
     }
     all
 }
 
 /// `dack8=1`, with a relative number if its base is known.
 fn data_number(name: &str, number: WideOrNarrow, base: Option<DataSeq>) -> String {
-    let octets = number.octets_len();
+    let bytes = number.bytes_len();
     match base {
         Some(base) => {
             let relative = number.resolve(base).distance_from(base);
-            format!(" {name}{octets}={relative}")
+            format!(" {name}{bytes}={relative}")
         }
         None => {
             let raw = match number {
                 WideOrNarrow::Wide(full) => full.0,
                 WideOrNarrow::Narrow(low) => u64::from(low),
             };
-            format!(" {name}{octets}={raw:#x}")
+            format!(" {name}{bytes}={raw:#x}")
         }
     }
 }
@@ -183,7 +183,7 @@ fn control(
     }));
 }
 
-pub(crate) fn capable_octet(flags: CapableFlags) -> u8 {
+pub(crate) fn capable_byte(flags: CapableFlags) -> u8 {
     u8::from(flags.checksum_required) << 7
         | u8::from(flags.extensibility) << 6
         | u8::from(flags.deny_join_to_source) << 5
@@ -191,8 +191,8 @@ pub(crate) fn capable_octet(flags: CapableFlags) -> u8 {
         | u8::from(flags.hmac_sha256)
 }
 
-pub(crate) fn flag_names(octet: u8) -> String {
-    let set = ('a'..='h').zip(0..).filter(|(_, bit)| octet & (0x80 >> bit) != 0);
+pub(crate) fn flag_names(byte: u8) -> String {
+    let set = ('a'..='h').zip(0..).filter(|(_, bit)| byte & (0x80 >> bit) != 0);
     let names: Vec<_> = set.map(|(letter, _)| format!("flag_{letter}")).collect();
     format!("flags[{}]", names.join("|"))
 }
@@ -203,7 +203,7 @@ fn capable(capable: &MpCapable, side: &Side, flows: &Flows) -> String {
         name if side.outgoing || name.starts_with("0x") => name,
         name => format!("{name}={key:#x}"),
     };
-    let flags = flag_names(capable_octet(capable.flags));
+    let flags = flag_names(capable_byte(capable.flags));
     let keys = match capable.keys {
         CapableKeys::None => "nokey".to_owned(),
         CapableKeys::Sender(key) => format!("key[{}]", own(key)),

@@ -26,7 +26,7 @@ pub(crate) enum Value {
     TokenOf(String),
 }
 
-/// How many octets a data sequence number or DATA_ACK takes.
+/// How many bytes a data sequence number or DATA_ACK takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     /// `dack4`, `dsn4`.
@@ -73,7 +73,7 @@ pub(crate) enum OptionSpec {
     Sack(Vec<(u32, u32)>),
     Capable {
         version: u8,
-        /// The octet, A to H from the highest bit on.
+        /// The byte, A to H from the highest bit on.
         flags: u8,
         keys: Vec<Value>,
         data_len: Option<u16>,
@@ -120,7 +120,7 @@ pub(crate) enum OptionSpec {
         reason: Value,
         transient: Option<bool>,
     },
-    /// `raw[1e 03 ff]`: octets as they are.
+    /// `raw[1e 03 ff]`: bytes as they are.
     Raw(Vec<u8>),
 }
 

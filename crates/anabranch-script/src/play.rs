@@ -463,7 +463,7 @@ fn words(returned: &Returned) -> String {
     match returned {
         Returned::Value(value) => format!("= {value}"),
         Returned::Error(error) => format!("= -1 {error}"),
-        Returned::Corrupt => "octets that the peer did not send".to_owned(),
+        Returned::Corrupt => "bytes that the peer did not send".to_owned(),
         Returned::Impossible(why) => why.clone(),
     }
 }

@@ -90,7 +90,7 @@ pub(crate) struct SegmentSpec {
 }
 
 impl SegmentSpec {
-    /// The sequence number of its first octet of text, which follows a SYN. RFC 9293 §3.4.
+    /// The sequence number of its first byte of text, which follows a SYN. RFC 9293 §3.4.
     pub(crate) fn text_seq(&self) -> u32 {
         self.seq.wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
     }

@@ -12,7 +12,7 @@ pub struct Settings {
     pub ipv6: bool,
     /// The engine's set of TCP parameters.
     pub platform: Platform,
-    /// Largest IP packet in octets.
+    /// Largest IP packet in bytes.
     pub mtu: u16,
     /// Fall back to TCP also after data was acknowledged at data level.
     pub late_fallback: bool,

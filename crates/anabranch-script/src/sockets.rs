@@ -13,7 +13,7 @@ use crate::stack::{Handle, Progress, Stack};
 struct Socket {
     handle: Handle,
     blocking: bool,
-    /// Octets that the script has written and read.
+    /// Bytes that the script has written and read.
     written: u64,
     read: u64,
 }
@@ -32,7 +32,7 @@ pub(crate) enum Returned {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sockets {
     by_number: BTreeMap<u32, Socket>,
-    /// Octets that a write under way has placed already.
+    /// Bytes that a write under way has placed already.
     placed: u32,
     /// The socket that was connected or accepted last.
     newest: Option<Handle>,
@@ -160,16 +160,16 @@ impl Sockets {
         len: u32,
         progress: Progress<u32>,
     ) -> Option<Returned> {
-        let octets = match progress {
-            Progress::Done(octets) => octets,
+        let bytes = match progress {
+            Progress::Done(bytes) => bytes,
             Progress::Blocked => 0,
             Progress::Failed(error) if self.placed == 0 => return Some(Returned::Error(error)),
             Progress::Failed(_) => {
                 return Some(Returned::Value(std::mem::take(&mut self.placed)));
             }
         };
-        self.placed += octets;
-        let written = socket.written + u64::from(octets);
+        self.placed += bytes;
+        let written = socket.written + u64::from(bytes);
         self.by_number.insert(number, Socket { written, ..socket });
         if self.placed < len && socket.blocking {
             return None;

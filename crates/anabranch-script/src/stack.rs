@@ -22,9 +22,9 @@ pub enum Progress<T> {
 /// A socket option with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketOption {
-    /// SO_RCVBUF, in octets that the window may offer.
+    /// SO_RCVBUF, in bytes that the window may offer.
     ReceiveBuffer(u32),
-    /// SO_SNDBUF, in octets.
+    /// SO_SNDBUF, in bytes.
     SendBuffer(u32),
     /// TCP_NODELAY.
     NoDelay(bool),
@@ -76,9 +76,9 @@ pub trait Stack {
     fn accept(&mut self, socket: Handle) -> Progress<Handle>;
     /// `connect`; later calls tell how it went.
     fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> Progress<()>;
-    /// `write` of `len` octets of the pattern from offset `from`; tells how many were taken.
+    /// `write` of `len` bytes of the pattern from offset `from`; tells how many were taken.
     fn write(&mut self, socket: Handle, from: u64, len: u32) -> Progress<u32>;
-    /// `read` of at most `len` octets; none at the end of the stream.
+    /// `read` of at most `len` bytes; none at the end of the stream.
     fn read(&mut self, socket: Handle, len: u32) -> Progress<Payload>;
     /// `getsockopt` of SO_ERROR.
     fn take_error(&mut self, socket: Handle) -> Option<&'static str>;

@@ -84,8 +84,8 @@ fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
 
 fn print(name: &str, outcome: &Outcome) {
     let connections = outcome.table("connections").expect("every run has this table");
-    let octets = connections.column("octets_delivered").expect("it has this column").values()[0];
-    let goodput_mbps = octets as f64 * 8e-6 / outcome.end.as_secs_f64();
+    let bytes = connections.column("bytes_delivered").expect("it has this column").values()[0];
+    let goodput_mbps = bytes as f64 * 8e-6 / outcome.end.as_secs_f64();
     println!("{name:10} digest {:016x}, goodput {goodput_mbps:.3} Mbit/s", outcome.digest);
 }
 

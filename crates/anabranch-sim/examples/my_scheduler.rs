@@ -65,13 +65,13 @@ fn run_both(seed: u64) -> Result<(Outcome, Outcome), RunError> {
 }
 
 fn print(whose: &str, seed: u64, outcome: &Outcome) {
-    let mbps = octets_delivered(outcome) as f64 * 8e-6 / outcome.end.as_secs_f64();
+    let mbps = bytes_delivered(outcome) as f64 * 8e-6 / outcome.end.as_secs_f64();
     println!("{whose:8} seed {seed}: digest {:016x}, goodput {mbps:.3} Mbit/s", outcome.digest);
 }
 
-fn octets_delivered(outcome: &Outcome) -> u64 {
+fn bytes_delivered(outcome: &Outcome) -> u64 {
     let connections = outcome.table("connections").expect("every run has this table");
-    let delivered = connections.column("octets_delivered_measured").expect("it has this column");
+    let delivered = connections.column("bytes_delivered_measured").expect("it has this column");
     delivered.values().iter().sum()
 }
 

@@ -56,12 +56,12 @@ fn measure(scenario: &Scenario, delay_ms: u64, seed: u64) -> Measured {
     cellular.reverse.delay = Some(Duration::from_millis(delay_ms));
     let outcome = run(&scenario, seed, Options::default()).expect("no capture can fail");
 
-    let octets = column(&outcome, "connections", "octets_delivered")[0];
+    let bytes = column(&outcome, "connections", "bytes_delivered")[0];
     let paths = column(&outcome, "subflows", "path");
-    let sent = column(&outcome, "subflows", "octets_sent");
+    let sent = column(&outcome, "subflows", "bytes_sent");
     let cellular: u64 = paths.iter().zip(&sent).map(|(path, sent)| path * sent).sum();
     Measured {
-        goodput_mbps: octets as f64 * 8e-6 / outcome.end.as_secs_f64(),
+        goodput_mbps: bytes as f64 * 8e-6 / outcome.end.as_secs_f64(),
         cellular_percent: 100.0 * cellular as f64 / sent.iter().sum::<u64>() as f64,
     }
 }

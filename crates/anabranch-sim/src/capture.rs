@@ -14,7 +14,7 @@ pub struct CaptureFile<'a> {
     writer: PcapWriter<&'a mut dyn Write>,
     /// Client's and server's interface on each path.
     interfaces: Vec<[InterfaceId; 2]>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl<'a> CaptureFile<'a> {
@@ -32,13 +32,13 @@ impl<'a> CaptureFile<'a> {
             };
             interfaces.push([add(Side::Client)?, add(Side::Server)?]);
         }
-        Ok(CaptureFile { writer, interfaces, octets: Vec::new() })
+        Ok(CaptureFile { writer, interfaces, bytes: Vec::new() })
     }
 
     /// Write a packet that passes an interface of `side`.
     ///
     /// # Errors
-    /// If writing fails, or the packet has no form in octets.
+    /// If writing fails, or the packet has no form in bytes.
     pub fn write(
         &mut self,
         now: Instant,
@@ -47,10 +47,10 @@ impl<'a> CaptureFile<'a> {
         direction: Direction,
         packet: &Packet,
     ) -> Result<(), RunError> {
-        self.octets.clear();
-        packet.emit(&mut self.octets)?;
+        self.bytes.clear();
+        packet.emit(&mut self.bytes)?;
         let interface = self.interfaces[path][side as usize];
-        self.writer.write_packet(interface, now, direction, &self.octets, None)?;
+        self.writer.write_packet(interface, now, direction, &self.bytes, None)?;
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn traffic_of(
         periods.map(|(on, off)| [Sampler::new(on, stream("on")), Sampler::new(off, stream("off"))]);
     let source = SocketAddress::new(from, FIRST_PORT.wrapping_add(index as u16));
     let destination = SocketAddress::new(to, DISCARD_PORT);
-    let packet_size = traffic.packet_octets(&paths[number]);
+    let packet_size = traffic.packet_bytes(&paths[number]);
     let udp = UdpOnOff::new(source, destination, traffic.rate, packet_size, periods);
     Traffic { towards: side.opposite(), path: number, source: Box::new(udp) }
 }

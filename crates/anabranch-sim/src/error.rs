@@ -13,11 +13,11 @@ pub enum RunError {
     /// The capture could not be written.
     #[error("cannot write the capture: {0}")]
     Capture(#[from] io::Error),
-    /// A packet could not be turned into octets.
+    /// A packet could not be turned into bytes.
     #[error("a packet cannot be sent: {0}")]
     Emit(#[from] EmitError),
-    /// A packet's octets could not be read back.
-    #[error("a packet's octets cannot be read back: {0}")]
+    /// A packet's bytes could not be read back.
+    #[error("a packet's bytes cannot be read back: {0}")]
     Parse(#[from] ParseError),
     /// The scenario and the policies of the user's own do not belong together.
     #[error(transparent)]

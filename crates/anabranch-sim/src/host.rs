@@ -54,7 +54,7 @@ impl Socket for EngineSocket<'_> {
     fn write(&mut self, piece: Piece) -> usize {
         let written = match piece {
             Piece::Pattern { phase, len } => self.endpoint.send_pattern(self.id, phase.into(), len),
-            Piece::Shared(octets) => self.endpoint.send(self.id, octets),
+            Piece::Shared(bytes) => self.endpoint.send(self.id, bytes),
         };
         written.unwrap_or(0)
     }
@@ -384,8 +384,8 @@ fn make_congestion_control(
 /// A host's secret: 256 bits that follow from the seed and the host's name.
 fn secret(seed: u64, side: Side) -> [u8; 32] {
     let mut secret = [0; 32];
-    for (part, octets) in secret.chunks_exact_mut(8).enumerate() {
-        octets.copy_from_slice(&stream_seed(seed, &format!("host/{side}/{part}")).to_be_bytes());
+    for (part, bytes) in secret.chunks_exact_mut(8).enumerate() {
+        bytes.copy_from_slice(&stream_seed(seed, &format!("host/{side}/{part}")).to_be_bytes());
     }
     secret
 }

@@ -35,9 +35,9 @@ impl<'c> Inspection<'c> {
         self.error.take()
     }
 
-    /// Does this run capture or check packets as octets?
+    /// Does this run capture or check packets as bytes?
     #[inline]
-    pub(crate) fn looks_at_octets(&self) -> bool {
+    pub(crate) fn looks_at_bytes(&self) -> bool {
         self.capture.is_some() || self.round_trip
     }
 
@@ -105,8 +105,8 @@ impl Tap for Inspection<'_> {
 
 /// Serialise a packet and parse it back.
 fn round_trip(packet: &mut Packet) -> Result<(), RunError> {
-    let mut octets = Vec::with_capacity(packet.wire_len());
-    packet.emit(&mut octets)?;
-    *packet = Packet::parse(&octets)?;
+    let mut bytes = Vec::with_capacity(packet.wire_len());
+    packet.emit(&mut bytes)?;
+    *packet = Packet::parse(&bytes)?;
     Ok(())
 }

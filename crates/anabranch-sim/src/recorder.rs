@@ -16,7 +16,7 @@ pub enum Column {
     U8(Vec<u8>),
     /// Indices.
     U32(Vec<u32>),
-    /// Counts, octets, nanoseconds.
+    /// Counts, bytes, nanoseconds.
     U64(Vec<u64>),
 }
 
@@ -124,7 +124,7 @@ pub struct Recorder<'a> {
     scenario: &'a Scenario,
     subflow_samples: Builder,
     connection_samples: Builder,
-    /// Octets that each connection had delivered at the end of the warm-up.
+    /// Bytes that each connection had delivered at the end of the warm-up.
     warm: Vec<u64>,
 }
 
@@ -146,8 +146,8 @@ impl<'a> Recorder<'a> {
                     ("srtt_ns", Count),
                     ("bottleneck", Index),
                     ("queue_packets", Index),
-                    ("queue_octets", Count),
-                    ("octets_received", Count),
+                    ("queue_bytes", Count),
+                    ("bytes_received", Count),
                 ],
             ),
             connection_samples: Builder::new(
@@ -155,10 +155,10 @@ impl<'a> Recorder<'a> {
                 &[
                     ("time_ns", Count),
                     ("connection", Index),
-                    ("octets_delivered", Count),
-                    ("out_of_order_octets", Count),
+                    ("bytes_delivered", Count),
+                    ("out_of_order_bytes", Count),
                     ("window_room", Count),
-                    ("unsent_octets", Count),
+                    ("unsent_bytes", Count),
                 ],
             ),
             warm: vec![0; scenario.connections.len()],
@@ -187,15 +187,15 @@ impl<'a> Recorder<'a> {
             now.as_nanos(),
             index as u64,
             receiver.sink(index).received(),
-            received.map_or(0, |stats| stats.out_of_order_octets),
+            received.map_or(0, |stats| stats.out_of_order_bytes),
             stats.window_room,
-            stats.unsent_octets,
+            stats.unsent_bytes,
         ]);
         for subflow in sender.subflows(index) {
             let path = self.path_of(index, &subflow);
             let link = paths.link_of(path, self.sender(index).opposite());
             let view = &subflow.view;
-            let octets_received = self.received_in_slot(hosts, paths, index, &subflow);
+            let bytes_received = self.received_in_slot(hosts, paths, index, &subflow);
             self.subflow_samples.push([
                 now.as_nanos(),
                 index as u64,
@@ -207,8 +207,8 @@ impl<'a> Recorder<'a> {
                 view.srtt.map_or(0, |srtt| srtt.as_nanos()),
                 bottleneck(view.bottleneck),
                 link.queue_packets(),
-                link.queue_octets(),
-                octets_received,
+                link.queue_bytes(),
+                bytes_received,
             ]);
         }
     }
@@ -239,7 +239,7 @@ impl<'a> Recorder<'a> {
         paths[usize::from(self.client_address_id(index, subflow)).min(paths.len() - 1)]
     }
 
-    /// Payload octets that the other end of `subflow` received in order.
+    /// Payload bytes that the other end of `subflow` received in order.
     fn received(
         &self,
         receiver: &dyn Observed,
@@ -252,7 +252,7 @@ impl<'a> Recorder<'a> {
         let this = (name(subflow.remote), name(subflow.local));
         let mut ends = all_subflows(receiver, index).into_iter();
         let other = ends.find(|end| (name(end.local), name(end.remote)) == this);
-        other.map_or(0, |end| end.octets_received)
+        other.map_or(0, |end| end.bytes_received)
     }
 
     /// The same for all subflows that have had the slot and the path of `subflow`, so that it
@@ -293,9 +293,9 @@ impl<'a> Recorder<'a> {
                 ("fallback", Flag),
                 ("completed", Flag),
                 ("failed", Flag),
-                ("octets_written", Count),
-                ("octets_delivered", Count),
-                ("octets_delivered_measured", Count),
+                ("bytes_written", Count),
+                ("bytes_delivered", Count),
+                ("bytes_delivered_measured", Count),
                 ("measured_ns", Count),
                 ("window_limited_ns", Count),
                 ("reinjections", Count),
@@ -306,7 +306,7 @@ impl<'a> Recorder<'a> {
                 ("receive_buffer", Count),
                 ("out_of_order_segments", Count),
                 ("stray_segments", Count),
-                ("corrupt_octets", Count),
+                ("corrupt_bytes", Count),
             ],
         );
         let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
@@ -322,7 +322,7 @@ impl<'a> Recorder<'a> {
                 fallback([stats, receiving]) as u64,
                 u64::from(progress == [Progress::Closed; 2]),
                 u64::from(progress.contains(&Progress::Failed)),
-                stats.map_or(received, |stats| stats.octets_written),
+                stats.map_or(received, |stats| stats.bytes_written),
                 received,
                 received - self.warm[index],
                 measured.as_nanos(),
@@ -349,10 +349,10 @@ impl<'a> Recorder<'a> {
                 ("subflow", Index),
                 ("path", Index),
                 ("segments_sent", Count),
-                ("octets_sent", Count),
+                ("bytes_sent", Count),
                 ("segments_retransmitted", Count),
-                ("octets_retransmitted", Count),
-                ("octets_reinjected", Count),
+                ("bytes_retransmitted", Count),
+                ("bytes_reinjected", Count),
                 ("timeouts", Count),
                 ("recoveries", Count),
                 ("undone", Count),
@@ -362,7 +362,7 @@ impl<'a> Recorder<'a> {
                 ("ecn_reductions", Count),
                 ("srtt_ns", Count),
                 ("min_rtt_ns", Count),
-                ("octets_received", Count),
+                ("bytes_received", Count),
             ],
         );
         for index in 0..self.scenario.connections.len() {
@@ -374,10 +374,10 @@ impl<'a> Recorder<'a> {
                     u64::from(stats.view.id.slot),
                     self.path_of(index, stats) as u64,
                     stats.segments_sent,
-                    stats.octets_sent,
+                    stats.bytes_sent,
                     stats.segments_retransmitted,
-                    stats.octets_retransmitted,
-                    stats.octets_reinjected,
+                    stats.bytes_retransmitted,
+                    stats.bytes_reinjected,
                     stats.timeouts,
                     stats.recoveries,
                     stats.undone,
@@ -400,7 +400,7 @@ impl<'a> Recorder<'a> {
             &[
                 ("connection", Index),
                 ("block", Count),
-                ("octets", Count),
+                ("bytes", Count),
                 ("accepted_ns", Count),
                 ("delivered_ns", Count),
             ],
@@ -412,9 +412,9 @@ impl<'a> Recorder<'a> {
             let starts = [sender, receiver].into_iter().filter_map(|host| host.sender(index));
             let starts = starts.flat_map(|workload| workload.blocks_accepted());
             for (block, (accepted, delivered)) in starts.zip(sink.blocks_delivered()).enumerate() {
-                let octets = sink.block_size(block as u64);
+                let bytes = sink.block_size(block as u64);
                 let (accepted, delivered) = (accepted.as_nanos(), delivered.as_nanos());
-                table.push([index as u64, block as u64, octets, accepted, delivered]);
+                table.push([index as u64, block as u64, bytes, accepted, delivered]);
             }
         }
         table.finish()
@@ -463,15 +463,15 @@ fn links_table(paths: &Paths) -> Table {
             ("path", Index),
             ("direction", Flag),
             ("packets_in", Count),
-            ("octets_in", Count),
+            ("bytes_in", Count),
             ("packets_delivered", Count),
-            ("octets_delivered", Count),
+            ("bytes_delivered", Count),
             ("marked", Count),
             ("dropped_by_queue", Count),
             ("dropped_by_loss", Count),
             ("dropped_down", Count),
             ("queue_packets_max", Count),
-            ("queue_octets_max", Count),
+            ("queue_bytes_max", Count),
         ],
     );
     for (path, towards, link) in paths.links() {
@@ -480,15 +480,15 @@ fn links_table(paths: &Paths) -> Table {
             path as u64,
             u64::from(towards == Side::Server),
             stats.packets_in,
-            stats.octets_in,
+            stats.bytes_in,
             stats.packets_delivered,
-            stats.octets_delivered,
+            stats.bytes_delivered,
             stats.marked,
             stats.dropped_by_queue,
             stats.dropped_by_loss,
             stats.dropped_down,
             stats.queue_packets_max,
-            stats.queue_octets_max,
+            stats.queue_bytes_max,
         ]);
     }
     table.finish()

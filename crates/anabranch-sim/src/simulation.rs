@@ -21,7 +21,7 @@ use crate::scenario::Scenario;
 pub struct Options<'a> {
     /// Where to write a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
-    /// Turn every packet into octets and back before it enters a link: slower, and proof that
+    /// Turn every packet into bytes and back before it enters a link: slower, and proof that
     /// nothing travels that could not be sent.
     pub round_trip: bool,
     /// The policies of the user's own, those of connection number *n* at index *n*; connections
@@ -210,7 +210,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             return Ok(());
         };
         self.segments += 1;
-        if self.network.tap().looks_at_octets() {
+        if self.network.tap().looks_at_bytes() {
             return self.send_inspected(side, path, segment.into());
         }
         self.network.handle_packet(self.now, side.opposite(), path, segment.into());

@@ -1,6 +1,6 @@
 //! Addresses and routes: a client with an interface on each path, a server behind all of them.
 //!
-//! The client's address on path `p` is 10.1.`p` (two octets), or 2001:db8:1::`p`, and the server
+//! The client's address on path `p` is 10.1.`p` (two bytes), or 2001:db8:1::`p`, and the server
 //! has one address of each family in use, as a host with a public address would; so a segment's
 //! path follows from the client's address in it, whichever way it goes. A middlebox that translates
 //! addresses has one of its path's: 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.

@@ -8,7 +8,7 @@ use crate::survey::Survey;
 
 /// Read captures, merged by time, and reconstruct the connections in them.
 ///
-/// `progress` is given the octets read and to be read, and says whether to go on; both readings
+/// `progress` is given the bytes read and to be read, and says whether to go on; both readings
 /// count.
 ///
 /// # Errors
@@ -18,18 +18,16 @@ pub fn analyse(
     inputs: &[Input<'_>],
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Outcome, AnalyseError> {
-    let octets: u64 = inputs.iter().map(Input::octets_len).sum();
+    let bytes: u64 = inputs.iter().map(Input::bytes_len).sum();
     let mut survey = Survey::default();
     let mut packets = Packets::open(inputs)?;
-    packets.for_each(|sighting| survey.take(&sighting), |read| progress(read, 2 * octets))?;
+    packets.for_each(|sighting| survey.take(&sighting), |read| progress(read, 2 * bytes))?;
     let (left_out, stripped) = (survey.left_out, survey.stripped());
 
     let mut analyser = Analyser::new(survey.choose());
     let mut packets = Packets::open(inputs)?;
-    packets.for_each(
-        |sighting| analyser.take(&sighting),
-        |read| progress(octets + read, 2 * octets),
-    )?;
+    packets
+        .for_each(|sighting| analyser.take(&sighting), |read| progress(bytes + read, 2 * bytes))?;
     let places = packets.place_names().to_vec();
     let files = inputs.iter().map(|input| input.name().to_owned()).zip(packets.into_reports());
     let mut outcome = report::finish(analyser, files.collect(), &places, left_out);

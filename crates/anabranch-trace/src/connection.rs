@@ -97,7 +97,7 @@ impl Connection {
     /// Host `host` has this key.
     pub(crate) fn set_key(&mut self, host: usize, key: u64) {
         self.keys[host] = Some(key);
-        // RFC 8684 §3.1: the first octet of data follows the IDSN, which stands for the SYN.
+        // RFC 8684 §3.1: the first byte of data follows the IDSN, which stands for the SYN.
         self.streams[host].set_base(keys::initial_data_seq(key) + 1);
     }
 

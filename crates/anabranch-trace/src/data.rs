@@ -93,7 +93,7 @@ impl Analyser {
             capable.map(|capable| capable.keys)
         {
             let Some((connection, host)) = self.home(step) else { return };
-            // RFC 8684 §3.1: it maps the first octets of the connection.
+            // RFC 8684 §3.1: it maps the first bytes of the connection.
             let Some(base) = connection.streams[host].base() else { return };
             let data_seq = WideOrNarrow::Wide(base);
             let subflow_seq = SeqNumber(1);
@@ -129,12 +129,12 @@ impl Analyser {
         if mapping.len == 0 {
             return self.infinite_mapping(step, mapping, data);
         }
-        let octets = mapping.len - u16::from(data_fin);
+        let bytes = mapping.len - u16::from(data_fin);
         if data_fin {
-            self.data_fin(step, data + i64::from(octets));
+            self.data_fin(step, data + i64::from(bytes));
         }
-        if octets > 0 {
-            self.declare_octets(step, mapping, octets, data, payload);
+        if bytes > 0 {
+            self.declare_bytes(step, mapping, bytes, data, payload);
         } else if let Some(checksum) = mapping.checksum {
             // A DATA_FIN alone: the pseudo-header is all there is to sum up.
             let number = DataSeq(row.dsn.unwrap_or_default());
@@ -143,12 +143,12 @@ impl Analyser {
         }
     }
 
-    /// A mapping of `octets` octets to the data at `data`.
-    fn declare_octets(
+    /// A mapping of `bytes` bytes to the data at `data`.
+    fn declare_bytes(
         &mut self,
         step: &Step<'_>,
         mapping: Mapping,
-        octets: u16,
+        bytes: u16,
         data: i64,
         payload: (i64, i64),
     ) {
@@ -159,7 +159,7 @@ impl Analyser {
         let number = connection.streams[host].number(data).map(DataSeq);
         let half = &mut self.subflows[step.subflow].halves[step.direction];
         let start = half.place_of_ssn(subflow_seq, seq);
-        let end = start + i64::from(octets);
+        let end = start + i64::from(bytes);
         let sum = match (checksum, number) {
             (Some(checksum), Some(number)) if checked => {
                 Some(Sum::new(checksum, number, subflow_seq, len, step.at))
@@ -171,12 +171,12 @@ impl Analyser {
             if declared == Declared::New { take_out(half, start, end) } else { vec![] };
         // RFC 8684 §3.3.1: a mapping applies to some of the segment that carries it.
         if end <= payload.0 || start >= payload.1 {
-            let text = format!("a mapping of {octets} octets that are not in its segment");
+            let text = format!("a mapping of {bytes} bytes that are not in its segment");
             self.data_violation(step, Rule::MappingElsewhere, text);
         }
         // RFC 8684 §3.3.1: once declared, it does not change.
         if declared == Declared::Changed {
-            let text = format!("octets from subflow sequence number {} on", subflow_seq.0);
+            let text = format!("bytes from subflow sequence number {} on", subflow_seq.0);
             self.data_violation(step, Rule::MappingChanged, text + " were mapped elsewhere before");
         }
         for (from, to) in was_unmapped {
@@ -184,7 +184,7 @@ impl Analyser {
             let Some((connection, host)) = self.home(step) else { return };
             let stream = &mut connection.streams[host];
             let data = data + (from - start);
-            stream.octets += stream.take(data, data + (to - from), None, &mut held).new as u64;
+            stream.bytes += stream.take(data, data + (to - from), None, &mut held).new as u64;
             self.watch.held = held;
         }
     }
@@ -234,7 +234,7 @@ impl Analyser {
                 stream.fin = Some(place);
                 stream.take(place, place + 1, None, &mut watch.held);
                 let beyond = stream.next > place + 1;
-                self.event(step, "data_fin", format!("behind {place} octets"));
+                self.event(step, "data_fin", format!("behind {place} bytes"));
                 if beyond {
                     let text = "the DATA_FIN stands before data that was sent".into();
                     self.data_violation(step, Rule::DataAfterFin, text);
@@ -242,7 +242,7 @@ impl Analyser {
             }
             // RFC 8684 §3.3.3: there is one end.
             Some(known) if known != place => {
-                let text = format!("DATA_FIN behind {place} octets, before behind {known}");
+                let text = format!("DATA_FIN behind {place} bytes, before behind {known}");
                 self.data_violation(step, Rule::DataFinMoved, text);
             }
             Some(_) => {}
@@ -262,7 +262,7 @@ impl Analyser {
         let fresh = half.send(start, end);
         let again = (end - start) - fresh;
         half.segments += 1;
-        half.octets += fresh as u64;
+        half.bytes += fresh as u64;
         half.retransmitted += again as u64;
         row.kind = if fresh == 0 { Kind::Retransmission } else { Kind::New };
         if !is_decoded || self.subflows[step.subflow].connection.is_none() {
@@ -280,14 +280,14 @@ impl Analyser {
             false => Vec::new(),
         };
         if let Some((connection, host)) = self.home(step) {
-            connection.streams[host].octets += taken.new as u64;
+            connection.streams[host].bytes += taken.new as u64;
             connection.streams[host].repeated += repeated as u64;
         }
         for (from, sum) in sums {
             self.judge_sum(step, &sum, from);
         }
         if let Some(place) = taken.differs_at {
-            let text = format!("octet {place} of the data is not what it was before");
+            let text = format!("byte {place} of the data is not what it was before");
             self.data_violation(step, Rule::DifferentData, text);
         }
     }
@@ -310,15 +310,15 @@ impl Analyser {
             while at < end {
                 let (to, data) = half.mapped(at, end);
                 if let Some(data) = data {
-                    let octets = segment.payload.get((at - start) as usize..);
-                    let octets = octets.map(|rest| &rest[..rest.len().min((to - at) as usize)]);
+                    let bytes = segment.payload.get((at - start) as usize..);
+                    let bytes = bytes.map(|rest| &rest[..rest.len().min((to - at) as usize)]);
                     let len = to - at;
-                    let taken = stream.take(data, data + len, octets, &mut watch.held);
+                    let taken = stream.take(data, data + len, bytes, &mut watch.held);
                     row.dsn = if at == start { stream.number(data) } else { row.dsn };
                     all.new += taken.new;
                     all.repeated += taken.repeated;
                     all.differs_at = all.differs_at.or(taken.differs_at);
-                    // Whoever probes a closed window may send one octet beyond it.
+                    // Whoever probes a closed window may send one byte beyond it.
                     let edge = stream.edge.filter(|edge| taken.new > 0 && data + len > edge + 1);
                     beyond = beyond.or(edge.map(|edge| data + len - edge));
                     after_fin |= stream.fin.is_some_and(|fin| data + len > fin);
@@ -332,7 +332,7 @@ impl Analyser {
         if let Some(beyond) = beyond {
             // RFC 8684 §3.3.4 and §3.3.5: within DATA_ACK + receive window, whose edge never moves
             // back.
-            let text = format!("{beyond} octets beyond the receive window");
+            let text = format!("{beyond} bytes beyond the receive window");
             self.data_violation(step, Rule::OutsideWindow, text);
         }
         if after_fin {
@@ -352,7 +352,7 @@ impl Analyser {
             Some(false) => {
                 let packet = sum.at.packet;
                 let text = format!(
-                    "the checksum {:#06x} of the mapping in packet {packet} does not fit its {} octets",
+                    "the checksum {:#06x} of the mapping in packet {packet} does not fit its {} bytes",
                     sum.checksum, sum.len
                 );
                 self.data_violation(step, Rule::ChecksumWrong, text);
@@ -410,7 +410,7 @@ impl Analyser {
         }
         if let Some(beyond) = beyond {
             // RFC 8684 §3.3.2: the next number expected; it may repeat or lag, but not lead.
-            let text = format!("DATA_ACK of {beyond} octets more than were sent");
+            let text = format!("DATA_ACK of {beyond} bytes more than were sent");
             self.data_violation(step, Rule::AckBeyondData, text);
         }
     }
@@ -436,7 +436,7 @@ impl Analyser {
 }
 
 impl Subflow {
-    /// The receive window of a segment in octets, if what scales it is known.
+    /// The receive window of a segment in bytes, if what scales it is known.
     fn window(&self, step: &Step<'_>) -> Option<u64> {
         let window = u64::from(step.sighting.segment.header.window);
         if step.flags.contains(Flags::SYN) {

@@ -75,8 +75,8 @@ impl Analyser {
             CapableKeys::Both { .. } | CapableKeys::WithData { .. } => !syn,
         };
         if !fits {
-            let octets = capable.octets_len();
-            self.violation(step, Rule::WrongStep, format!("MP_CAPABLE of {octets} octets here"));
+            let bytes = capable.bytes_len();
+            self.violation(step, Rule::WrongStep, format!("MP_CAPABLE of {bytes} bytes here"));
         }
     }
 
@@ -190,7 +190,7 @@ impl Analyser {
         }
         self.check_fallen_back(step, self.subflows[step.subflow].begin.time);
         let Some(expected) = self.expected_hmac(step, 1) else { return };
-        let expected = u64::from_be_bytes(*expected.first_chunk().expect("32 octets"));
+        let expected = u64::from_be_bytes(*expected.first_chunk().expect("32 bytes"));
         self.judge_hmac(step, expected == found, "SYN/ACK");
     }
 

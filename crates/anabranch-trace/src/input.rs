@@ -21,7 +21,7 @@ pub struct Input<'a> {
 #[derive(Debug)]
 enum Content<'a> {
     File(PathBuf),
-    Octets(&'a [u8]),
+    Bytes(&'a [u8]),
 }
 
 impl<'a> Input<'a> {
@@ -32,8 +32,8 @@ impl<'a> Input<'a> {
     }
 
     /// A capture in memory; messages call it `name`.
-    pub fn octets(name: impl Into<String>, octets: &'a [u8]) -> Self {
-        Input { name: name.into(), content: Content::Octets(octets) }
+    pub fn bytes(name: impl Into<String>, bytes: &'a [u8]) -> Self {
+        Input { name: name.into(), content: Content::Bytes(bytes) }
     }
 
     /// What messages call it.
@@ -44,15 +44,15 @@ impl<'a> Input<'a> {
     fn open(&self) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match &self.content {
             Content::File(path) => Box::new(BufReader::with_capacity(1 << 18, File::open(path)?)),
-            Content::Octets(octets) => Box::new(*octets),
+            Content::Bytes(bytes) => Box::new(*bytes),
         })
     }
 
     /// Its size, for whoever shows progress.
-    pub(crate) fn octets_len(&self) -> u64 {
+    pub(crate) fn bytes_len(&self) -> u64 {
         match &self.content {
             Content::File(path) => path.metadata().map_or(0, |about| about.len()),
-            Content::Octets(octets) => octets.len() as u64,
+            Content::Bytes(bytes) => bytes.len() as u64,
         }
     }
 }
@@ -124,7 +124,7 @@ impl<'a> Packets<'a> {
     }
 
     /// Hand every TCP segment to `take`, in the order of time; `go_on` is asked now and then, with
-    /// the octets that were read.
+    /// the bytes that were read.
     pub(crate) fn for_each(
         &mut self,
         mut take: impl FnMut(Sighting<'_>),
@@ -160,7 +160,7 @@ impl<'a> Packets<'a> {
         let source = &mut self.sources[file];
         source.enter(frame);
         let report = &mut source.report;
-        let carried = match capture::unwrap(frame.link_type, &frame.octets) {
+        let carried = match capture::unwrap(frame.link_type, &frame.bytes) {
             Ok(carried) => carried,
             Err(link_type) => {
                 report.unknown_link.get_or_insert((link_type, 0)).1 += 1;

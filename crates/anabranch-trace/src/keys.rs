@@ -43,7 +43,7 @@ fn keyed(keys: [u64; 2]) -> Hmac<Sha256> {
 }
 
 fn rightmost(digest: &[u8; 32]) -> u64 {
-    let tail = digest.last_chunk().expect("a digest has more than 8 octets");
+    let tail = digest.last_chunk().expect("a digest has more than 8 bytes");
     u64::from_be_bytes(*tail)
 }
 

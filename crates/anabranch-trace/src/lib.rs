@@ -30,7 +30,7 @@
 //! let mut capture = Vec::new();
 //! run(&scenario, 1, Options { capture: Some(&mut capture), ..Options::default() })?;
 //!
-//! let found = analyse(&[Input::octets("short.pcapng", &capture)], &mut |_, _| true)?;
+//! let found = analyse(&[Input::bytes("short.pcapng", &capture)], &mut |_, _| true)?;
 //! let rows = |name| found.tables.iter().find(|table| table.name == name).unwrap().rows();
 //! assert_eq!(rows("connections"), 1);
 //! assert_eq!(rows("violations"), 0);

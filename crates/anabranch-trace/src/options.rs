@@ -30,13 +30,13 @@ pub(crate) fn faults(options: &[u8], mut take: impl FnMut(Fault)) {
 }
 
 fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
-    let Some(octet) = option.get(2) else {
-        return take((Rule::OptionLength, "3", format!("an option of {} octets", option.len())));
+    let Some(byte) = option.get(2) else {
+        return take((Rule::OptionLength, "3", format!("an option of {} bytes", option.len())));
     };
-    let Some(subtype) = Subtype::from_value(octet >> 4) else {
+    let Some(subtype) = Subtype::from_value(byte >> 4) else {
         // RFC 8684 §7.2: 0xf is for private experiments.
-        if octet >> 4 != 0xf {
-            take((Rule::UnknownSubtype, "7.2", format!("subtype {}", octet >> 4)));
+        if byte >> 4 != 0xf {
+            take((Rule::UnknownSubtype, "7.2", format!("subtype {}", byte >> 4)));
         }
         return;
     };
@@ -45,7 +45,7 @@ fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
     }
     let clause = clause(subtype);
     if !has_right_length(option, subtype) {
-        let text = format!("{subtype} of {} octets", option.len());
+        let text = format!("{subtype} of {} bytes", option.len());
         return take((Rule::OptionLength, clause, text));
     }
     for (at, mask) in reserved(option, subtype) {
@@ -54,7 +54,7 @@ fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
             take((
                 Rule::ReservedBits,
                 clause,
-                format!("{subtype}: octet {at} has {found:#04x} set"),
+                format!("{subtype}: byte {at} has {found:#04x} set"),
             ));
         }
     }
@@ -93,7 +93,7 @@ const fn clause(subtype: Subtype) -> &'static str {
     }
 }
 
-/// Octets and the bits in them that a sender must leave 0; the option has a right length.
+/// Bytes and the bits in them that a sender must leave 0; the option has a right length.
 fn reserved(option: &[u8], subtype: Subtype) -> &'static [(usize, u8)] {
     match subtype {
         // RFC 8684 §3.1: B is 0, and so are D to G.

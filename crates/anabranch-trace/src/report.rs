@@ -81,7 +81,7 @@ impl Analyser {
                 continue;
             }
             let (at, end) = (subflow.begin, subflow.end);
-            let data = [0, 1].map(|side| (subflow.halves[side].octets > 0).then_some(end));
+            let data = [0, 1].map(|side| (subflow.halves[side].bytes > 0).then_some(end));
             let connection = self.begin(index, Protocol::Tcp, at);
             let connection = &mut self.connections[connection as usize];
             connection.end = end;
@@ -121,7 +121,7 @@ impl Analyser {
                 }
                 for (from, to) in half.unmapped.iter().take(MOST_RANGES_TOLD) {
                     let text =
-                        format!("{} octets from SSN {} on have no mapping", to - from, from + 1);
+                        format!("{} bytes from SSN {} on have no mapping", to - from, from + 1);
                     self.watch.violation(at, whom, Rule::UnmappedData, text);
                 }
             }
@@ -174,7 +174,7 @@ impl Analyser {
         }
     }
 
-    /// Octets without a mapping that each host of each connection sent.
+    /// Bytes without a mapping that each host of each connection sent.
     fn unmapped(&self) -> Vec<[u64; 2]> {
         let mut all = vec![[0; 2]; self.connections.len()];
         for subflow in &self.subflows {
@@ -182,8 +182,8 @@ impl Analyser {
             for (side, half) in subflow.halves.iter().enumerate() {
                 let host = side ^ usize::from(subflow.is_turned);
                 let plain = self.connections[home as usize].protocol != Protocol::Mptcp;
-                let octets = if plain { half.octets } else { half.unmapped.total() as u64 };
-                all[home as usize][host] += octets;
+                let bytes = if plain { half.bytes } else { half.unmapped.total() as u64 };
+                all[home as usize][host] += bytes;
             }
         }
         all
@@ -239,7 +239,7 @@ fn connection_row(
     unmapped: [u64; 2],
 ) -> impl Iterator<Item = (&'static str, Cell)> {
     let [out, back] = &connection.streams;
-    let octets = |host: usize| Cell::Count(connection.streams[host].octets + unmapped[host]);
+    let bytes = |host: usize| Cell::Count(connection.streams[host].bytes + unmapped[host]);
     let base = |host: usize| connection.streams[host].number(0).unwrap_or(u64::MAX);
     let acked = |host: usize| {
         let stream = &connection.streams[host];
@@ -258,8 +258,8 @@ fn connection_row(
         ("subflows", Cell::Index(connection.subflows)),
         ("begin_ns", Cell::Count(connection.begin.time.as_nanos())),
         ("end_ns", Cell::Count(connection.end.as_nanos())),
-        ("octets_out", octets(0)),
-        ("octets_in", octets(1)),
+        ("bytes_out", bytes(0)),
+        ("bytes_in", bytes(1)),
         ("acked_out", acked(0)),
         ("acked_in", acked(1)),
         ("repeated_out", Cell::Count(out.repeated)),
@@ -319,8 +319,8 @@ fn subflow_row(
         ("rtt_ns", Cell::Count(subflow.rtt.unwrap_or(u64::MAX))),
         ("segments_out", Cell::Count(out.segments)),
         ("segments_in", Cell::Count(back.segments)),
-        ("octets_out", Cell::Count(out.octets)),
-        ("octets_in", Cell::Count(back.octets)),
+        ("bytes_out", Cell::Count(out.bytes)),
+        ("bytes_in", Cell::Count(back.bytes)),
         ("retransmitted_out", Cell::Count(out.retransmitted)),
         ("retransmitted_in", Cell::Count(back.retransmitted)),
         ("reinjected_out", Cell::Count(out.reinjected)),

@@ -39,13 +39,13 @@ pub enum Rule {
     ChecksumUnexpected,
     /// A mapping's checksum does not hold.
     ChecksumWrong,
-    /// Octets of a subflow are mapped to two places.
+    /// Bytes of a subflow are mapped to two places.
     MappingChanged,
     /// A mapping that covers nothing of the segment that carries it.
     MappingElsewhere,
     /// Data without a mapping.
     UnmappedData,
-    /// The same data sequence numbers with different octets.
+    /// The same data sequence numbers with different bytes.
     DifferentData,
     /// Data beyond the receive window.
     OutsideWindow,

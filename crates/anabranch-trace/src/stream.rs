@@ -7,11 +7,11 @@ use anabranch_wire::mptcp::WideOrNarrow;
 
 use crate::ranges::RangeSet;
 
-/// One direction of a connection. Places are counted from its first octet.
+/// One direction of a connection. Places are counted from its first byte.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     base: Option<DataSeq>,
-    /// Is place 0 the first octet of the connection?
+    /// Is place 0 the first byte of the connection?
     pub(crate) is_exact: bool,
     /// High halves of the numbers are not known: they count from 0.
     pub(crate) is_narrow: bool,
@@ -28,22 +28,22 @@ pub(crate) struct Stream {
     pub(crate) fin: Option<i64>,
     /// The last DATA_ACK, if it was of what was not sent.
     pub(crate) last_ack_beyond: bool,
-    pub(crate) octets: u64,
+    pub(crate) bytes: u64,
     pub(crate) repeated: u64,
 }
 
 #[derive(Debug)]
 struct Piece {
     end: i64,
-    octets: Option<Box<[u8]>>,
+    bytes: Option<Box<[u8]>>,
 }
 
 /// What became of data that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Octets not seen before.
+    /// Bytes not seen before.
     pub(crate) new: i64,
-    /// Octets seen before.
+    /// Bytes seen before.
     pub(crate) repeated: i64,
     /// The first place where they are not what they were.
     pub(crate) differs_at: Option<i64>,
@@ -83,12 +83,12 @@ impl Stream {
         self.base.map(|base| base.0.wrapping_add(place as u64))
     }
 
-    /// Data was sent at `start..end`; `octets` are its first ones, if they were captured.
+    /// Data was sent at `start..end`; `bytes` are its first ones, if they were captured.
     pub(crate) fn take(
         &mut self,
         start: i64,
         end: i64,
-        octets: Option<&[u8]>,
+        bytes: Option<&[u8]>,
         held: &mut usize,
     ) -> Taken {
         self.next = self.next.max(end);
@@ -100,14 +100,14 @@ impl Stream {
             at = end.min(self.acked);
         }
         let whole = |from: i64, to: i64| {
-            octets.and_then(|all| all.get((from - start) as usize..(to - start) as usize))
+            bytes.and_then(|all| all.get((from - start) as usize..(to - start) as usize))
         };
         while at < end {
             let before = self.sent.range(..=at).next_back().filter(|(_, piece)| piece.end > at);
             if let Some((from, piece)) = before {
                 let to = piece.end.min(end);
                 if taken.differs_at.is_none() {
-                    let held = piece.octets.as_deref();
+                    let held = piece.bytes.as_deref();
                     let held =
                         held.and_then(|all| all.get((at - from) as usize..(to - from) as usize));
                     taken.differs_at = difference(held, whole(at, to)).map(|place| at + place);
@@ -124,14 +124,14 @@ impl Stream {
         taken
     }
 
-    fn keep(&mut self, start: i64, end: i64, octets: Option<&[u8]>, held: &mut usize) {
-        let octets = octets.filter(|octets| *held + octets.len() <= MOST_HELD);
-        *held += octets.map_or(0, <[u8]>::len);
-        self.sent.insert(start, Piece { end, octets: octets.map(Into::into) });
+    fn keep(&mut self, start: i64, end: i64, bytes: Option<&[u8]>, held: &mut usize) {
+        let bytes = bytes.filter(|bytes| *held + bytes.len() <= MOST_HELD);
+        *held += bytes.map_or(0, <[u8]>::len);
+        self.sent.insert(start, Piece { end, bytes: bytes.map(Into::into) });
         if self.sent.len() > MOST_PIECES
             && let Some((_, piece)) = self.sent.pop_first()
         {
-            *held -= piece.octets.map_or(0, |octets| octets.len());
+            *held -= piece.bytes.map_or(0, |bytes| bytes.len());
             self.acked = self.acked.max(piece.end);
         }
     }
@@ -148,9 +148,9 @@ impl Stream {
             let (start, piece) = first.remove_entry();
             self.missing.insert(at, start);
             at = at.max(piece.end);
-            *held -= piece.octets.as_ref().map_or(0, |octets| octets.len());
+            *held -= piece.bytes.as_ref().map_or(0, |bytes| bytes.len());
             if piece.end > place {
-                self.sent.insert(place, Piece { end: piece.end, octets: None });
+                self.sent.insert(place, Piece { end: piece.end, bytes: None });
                 at = place;
             }
         }
@@ -161,12 +161,12 @@ impl Stream {
     /// Forget the data itself.
     pub(crate) fn release(&mut self, held: &mut usize) {
         for piece in self.sent.values_mut() {
-            *held -= piece.octets.take().map_or(0, |octets| octets.len());
+            *held -= piece.bytes.take().map_or(0, |bytes| bytes.len());
         }
     }
 }
 
-/// The first place where two runs of octets differ, if both are there.
+/// The first place where two runs of bytes differ, if both are there.
 fn difference(a: Option<&[u8]>, b: Option<&[u8]>) -> Option<i64> {
     let (a, b) = (a?, b?);
     if a == b {
@@ -175,10 +175,10 @@ fn difference(a: Option<&[u8]>, b: Option<&[u8]>) -> Option<i64> {
     a.iter().zip(b).position(|(a, b)| a != b).map(|place| place as i64)
 }
 
-/// Two numbers of one connection are less than this apart; 2³² octets are more than any window.
+/// Two numbers of one connection are less than this apart; 2³² bytes are more than any window.
 const NEAR: u64 = 1 << 32;
 
-/// Octets of payload held for comparison, over all connections.
+/// Bytes of payload held for comparison, over all connections.
 pub(crate) const MOST_HELD: usize = 256 << 20;
 
 /// Pieces of one stream that are kept apart.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn four_octets_are_a_number_near_the_last() {
+    fn four_bytes_are_a_number_near_the_last() {
         let mut stream = Stream::default();
         stream.set_base(DataSeq(0xffff_fff0));
         stream.take(0, 0x20, None, &mut 0);

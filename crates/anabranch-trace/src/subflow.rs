@@ -64,7 +64,7 @@ pub(crate) struct Join {
     pub(crate) complained: bool,
 }
 
-/// One direction of a subflow. Places are counted from the octet behind the SYN.
+/// One direction of a subflow. Places are counted from the byte behind the SYN.
 #[derive(Debug, Default)]
 pub(crate) struct Half {
     /// Sequence number of place 0.
@@ -77,7 +77,7 @@ pub(crate) struct Half {
     pub(crate) next: i64,
     pub(crate) seen: RangeSet,
     pub(crate) acked: Option<i64>,
-    /// Octets that were acknowledged although nobody saw them.
+    /// Bytes that were acknowledged although nobody saw them.
     pub(crate) missing: i64,
     pub(crate) window_scale: Option<u8>,
     pub(crate) fin: Option<i64>,
@@ -89,7 +89,7 @@ pub(crate) struct Half {
     /// Where the last mapping begins.
     pub(crate) last_mapping: Option<i64>,
     pub(crate) segments: u64,
-    pub(crate) octets: u64,
+    pub(crate) bytes: u64,
     pub(crate) retransmitted: u64,
     pub(crate) reinjected: u64,
 }
@@ -97,9 +97,9 @@ pub(crate) struct Half {
 /// A mapping that was declared.
 #[derive(Debug)]
 pub(crate) struct Mapped {
-    /// Just behind its last octet on the subflow.
+    /// Just behind its last byte on the subflow.
     pub(crate) end: i64,
-    /// Where its first octet is in the data.
+    /// Where its first byte is in the data.
     pub(crate) data: i64,
     pub(crate) sum: Option<Sum>,
 }
@@ -121,7 +121,7 @@ pub(crate) struct Sum {
 pub(crate) enum Declared {
     New,
     Again,
-    /// Some octet was mapped to elsewhere in the data before.
+    /// Some byte was mapped to elsewhere in the data before.
     Changed,
 }
 
@@ -188,7 +188,7 @@ impl Half {
         self.place(base + ssn.0)
     }
 
-    /// Payload was sent at `start..end`; gives how many of its octets are new on this subflow.
+    /// Payload was sent at `start..end`; gives how many of its bytes are new on this subflow.
     pub(crate) fn send(&mut self, start: i64, end: i64) -> i64 {
         self.next = self.next.max(end);
         self.seen.insert(start, end)
@@ -227,7 +227,7 @@ impl Half {
         }
         match self.mappings.get_mut(&start) {
             Some(known) if known.end == end => return Declared::Again,
-            // Another extent of the same mapping: its checksum is of other octets.
+            // Another extent of the same mapping: its checksum is of other bytes.
             Some(known) => {
                 known.end = known.end.max(end);
                 known.forget(held);
@@ -265,7 +265,7 @@ impl Half {
         self.mappings.values_mut().for_each(|mapped| mapped.forget(held));
     }
 
-    /// Add payload to the mappings that wait for it; gives those whose octets are all there.
+    /// Add payload to the mappings that wait for it; gives those whose bytes are all there.
     pub(crate) fn sum_up(
         &mut self,
         start: i64,
@@ -278,19 +278,19 @@ impl Half {
         let waiting = self.mappings.range_mut(..end.max(start + 1)).rev();
         for (from, mapped) in waiting.take_while(|(_, mapped)| mapped.end > start) {
             let (low, high) = (start.max(*from), end.min(mapped.end));
-            let octets = &payload[(low - start) as usize..(high - start) as usize];
-            if is_cut || *held + octets.len() > MOST_HELD {
+            let bytes = &payload[(low - start) as usize..(high - start) as usize];
+            if is_cut || *held + bytes.len() > MOST_HELD {
                 mapped.forget(held);
             }
             let Some(sum) = &mut mapped.sum else { continue };
             // A copy says nothing new; with other edges it makes the pieces overlap, see
             // `verifies`.
-            if octets.is_empty() || sum.pieces.contains_key(&low) {
+            if bytes.is_empty() || sum.pieces.contains_key(&low) {
                 continue;
             }
-            sum.got += octets.len() as i64;
-            *held += octets.len();
-            sum.pieces.insert(low, octets.into());
+            sum.got += bytes.len() as i64;
+            *held += bytes.len();
+            sum.pieces.insert(low, bytes.into());
             if sum.got >= mapped.end - from
                 && let Some(sum) = mapped.sum.take()
             {
@@ -322,12 +322,12 @@ impl Sum {
         // RFC 8684 §3.3.1: over the pseudo-header and the data covered.
         let mut checksum = Checksum::of_dss_pseudo_header(self.data_seq, self.ssn, self.len);
         let mut next = start;
-        for (at, octets) in &self.pieces {
+        for (at, bytes) in &self.pieces {
             if *at != next {
                 return None;
             }
-            checksum.add(octets);
-            next += octets.len() as i64;
+            checksum.add(bytes);
+            next += bytes.len() as i64;
         }
         Some(checksum.verifies(self.checksum))
     }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledged_octets_that_nobody_saw_are_missing() {
+    fn acknowledged_bytes_that_nobody_saw_are_missing() {
         let mut half = Half::default();
         half.set_syn(SeqNumber(0));
         half.send(0, 10);
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(half.place(SeqNumber(2000)), 0);
         assert_eq!(half.place_of_ssn(SeqNumber(1001), SeqNumber(2000)), 0);
         half.send(0, 500);
-        // The next begins with its segment: the first was 100 octets into its own.
+        // The next begins with its segment: the first was 100 bytes into its own.
         assert_eq!(half.place_of_ssn(SeqNumber(1601), SeqNumber(2500)), 500);
     }
 }

@@ -7,7 +7,7 @@ pub enum Column {
     U8(Vec<u8>),
     /// Indices and wire fields.
     U32(Vec<u32>),
-    /// Counts, octets, nanoseconds, data sequence numbers.
+    /// Counts, bytes, nanoseconds, data sequence numbers.
     U64(Vec<u64>),
     /// Words; the empty one stands for "none".
     Text(Vec<String>),
@@ -100,7 +100,7 @@ pub(crate) enum Kind {
     New = 1,
     /// What this subflow carried before: TCP's retransmission.
     Retransmission = 2,
-    /// Data that was sent before, as new octets of this subflow.
+    /// Data that was sent before, as new bytes of this subflow.
     Reinjection = 3,
 }
 

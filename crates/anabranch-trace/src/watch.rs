@@ -75,7 +75,7 @@ pub(crate) struct Watch {
     /// Violations beyond those kept.
     uncounted: BTreeMap<Rule, u64>,
     events_left_out: u64,
-    /// Octets of payload that are kept for comparison.
+    /// Bytes of payload that are kept for comparison.
     pub(crate) held: usize,
 }
 

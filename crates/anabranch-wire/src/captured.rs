@@ -3,7 +3,7 @@
 use crate::ip::{self, PROTOCOL_TCP};
 use crate::{Checksum, ParseError, SocketAddress, TcpHeader, tcp};
 
-/// A TCP segment in the octets of a capture, which may have cut the payload's end, and may have
+/// A TCP segment in the bytes of a capture, which may have cut the payload's end, and may have
 /// been taken before the sender's network card put in checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedSegment<'a> {
@@ -13,25 +13,25 @@ pub struct CapturedSegment<'a> {
     pub destination: SocketAddress,
     /// Fixed part of the TCP header.
     pub header: TcpHeader,
-    /// All octets of the options, for [`TcpOptions::parse`](crate::TcpOptions::parse).
+    /// All bytes of the options, for [`TcpOptions::parse`](crate::TcpOptions::parse).
     pub options: &'a [u8],
-    /// The payload's octets that were captured.
+    /// The payload's bytes that were captured.
     pub payload: &'a [u8],
-    /// Octets of the whole payload.
+    /// Bytes of the whole payload.
     pub payload_len: usize,
     /// TCP header and captured payload.
     tcp: &'a [u8],
 }
 
 impl<'a> CapturedSegment<'a> {
-    /// Parse an IP packet with a TCP segment inside; octets beyond the packet's own length are
+    /// Parse an IP packet with a TCP segment inside; bytes beyond the packet's own length are
     /// ignored, and payload that is missing at its end is no error. No checksum is looked at.
     ///
     /// # Errors
     /// If the headers are not all there, or the packet is a fragment, not TCP, or has contradictory
     /// lengths.
-    pub fn parse(octets: &'a [u8]) -> Result<Self, ParseError> {
-        let (packet, stated) = ip::parse_cut(octets)?;
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let (packet, stated) = ip::parse_cut(bytes)?;
         packet.require(PROTOCOL_TCP, "6 (TCP)")?;
         let tcp = packet.transport;
         let raw = tcp::parse(tcp)?;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::{Payload, Segment, TcpOptions};
 
-    fn octets(from: &str, to: &str) -> Vec<u8> {
+    fn bytes(from: &str, to: &str) -> Vec<u8> {
         let endpoint = |text: &str| SocketAddress::new(text.parse::<IpAddr>().unwrap(), 80);
         let segment = Segment {
             source: endpoint(from),
@@ -80,15 +80,15 @@ mod tests {
             ecn: 0,
             checksum_ok: true,
         };
-        let mut octets = Vec::new();
-        segment.emit(&mut octets).unwrap();
-        octets
+        let mut bytes = Vec::new();
+        segment.emit(&mut bytes).unwrap();
+        bytes
     }
 
     #[test]
     fn a_cut_payload_keeps_its_length() {
         for (from, to) in [("10.0.0.1", "10.0.0.2"), ("::1", "::2")] {
-            let whole = octets(from, to);
+            let whole = bytes(from, to);
             let segment = CapturedSegment::parse(&whole).unwrap();
             assert_eq!((segment.payload, segment.payload_len), (&b"abcdefgh"[..], 8));
             assert_eq!(segment.checksum_ok(), Some(true));
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn what_a_network_card_would_fill_in_is_not_missed() {
-        let mut octets = octets("10.0.0.1", "10.0.0.2");
-        octets[2..4].fill(0);
-        octets[10..12].fill(0);
-        octets[36] ^= 1;
-        let segment = CapturedSegment::parse(&octets).unwrap();
+        let mut bytes = bytes("10.0.0.1", "10.0.0.2");
+        bytes[2..4].fill(0);
+        bytes[10..12].fill(0);
+        bytes[36] ^= 1;
+        let segment = CapturedSegment::parse(&bytes).unwrap();
         assert_eq!((segment.payload_len, segment.checksum_ok()), (8, Some(false)));
     }
 }

@@ -6,17 +6,17 @@ use crate::{DataSeq, Payload, SeqNumber};
 
 /// A running Internet checksum: the one's complement sum of big-endian 16-bit words.
 ///
-/// Octets may come in slices of any length, odd ones included: the result is that of their
-/// concatenation, padded with one zero octet if its length is odd.
+/// Bytes may come in slices of any length, odd ones included: the result is that of their
+/// concatenation, padded with one zero byte if its length is odd.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checksum {
     /// One's complement sum in 64 bits, congruent to the 16-bit one.
     sum: u64,
-    /// Has an odd number of octets been added, so that the next one is the low half of a word?
+    /// Has an odd number of bytes been added, so that the next one is the low half of a word?
     odd: bool,
 }
 
-/// Checksum of a DSS mapping of `len` octets (a DATA_FIN counts as one) whose octets on the
+/// Checksum of a DSS mapping of `len` bytes (a DATA_FIN counts as one) whose bytes on the
 /// subflow are `payload`. RFC 8684 §3.3.1.
 pub fn dss_checksum(data_seq: DataSeq, subflow_seq: SeqNumber, len: u16, payload: &Payload) -> u16 {
     let mut checksum = Checksum::of_dss_pseudo_header(data_seq, subflow_seq, len);
@@ -30,12 +30,12 @@ impl Checksum {
         Checksum { sum: 0, odd: false }
     }
 
-    /// The sum of the pseudo-header for `octets` octets of a protocol's header and payload.
+    /// The sum of the pseudo-header for `bytes` bytes of a protocol's header and payload.
     pub(crate) fn of_pseudo_header(
         source: IpAddr,
         destination: IpAddr,
         protocol: u8,
-        octets: usize,
+        bytes: usize,
     ) -> Self {
         let mut checksum = Checksum::new();
         for address in [source, destination] {
@@ -45,33 +45,33 @@ impl Checksum {
             }
         }
         // The 16-bit length of IPv4 and the 32-bit length of IPv6 add the same to the sum.
-        checksum.add_words(octets as u64);
+        checksum.add_words(bytes as u64);
         checksum.add_words(u64::from(protocol));
         checksum
     }
 
     /// The sum of the pseudo-header of a DSS mapping. A receiver starts from it, adds the
-    /// mapping's octets as they arrive on the subflow, and asks [`Checksum::verifies`].
+    /// mapping's bytes as they arrive on the subflow, and asks [`Checksum::verifies`].
     pub fn of_dss_pseudo_header(data_seq: DataSeq, subflow_seq: SeqNumber, len: u16) -> Self {
         let mut checksum = Checksum::new();
-        // RFC 8684 §3.3.1: the DSN enters in full even when the option carries 4 octets of it.
+        // RFC 8684 §3.3.1: the DSN enters in full even when the option carries 4 bytes of it.
         checksum.add_words(data_seq.0);
         checksum.add_words(u64::from(subflow_seq.0));
         checksum.add_words(u64::from(len));
         checksum
     }
 
-    /// Add octets.
-    pub fn add(&mut self, octets: &[u8]) {
-        let mut octets = octets;
+    /// Add bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let mut bytes = bytes;
         if self.odd
-            && let [low_half, rest @ ..] = octets
+            && let [low_half, rest @ ..] = bytes
         {
             self.add_words(u64::from(*low_half));
             self.odd = false;
-            octets = rest;
+            bytes = rest;
         }
-        let (eights, rest) = octets.as_chunks();
+        let (eights, rest) = bytes.as_chunks();
         for eight in eights {
             self.add_words(u64::from_be_bytes(*eight));
         }
@@ -85,9 +85,9 @@ impl Checksum {
         }
     }
 
-    /// Add the octets of a payload.
+    /// Add the bytes of a payload.
     pub fn add_payload(&mut self, payload: &Payload) {
-        payload.for_each_slice(|octets| self.add(octets));
+        payload.for_each_slice(|bytes| self.add(bytes));
     }
 
     /// The checksum: the complement of the sum.
@@ -95,8 +95,8 @@ impl Checksum {
         !self.fold()
     }
 
-    /// Does `checksum`, as received, belong to the octets added? With the checksum field itself
-    /// among the octets added, ask for 0.
+    /// Does `checksum`, as received, belong to the bytes added? With the checksum field itself
+    /// among the bytes added, ask for 0.
     ///
     /// 0x0000 and 0xffff are the same number in one's complement: either stands for the other.
     pub const fn verifies(self, checksum: u16) -> bool {
@@ -129,16 +129,16 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
 
-    fn sum_of(octets: &[u8]) -> u16 {
+    fn sum_of(bytes: &[u8]) -> u16 {
         let mut checksum = Checksum::new();
-        checksum.add(octets);
+        checksum.add(bytes);
         checksum.finish()
     }
 
     /// RFC 1071 §4.1, transcribed as plainly as possible.
-    fn reference(octets: &[u8]) -> u16 {
+    fn reference(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
-        for pair in octets.chunks(2) {
+        for pair in bytes.chunks(2) {
             sum += u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
             sum = (sum & 0xffff) + (sum >> 16);
         }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn dss_checksum_by_hand() {
         // RFC 8684 §3.3.1. Words: DSN 0000 0001 0000 0002, SSN 0000 0003, length 0003, zeros,
-        // octets 6162 6300: 1 + 2 + 3 + 3 + 0x6162 + 0x6300 = 0xc46b.
+        // bytes 6162 6300: 1 + 2 + 3 + 3 + 0x6162 + 0x6300 = 0xc46b.
         let payload = Payload::from(Bytes::from_static(b"abc"));
         let checksum = dss_checksum(DataSeq(0x1_0000_0002), SeqNumber(3), 3, &payload);
         assert_eq!(checksum, !0xc46b);
@@ -198,17 +198,17 @@ mod tests {
     proptest! {
         #[test]
         fn any_split_gives_the_sum_of_the_whole(
-            octets in prop::collection::vec(any::<u8>(), 0..200),
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         ) {
-            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(octets.len() + 1)).collect();
-            cuts.extend([0, octets.len()]);
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
             cuts.sort_unstable();
             let mut checksum = Checksum::new();
             for ends in cuts.windows(2) {
-                checksum.add(&octets[ends[0]..ends[1]]);
+                checksum.add(&bytes[ends[0]..ends[1]]);
             }
-            prop_assert_eq!(checksum.finish(), reference(&octets));
+            prop_assert_eq!(checksum.finish(), reference(&bytes));
         }
     }
 }

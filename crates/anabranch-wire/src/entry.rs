@@ -69,8 +69,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Some of these names, at least one, in any order.
     Choices(&'static [&'static str]),
-    /// A number of octets within these bounds.
-    Octets {
+    /// A number of bytes within these bounds.
+    Bytes {
         /// Smallest.
         least: u64,
         /// Largest.
@@ -97,8 +97,8 @@ pub enum Value {
     Choice(&'static str),
     /// Some of the names, in the order in which they were given.
     Choices(Cow<'static, [&'static str]>),
-    /// A number of octets.
-    Octets(u64),
+    /// A number of bytes.
+    Bytes(u64),
     /// A probability in parts per billion.
     Probability(u32),
     /// One of the connection's paths.
@@ -232,13 +232,13 @@ impl Values {
         }
     }
 
-    /// A number of octets.
+    /// A number of bytes.
     ///
     /// # Panics
     /// If there is no such parameter, or it is of another kind.
-    pub fn octets(&self, name: &str) -> u64 {
+    pub fn bytes(&self, name: &str) -> u64 {
         match self.get(name) {
-            Value::Octets(octets) => octets,
+            Value::Bytes(bytes) => bytes,
             other => panic!("{name} is {other:?}"),
         }
     }

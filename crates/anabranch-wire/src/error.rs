@@ -1,22 +1,22 @@
-//! What can be wrong with octets, and with values that should become octets.
+//! What can be wrong with bytes, and with values that should become bytes.
 
 use core::fmt;
 use std::net::IpAddr;
 
 use crate::subtype::Subtype;
 
-/// Why octets are not a well-formed packet, header or option.
+/// Why bytes are not a well-formed packet, header or option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// Fewer octets than the format needs.
-    #[error("{what} needs {needed} octets, only {available} are there")]
+    /// Fewer bytes than the format needs.
+    #[error("{what} needs {needed} bytes, only {available} are there")]
     Truncated {
         /// The header or option concerned.
         what: &'static str,
-        /// Octets needed.
+        /// Bytes needed.
         needed: usize,
-        /// Octets available.
+        /// Bytes available.
         available: usize,
     },
     /// Neither IPv4 nor IPv6.
@@ -25,18 +25,18 @@ pub enum ParseError {
         /// The version field.
         found: u8,
     },
-    /// An IPv4 header length below the 20 octets of the fixed part.
-    #[error("IPv4 header length is {found} octets, expected at least 20")]
+    /// An IPv4 header length below the 20 bytes of the fixed part.
+    #[error("IPv4 header length is {found} bytes, expected at least 20")]
     Ipv4HeaderLength {
-        /// Octets, as the IHL field says.
+        /// Bytes, as the IHL field says.
         found: usize,
     },
     /// An IPv4 total length that does not even cover the header.
-    #[error("IPv4 total length is {found} octets, its header alone has {header}")]
+    #[error("IPv4 total length is {found} bytes, its header alone has {header}")]
     Ipv4TotalLength {
-        /// Octets, as the total length field says.
+        /// Bytes, as the total length field says.
         found: usize,
-        /// Octets, as the IHL field says.
+        /// Bytes, as the IHL field says.
         header: usize,
     },
     /// The IPv4 header checksum does not hold.
@@ -62,36 +62,36 @@ pub enum ParseError {
         /// Number and name of what is parsed.
         expected: &'static str,
     },
-    /// A UDP length that contradicts the octets there are.
-    #[error("UDP length is {found} octets, {available} are there")]
+    /// A UDP length that contradicts the bytes there are.
+    #[error("UDP length is {found} bytes, {available} are there")]
     UdpLength {
-        /// Octets, as the length field says.
+        /// Bytes, as the length field says.
         found: usize,
-        /// Octets of the datagram that are there.
+        /// Bytes of the datagram that are there.
         available: usize,
     },
-    /// A TCP data offset below the 20 octets of the fixed header.
-    #[error("TCP data offset is {found} octets, expected at least 20")]
+    /// A TCP data offset below the 20 bytes of the fixed header.
+    #[error("TCP data offset is {found} bytes, expected at least 20")]
     TcpDataOffset {
-        /// Octets, as the data offset field says.
+        /// Bytes, as the data offset field says.
         found: usize,
     },
-    /// A TCP option whose length does not cover its own kind and length octets.
+    /// A TCP option whose length does not cover its own kind and length bytes.
     #[error("TCP option of kind {kind} has length {found}, expected at least 2")]
     OptionTooShort {
         /// Option kind.
         kind: u8,
-        /// The length octet.
+        /// The length byte.
         found: u8,
     },
-    /// A TCP option whose length octet contradicts the octets there are.
-    #[error("TCP option of kind {kind} has length {found}, {available} octets are there")]
+    /// A TCP option whose length byte contradicts the bytes there are.
+    #[error("TCP option of kind {kind} has length {found}, {available} bytes are there")]
     OptionOverrun {
         /// Option kind.
         kind: u8,
-        /// The length octet.
+        /// The length byte.
         found: u8,
-        /// Octets from the kind to the end.
+        /// Bytes from the kind to the end.
         available: usize,
     },
     /// Another kind of TCP option than the one to be parsed.
@@ -107,9 +107,9 @@ pub enum ParseError {
     OptionLength {
         /// Option kind.
         kind: u8,
-        /// Octets found.
+        /// Bytes found.
         found: usize,
-        /// Octets that the kind allows.
+        /// Bytes that the kind allows.
         expected: Lengths,
     },
     /// Another Multipath TCP option than the one to be parsed.
@@ -126,29 +126,29 @@ pub enum ParseError {
     MptcpLength {
         /// The option concerned.
         subtype: Subtype,
-        /// Octets found.
+        /// Bytes found.
         found: usize,
-        /// Octets that the subtype and its flags allow.
+        /// Bytes that the subtype and its flags allow.
         expected: Lengths,
     },
 }
 
-/// Why a value has no representation in octets.
+/// Why a value has no representation in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// The options do not fit into a TCP header.
-    #[error("TCP options take {octets} octets, at most 40 fit")]
+    #[error("TCP options take {bytes} bytes, at most 40 fit")]
     OptionsTooLong {
-        /// Octets, padding included.
-        octets: usize,
+        /// Bytes, padding included.
+        bytes: usize,
     },
     /// The packet is longer than its IP header can say.
-    #[error("packet of {octets} octets, at most {limit} fit")]
+    #[error("packet of {bytes} bytes, at most {limit} fit")]
     PacketTooLong {
-        /// Octets of the whole packet.
-        octets: usize,
-        /// Most octets of a packet of this IP version.
+        /// Bytes of the whole packet.
+        bytes: usize,
+        /// Most bytes of a packet of this IP version.
         limit: usize,
     },
     /// One address is IPv4, the other IPv6.
@@ -161,7 +161,7 @@ pub enum EmitError {
     },
 }
 
-/// The lengths, in octets and ascending, that a format allows.
+/// The lengths, in bytes and ascending, that a format allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths(pub &'static [usize]);
 

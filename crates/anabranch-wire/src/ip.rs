@@ -11,30 +11,30 @@ pub const ECT_0: u8 = 0b10;
 /// ECN field of a packet that was marked: congestion experienced. RFC 3168 §5.
 pub const CE: u8 = 0b11;
 
-/// Octets of an IPv4 header without options.
-pub const IPV4_HEADER_OCTETS: usize = 20;
+/// Bytes of an IPv4 header without options.
+pub const IPV4_HEADER_BYTES: usize = 20;
 
-/// Octets of an IPv6 header without extension headers.
-pub const IPV6_HEADER_OCTETS: usize = 40;
+/// Bytes of an IPv6 header without extension headers.
+pub const IPV6_HEADER_BYTES: usize = 40;
 
 /// Protocol number of TCP, in IPv4 and IPv6 alike. RFC 9293 §3.1.
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 /// Protocol number of UDP, in IPv4 and IPv6 alike. RFC 768.
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 
-/// Octets of the IP header that this crate emits before a segment or datagram to or from `address`.
-pub const fn ip_header_octets(address: IpAddr) -> usize {
+/// Bytes of the IP header that this crate emits before a segment or datagram to or from `address`.
+pub const fn ip_header_bytes(address: IpAddr) -> usize {
     match address {
-        IpAddr::V4(_) => IPV4_HEADER_OCTETS,
-        IpAddr::V6(_) => IPV6_HEADER_OCTETS,
+        IpAddr::V4(_) => IPV4_HEADER_BYTES,
+        IpAddr::V6(_) => IPV6_HEADER_BYTES,
     }
 }
 
 impl Checksum {
     /// The sum of the pseudo-header that TCP over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1)
-    /// prepends to a segment of `tcp_octets` octets, header and options included.
-    pub fn of_tcp_pseudo_header(source: IpAddr, destination: IpAddr, tcp_octets: usize) -> Self {
-        Checksum::of_pseudo_header(source, destination, PROTOCOL_TCP, tcp_octets)
+    /// prepends to a segment of `tcp_bytes` bytes, header and options included.
+    pub fn of_tcp_pseudo_header(source: IpAddr, destination: IpAddr, tcp_bytes: usize) -> Self {
+        Checksum::of_pseudo_header(source, destination, PROTOCOL_TCP, tcp_bytes)
     }
 }
 
@@ -60,12 +60,12 @@ impl IpPacket<'_> {
     }
 }
 
-/// Parse the IP header of a packet; octets beyond the length that it states are ignored.
-pub(crate) fn parse(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
-    let version = Reader::new("IP header", octets).u8()? >> 4;
+/// Parse the IP header of a packet; bytes beyond the length that it states are ignored.
+pub(crate) fn parse(bytes: &[u8]) -> Result<IpPacket<'_>, ParseError> {
+    let version = Reader::new("IP header", bytes).u8()? >> 4;
     match version {
-        4 => parse_v4(octets),
-        6 => parse_v6(octets),
+        4 => parse_v4(bytes),
+        6 => parse_v6(bytes),
         found => Err(ParseError::IpVersion { found }),
     }
 }
@@ -90,23 +90,23 @@ impl Addresses {
         }
     }
 
-    /// Append the header of a packet with `octets` octets of header and payload of `protocol`.
+    /// Append the header of a packet with `bytes` bytes of header and payload of `protocol`.
     pub(crate) fn emit(
         self,
         protocol: u8,
         ecn: u8,
-        octets: usize,
+        bytes: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         match self {
             Addresses::V4 { source, destination } => {
                 // RFC 791 §3.1: total length counts the header.
-                let total = length_field(octets, IPV4_HEADER_OCTETS, IPV4_HEADER_OCTETS)?;
+                let total = length_field(bytes, IPV4_HEADER_BYTES, IPV4_HEADER_BYTES)?;
                 out.extend(v4_header(source, destination, protocol, ecn, total));
             }
             Addresses::V6 { source, destination } => {
                 // RFC 8200 §3: payload length does not count the header.
-                let payload = length_field(octets, IPV6_HEADER_OCTETS, 0)?;
+                let payload = length_field(bytes, IPV6_HEADER_BYTES, 0)?;
                 // RFC 8200 §3: version, traffic class (ECN in its low bits), flow label 0.
                 out.extend((6 << 28 | u32::from(ecn & 0b11) << 20).to_be_bytes());
                 out.extend(payload.to_be_bytes());
@@ -119,10 +119,10 @@ impl Addresses {
     }
 }
 
-/// The length field of a header that counts `counted` of its own `header` octets.
-fn length_field(octets: usize, header: usize, counted: usize) -> Result<u16, EmitError> {
-    u16::try_from(octets + counted).map_err(|_| EmitError::PacketTooLong {
-        octets: octets + header,
+/// The length field of a header that counts `counted` of its own `header` bytes.
+fn length_field(bytes: usize, header: usize, counted: usize) -> Result<u16, EmitError> {
+    u16::try_from(bytes + counted).map_err(|_| EmitError::PacketTooLong {
+        bytes: bytes + header,
         limit: usize::from(u16::MAX) + header - counted,
     })
 }
@@ -133,9 +133,9 @@ fn v4_header(
     protocol: u8,
     ecn: u8,
     total: u16,
-) -> [u8; IPV4_HEADER_OCTETS] {
-    let mut header = [0; IPV4_HEADER_OCTETS];
-    header[0] = 4 << 4 | (IPV4_HEADER_OCTETS / 4) as u8;
+) -> [u8; IPV4_HEADER_BYTES] {
+    let mut header = [0; IPV4_HEADER_BYTES];
+    header[0] = 4 << 4 | (IPV4_HEADER_BYTES / 4) as u8;
     // RFC 3168 §5: ECN is the two low bits of the former type of service.
     header[1] = ecn & 0b11;
     header[2..4].copy_from_slice(&total.to_be_bytes());
@@ -151,21 +151,21 @@ fn v4_header(
     header
 }
 
-fn parse_v4(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
-    let fields = V4Fields::read(octets)?;
+fn parse_v4(bytes: &[u8]) -> Result<IpPacket<'_>, ParseError> {
+    let fields = V4Fields::read(bytes)?;
     let V4Fields { header, total, fragment, .. } = fields;
-    check_v4(octets, header, total)?;
+    check_v4(bytes, header, total)?;
     if fragment & FRAGMENT_MASK != 0 {
         return Err(ParseError::Fragment { version: 4 });
     }
-    Ok(fields.around(&octets[header..total]))
+    Ok(fields.around(&bytes[header..total]))
 }
 
 /// What is read off an IPv4 header, not yet checked.
 struct V4Fields {
-    /// Octets of the header.
+    /// Bytes of the header.
     header: usize,
-    /// Octets of the packet.
+    /// Bytes of the packet.
     total: usize,
     fragment: u16,
     tos: u8,
@@ -175,8 +175,8 @@ struct V4Fields {
 }
 
 impl V4Fields {
-    fn read(octets: &[u8]) -> Result<Self, ParseError> {
-        let mut reader = Reader::new("IPv4 header", octets);
+    fn read(bytes: &[u8]) -> Result<Self, ParseError> {
+        let mut reader = Reader::new("IPv4 header", bytes);
         let [version_and_ihl, tos] = reader.array()?;
         let total = usize::from(reader.u16()?);
         let _identification = reader.u16()?;
@@ -199,58 +199,58 @@ impl V4Fields {
     }
 }
 
-/// Check the two lengths of an IPv4 header, against each other and against the octets there
+/// Check the two lengths of an IPv4 header, against each other and against the bytes there
 /// are, and its checksum.
-fn check_v4(octets: &[u8], header: usize, total: usize) -> Result<(), ParseError> {
-    if header < IPV4_HEADER_OCTETS {
+fn check_v4(bytes: &[u8], header: usize, total: usize) -> Result<(), ParseError> {
+    if header < IPV4_HEADER_BYTES {
         return Err(ParseError::Ipv4HeaderLength { found: header });
     }
     if total < header {
         return Err(ParseError::Ipv4TotalLength { found: total, header });
     }
-    if octets.len() < total {
+    if bytes.len() < total {
         return Err(ParseError::Truncated {
             what: "IPv4 packet",
             needed: total,
-            available: octets.len(),
+            available: bytes.len(),
         });
     }
     let mut checksum = Checksum::new();
-    checksum.add(&octets[..header]);
+    checksum.add(&bytes[..header]);
     if checksum.verifies(0) { Ok(()) } else { Err(ParseError::Ipv4Checksum) }
 }
 
-fn parse_v6(octets: &[u8]) -> Result<IpPacket<'_>, ParseError> {
-    let (packet, stated) = cut_v6(octets)?;
+fn parse_v6(bytes: &[u8]) -> Result<IpPacket<'_>, ParseError> {
+    let (packet, stated) = cut_v6(bytes)?;
     if stated > packet.transport.len() {
         let missing = stated - packet.transport.len();
         return Err(ParseError::Truncated {
             what: "IPv6 packet",
-            needed: octets.len() + missing,
-            available: octets.len(),
+            needed: bytes.len() + missing,
+            available: bytes.len(),
         });
     }
     Ok(packet)
 }
 
 /// Parse the IP header of a packet of which a capture may have cut the end, as it left its host:
-/// with checksums and a length that the network card fills in perhaps. Gives also the octets of
+/// with checksums and a length that the network card fills in perhaps. Gives also the bytes of
 /// `transport` that the header states.
-pub(crate) fn parse_cut(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
-    let version = Reader::new("IP header", octets).u8()? >> 4;
+pub(crate) fn parse_cut(bytes: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
+    let version = Reader::new("IP header", bytes).u8()? >> 4;
     match version {
-        4 => cut_v4(octets),
-        6 => cut_v6(octets),
+        4 => cut_v4(bytes),
+        6 => cut_v6(bytes),
         found => Err(ParseError::IpVersion { found }),
     }
 }
 
-fn cut_v4(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
-    let fields = V4Fields::read(octets)?;
+fn cut_v4(bytes: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
+    let fields = V4Fields::read(bytes)?;
     let V4Fields { header, fragment, .. } = fields;
     // A packet that is yet to be cut into segments has no length.
-    let total = if fields.total == 0 { octets.len() } else { fields.total };
-    if header < IPV4_HEADER_OCTETS {
+    let total = if fields.total == 0 { bytes.len() } else { fields.total };
+    if header < IPV4_HEADER_BYTES {
         return Err(ParseError::Ipv4HeaderLength { found: header });
     }
     if total < header {
@@ -259,17 +259,17 @@ fn cut_v4(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
     if fragment & FRAGMENT_MASK != 0 {
         return Err(ParseError::Fragment { version: 4 });
     }
-    let end = total.min(octets.len());
-    let transport = octets.get(header..end).ok_or(ParseError::Truncated {
+    let end = total.min(bytes.len());
+    let transport = bytes.get(header..end).ok_or(ParseError::Truncated {
         what: "IPv4 packet",
         needed: total,
-        available: octets.len(),
+        available: bytes.len(),
     })?;
     Ok((fields.around(transport), total - header))
 }
 
-fn cut_v6(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
-    let mut reader = Reader::new("IPv6 header", octets);
+fn cut_v6(bytes: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
+    let mut reader = Reader::new("IPv6 header", bytes);
     let version_class_label = reader.u32()?;
     let payload = usize::from(reader.u16()?);
     let [next_header, _hop_limit] = reader.array()?;
@@ -288,14 +288,14 @@ fn cut_v6(octets: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
     Ok((packet, payload - (there.len() - transport.len())))
 }
 
-/// Skip hop-by-hop and destination options; returns the protocol that follows, and its octets.
-fn skip_options(next_header: u8, octets: &[u8]) -> Result<(u8, &[u8]), ParseError> {
-    let (mut next_header, mut rest) = (next_header, octets);
+/// Skip hop-by-hop and destination options; returns the protocol that follows, and its bytes.
+fn skip_options(next_header: u8, bytes: &[u8]) -> Result<(u8, &[u8]), ParseError> {
+    let (mut next_header, mut rest) = (next_header, bytes);
     loop {
         match next_header {
             HOP_BY_HOP | DESTINATION_OPTIONS => {
                 let [next, length] = Reader::new("IPv6 extension header", rest).array()?;
-                // RFC 8200 §4.3: length in units of 8 octets, the first 8 not counted.
+                // RFC 8200 §4.3: length in units of 8 bytes, the first 8 not counted.
                 let skipped = (usize::from(length) + 1) * 8;
                 next_header = next;
                 rest = rest.get(skipped..).ok_or(ParseError::Truncated {
@@ -339,8 +339,8 @@ const DESTINATION_OPTIONS: u8 = 60;
 mod tests {
     use super::*;
 
-    /// 10.0.0.1 → 10.0.0.2, ECT(0), 4 octets of payload, one word of options (three NOPs and an
-    /// end of list) and 2 octets of padding behind the packet.
+    /// 10.0.0.1 → 10.0.0.2, ECT(0), 4 bytes of payload, one word of options (three NOPs and an
+    /// end of list) and 2 bytes of padding behind the packet.
     fn v4_with_options() -> Vec<u8> {
         let mut packet = vec![
             0x46, 0x02, 0x00, 0x1c, 0x12, 0x34, 0x40, 0x00, 0x40, 0x06, 0x00, 0x00, 10, 0, 0, 1,
@@ -361,18 +361,18 @@ mod tests {
         parse(packet).map(|_| ()).unwrap_err()
     }
 
-    /// The error after setting one octet of an otherwise good IPv4 packet.
-    fn error_with(offset: usize, octet: u8) -> ParseError {
+    /// The error after setting one byte of an otherwise good IPv4 packet.
+    fn error_with(offset: usize, byte: u8) -> ParseError {
         let mut packet = v4_with_options();
-        packet[offset] = octet;
+        packet[offset] = byte;
         refresh_checksum(&mut packet);
         error_of(&packet)
     }
 
     #[test]
-    fn v4_options_and_trailing_octets_are_skipped() {
-        let octets = v4_with_options();
-        let packet = parse(&octets).unwrap();
+    fn v4_options_and_trailing_bytes_are_skipped() {
+        let bytes = v4_with_options();
+        let packet = parse(&bytes).unwrap();
         assert_eq!(packet.source, IpAddr::from([10, 0, 0, 1]));
         assert_eq!(packet.destination, IpAddr::from([10, 0, 0, 2]));
         assert_eq!(packet.ecn, 2);
@@ -405,12 +405,12 @@ mod tests {
 
     #[test]
     fn v6_hop_by_hop_and_destination_options_are_skipped() {
-        // RFC 8200 §4.3 and §4.6: 8 octets of hop-by-hop, 16 of destination options, PadN each.
+        // RFC 8200 §4.3 and §4.6: 8 bytes of hop-by-hop, 16 of destination options, PadN each.
         let mut chain = vec![60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12];
         chain.extend([0; 12]);
         chain.extend(*b"tcp!");
-        let octets = v6(0, &chain);
-        let packet = parse(&octets).unwrap();
+        let bytes = v6(0, &chain);
+        let packet = parse(&bytes).unwrap();
         assert_eq!((packet.protocol, packet.transport), (6, &b"tcp!"[..]));
         assert_eq!(packet.ecn, 3);
     }

@@ -2,9 +2,9 @@
 //! pcapng.
 //!
 //! A [`Segment`] is a TCP segment as a plain value: addresses, header, options and payload, already
-//! parsed and checked. [`Segment::parse`] makes one from the octets of an IP packet, and
-//! [`Segment::emit`] turns it back into octets. A [`Packet`] is a segment or a UDP [`Datagram`].
-//! Links and hosts exchange these values. Octets appear only in captures ([`pcap`]) and on real
+//! parsed and checked. [`Segment::parse`] makes one from the bytes of an IP packet, and
+//! [`Segment::emit`] turns it back into bytes. A [`Packet`] is a segment or a UDP [`Datagram`].
+//! Links and hosts exchange these values. Bytes appear only in captures ([`pcap`]) and on real
 //! devices.
 //!
 //! The crate has no state and reads no clock. It defines the types for time, [`Instant`] and
@@ -28,9 +28,9 @@
 //! let capable = segment.options.control.as_ref().and_then(|control| control.capable);
 //! assert_eq!(capable.map(|capable| capable.version), Some(1));
 //!
-//! let mut octets = Vec::new();
-//! segment.emit(&mut octets)?;
-//! assert_eq!(octets, syn);
+//! let mut bytes = Vec::new();
+//! segment.emit(&mut bytes)?;
+//! assert_eq!(bytes, syn);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -55,15 +55,13 @@ mod time;
 
 pub use captured::CapturedSegment;
 pub use checksum::{Checksum, dss_checksum};
-pub use datagram::{Datagram, UDP_HEADER_OCTETS};
+pub use datagram::{Datagram, UDP_HEADER_BYTES};
 pub use error::{EmitError, Lengths, ParseError};
-pub use ip::{CE, ECT_0, IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, ip_header_octets};
+pub use ip::{CE, ECT_0, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, ip_header_bytes};
 pub use packet::Packet;
 pub use payload::{Payload, Piece};
 pub use segment::{Segment, SocketAddress};
 pub use seq::{DataSeq, SeqNumber};
-pub use tcp::{Flags, HEADER_OCTETS as TCP_HEADER_OCTETS, TcpHeader};
-pub use tcp_option::{
-    MAX_OPTION_OCTETS, RawOptions, SackBlock, SackBlocks, TcpOptions, Timestamps,
-};
+pub use tcp::{Flags, HEADER_BYTES as TCP_HEADER_BYTES, TcpHeader};
+pub use tcp_option::{MAX_OPTION_BYTES, RawOptions, SackBlock, SackBlocks, TcpOptions, Timestamps};
 pub use time::{Duration, Instant};

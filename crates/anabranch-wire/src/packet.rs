@@ -15,7 +15,7 @@ pub enum Packet {
 }
 
 impl Packet {
-    /// Octets of the IP packet that [`Packet::emit`] makes.
+    /// Bytes of the IP packet that [`Packet::emit`] makes.
     #[inline]
     pub fn wire_len(&self) -> usize {
         match self {
@@ -64,7 +64,7 @@ impl Packet {
         markable
     }
 
-    /// Append the packet's octets.
+    /// Append the packet's bytes.
     ///
     /// # Errors
     /// As [`Segment::emit`] and [`Datagram::emit`]; `out` is then left as it was.
@@ -75,14 +75,14 @@ impl Packet {
         }
     }
 
-    /// Parse an IP packet; octets beyond the packet's own length are ignored.
+    /// Parse an IP packet; bytes beyond the packet's own length are ignored.
     ///
     /// # Errors
     /// If it is neither TCP nor UDP, or as [`Segment::parse`] and [`Datagram::parse`].
-    pub fn parse(octets: &[u8]) -> Result<Packet, ParseError> {
-        match ip::parse(octets)?.protocol {
-            PROTOCOL_TCP => Segment::parse(octets).map(Packet::Tcp),
-            PROTOCOL_UDP => Datagram::parse(octets).map(Packet::Udp),
+    pub fn parse(bytes: &[u8]) -> Result<Packet, ParseError> {
+        match ip::parse(bytes)?.protocol {
+            PROTOCOL_TCP => Segment::parse(bytes).map(Packet::Tcp),
+            PROTOCOL_UDP => Datagram::parse(bytes).map(Packet::Udp),
             found => Err(ParseError::Protocol { found, expected: "6 (TCP) or 17 (UDP)" }),
         }
     }

@@ -1,39 +1,39 @@
-//! The test pattern: an endless octet stream whose every slice is known from its offset.
+//! The test pattern: an endless byte stream whose every slice is known from its offset.
 //!
-//! Bulk workloads send it and check it. Octet `n` of the stream depends on `n` modulo
+//! Bulk workloads send it and check it. Byte `n` of the stream depends on `n` modulo
 //! [`PERIOD`], a prime, so a slice that is displaced by any multiple of a segment, block or
 //! power-of-two size is told apart from the right one. A slice of the pattern is described by
-//! two numbers, so sending gigabytes of it needs no memory, and still every octet is defined and
+//! two numbers, so sending gigabytes of it needs no memory, and still every byte is defined and
 //! goes on the wire when a segment is emitted.
 
 use std::sync::LazyLock;
 
-/// Period of the pattern in octets: the largest prime below 2¹⁶.
+/// Period of the pattern in bytes: the largest prime below 2¹⁶.
 pub const PERIOD: u64 = 65_521;
 
-/// Longest slice that [`slice()`] can lend, in octets.
+/// Longest slice that [`slice()`] can lend, in bytes.
 pub const MAX_SLICE: usize = 1 << 16;
 
-static OCTETS: LazyLock<Vec<u8>> =
-    LazyLock::new(|| (0..PERIOD as usize + MAX_SLICE).map(|n| octet(n as u64 % PERIOD)).collect());
+static BYTES: LazyLock<Vec<u8>> =
+    LazyLock::new(|| (0..PERIOD as usize + MAX_SLICE).map(|n| byte(n as u64 % PERIOD)).collect());
 
 /// The phase (offset modulo [`PERIOD`]) of stream offset `offset`.
 pub fn phase_of(offset: u64) -> u32 {
     (offset % PERIOD) as u32
 }
 
-/// `len` octets of the pattern from phase `phase`.
+/// `len` bytes of the pattern from phase `phase`.
 ///
 /// # Panics
 /// If `phase` ≥ [`PERIOD`] or `len` > [`MAX_SLICE`].
 pub fn slice(phase: u32, len: usize) -> &'static [u8] {
     assert!(u64::from(phase) < PERIOD && len <= MAX_SLICE, "slice of the pattern out of bounds");
-    &OCTETS[phase as usize..phase as usize + len]
+    &BYTES[phase as usize..phase as usize + len]
 }
 
-/// One octet of the pattern: the top byte of a 64-bit mix of its phase, so that neighbours look
+/// One byte of the pattern: the top byte of a 64-bit mix of its phase, so that neighbours look
 /// unrelated and no short run repeats.
-fn octet(phase: u64) -> u8 {
+fn byte(phase: u64) -> u8 {
     let mut x = phase.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -4,14 +4,14 @@ use bytes::Bytes;
 
 use crate::pattern;
 
-/// A run of octets: a slice of the test pattern, described by two numbers, or shared memory.
+/// A run of bytes: a slice of the test pattern, described by two numbers, or shared memory.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// `len` octets of the [`pattern`] from `phase` (below [`pattern::PERIOD`]).
+    /// `len` bytes of the [`pattern`] from `phase` (below [`pattern::PERIOD`]).
     Pattern {
         /// Where in the pattern the run begins.
         phase: u32,
-        /// Octets in the run.
+        /// Bytes in the run.
         len: u32,
     },
     /// Reference-counted memory.
@@ -26,15 +26,15 @@ pub struct Payload {
 }
 
 impl Piece {
-    /// No octets.
+    /// No bytes.
     pub const EMPTY: Piece = Piece::Pattern { phase: 0, len: 0 };
 
-    /// `len` octets of the test pattern as they stand at stream offset `offset`.
+    /// `len` bytes of the test pattern as they stand at stream offset `offset`.
     pub fn pattern(offset: u64, len: u32) -> Self {
         Piece::Pattern { phase: pattern::phase_of(offset), len }
     }
 
-    /// Octets in the piece.
+    /// Bytes in the piece.
     pub fn len(&self) -> usize {
         match self {
             Piece::Pattern { len, .. } => *len as usize,
@@ -42,12 +42,12 @@ impl Piece {
         }
     }
 
-    /// Has the piece no octets?
+    /// Has the piece no bytes?
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The octets `from..to` of this piece, shared.
+    /// The bytes `from..to` of this piece, shared.
     ///
     /// # Panics
     /// If `from` > `to` or `to` > `self.len()`.
@@ -81,7 +81,7 @@ impl Piece {
         }
     }
 
-    /// Call `f` with the octets, in order, in one or more slices.
+    /// Call `f` with the bytes, in order, in one or more slices.
     pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
         match self {
             Piece::Shared(bytes) => f(bytes),
@@ -99,7 +99,7 @@ impl Piece {
 
     /// Is this what the test pattern holds at stream offset `offset`?
     ///
-    /// A piece of the pattern is compared by its phase alone, shared memory octet by octet.
+    /// A piece of the pattern is compared by its phase alone, shared memory byte by byte.
     pub fn matches_pattern(&self, offset: u64) -> bool {
         match self {
             Piece::Pattern { phase, len } => *len == 0 || *phase == pattern::phase_of(offset),
@@ -128,8 +128,8 @@ impl PartialEq for Piece {
             return true;
         }
         let (mut a, mut b) = (Vec::new(), Vec::new());
-        self.for_each_slice(|octets| a.extend_from_slice(octets));
-        other.for_each_slice(|octets| b.extend_from_slice(octets));
+        self.for_each_slice(|bytes| a.extend_from_slice(bytes));
+        other.for_each_slice(|bytes| b.extend_from_slice(bytes));
         a == b
     }
 }
@@ -143,7 +143,7 @@ impl From<Bytes> for Piece {
 }
 
 impl Payload {
-    /// No octets.
+    /// No bytes.
     pub const EMPTY: Payload = Payload { first: Piece::EMPTY, second: Piece::EMPTY };
 
     /// `first` followed by `second`, merged into one piece where they are one run.
@@ -154,17 +154,17 @@ impl Payload {
         }
     }
 
-    /// Octets in the payload.
+    /// Bytes in the payload.
     pub fn len(&self) -> usize {
         self.first.len() + self.second.len()
     }
 
-    /// Has the payload no octets?
+    /// Has the payload no bytes?
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The octets `from..to`, shared.
+    /// The bytes `from..to`, shared.
     ///
     /// # Panics
     /// If `from` > `to` or `to` > `self.len()`.
@@ -203,17 +203,17 @@ impl Payload {
         [&self.first, &self.second]
     }
 
-    /// Call `f` with the octets, in order, in one or more slices.
+    /// Call `f` with the bytes, in order, in one or more slices.
     pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
         self.first.for_each_slice(&mut f);
         self.second.for_each_slice(f);
     }
 
-    /// A copy of the octets.
+    /// A copy of the bytes.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut octets = Vec::with_capacity(self.len());
-        self.for_each_slice(|slice| octets.extend_from_slice(slice));
-        octets
+        let mut bytes = Vec::with_capacity(self.len());
+        self.for_each_slice(|slice| bytes.extend_from_slice(slice));
+        bytes
     }
 
     /// Is this what the test pattern holds at stream offset `offset`?
@@ -240,8 +240,8 @@ impl From<Bytes> for Payload {
 }
 
 impl From<Vec<u8>> for Payload {
-    fn from(octets: Vec<u8>) -> Self {
-        Bytes::from(octets).into()
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
     }
 }
 
@@ -259,9 +259,9 @@ mod tests {
     fn slices_of_the_pattern_equal_the_memory_they_stand_for() {
         let piece = Piece::pattern(pattern::PERIOD - 100, 3_000);
         let memory = {
-            let mut octets = Vec::new();
-            piece.for_each_slice(|slice| octets.extend_from_slice(slice));
-            Piece::Shared(octets.into())
+            let mut bytes = Vec::new();
+            piece.for_each_slice(|slice| bytes.extend_from_slice(slice));
+            Piece::Shared(bytes.into())
         };
         assert_eq!(piece, memory);
         assert_eq!(piece.slice(50, 2_000), memory.slice(50, 2_000));

@@ -44,7 +44,7 @@ impl<W: Write> PcapWriter<W> {
     /// Declare an interface for packets that begin with their IP header.
     ///
     /// # Errors
-    /// If writing fails, or a text has more than 65535 octets.
+    /// If writing fails, or a text has more than 65535 bytes.
     pub fn add_interface(
         &mut self,
         name: &str,
@@ -71,27 +71,27 @@ impl<W: Write> PcapWriter<W> {
     ///
     /// # Errors
     /// If writing fails, `interface` is of another capture, the comment has more than 65535
-    /// octets, or the packet does not fit into a block.
+    /// bytes, or the packet does not fit into a block.
     pub fn write_packet(
         &mut self,
         interface: InterfaceId,
         at: Instant,
         direction: Direction,
-        octets: &[u8],
+        bytes: &[u8],
         comment: Option<&str>,
     ) -> io::Result<()> {
         if interface.0 >= self.interfaces {
             return Err(io::Error::new(ErrorKind::InvalidInput, "interface of another capture"));
         }
-        let len = length32(octets.len())?.to_le_bytes();
+        let len = length32(bytes.len())?.to_le_bytes();
         let nanos = at.as_nanos();
-        let mut body = Vec::with_capacity(octets.len() + 64);
+        let mut body = Vec::with_capacity(bytes.len() + 64);
         body.extend(interface.0.to_le_bytes());
         body.extend(((nanos >> 32) as u32).to_le_bytes());
         body.extend((nanos as u32).to_le_bytes());
         // Captured length and original length: packets are never cut.
         body.extend([len, len].as_flattened());
-        body.extend(octets);
+        body.extend(bytes);
         pad(&mut body);
         if let Some(comment) = comment {
             push_option(&mut body, COMMENT, comment.as_bytes())?;
@@ -133,7 +133,7 @@ fn write_block(out: &mut impl Write, block_type: u32, body: &[u8]) -> io::Result
 /// Append an option: code, length of its value, value, padding.
 fn push_option(body: &mut Vec<u8>, code: u16, value: &[u8]) -> io::Result<()> {
     let len = u16::try_from(value.len())
-        .map_err(|_| io::Error::new(ErrorKind::InvalidInput, "text of more than 65535 octets"))?;
+        .map_err(|_| io::Error::new(ErrorKind::InvalidInput, "text of more than 65535 bytes"))?;
     body.extend(code.to_le_bytes());
     body.extend(len.to_le_bytes());
     body.extend(value);
@@ -146,8 +146,8 @@ fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-fn length32(octets: usize) -> io::Result<u32> {
-    u32::try_from(octets)
+fn length32(bytes: usize) -> io::Result<u32> {
+    u32::try_from(bytes)
         .map_err(|_| io::Error::new(ErrorKind::InvalidInput, "packet longer than a block"))
 }
 
@@ -156,7 +156,7 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Octets of a block around its body.
+/// Bytes of a block around its body.
 const BLOCK_OVERHEAD: usize = 12;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
@@ -184,27 +184,27 @@ mod tests {
     use super::*;
 
     /// The blocks of a capture: type and body, after checking both copies of the length.
-    fn blocks(mut octets: &[u8]) -> Vec<(u32, Vec<u8>)> {
+    fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let word = |at: &[u8]| u32::from_le_bytes(at[..4].try_into().unwrap());
         let mut blocks = Vec::new();
-        while !octets.is_empty() {
-            let total = word(&octets[4..]) as usize;
+        while !bytes.is_empty() {
+            let total = word(&bytes[4..]) as usize;
             assert_eq!(total % 4, 0);
-            assert_eq!(word(&octets[total - 4..]) as usize, total);
-            blocks.push((word(octets), octets[8..total - 4].to_vec()));
-            octets = &octets[total..];
+            assert_eq!(word(&bytes[total - 4..]) as usize, total);
+            blocks.push((word(bytes), bytes[8..total - 4].to_vec()));
+            bytes = &bytes[total..];
         }
         blocks
     }
 
     #[test]
     fn a_capture_begins_with_the_section_header() {
-        let octets = PcapWriter::new(Vec::new()).unwrap().finish().unwrap();
+        let bytes = PcapWriter::new(Vec::new()).unwrap().finish().unwrap();
         let expected = [
             0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 0xff, 0xff,
             0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 28, 0, 0, 0,
         ];
-        assert_eq!(octets, expected);
+        assert_eq!(bytes, expected);
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_carries_time_direction_octets_and_comment() {
+    fn a_packet_carries_time_direction_bytes_and_comment() {
         let mut capture = PcapWriter::new(Vec::new()).unwrap();
         capture.add_interface("a", None).unwrap();
         let second = capture.add_interface("b", None).unwrap();

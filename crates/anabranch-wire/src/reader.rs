@@ -10,19 +10,19 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) const fn new(what: &'static str, octets: &'a [u8]) -> Self {
-        Reader { what, rest: octets }
+    pub(crate) const fn new(what: &'static str, bytes: &'a [u8]) -> Self {
+        Reader { what, rest: bytes }
     }
 
-    /// The next `N` octets.
+    /// The next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
-        let (octets, rest) = self.rest.split_first_chunk().ok_or(ParseError::Truncated {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(ParseError::Truncated {
             what: self.what,
             needed: N,
             available: self.rest.len(),
         })?;
         self.rest = rest;
-        Ok(*octets)
+        Ok(*bytes)
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8, ParseError> {

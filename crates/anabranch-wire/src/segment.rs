@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use crate::ip::{self, Addresses, PROTOCOL_TCP};
-use crate::tcp::{self, CHECKSUM_AT, HEADER_OCTETS};
-use crate::{Checksum, EmitError, ParseError, Payload, TcpHeader, TcpOptions, ip_header_octets};
+use crate::tcp::{self, CHECKSUM_AT, HEADER_BYTES};
+use crate::{Checksum, EmitError, ParseError, Payload, TcpHeader, TcpOptions, ip_header_bytes};
 
 /// An address and a port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +29,7 @@ pub struct Segment {
     pub header: TcpHeader,
     /// TCP options.
     pub options: TcpOptions,
-    /// Payload octets.
+    /// Payload bytes.
     pub payload: Payload,
     /// ECN field of the IP header, 2 bits. RFC 3168 §5.
     pub ecn: u8,
@@ -37,7 +37,7 @@ pub struct Segment {
     pub checksum_ok: bool,
 }
 
-// All of it is moved some ten times on its way; beyond 256 octets a copy takes twice the
+// All of it is moved some ten times on its way; beyond 256 bytes a copy takes twice the
 // instructions.
 const _: () = assert!(size_of::<Segment>() <= 256);
 
@@ -64,17 +64,17 @@ impl fmt::Display for SocketAddress {
 }
 
 impl Segment {
-    /// Octets of the IP packet that [`Segment::emit`] makes of this segment.
+    /// Bytes of the IP packet that [`Segment::emit`] makes of this segment.
     #[inline]
     pub fn wire_len(&self) -> usize {
-        ip_header_octets(self.source.address) + self.tcp_len()
+        ip_header_bytes(self.source.address) + self.tcp_len()
     }
 
     /// Append the segment as an IP packet, with its checksums (a wrong one for TCP if
     /// `checksum_ok` is false).
     ///
     /// # Errors
-    /// If the addresses are of different families, the options exceed 40 octets, or the packet
+    /// If the addresses are of different families, the options exceed 40 bytes, or the packet
     /// exceeds what its IP header can count; `out` is then left as it was.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let tcp_at = self.emit_unsummed(&[], out)?;
@@ -102,33 +102,33 @@ impl Segment {
         emitted
     }
 
-    /// Parse an IP packet with a TCP segment inside; octets beyond the packet's own length are
+    /// Parse an IP packet with a TCP segment inside; bytes beyond the packet's own length are
     /// ignored. The payload is copied once. A TCP checksum that does not hold is no error: it
     /// clears `checksum_ok`.
     ///
     /// # Errors
     /// If the packet is truncated, a fragment, not TCP, has an IPv4 header with a wrong
     /// checksum, or contradictory lengths or options that cannot be told apart.
-    pub fn parse(octets: &[u8]) -> Result<Segment, ParseError> {
-        Segment::parse_either(octets, true, Bytes::copy_from_slice)
+    pub fn parse(bytes: &[u8]) -> Result<Segment, ParseError> {
+        Segment::parse_either(bytes, true, Bytes::copy_from_slice)
     }
 
     /// As [`Segment::parse`], for a packet whose TCP checksum was left to an interface that it did
-    /// not pass: it is not looked at. The payload shares the memory of `octets`. Virtio 1.2
+    /// not pass: it is not looked at. The payload shares the memory of `bytes`. Virtio 1.2
     /// §5.1.6.4.
     ///
     /// # Errors
     /// As [`Segment::parse`].
-    pub fn parse_unsummed(octets: &Bytes) -> Result<Segment, ParseError> {
-        Segment::parse_either(octets, false, |payload| octets.slice_ref(payload))
+    pub fn parse_unsummed(bytes: &Bytes) -> Result<Segment, ParseError> {
+        Segment::parse_either(bytes, false, |payload| bytes.slice_ref(payload))
     }
 
     fn parse_either(
-        octets: &[u8],
+        bytes: &[u8],
         summed: bool,
         keep: impl FnOnce(&[u8]) -> Bytes,
     ) -> Result<Segment, ParseError> {
-        let packet = ip::parse(octets)?;
+        let packet = ip::parse(bytes)?;
         packet.require(PROTOCOL_TCP, "6 (TCP)")?;
         let tcp = packet.transport;
         let raw = tcp::parse(tcp)?;
@@ -149,10 +149,10 @@ impl Segment {
         })
     }
 
-    /// Octets of TCP header, options and payload.
+    /// Bytes of TCP header, options and payload.
     #[inline]
     fn tcp_len(&self) -> usize {
-        HEADER_OCTETS + self.options.octets_len() + self.payload.len()
+        HEADER_BYTES + self.options.bytes_len() + self.payload.len()
     }
 
     /// As [`Segment::emit_unsummed`], but `out` may be left with part of the packet in case of
@@ -167,11 +167,11 @@ impl Segment {
             out,
         )?;
         let tcp_at = out.len();
-        let option_octets = self.options.octets_len();
-        self.header.emit(source.port, destination.port, option_octets, out);
+        let option_bytes = self.options.bytes_len();
+        self.header.emit(source.port, destination.port, option_bytes, out);
         self.options.emit(out)?;
         for payload in [&self.payload].into_iter().chain(more) {
-            payload.for_each_slice(|octets| out.extend_from_slice(octets));
+            payload.for_each_slice(|bytes| out.extend_from_slice(bytes));
         }
         let pseudo = Checksum::of_tcp_pseudo_header(source.address, destination.address, tcp_len);
         // The sum itself, not its complement.

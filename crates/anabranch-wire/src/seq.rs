@@ -27,14 +27,14 @@ impl DataSeq {
         self.0.wrapping_sub(other.0) as i64
     }
 
-    /// The low 32 bits, as carried by the 4-octet forms of DSN and DATA_ACK.
+    /// The low 32 bits, as carried by the 4-byte forms of DSN and DATA_ACK.
     pub const fn low32(self) -> u32 {
         self.0 as u32
     }
 
     /// The 64-bit number closest to `self` whose low 32 bits are `low`.
     ///
-    /// RFC 8684 §3.3.1: a 4-octet number is expanded with the high bits that the receiver
+    /// RFC 8684 §3.3.1: a 4-byte number is expanded with the high bits that the receiver
     /// tracks, taking a wrap of the low half into account.
     pub const fn expand(self, low: u32) -> DataSeq {
         let step = low.wrapping_sub(self.0 as u32) as i32;
@@ -44,15 +44,15 @@ impl DataSeq {
 
 impl Add<u32> for SeqNumber {
     type Output = SeqNumber;
-    fn add(self, octets: u32) -> SeqNumber {
-        SeqNumber(self.0.wrapping_add(octets))
+    fn add(self, bytes: u32) -> SeqNumber {
+        SeqNumber(self.0.wrapping_add(bytes))
     }
 }
 
 impl Add<u64> for DataSeq {
     type Output = DataSeq;
-    fn add(self, octets: u64) -> DataSeq {
-        DataSeq(self.0.wrapping_add(octets))
+    fn add(self, bytes: u64) -> DataSeq {
+        DataSeq(self.0.wrapping_add(bytes))
     }
 }
 

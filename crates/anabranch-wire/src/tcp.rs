@@ -6,13 +6,13 @@ use core::ops::{BitOr, BitOrAssign};
 use crate::reader::Reader;
 use crate::{ParseError, SeqNumber};
 
-/// Octets of a TCP header without options.
-pub const HEADER_OCTETS: usize = 20;
+/// Bytes of a TCP header without options.
+pub const HEADER_BYTES: usize = 20;
 
 /// The fixed part of a TCP header, ports and checksum excepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
-    /// Sequence number of the first payload octet, or of the SYN.
+    /// Sequence number of the first payload byte, or of the SYN.
     pub seq: SeqNumber,
     /// Next sequence number expected; meaningful with [`Flags::ACK`].
     pub ack: SeqNumber,
@@ -79,7 +79,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// A parsed TCP segment; options and payload are still octets.
+/// A parsed TCP segment; options and payload are still bytes.
 pub(crate) struct RawSegment<'a> {
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
@@ -89,16 +89,16 @@ pub(crate) struct RawSegment<'a> {
 }
 
 impl TcpHeader {
-    /// Append the header of a segment with `option_octets` octets of options (a multiple of 4,
+    /// Append the header of a segment with `option_bytes` bytes of options (a multiple of 4,
     /// at most 40). The checksum, at [`CHECKSUM_AT`], is left 0.
     pub(crate) fn emit(
         &self,
         source_port: u16,
         destination_port: u16,
-        option_octets: usize,
+        option_bytes: usize,
         out: &mut Vec<u8>,
     ) {
-        let words = (HEADER_OCTETS + option_octets) / 4;
+        let words = (HEADER_BYTES + option_bytes) / 4;
         out.extend(source_port.to_be_bytes());
         out.extend(destination_port.to_be_bytes());
         out.extend(self.seq.0.to_be_bytes());
@@ -111,8 +111,8 @@ impl TcpHeader {
 }
 
 /// Parse a TCP header. The checksum is not looked at, and the reserved bits are ignored.
-pub(crate) fn parse(octets: &[u8]) -> Result<RawSegment<'_>, ParseError> {
-    let mut reader = Reader::new("TCP header", octets);
+pub(crate) fn parse(bytes: &[u8]) -> Result<RawSegment<'_>, ParseError> {
+    let mut reader = Reader::new("TCP header", bytes);
     let (source_port, destination_port) = (reader.u16()?, reader.u16()?);
     let (seq, ack) = (SeqNumber(reader.u32()?), SeqNumber(reader.u32()?));
     let [offset, flags] = reader.array()?;
@@ -121,15 +121,15 @@ pub(crate) fn parse(octets: &[u8]) -> Result<RawSegment<'_>, ParseError> {
     let urgent = reader.u16()?;
 
     // RFC 9293 §3.1: the data offset counts 32-bit words.
-    let header_octets = usize::from(offset >> 4) * 4;
-    let option_octets = header_octets
-        .checked_sub(HEADER_OCTETS)
-        .ok_or(ParseError::TcpDataOffset { found: header_octets })?;
+    let header_bytes = usize::from(offset >> 4) * 4;
+    let option_bytes = header_bytes
+        .checked_sub(HEADER_BYTES)
+        .ok_or(ParseError::TcpDataOffset { found: header_bytes })?;
     let (options, payload) =
-        reader.rest().split_at_checked(option_octets).ok_or(ParseError::Truncated {
+        reader.rest().split_at_checked(option_bytes).ok_or(ParseError::Truncated {
             what: "TCP header",
-            needed: header_octets,
-            available: octets.len(),
+            needed: header_bytes,
+            available: bytes.len(),
         })?;
     let header = TcpHeader { seq, ack, flags: Flags(flags), window, urgent };
     Ok(RawSegment { source_port, destination_port, header, options, payload })

@@ -9,13 +9,13 @@ use crate::mptcp::{
 use crate::reader::Reader;
 use crate::{EmitError, Lengths, ParseError, SeqNumber};
 
-/// Most octets that options may take in a TCP header. RFC 9293 §3.1 (data offset of 15 words).
-pub const MAX_OPTION_OCTETS: usize = 40;
+/// Most bytes that options may take in a TCP header. RFC 9293 §3.1 (data offset of 15 words).
+pub const MAX_OPTION_BYTES: usize = 40;
 
 /// The options of one segment, each at most once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Maximum segment size in octets (kind 2).
+    /// Maximum segment size in bytes (kind 2).
     pub mss: Option<u16>,
     /// Window scale shift (kind 3). RFC 7323 §2.
     pub window_scale: Option<u8>,
@@ -30,11 +30,11 @@ pub struct TcpOptions {
     /// The other Multipath TCP options, when there are any.
     pub control: Option<Box<Control>>,
     /// Options that this crate does not know, or a second copy of one that may stand once only:
-    /// up to 40 octets, each option with its kind and length.
+    /// up to 40 bytes, each option with its kind and length.
     pub unknown: Option<RawOptions>,
 }
 
-/// Octets of options, behind a thin pointer: few segments have any, and all are moved around.
+/// Bytes of options, behind a thin pointer: few segments have any, and all are moved around.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawOptions(Box<Box<[u8]>>);
 
@@ -64,7 +64,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Most blocks that fit into 40 octets of options.
+    /// Most blocks that fit into 40 bytes of options.
     pub const MAX: usize = 4;
 
     /// Append a block unless there are four already; says whether it was appended.
@@ -89,8 +89,8 @@ impl SackBlocks {
 }
 
 impl<T: Into<Box<[u8]>>> From<T> for RawOptions {
-    fn from(octets: T) -> Self {
-        RawOptions(Box::new(octets.into()))
+    fn from(bytes: T) -> Self {
+        RawOptions(Box::new(bytes.into()))
     }
 }
 
@@ -108,18 +108,18 @@ impl TcpOptions {
         self.control.get_or_insert_default()
     }
 
-    /// Parse the options of one TCP header: all octets from the end of the fixed header to the
+    /// Parse the options of one TCP header: all bytes from the end of the fixed header to the
     /// data offset.
     ///
     /// An option of an unknown kind or subtype, one with a length that its kind or subtype does
     /// not have, and every copy after the first are kept in `unknown`, in the order found.
     ///
     /// # Errors
-    /// If the options cannot be told apart: a length below 2, or one that runs beyond `octets`.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
+    /// If the options cannot be told apart: a length below 2, or one that runs beyond `bytes`.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let mut options = TcpOptions::default();
         let mut unknown = Vec::new();
-        let mut rest = octets;
+        let mut rest = bytes;
         while let Some(option) = next_option(&mut rest)? {
             if !options.take(option) {
                 unknown.extend_from_slice(option);
@@ -131,13 +131,13 @@ impl TcpOptions {
         Ok(options)
     }
 
-    /// Octets that the options take in a header, padding included: a multiple of 4. A segment
-    /// can be emitted if they are at most [`MAX_OPTION_OCTETS`].
+    /// Bytes that the options take in a header, padding included: a multiple of 4. A segment
+    /// can be emitted if they are at most [`MAX_OPTION_BYTES`].
     #[inline]
-    pub fn octets_len(&self) -> usize {
+    pub fn bytes_len(&self) -> usize {
         let mut len = usize::from(self.timestamps.is_some()) * TIMESTAMPS;
         if let Some(dss) = &self.dss {
-            len += dss.octets_len();
+            len += dss.bytes_len();
         }
         if !self.sack.is_empty() {
             len += SACK_FIXED + self.sack.as_slice().len() * SACK_BLOCK;
@@ -146,24 +146,24 @@ impl TcpOptions {
             + usize::from(self.sack_permitted) * SACK_PERMITTED
             + usize::from(self.window_scale.is_some()) * WINDOW_SCALE;
         if self.control.is_some() || self.unknown.is_some() {
-            len += self.boxed_octets_len();
+            len += self.boxed_bytes_len();
         }
         (len + 3) & !3
     }
 
-    /// Append the options, padded to a multiple of 4 octets with NOPs at the end.
+    /// Append the options, padded to a multiple of 4 bytes with NOPs at the end.
     ///
     /// The order is fixed: MSS, SACK permitted, timestamps, window scale, DSS, the other
-    /// Multipath TCP options, SACK, and the octets of `unknown` as they are.
+    /// Multipath TCP options, SACK, and the bytes of `unknown` as they are.
     ///
     /// # Errors
-    /// If the options take more than [`MAX_OPTION_OCTETS`]; `out` is then left as it was.
+    /// If the options take more than [`MAX_OPTION_BYTES`]; `out` is then left as it was.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        let octets = self.octets_len();
-        if octets > MAX_OPTION_OCTETS {
-            return Err(EmitError::OptionsTooLong { octets });
+        let bytes = self.bytes_len();
+        if bytes > MAX_OPTION_BYTES {
+            return Err(EmitError::OptionsTooLong { bytes });
         }
-        let end = out.len() + octets;
+        let end = out.len() + bytes;
         self.emit_handshake(out);
         if let Some(dss) = &self.dss {
             dss.emit(out);
@@ -196,10 +196,10 @@ impl TcpOptions {
         }
     }
 
-    /// Octets of the options on the heap. Out of line: data segments have none.
+    /// Bytes of the options on the heap. Out of line: data segments have none.
     #[cold]
-    fn boxed_octets_len(&self) -> usize {
-        self.control.as_deref().map_or(0, Control::octets_len)
+    fn boxed_bytes_len(&self) -> usize {
+        self.control.as_deref().map_or(0, Control::bytes_len)
             + self.unknown.as_deref().map_or(0, <[u8]>::len)
     }
 
@@ -314,11 +314,11 @@ fn store<T>(slot: &mut Option<T>, parsed: Result<T, ParseError>) -> bool {
 }
 
 /// Take the next option off the front of `rest`, NOPs skipped; `None` at the end of the list.
-/// Kind and length octet of the option are there, and the length is that of the slice.
+/// Kind and length byte of the option are there, and the length is that of the slice.
 fn next_option<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, ParseError> {
-    let nops = rest.iter().take_while(|octet| **octet == kind::NOP).count();
-    let octets = &rest[nops..];
-    let (kind, found) = match octets {
+    let nops = rest.iter().take_while(|byte| **byte == kind::NOP).count();
+    let bytes = &rest[nops..];
+    let (kind, found) = match bytes {
         [] | [kind::END, ..] => return Ok(None),
         [_] => {
             return Err(ParseError::Truncated { what: "TCP option", needed: 2, available: 1 });
@@ -328,9 +328,9 @@ fn next_option<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, ParseError> 
     if found < 2 {
         return Err(ParseError::OptionTooShort { kind, found });
     }
-    let (option, after) = octets
+    let (option, after) = bytes
         .split_at_checked(usize::from(found))
-        .ok_or(ParseError::OptionOverrun { kind, found, available: octets.len() })?;
+        .ok_or(ParseError::OptionOverrun { kind, found, available: bytes.len() })?;
     *rest = after;
     Ok(Some(option))
 }
@@ -346,7 +346,7 @@ mod kind {
     pub(super) const TIMESTAMPS: u8 = 8;
 }
 
-// Octets of each option, kind and length included; from the same sections as the kinds.
+// Bytes of each option, kind and length included; from the same sections as the kinds.
 const MSS: usize = 4;
 const WINDOW_SCALE: usize = 3;
 const SACK_PERMITTED: usize = 2;

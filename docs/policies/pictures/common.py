@@ -93,26 +93,26 @@ def throughput(run: Run, path: int, connection: int = 0) -> tuple[Numbers, Numbe
         (pl.col("path") == path) & (pl.col("connection") == connection)
     )
     grown = rows.with_columns(
-        pl.col("octets_received").cast(pl.Int64).diff().over("subflow").fill_null(0)
+        pl.col("bytes_received").cast(pl.Int64).diff().over("subflow").fill_null(0)
     )
     times = run.subflow_samples["time_ns"].unique().sort()
-    sums = grown.group_by("time_ns").agg(pl.col("octets_received").sum())
+    sums = grown.group_by("time_ns").agg(pl.col("bytes_received").sum())
     all_times = pl.DataFrame({"time_ns": times}).join(sums, on="time_ns", how="left")
-    octets = _floats(all_times.sort("time_ns")["octets_received"].fill_null(0))
-    return _rates(_floats(times) / 1e9, octets)
+    byte_count = _floats(all_times.sort("time_ns")["bytes_received"].fill_null(0))
+    return _rates(_floats(times) / 1e9, byte_count)
 
 
 def delivered(run: Run, connection: int = 0) -> tuple[Numbers, Numbers]:
     """Times in s, and Mbit/s that the application received."""
     rows = run.connection_samples.filter(pl.col("connection") == connection)
-    octets = np.diff(_floats(rows["octets_delivered"]), prepend=0)
-    return _rates(_floats(rows["time_ns"]) / 1e9, octets)
+    byte_count = np.diff(_floats(rows["bytes_delivered"]), prepend=0)
+    return _rates(_floats(rows["time_ns"]) / 1e9, byte_count)
 
 
-def _rates(seconds: Numbers, octets: Numbers) -> tuple[Numbers, Numbers]:
-    """Mbit/s in whole seconds, at their middles, of octets that arrived until sample times."""
+def _rates(seconds: Numbers, byte_count: Numbers) -> tuple[Numbers, Numbers]:
+    """Mbit/s in whole seconds, at their middles, of bytes that arrived until sample times."""
     edges = np.arange(0, np.ceil(seconds[-1] - 1e-6) + 1)
-    sums, _ = np.histogram(seconds - 1e-6, edges, weights=octets)
+    sums, _ = np.histogram(seconds - 1e-6, edges, weights=byte_count)
     return edges[:-1] + 0.5, sums * 8e-6
 
 

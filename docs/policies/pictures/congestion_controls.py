@@ -95,7 +95,7 @@ def cubic(axes: Sequence[Axes]) -> Caption:
         for at, name in enumerate(controls):
             seconds, cwnd = series(run, "cwnd", at)
             colour = BLUE if name == "cubic" else GREY
-            rate = run.subflows["octets_sent"][at] * 8e-8
+            rate = run.subflows["bytes_sent"][at] * 8e-8
             curve(panel, (seconds, cwnd / 1448), colour, f"{name} on {'ab'[at]}: {rate:.0f} Mbit/s")
             numbers[f"Mbit/s, {name} on {'ab'[at]}"] = rate
         dropped = _alone(LONG, "cubic", hystart=controls[0] == "cubic", **AMPLE).links

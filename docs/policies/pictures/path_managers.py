@@ -67,8 +67,8 @@ def _gap_s(run: Run, start: float, level: float = 1.0) -> float:
     """How long after `start` less than `level` Mbit/s is delivered, in steps of a sample."""
     rows = run.connection_samples
     seconds = rows["time_ns"].to_numpy() / 1e9
-    octets = rows["octets_delivered"].to_numpy().astype(np.float64)
-    rate = np.diff(octets) * 8e-6 / np.diff(seconds)
+    samples = rows["bytes_delivered"].to_numpy().astype(np.float64)
+    rate = np.diff(samples) * 8e-6 / np.diff(seconds)
     late = np.nonzero((seconds[1:] > start + 0.15) & (rate > level))[0]
     return float(seconds[1:][late[0]] - start)
 
@@ -158,14 +158,14 @@ def backup(axes: Sequence[Axes]) -> Caption:
         _shade(panel, 20, 30)
     axes[0].set_ylabel("throughput (Mbit/s)")
     axes[0].legend(loc="lower right")
-    octets = runs["backup"].subflow_samples
-    before = octets.filter((octets["path"] == 1) & (octets["time_ns"] <= 20_000_000_000))
+    samples = runs["backup"].subflow_samples
+    before = samples.filter((samples["path"] == 1) & (samples["time_ns"] <= 20_000_000_000))
     noticed = _run("backup", _silent(20, 30, noticed=True))
     return Caption(
         "The backup carries nothing until the regular path fails",
         LINKS,
         {
-            "octets on LTE in the first 20 s": float(before["octets_received"].to_numpy().max()),
+            "bytes on LTE in the first 20 s": float(before["bytes_received"].to_numpy().max()),
             "gap, s": _gap_s(runs["backup"], 20),
             "gap when noticed, s": _gap_s(noticed, 20),
         },
@@ -210,7 +210,7 @@ def drepas(axes: Sequence[Axes]) -> Caption:
     axes[0].set(xlabel="send and receive buffer", ylabel="goodput (Mbit/s)", ylim=(0, 10))
     axes[0].set_title("with 2G: 0.2 Mbit/s, 400 ms RTT")
     axes[0].legend(loc="center right")
-    probed = _run("drepas", (), GPRS).subflows["octets_received"][1]
+    probed = _run("drepas", (), GPRS).subflows["bytes_received"][1]
     numbers["2G, drepas, 512KiB, Mbit/s on 2G"] = probed * 8e-6 / 60
     _others(axes[1], numbers)
     return Caption(

@@ -95,7 +95,7 @@ def opportunistic_retransmission(axes: Sequence[Axes]) -> Caption:
     row = run_one(scenario(_jittery(), [bulk(remedies=M1, **buffers)], 100)).connections
     copies = {
         "M1, 300 kB, 100 s: copies": float(row["reinjections"][0]),
-        "M1, 300 kB, 100 s: segments delivered": row["octets_delivered"][0] / 1448,
+        "M1, 300 kB, 100 s: segments delivered": row["bytes_delivered"][0] / 1448,
     }
     return Caption(
         "M1 alone helps from 600 kB on; below, it needs M2",

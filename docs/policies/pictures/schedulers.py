@@ -99,8 +99,8 @@ def round_robin(axes: Sequence[Axes]) -> Caption:
 def _stacked(axes: Axes, runs: Sequence[Run], paths: Sequence[str]) -> None:
     """Payload throughput of two paths, one on the other, for each run."""
     for at, run in enumerate(runs):
-        octets = run.subflows.group_by("path").agg(pl.col("octets_received").sum())
-        by_path = dict(octets.iter_rows())
+        byte_count = run.subflows.group_by("path").agg(pl.col("bytes_received").sum())
+        by_path = dict(byte_count.iter_rows())
         below = 0.0
         for path, (name, colour) in enumerate(zip(paths, (BLUE, RED), strict=True)):
             rate = by_path.get(path, 0) * 8e3 / run.virtual_ns
@@ -214,7 +214,7 @@ def blest(axes: Sequence[Axes]) -> Caption:
 
 
 def _duration_s(run: Run) -> float:
-    done = run.connection_samples.filter(pl.col("octets_delivered") >= 64 << 20)["time_ns"]
+    done = run.connection_samples.filter(pl.col("bytes_delivered") >= 64 << 20)["time_ns"]
     return float(done.to_numpy().min()) / 1e9
 
 

@@ -29,14 +29,14 @@ DIRECTIONS = pl.Enum(["out", "in"])
 
 KINDS = pl.Enum(["none", "new", "retransmission", "reinjection"])
 """Of a segment: without payload; new data; what its subflow carried before; data that was sent
-before, as new octets of this subflow."""
+before, as new bytes of this subflow."""
 
 
 @dataclass(frozen=True)
 class Analysis:
     """What captures show, in tables.
 
-    Times are integers in nanoseconds of the capture's clock, sizes are octets, ``_out`` and
+    Times are integers in nanoseconds of the capture's clock, sizes are bytes, ``_out`` and
     ``_in`` are the two directions (`DIRECTIONS`), and null stands for what is not known.
     """
 
@@ -60,7 +60,7 @@ class Analysis:
         """The data that one host of a connection sent.
 
         Segments with ``seconds`` from the first packet of the connection, and ``start`` and ``end``
-        in octets from the beginning of the data.
+        in bytes from the beginning of the data.
         """
         about = self.connections.row(connection, named=True)
         rows = self._segments(connection, direction).filter(
@@ -72,7 +72,7 @@ class Analysis:
     def acknowledgements(self, connection: int, direction: str) -> pl.DataFrame:
         """The DATA_ACKs of what `data` gives.
 
-        They have ``seconds``, ``acked`` in octets from the beginning of the data, and ``edge`` of
+        They have ``seconds``, ``acked`` in bytes from the beginning of the data, and ``edge`` of
         the receive window, each of which never moves back.
         """
         about = self.connections.row(connection, named=True)
@@ -112,7 +112,7 @@ def analyze(
 ) -> Analysis:
     """Read captures, merged by time, and reconstruct their connections.
 
-    `on_progress` is called now and then with the octets read and to be read; files are read twice.
+    `on_progress` is called now and then with the bytes read and to be read; files are read twice.
     A damaged file is read up to there: the column ``damage`` of `Analysis.files` says where.
 
     Raises:
@@ -136,8 +136,8 @@ def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:
 def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, list):
         return pl.Series(name, values, dtype=pl.String).replace("", None)
-    kind, octets = values
-    numbers = np.frombuffer(octets, dtype=kind)
+    kind, data = values
+    numbers = np.frombuffer(data, dtype=kind)
     if name in ("direction", "kind"):
         words = DIRECTIONS if name == "direction" else KINDS
         named = dict(enumerate(words.categories))
@@ -157,7 +157,7 @@ def _with_goodput(connections: pl.DataFrame) -> pl.DataFrame:
     rates = []
     for way in ("out", "in"):
         lasted = pl.col(f"last_data_{way}_ns") - pl.col(f"first_data_{way}_ns")
-        rate = pl.col(f"octets_{way}") * 8e3 / lasted
+        rate = pl.col(f"bytes_{way}") * 8e3 / lasted
         known = pl.when(lasted > 0).then(rate)
         rates.append(known.alias(f"goodput_{way}_mbps"))
     return connections.with_columns(rates)
@@ -172,7 +172,7 @@ def _distance(numbers: pl.Series, base: int | None) -> pl.Series:
 def largest(analysis: Analysis, count: int) -> Sequence[tuple[int, str]]:
     """The directions of connections of Multipath TCP that carried most, most first."""
     rows = [
-        (row[f"octets_{way}"], row["connection"], way)
+        (row[f"bytes_{way}"], row["connection"], way)
         for row in analysis.connections.iter_rows(named=True)
         if row["protocol"] == "MPTCP"
         for way in ("out", "in")
@@ -181,7 +181,7 @@ def largest(analysis: Analysis, count: int) -> Sequence[tuple[int, str]]:
     return [(connection, way) for _, connection, way in drawn[:count]]
 
 
-def rates_mbps(seconds: Sample, octets: Sample, edges: Sample) -> Sample:
-    """Octets that fall between edges of time, as rates."""
-    sums, _ = np.histogram(seconds, edges, weights=octets)
+def rates_mbps(seconds: Sample, byte_count: Sample, edges: Sample) -> Sample:
+    """Bytes that fall between edges of time, as rates."""
+    sums, _ = np.histogram(seconds, edges, weights=byte_count)
     return np.asarray(sums * 8 / 1e6 / np.diff(edges), dtype=np.float64)

@@ -1,6 +1,6 @@
 """Drawings of a capture: data over time, what was outstanding, and what every subflow carried.
 
-Data sequence numbers are drawn from the first octet of the data. A capture has more segments than
+Data sequence numbers are drawn from the first byte of the data. A capture has more segments than
 a drawing has pixels: segments are put on a grid finer than that of the drawing, and those that look
 the same there are drawn once, so nothing that could be seen is left out.
 """
@@ -52,7 +52,7 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
     data = analysis.data(connection, direction)
     ends = [about["initiator"], about["listener"]]
     source, sink = ends if direction == "out" else ends[::-1]
-    total = max(1, _new_octets(data))
+    total = max(1, _new_bytes(data))
     labels: list[tuple[int, str, Style]] = []
     for row in analysis.subflows.iter_rows(named=True):
         carried = data.filter(pl.col("subflow") == row["subflow"])
@@ -61,7 +61,7 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
         place = len(labels)
         style = Style(_COLOURS[place % len(_COLOURS)], _LINES[place // len(_COLOURS) % len(_LINES)])
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
-        labels.append((row["subflow"], f"{words}, {_new_octets(carried) / total:.0%}", style))
+        labels.append((row["subflow"], f"{words}, {_new_bytes(carried) / total:.0%}", style))
     return Flow(
         title=f"connection {connection}: {source} → {sink}",
         data=data,
@@ -70,7 +70,7 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
     )
 
 
-def _new_octets(data: pl.DataFrame) -> int:
+def _new_bytes(data: pl.DataFrame) -> int:
     return int(data.filter(pl.col("kind") == "new")["len"].sum())
 
 
@@ -153,7 +153,7 @@ def _bars(
     label: str | None,
     width: float,
 ) -> None:
-    """A bar for each segment, from its first to its last octet."""
+    """A bar for each segment, from its first to its last byte."""
     times, starts, ends = _bars_on_grid(segments, limits)
     lines = np.empty((times.size, 2, 2))
     lines[:, :, 0] = times[:, None]
@@ -315,7 +315,7 @@ def _rates(axes: Axes, shown: Flow) -> None:
 
 
 def _limits(shown: Flow) -> tuple[float, float, float, float]:
-    """What a drawing of all the data shows: times in s, and octets."""
+    """What a drawing of all the data shows: times in s, and bytes."""
     data = shown.data
     last = max(_largest(data["seconds"]), _largest(shown.acknowledgements["seconds"]))
     top = _largest(data["end"])
@@ -335,9 +335,9 @@ def _least(series: pl.Series) -> float:
     return 0.0 if series.is_empty() else float(series.to_numpy().min())
 
 
-def _unit(octets: Any) -> tuple[str, float]:
+def _unit(byte_count: Any) -> tuple[str, float]:
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if octets >= 2 * scale:
+        if byte_count >= 2 * scale:
             return unit, scale
     return "B", 1.0
 

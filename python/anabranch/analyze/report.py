@@ -36,13 +36,13 @@ def connections(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
             spoken,
             row["state"] or "–",
             str(row["subflows"]),
-            *(f"{row[f'octets_{way}']:,}" for way in ("out", "in")),
+            *(f"{row[f'bytes_{way}']:,}" for way in ("out", "in")),
             *(_rate(row[f"goodput_{way}_mbps"]) for way in ("out", "in")),
             _verified(row),
         ))  # fmt: skip
     headings = (
-        "connection", "initiator – listener", "speaks", "state", "subflows", "octets out",
-        "octets in", "Mbit/s out", "Mbit/s in", "verified",
+        "connection", "initiator – listener", "speaks", "state", "subflows", "bytes out",
+        "bytes in", "Mbit/s out", "Mbit/s in", "verified",
     )  # fmt: skip
     return Table(headings, tuple(rows), max(0, analysis.connections.height - most))
 
@@ -58,7 +58,7 @@ def subflows(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
         backup = ", backup" if row["is_backup"] else ""
         sums = {
             name: f"{row[f'{name}_out'] + row[f'{name}_in']:,}"
-            for name in ("octets", "retransmitted", "reinjected")
+            for name in ("bytes", "retransmitted", "reinjected")
         }
         rows.append((
             "–" if row["connection"] is None else str(row["connection"]),
@@ -71,7 +71,7 @@ def subflows(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
             row["seen_at"],
         ))  # fmt: skip
     headings = (
-        "connection", "subflow", "addresses", "kind", "state", "octets", "retransmitted",
+        "connection", "subflow", "addresses", "kind", "state", "bytes", "retransmitted",
         "reinjected", "first RTT ms", "seen at",
     )  # fmt: skip
     return Table(headings, tuple(rows), max(0, shown.height - most))
@@ -172,8 +172,8 @@ def save(
     )
     contents["report.html"] = page.encode()
     try:
-        for name, octets in contents.items():
-            (folder / name).write_bytes(octets)
+        for name, data in contents.items():
+            (folder / name).write_bytes(data)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{folder}: {reason}; name a folder that can be written") from error

@@ -45,7 +45,7 @@ def execute(
     Raises:
         InputError: if the folder cannot be written, an own policy cannot be handed to a process,
             or the address cannot be used.
-        IntegrityError: if a connection failed or delivered wrong octets.
+        IntegrityError: if a connection failed or delivered wrong bytes.
         PolicyError: if a policy of the user's own raised an exception.
     """
     started = time.perf_counter()
@@ -123,7 +123,7 @@ def _make_new(
 
 
 def _cost(task: Task) -> float:
-    """What a run costs: in proportion to the octets it carries, or to the time it lasts."""
+    """What a run costs: in proportion to the bytes it carries, or to the time it lasts."""
     if task.stacks is None:
         return cost(task.toml)
     return _LIVE_COST * nanoseconds(task.settings["duration"]) / 1e9

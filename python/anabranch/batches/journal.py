@@ -2,7 +2,7 @@
 
 A file of records, each appended by one write and protected by a SHA-256, found again by the key
 of its run (`Task.key`). Whatever ends a sweep early costs at most the record being written; a
-damaged record costs that one run. Octets of a record::
+damaged record costs that one run. Bytes of a record::
 
     magic (8)  length of the body (8, little-endian)  SHA-256 of the body (32)  body
 
@@ -62,7 +62,7 @@ class Journal:
         self._places, lost, self._end = _scan(self._file)
         if lost:
             self.damage = (
-                f"{self.path} is damaged ({lost:,} octets, perhaps the record that was being "
+                f"{self.path} is damaged ({lost:,} bytes, perhaps the record that was being "
                 f"written): {len(self._places)} finished runs are intact, what is lost runs again"
             )
             self._rewrite(self.keys())
@@ -160,12 +160,12 @@ class Journal:
         )
 
 
-def _write(file: BinaryIO, octets: bytes) -> int:
-    return file.write(octets)
+def _write(file: BinaryIO, data: bytes) -> int:
+    return file.write(data)
 
 
 def _scan(file: BinaryIO) -> tuple[dict[str, _Place], int, int]:
-    """Where the intact records are, by key; how many octets belong to none; and the file's end."""
+    """Where the intact records are, by key; how many bytes belong to none; and the file's end."""
     places: dict[str, _Place] = {}
     end = file.seek(0, os.SEEK_END)
     offset = lost = 0
@@ -234,8 +234,8 @@ def _decoded(body: bytes) -> Reduced:
     (length,) = struct.unpack_from("<I", body)
     stream = io.BytesIO(zlib.decompress(body[4 + length :]))
     tables = {
-        name: pl.read_ipc_stream(io.BytesIO(stream.read(octets)))
-        for name, octets in zip(TABLES, about["lengths"], strict=True)
+        name: pl.read_ipc_stream(io.BytesIO(stream.read(byte_count)))
+        for name, byte_count in zip(TABLES, about["lengths"], strict=True)
     }
     return Reduced(
         digest=about["digest"],

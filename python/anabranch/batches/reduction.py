@@ -106,7 +106,7 @@ def make(task: Task) -> Reduced:
 
     Raises:
         InputError: if this is not the build of anabranch that the task was meant for.
-        IntegrityError: if a connection failed that may not, or delivered wrong octets.
+        IntegrityError: if a connection failed that may not, or delivered wrong bytes.
         PolicyError: if a policy of the user's own raised an exception.
     """
     if not task.build.makes_the_same_runs_as(build()):
@@ -124,7 +124,7 @@ def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduce
 
     Raises:
         InputError: if a factor is named like a column of a table.
-        IntegrityError: if a connection failed that may not, or delivered wrong octets.
+        IntegrityError: if a connection failed that may not, or delivered wrong bytes.
     """
     rows = [metrics.connection_row(run, index) for index in range(run.connections.height)]
     for row in rows:
@@ -154,7 +154,7 @@ def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduce
 
 
 def _check_integrity(where: str, row: Mapping[str, Any], *, may_fail: bool) -> None:
-    if row["corrupt_octets"]:
-        raise IntegrityError(f"{where}: {row['corrupt_octets']} octets were delivered wrong")
+    if row["corrupt_bytes"]:
+        raise IntegrityError(f"{where}: {row['corrupt_bytes']} bytes were delivered wrong")
     if row["failed"] and not may_fail:
         raise IntegrityError(f"{where}: {row['connection']} failed")

@@ -82,7 +82,7 @@ def progress(label: str) -> Iterator[Callable[[Step], None]]:
 
 @contextmanager
 def reading(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error, of octets read and to be read."""
+    """A progress bar on standard error, of bytes read and to be read."""
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -206,7 +206,7 @@ def _state(row: dict[str, object]) -> str:
 
 
 def _subflows_table(run: Run) -> Table:
-    table = Table(title="Subflows (whole run, payload octets)", title_justify="left")
+    table = Table(title="Subflows (whole run, payload bytes)", title_justify="left")
     for heading in ("connection", "path"):
         table.add_column(heading)
     for heading in ("sent", "received", "share", "retransmitted", "reinjected", "timeouts"):
@@ -216,11 +216,11 @@ def _subflows_table(run: Run) -> Table:
         table.add_row(
             _escaped(row["connection_name"]),
             _escaped(row["path_name"]),
-            f"{row['octets_sent']:,}",
-            f"{row['octets_received']:,}",
+            f"{row['bytes_sent']:,}",
+            f"{row['bytes_received']:,}",
             f"{row['share'] * 100:.2f} %",
-            f"{row['octets_retransmitted']:,}",
-            f"{row['octets_reinjected']:,}",
+            f"{row['bytes_retransmitted']:,}",
+            f"{row['bytes_reinjected']:,}",
             str(row["timeouts"]),
             number(row["min_rtt_ns"] / 1e6),
         )
@@ -246,7 +246,7 @@ def analysis_tables(found: Analysis) -> Iterator[Table]:
     yield table(analyze_report.connections(found, _MOST_ROWS), "Connections")
     subflows = analyze_report.subflows(found, _MOST_ROWS)
     if subflows.rows:
-        yield table(subflows, "Subflows (payload octets, both directions)")
+        yield table(subflows, "Subflows (payload bytes, both directions)")
     violations = analyze_report.violations(found, _MOST_ROWS)
     if violations.rows:
         yield table(violations, "Violations of RFC 8684")

@@ -98,7 +98,7 @@ class Overview:
     metrics: Mapping[str, str]
     """Columns shown as median over seeds with interval, with their headings."""
     path: str
-    """The path whose share of the octets is shown."""
+    """The path whose share of the bytes is shown."""
 
 
 @dataclass(frozen=True)

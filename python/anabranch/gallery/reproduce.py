@@ -24,7 +24,7 @@ def execute(
     """Run all cells of an entry with the seeds 1 to `tier.seeds` into a folder, by `batch.execute`.
 
     Raises:
-        IntegrityError: if a connection failed or delivered wrong octets.
+        IntegrityError: if a connection failed or delivered wrong bytes.
     """
     seeds = range(1, tier.seeds + 1)
     about = {

@@ -49,7 +49,7 @@ def exhibit(
 
     Raises:
         InputError: if the folder cannot be written, or `on` cannot be used.
-        IntegrityError: if a connection failed or delivered wrong octets.
+        IntegrityError: if a connection failed or delivered wrong bytes.
     """
     with display(f"{entry.id}, {tier.seeds} seeds") as advance:
         results = reproduce.execute(entry, tier, folder, on=on, on_progress=advance)

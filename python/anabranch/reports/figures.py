@@ -295,12 +295,12 @@ def _legend_below(axes: Axes) -> None:
 
 
 def rendered(figure: Figure, form: str) -> bytes:
-    """The figure as the octets of a file: ``"svg"`` or ``"png"``."""
-    octets = io.BytesIO()
+    """The figure as the bytes of a file: ``"svg"`` or ``"png"``."""
+    data = io.BytesIO()
     metadata = {"Date": None} if form == "svg" else {}
     with matplotlib.rc_context(RC):
-        figure.savefig(octets, format=form, dpi=150, metadata=metadata)
-    return octets.getvalue()
+        figure.savefig(data, format=form, dpi=150, metadata=metadata)
+    return data.getvalue()
 
 
 def footer(results: Results) -> str:

@@ -63,7 +63,7 @@ class Report:
             report=self,
             images=[_image(panel, self.results) for panel in self.panels],
             counts=counts(self.judgements),
-            octets=octets_per_subflow(self.results),
+            bytes=bytes_per_subflow(self.results),
             links=queues(self.results),
             provenance=_provenance(self.results.provenance),
         )
@@ -82,8 +82,8 @@ class Report:
             "claims.json": _json([judgement.as_json() for judgement in self.judgements]),
         }
         try:
-            for name, octets in files.items():
-                (folder / name).write_bytes(octets)
+            for name, data in files.items():
+                (folder / name).write_bytes(data)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
@@ -101,13 +101,13 @@ def overview_row(
     )
 
 
-def octets_per_subflow(results: Results) -> Table:
+def bytes_per_subflow(results: Results) -> Table:
     """What every subflow carried: medians over seeds."""
     columns = {
-        "octets_sent": "MB sent",
-        "octets_received": "MB received",
-        "octets_retransmitted": "MB retransmitted",
-        "octets_reinjected": "MB reinjected",
+        "bytes_sent": "MB sent",
+        "bytes_received": "MB received",
+        "bytes_retransmitted": "MB retransmitted",
+        "bytes_reinjected": "MB reinjected",
     }
     events = {"timeouts": "timeouts", "recoveries": "recoveries"}
     keys = ["cell", "connection_name", "subflow", "path_name"]

@@ -28,12 +28,12 @@ def panels(results: Results) -> tuple[Panel, ...]:
     drawn = [
         Panel(
             "Goodput over time",
-            "Octets delivered in order to the application, per second of virtual time.",
+            "Bytes delivered in order to the application, per second of virtual time.",
             _goodput,
         ),
         Panel(
             "Throughput of every subflow",
-            "Payload octets that arrived on each path: proof that it carried data.",
+            "Payload bytes that arrived on each path: proof that it carried data.",
             _throughput,
         ),
         Panel(
@@ -93,7 +93,7 @@ def save(results: Results, folder: Path) -> None:
 def _goodput(results: Results, axes: Axes) -> None:
     lines = {}
     for label, samples, style in _connections(results):
-        lines[label] = (*_rate_mbps(samples, "octets_delivered"), style)
+        lines[label] = (*_rate_mbps(samples, "bytes_delivered"), style)
     figures.series(axes, lines, "goodput (Mbit/s)")
     _finish(axes)
     _cut_spikes(axes, [values for _, values, _ in lines.values()])
@@ -102,7 +102,7 @@ def _goodput(results: Results, axes: Axes) -> None:
 def _throughput(results: Results, axes: Axes) -> None:
     lines = {}
     for label, samples, style in _subflows(results):
-        lines[label] = (*_rate_mbps(samples, "subflow_octets_received"), style)
+        lines[label] = (*_rate_mbps(samples, "subflow_bytes_received"), style)
     figures.series(axes, lines, "throughput (Mbit/s)")
     _finish(axes)
     _cut_spikes(axes, [values for _, values, _ in lines.values()])
@@ -169,7 +169,7 @@ def _subflows(results: Results) -> Iterator[Samples]:
 
 
 def _rate_mbps(samples: pl.DataFrame, column: str) -> tuple[Sample, Sample]:
-    """Ends of the sample intervals in s, and the growth of a column of octets in Mbit/s."""
+    """Ends of the sample intervals in s, and the growth of a column of bytes in Mbit/s."""
     seconds = samples["time_ns"].to_numpy() / 1e9
-    octets = samples[column].to_numpy().astype(np.float64)
-    return seconds[1:], np.diff(octets) * 8 / 1e6 / np.diff(seconds)
+    byte_count = samples[column].to_numpy().astype(np.float64)
+    return seconds[1:], np.diff(byte_count) * 8 / 1e6 / np.diff(seconds)

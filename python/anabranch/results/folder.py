@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,21 @@ def load(folder: Path) -> Results:
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         first_line = (str(error).splitlines() or ["cannot be read"])[0]
         raise InputError(f"{folder}: {first_line}; make the results again") from error
+    for name, table in tables.items():
+        _refuse_old_columns(folder / f"{name}.parquet", table.columns)
     files = sorted((folder / "scenarios").glob("*.toml"))
     scenarios = {file.stem: file.read_text(encoding="utf-8") for file in files}
     return Results(provenance=provenance, scenarios=scenarios, **tables)
+
+
+def _refuse_old_columns(file: Path, columns: Sequence[str]) -> None:
+    for old in columns:
+        new = old.replace("octets", "bytes")
+        if new != old:
+            raise InputError(
+                f"{file}: the column {old} is called {new} since version 0.1.0; run the command "
+                "that wrote this folder again, with an empty folder"
+            )
 
 
 def prepare_folder(folder: Path) -> None:

@@ -1,8 +1,8 @@
 """What is measured, each quantity defined once: from a run's frames to numbers.
 
-Goodput counts octets that the application received in order. The delay of a block lasts from
-the moment at which the stack accepted its last octet until its last octet was delivered in
-order; that of a round of a request and its responses from the first octet of the request. Both
+Goodput counts bytes that the application received in order. The delay of a block lasts from
+the moment at which the stack accepted its last byte until its last byte was delivered in
+order; that of a round of a request and its responses from the first byte of the request. Both
 leave out the warm-up; a block belongs to the time at which it was accepted, and a block that is
 still under way at the end of the run has no delay.
 """
@@ -47,12 +47,12 @@ DELAY_METRICS = (
 
 
 def goodput_mbps(connections: pl.DataFrame, connection: int = 0) -> float:
-    """In-order application octets per second after the warm-up, in Mbit/s.
+    """In-order application bytes per second after the warm-up, in Mbit/s.
 
     `connections` is the table of that name; `connection` the index of the connection.
     """
     row = _row(connections, connection)
-    return _rate_mbps(row["octets_delivered_measured"], row["measured_ns"])
+    return _rate_mbps(row["bytes_delivered_measured"], row["measured_ns"])
 
 
 def window_limited_share(connections: pl.DataFrame, virtual_ns: int, connection: int = 0) -> float:
@@ -66,20 +66,20 @@ def duplicate_mbps(
 ) -> float:
     """Throughput minus goodput at the receiver over the whole run, in Mbit/s.
 
-    Throughput counts the payload octets that the subflows brought in order, so the difference
+    Throughput counts the payload bytes that the subflows brought in order, so the difference
     is data that more than one subflow brought, plus what waits for reassembly at the end.
     """
-    received = subflows.filter(pl.col("connection") == connection)["octets_received"].sum()
-    delivered = _row(connections, connection)["octets_delivered"]
+    received = subflows.filter(pl.col("connection") == connection)["bytes_received"].sum()
+    delivered = _row(connections, connection)["bytes_delivered"]
     return _rate_mbps(received - delivered, virtual_ns)
 
 
 def path_shares(subflows: pl.DataFrame, connection: int = 0) -> dict[int, float]:
-    """Share of the payload octets received that each path carried, by index of the path."""
+    """Share of the payload bytes received that each path carried, by index of the path."""
     rows = subflows.filter(pl.col("connection") == connection)
-    octets = rows.group_by("path").agg(pl.col("octets_received").sum()).sort("path")
-    total = octets["octets_received"].sum()
-    return {path: count / total if total else 0.0 for path, count in octets.iter_rows()}
+    byte_count = rows.group_by("path").agg(pl.col("bytes_received").sum()).sort("path")
+    total = byte_count["bytes_received"].sum()
+    return {path: count / total if total else 0.0 for path, count in byte_count.iter_rows()}
 
 
 def idle_restarts(subflows: pl.DataFrame, connection: int = 0) -> int:
@@ -151,8 +151,8 @@ def mode_ms(delays: Numbers, bin_ms: float = MODE_BIN_MS) -> float:
 def expected_delay_ms(send_buffer: int, goodput: float, reverse_delay_ms: float) -> float:
     """Delay of a block where the send buffer is the limit, in ms, by Little's law.
 
-    A block is accepted when the buffer of `send_buffer` octets has room for its end, and the
-    octets before it leave at `goodput` Mbit/s. They leave the buffer when their acknowledgement
+    A block is accepted when the buffer of `send_buffer` bytes has room for its end, and the
+    bytes before it leave at `goodput` Mbit/s. They leave the buffer when their acknowledgement
     arrives, one reverse one-way delay after they were delivered.
     """
     return send_buffer * 8 / (goodput * 1e3) - reverse_delay_ms
@@ -162,27 +162,27 @@ def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
     """What follows from the time series: while the application received data.
 
     `transfer_mbps` counts from the opening of the connection to the last sample interval in which
-    octets arrived; `goodput_cov` is the coefficient of variation (standard deviation over mean)
-    of the goodput of the sample intervals after the warm-up, `out_of_order_mean_octets` the mean
+    bytes arrived; `goodput_cov` is the coefficient of variation (standard deviation over mean)
+    of the goodput of the sample intervals after the warm-up, `out_of_order_mean_bytes` the mean
     of what waited at data level, and `srtt_p95_ms_PATH` the 95th percentile of the smoothed
     round-trip time.
     """
     samples = run.connection_samples.filter(pl.col("connection") == connection).sort("time_ns")
-    times, octets = (samples[name].to_numpy() for name in ("time_ns", "octets_delivered"))
-    grows = np.flatnonzero(np.diff(octets)) + 1
+    times, byte_count = (samples[name].to_numpy() for name in ("time_ns", "bytes_delivered"))
+    grows = np.flatnonzero(np.diff(byte_count)) + 1
     paths = {f"srtt_p95_ms_{name}": None for name in run.path_names}
-    names = ("transfer_mbps", "goodput_cov", "out_of_order_mean_octets", *paths)
+    names = ("transfer_mbps", "goodput_cov", "out_of_order_mean_bytes", *paths)
     summary: dict[str, float | None] = dict.fromkeys(names)
     if grows.size == 0:
         return summary
     last = grows[-1]
     start = nanoseconds(run.settings["connection"][connection]["start"])
-    summary["transfer_mbps"] = float(octets[last] * 8e3 / (times[last] - start))
+    summary["transfer_mbps"] = float(byte_count[last] * 8e3 / (times[last] - start))
     first = min(int(np.searchsorted(times, run.warm_up_ns)), last - 1)
-    rates = np.diff(octets[first : last + 1]) / np.diff(times[first : last + 1])
+    rates = np.diff(byte_count[first : last + 1]) / np.diff(times[first : last + 1])
     summary["goodput_cov"] = float(rates.std() / rates.mean()) if rates.mean() else None
-    waiting = samples["out_of_order_octets"].to_numpy()[first : last + 1]
-    summary["out_of_order_mean_octets"] = float(waiting.mean())
+    waiting = samples["out_of_order_bytes"].to_numpy()[first : last + 1]
+    summary["out_of_order_mean_bytes"] = float(waiting.mean())
     subflows = run.subflow_samples.filter(
         (pl.col("connection") == connection)
         & (pl.col("srtt_ns") > 0)
@@ -227,14 +227,14 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         **{
             key: row[key]
             for key in (
-                *("octets_written", "octets_delivered", "reinjections", "path_probes"),
+                *("bytes_written", "bytes_delivered", "reinjections", "path_probes"),
                 *("send_buffer", "receive_buffer", "out_of_order_segments", "stray_segments"),
             )
         },
         "idle_restarts": idle_restarts(run.subflows, connection),
         **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},
         "fallback": FALLBACKS[row["fallback"]],
-        "corrupt_octets": row["corrupt_octets"],
+        "corrupt_bytes": row["corrupt_bytes"],
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),
         "recovery_ms": recovery_ms(run, connection),
@@ -245,11 +245,11 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
 
 def subflow_rows(run: Run) -> pl.DataFrame:
     """The run's subflows with the names of their connections and paths, and their shares."""
-    total = pl.col("octets_received").sum().over("connection")
+    total = pl.col("bytes_received").sum().over("connection")
     return run.subflows.with_columns(
         connection_name=_names(pl.col("connection"), run.connection_names),
         path_name=_names(pl.col("path"), run.path_names),
-        share=pl.when(total > 0).then(pl.col("octets_received") / total).otherwise(0.0),
+        share=pl.when(total > 0).then(pl.col("bytes_received") / total).otherwise(0.0),
     )
 
 
@@ -268,7 +268,7 @@ def block_rows(run: Run) -> pl.DataFrame:
         & (pl.col("delivered_ns") >= pl.col("accepted_ns"))
     ).select(
         connection_name=_names(pl.col("connection"), run.connection_names),
-        octets=pl.col("octets"),
+        bytes=pl.col("bytes"),
         accepted_ms=(pl.col("accepted_ns") / 1e6).cast(pl.Float32),
         delay_ms=((pl.col("delivered_ns") - pl.col("accepted_ns")) / 1e6).cast(pl.Float32),
     )
@@ -276,7 +276,7 @@ def block_rows(run: Run) -> pl.DataFrame:
 
 def sample_rows(run: Run) -> pl.DataFrame:
     """The run's time series: a row for each subflow and time, with its connection's columns."""
-    subflows = run.subflow_samples.rename({"octets_received": "subflow_octets_received"})
+    subflows = run.subflow_samples.rename({"bytes_received": "subflow_bytes_received"})
     return run.connection_samples.join(
         subflows, on=["time_ns", "connection"], how="left", maintain_order="left"
     ).with_columns(
@@ -294,5 +294,5 @@ def _row(table: pl.DataFrame, connection: int) -> dict[str, Any]:
     return table.row(by_predicate=pl.col("connection") == connection, named=True)
 
 
-def _rate_mbps(octets: int, nanoseconds: int) -> float:
-    return octets * 8e3 / nanoseconds if nanoseconds else 0.0
+def _rate_mbps(byte_count: int, nanoseconds: int) -> float:
+    return byte_count * 8e3 / nanoseconds if nanoseconds else 0.0

@@ -30,7 +30,7 @@ from anabranch.scenarios.scenario import Scenario
 _T = TypeVar("_T")
 
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_OCTETS = {
+_BYTES = {
     "B": 1,
     "kB": 10**3,
     "MB": 10**6,
@@ -50,7 +50,7 @@ class Run:
     """One execution of a scenario.
 
     The tables are polars frames; times are integers in nanoseconds of virtual time, sizes are
-    octets. `subflows` counts at the sender but for `octets_received`; `links` has two rows for
+    bytes. `subflows` counts at the sender but for `bytes_received`; `links` has two rows for
     each path, direction 0 from server to client; `blocks` holds delivered blocks only, and bursts
     and rounds of requests and responses are blocks too; the two tables of samples have a row for
     each subflow or connection in every sample interval; `counters` has what each host counted.
@@ -183,9 +183,9 @@ def run_toml(
 
 
 def frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
-    """A frame of columns that are given as numpy type and raw octets."""
+    """A frame of columns that are given as numpy type and raw bytes."""
     return pl.DataFrame(
-        {name: np.frombuffer(octets, dtype=dtype) for name, (dtype, octets) in columns.items()}
+        {name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in columns.items()}
     )
 
 
@@ -274,9 +274,9 @@ def nanoseconds(text: str) -> int:
     return _quantity(text, _NANOSECONDS)
 
 
-def octets(text: str) -> int:
+def byte_count(text: str) -> int:
     """A size in the form in which the core writes it, such as ``"200KiB"``."""
-    return _quantity(text, _OCTETS)
+    return _quantity(text, _BYTES)
 
 
 def _quantity(text: str, units: Mapping[str, int]) -> int:

@@ -35,7 +35,7 @@ Protocol = Literal["mptcp", "tcp"]
 class Distribution:
     """A quantity that is drawn anew each time, where a plain value would be constant.
 
-    A draw is rounded to a whole number of octets, nanoseconds or pieces.
+    A draw is rounded to a whole number of bytes, nanoseconds or pieces.
 
     kind: Kind of distribution.
     max: `uniform` only: largest value.
@@ -114,14 +114,14 @@ class OnOff:
 class RequestResponse:
     """Requests from the receiver of the data and the responses that they bring: a closed loop.
 
-    Each round is measured from the first octet of the request to the last of the responses.
+    Each round is measured from the first byte of the request to the last of the responses.
 
     request_size: Size of each request.
     response_size: Size of each response.
     count: How many requests are sent; by default without end.
     interval: Least time from the start of each round to the start of the next; by default none.
     responses: How many responses each request brings, up to 1048576; by default `1`.
-    think_time: Time from the last octet of the responses to the next request; by default none.
+    think_time: Time from the last byte of the responses to the next request; by default none.
     """
 
     request_size: str | Distribution
@@ -182,7 +182,7 @@ class Change:
 class Connection:
     """A connection between the client, which opens it, and the server.
 
-    Buffers are counted in payload octets at data level, so "32KiB" is a window of 32768 octets,
+    Buffers are counted in payload bytes at data level, so "32KiB" is a window of 32768 bytes,
     unless `host` counts otherwise.
 
     workload: What is sent.
@@ -219,13 +219,13 @@ class Connection:
     paths: Names of the paths that it may use. It is opened over the first. By default all paths
         that no other goes via, or for `tcp`, which uses one path, the first of them.
     protocol: What it speaks; by default `"mptcp"`.
-    receive_buffer: Receive buffer of each host, in octets at data level: of payload, unless
+    receive_buffer: Receive buffer of each host, in bytes at data level: of payload, unless
         `host` counts otherwise; by default `"6MiB"`.
     remedies: What is done against a receive window that fills behind a slow path: by the names
         of the remedies, `true`, the value of the first parameter, or a table of parameters.
     sack: Do the hosts use selective acknowledgements (SACK, RFC 2018)?
     scheduler: Scheduler: a name, or a table with a kind and parameters; by default `"min_rtt"`.
-    send_buffer: Send buffer of each host, in octets at data level: of payload, unless `host`
+    send_buffer: Send buffer of each host, in bytes at data level: of payload, unless `host`
         counts otherwise; by default `"4MiB"`.
     shared_bottleneck_detection: Find out which subflows share bottlenecks (RFC 8382), and couple
         only those in congestion control. By default not.
@@ -289,7 +289,7 @@ class CrossTraffic:
         are the same.
     off: Length of each off period; with `on`.
     on: Length of each on period; with `off`. By default the source is always on.
-    packet_size: Size of each IP packet, its 28 octets of headers included; by default the path's
+    packet_size: Size of each IP packet, its 28 bytes of headers included; by default the path's
         MTU.
     """
 
@@ -313,7 +313,7 @@ class Middlebox:
         those of UDP too. `rewrite_isn`: Chooses other initial sequence numbers than the hosts
         did. `split_segments`: Splits segments, as segmentation offload does. `coalesce`: Merges
         neighbouring segments; the options of the first stay. `rewrite_payload`: Replaces,
-        inserts or removes octets of the stream; the TCP checksum stays right. `proactive_ack`:
+        inserts or removes bytes of the stream; the TCP checksum stays right. `proactive_ack`:
         Acknowledges data before its receiver does, and answers for its arrival. `normalise`:
         Replaces the content of retransmissions by what was seen first. `hole_refusal`: Drops
         data beyond a hole, and acknowledgements of data that was not seen. `blackhole_options`:
@@ -324,6 +324,7 @@ class Middlebox:
     applies_to: `strip_options`, `rewrite_payload`, `shrink_window`, `bare_segments` only: which
         direction is changed; by default `"both"`.
     at: `rewrite_payload` only: after how much of the flow; by default `"0B"`.
+    bytes: `rewrite_payload` only: to how many bytes; by default `4`.
     change: `rewrite_payload` only: what happens, once in each flow and direction.
     delay: `coalesce` only: how long a segment waits for the next; by default `"1ms"`.
     every: `shrink_window` only: mean time for which a host's window is left alone; by default
@@ -332,7 +333,6 @@ class Middlebox:
     from_: From when on the box is there; by default `"0s"`.
     idle_timeout: `nat` only: a mapping that was not used for longer is dropped, and the flow
         gets another port; by default `"7440s"`.
-    octets: `rewrite_payload` only: to how many octets; by default `4`.
     options: `strip_options` only: what is removed; `unknown` is everything but maximum segment
         size, window scale, SACK and timestamps; by default `["mptcp"]`.
     options_on: `split_segments` only: which pieces carry the options of the whole; all keep its
@@ -348,7 +348,7 @@ class Middlebox:
         `coalesce` only: most payload of a segment that leaves; by default `"2920B"`.
     syns: `blackhole_options` only: which SYNs, and answers to SYNs, disappear; `mptcp` are those
         with an option of Multipath TCP; by default `"mptcp"`.
-    to: `shrink_window` only: most octets that the host offers meanwhile; by default `"0B"`.
+    to: `shrink_window` only: most bytes that the host offers meanwhile; by default `"0B"`.
     until: Until when the box is there; by default to the end.
     window: `proactive_ack` only: how much of a flow may be between the box and its receiver;
         four times as much is held; by default `"64KiB"`.
@@ -371,13 +371,13 @@ class Middlebox:
     after_packets: int | None = None
     applies_to: Literal["forward", "reverse", "both"] | None = None
     at: str | None = None
+    bytes: int | None = None
     change: Literal["replace", "insert", "remove"] | None = None
     delay: str | None = None
     every: str | None = None
     for_: str | None = field(default=None, metadata={"key": "for"})
     from_: str | None = field(default=None, metadata={"key": "from"})
     idle_timeout: str | None = None
-    octets: int | None = None
     options: (
         tuple[
             Literal[
@@ -436,7 +436,7 @@ class Path:
     reverse: The direction from client to server.
     trace: When the link delivers, instead of `rate`: the name of a Mahimahi packet-delivery
         trace, relative to the scenario's folder, or its content. Each opportunity delivers 1504
-        octets.
+        bytes.
     via: Name of a path listed before whose link this path's packets cross too, on the server's
         side: a shared bottleneck.
     """

@@ -6,7 +6,7 @@ left out of the TOML, so that the core's default holds; `anabranch schema` print
 their defaults.
 
 Quantities are strings with a unit, as in the file: ``"8Mbit/s"``, ``"20ms"``, ``"54packets"``,
-``"200KiB"`` (1024 octets each; ``kB`` is 1000), ``"1%"``.
+``"200KiB"`` (1024 bytes each; ``kB`` is 1000), ``"1%"``.
 
 A scheduler, congestion control or path manager can be a class of your own (see
 `anabranch.policy`). ``anabranch policies`` lists the names and parameters of those that come with

@@ -28,7 +28,7 @@ def sweep(
     Raises:
         ScenarioError: if the scenario of a cell is wrong.
         InputError: if the plan is wrong or the folder cannot be written.
-        IntegrityError: if a run delivered wrong octets.
+        IntegrityError: if a run delivered wrong bytes.
     """
     planned = plan if isinstance(plan, Plan) else read(plan)
     tasks = planned.tasks()

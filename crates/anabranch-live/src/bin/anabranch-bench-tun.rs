@@ -89,7 +89,7 @@ mod linux {
             "ratio",
             "(least to most)",
             "ratio per CPU",
-            "octets/frame"
+            "bytes/frame"
         );
         for (offload, mptcp) in [(false, false), (false, true), (true, false), (true, true)] {
             let mut figures: [Vec<Figure>; 3] = Default::default();
@@ -120,7 +120,7 @@ mod linux {
                 median(&wall),
                 format!("({:.2} to {:.2})", wall[0], wall[wall.len() - 1]),
                 median(&cpu),
-                median(&sorted(figures.iter().map(|each| each.octets as f64 / each.frames as f64))),
+                median(&sorted(figures.iter().map(|each| each.bytes as f64 / each.frames as f64))),
             );
         }
     }

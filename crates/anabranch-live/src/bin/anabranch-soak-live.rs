@@ -1,4 +1,4 @@
-//! Long live runs between the engine and this kernel: every octet compared, memory watched.
+//! Long live runs between the engine and this kernel: every byte compared, memory watched.
 //!
 //! `anabranch-soak-live PHASE AMOUNT FOLDER`: the phases are `transfer` (AMOUNT in GB),
 //! `connections` (how many at a time) and `flaps` (AMOUNT in minutes). Each runs in both roles, and
@@ -36,7 +36,7 @@ mod linux {
     const RATE: f64 = 200.0;
     /// The same while one of them comes and goes.
     const FLAPPING_RATE: f64 = 50.0;
-    /// Octets of each of many connections.
+    /// Bytes of each of many connections.
     const SHARE: &str = "5MB";
     const ROLES: [(&str, [Stack; 2]); 2] = [
         ("engine-to-kernel", [Stack::Engine, Stack::Kernel]),
@@ -47,8 +47,8 @@ mod linux {
     struct Phase {
         name: &'static str,
         scenario: String,
-        /// Octets that have to arrive, on all connections together.
-        octets: f64,
+        /// Bytes that have to arrive, on all connections together.
+        bytes: f64,
         /// Do the connections end?
         ends: bool,
     }
@@ -98,17 +98,17 @@ mod linux {
             }
         }
 
-        fn transfer(octets: f64) -> Self {
-            let bulk = format!("size = \"{octets:.0}B\"");
-            let scenario = scenario(seconds_for(octets), RATE, "", &[bulk]);
-            Phase { name: "transfer", scenario, octets, ends: true }
+        fn transfer(bytes: f64) -> Self {
+            let bulk = format!("size = \"{bytes:.0}B\"");
+            let scenario = scenario(seconds_for(bytes), RATE, "", &[bulk]);
+            Phase { name: "transfer", scenario, bytes, ends: true }
         }
 
         fn connections(count: usize) -> Self {
-            let octets = count as f64 * 5e6;
+            let bytes = count as f64 * 5e6;
             let all = vec![format!("size = \"{SHARE}\""); count];
-            let scenario = scenario(seconds_for(octets), RATE, "", &all);
-            Phase { name: "connections", scenario, octets, ends: true }
+            let scenario = scenario(seconds_for(bytes), RATE, "", &all);
+            Phase { name: "connections", scenario, bytes, ends: true }
         }
 
         /// One path is down every other second. The other alone would carry twice what is asked.
@@ -122,8 +122,8 @@ mod linux {
                 );
             }
             let scenario = scenario(seconds, FLAPPING_RATE, &changes, &[String::new()]);
-            let octets = seconds * FLAPPING_RATE * 1e6 / 8.0 / 2.0;
-            Phase { name: "flaps", scenario, octets, ends: false }
+            let bytes = seconds * FLAPPING_RATE * 1e6 / 8.0 / 2.0;
+            Phase { name: "flaps", scenario, bytes, ends: false }
         }
 
         /// Run it, and judge; what to say about a good one.
@@ -145,18 +145,18 @@ mod linux {
 
         fn judge(&self, outcome: &Outcome, memory: &[(u32, u64)]) -> Result<String, String> {
             let sum = |name| column(outcome, name).iter().sum::<u64>();
-            let (octets, wrong) = (sum("octets_delivered"), sum("corrupt_octets"));
+            let (bytes, wrong) = (sum("bytes_delivered"), sum("corrupt_bytes"));
             let (count, completed) = (column(outcome, "completed").len(), sum("completed"));
             let [early, late] = [2, 4].map(|fifth| of_fifth(memory, fifth));
             let said = format!(
-                "{octets} octets in {:.0} s on {count} connections, {wrong} wrong, {completed} ended; \
+                "{bytes} bytes in {:.0} s on {count} connections, {wrong} wrong, {completed} ended; \
                  {:.1} MB of memory in the middle, {:.1} MB at the end, lateness p99.9 {:.1} ms",
                 outcome.end.as_secs_f64(),
                 early as f64 / 1e6,
                 late as f64 / 1e6,
                 outcome.lateness.quantile(0.999).as_nanos() as f64 / 1e6,
             );
-            let arrived = octets as f64 >= self.octets && wrong == 0;
+            let arrived = bytes as f64 >= self.bytes && wrong == 0;
             let ended = !self.ends || completed == count as u64;
             // The samples, one each ten seconds, are kept to the end.
             let flat = late <= early + early / 10 + (1 << 20);
@@ -165,8 +165,8 @@ mod linux {
     }
 
     /// Time after which a transfer that goes at a fifth of the paths' rates is given up.
-    fn seconds_for(octets: f64) -> f64 {
-        60.0 + 5.0 * octets * 8.0 / (2.0 * RATE * 1e6)
+    fn seconds_for(bytes: f64) -> f64 {
+        60.0 + 5.0 * bytes * 8.0 / (2.0 * RATE * 1e6)
     }
 
     /// Two paths, on the second of which `changes` happen, and a connection for each of `bulks`.
@@ -192,11 +192,11 @@ mod linux {
         text
     }
 
-    /// Resident memory each second, until the other end of the channel is gone: seconds, octets.
+    /// Resident memory each second, until the other end of the channel is gone: seconds, bytes.
     fn watch(stopped: &mpsc::Receiver<()>) -> Vec<(u32, u64)> {
         let mut memory = Vec::new();
         for second in 0.. {
-            memory.extend(resident().map(|octets| (second, octets)));
+            memory.extend(resident().map(|bytes| (second, bytes)));
             if stopped.recv_timeout(Duration::from_secs(1)) != Err(RecvTimeoutError::Timeout) {
                 break;
             }
@@ -213,13 +213,13 @@ mod linux {
     /// The most in the fifth number `fifth` of the run, from 0.
     fn of_fifth(memory: &[(u32, u64)], fifth: usize) -> u64 {
         let part = &memory[memory.len() * fifth / 5..memory.len() * (fifth + 1) / 5];
-        part.iter().map(|(_, octets)| *octets).max().unwrap_or(0)
+        part.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)
     }
 
     fn write(file: &Path, memory: &[(u32, u64)]) -> io::Result<()> {
-        let mut text = "seconds,resident_octets\n".to_owned();
-        for (seconds, octets) in memory {
-            let _ = writeln!(text, "{seconds},{octets}");
+        let mut text = "seconds,resident_bytes\n".to_owned();
+        for (seconds, bytes) in memory {
+            let _ = writeln!(text, "{seconds},{bytes}");
         }
         std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
         std::fs::write(file, text)

@@ -39,9 +39,9 @@ pub(crate) struct Expected {
     pub(crate) carried: Carried,
     /// Are packets marked, and does whoever sent them slow down?
     pub(crate) marked: bool,
-    /// Octets that the application writes, at most: fewer than the workload has, if it is
+    /// Bytes that the application writes, at most: fewer than the workload has, if it is
     /// closed before.
-    pub(crate) most_octets: Option<u64>,
+    pub(crate) most_bytes: Option<u64>,
     /// Whose DATA_FIN comes first?
     pub(crate) first_data_fin: Option<Side>,
     /// Do the mappings have checksums?
@@ -78,7 +78,7 @@ const GOOD: Expected = Expected {
     mptcp: true,
     carried: Carried::ByAll,
     marked: false,
-    most_octets: None,
+    most_bytes: None,
     first_data_fin: None,
     checksums: false,
     kernel: &[],

@@ -15,7 +15,7 @@ use super::cases::{Carried, Case};
 /// Captures of all cases, one pcapng section each.
 #[derive(Default)]
 pub(crate) struct Captures {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// Counters of the kernel's that a clean run leaves at 0.
@@ -102,7 +102,7 @@ pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
 }
 
 /// What is wrong with one run of a case, its capture, and how late the emulator was if that may be
-/// why: it explains no wrong octet.
+/// why: it explains no wrong byte.
 fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
     let scenario = Scenario::from_toml(&case.scenario, &case.name).expect("a right scenario");
     let mut capture = Vec::new();
@@ -128,7 +128,7 @@ fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
 /// What is wrong with a capture: other resets than expected, and what violates RFC 8684, but for
 /// Linux as a sender, which sends a little beyond the window now and then: see docs/analyze.md.
 fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
-    let input = Input::octets(&case.name, capture);
+    let input = Input::bytes(&case.name, capture);
     let found = analyse(&[input], &mut |_, _| true).expect("a capture of our own");
     let table = |name: &str| found.tables.iter().find(|table| table.name == name).expect("a table");
     if table("connections").rows() != 1 {
@@ -179,15 +179,15 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
         }
     };
     let end = outcome.end.as_secs_f64();
-    let corrupt = column(outcome, 0, "corrupt_octets");
-    check(is_exact(case, outcome), format!("{corrupt:?} octets were wrong"));
+    let corrupt = column(outcome, 0, "corrupt_bytes");
+    check(is_exact(case, outcome), format!("{corrupt:?} bytes were wrong"));
     if expected.completes {
-        let delivered = column(outcome, 0, "octets_delivered");
-        let written = column(outcome, 0, "octets_written");
+        let delivered = column(outcome, 0, "bytes_delivered");
+        let written = column(outcome, 0, "bytes_written");
         let done = column(outcome, 0, "completed") == [1];
-        check(done, format!("not completed in {end:.1} s: {delivered:?} of {written:?} octets"));
-        let least_written = written[0] <= expected.most_octets.unwrap_or(u64::MAX);
-        check(least_written && end < 15.0, format!("{written:?} octets written in {end:.1} s"));
+        check(done, format!("not completed in {end:.1} s: {delivered:?} of {written:?} bytes"));
+        let least_written = written[0] <= expected.most_bytes.unwrap_or(u64::MAX);
+        check(least_written && end < 15.0, format!("{written:?} bytes written in {end:.1} s"));
         check(
             column(outcome, 0, "is_mptcp") == [u64::from(expected.mptcp)],
             "wrong protocol".into(),
@@ -196,10 +196,10 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
         check(column(outcome, 0, "failed") == [1], format!("not reset in {end:.1} s"));
     }
     // Data segments go one way on each path; handshakes and acknowledgements are less.
-    let octets = column(outcome, 2, "octets_delivered");
-    let carried: Vec<_> = octets.chunks(2).map(|both| both.iter().sum::<u64>()).collect();
+    let bytes = column(outcome, 2, "bytes_delivered");
+    let carried: Vec<_> = bytes.chunks(2).map(|both| both.iter().sum::<u64>()).collect();
     let is_right = match expected.carried {
-        Carried::ByAll => carried.len() == 1 || carried.iter().all(|octets| *octets > 20_000),
+        Carried::ByAll => carried.len() == 1 || carried.iter().all(|bytes| *bytes > 20_000),
         Carried::ByAny => true,
         Carried::By(path) => carried[path] * 4 > carried.iter().sum::<u64>() * 3,
     };
@@ -246,9 +246,9 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     problems
 }
 
-/// Are the octets right, but for those that a box changes?
+/// Are the bytes right, but for those that a box changes?
 fn is_exact(case: &Case, outcome: &Outcome) -> bool {
-    (column(outcome, 0, "corrupt_octets") != [0]) == case.expected.changed
+    (column(outcome, 0, "corrupt_bytes") != [0]) == case.expected.changed
 }
 
 /// One of the counters that every host has: of Multipath TCP, without its prefix, or of TCP.
@@ -278,13 +278,13 @@ fn column(outcome: &Outcome, table: usize, name: &str) -> Vec<u64> {
 
 impl Captures {
     pub(crate) fn add(&mut self, capture: Vec<u8>) {
-        self.octets.extend(capture);
+        self.bytes.extend(capture);
     }
 
     /// What tshark finds wrong with the packets. The file stays if `keep` says so, or tshark.
     pub(crate) fn judge(&self, keep: bool) -> Vec<String> {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("interop.pcapng");
-        std::fs::write(&file, &self.octets).expect("a folder for temporary files");
+        std::fs::write(&file, &self.bytes).expect("a folder for temporary files");
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(&file).args(["-o", "tcp.check_checksum:TRUE"]);
         // The payload is no protocol, whatever it looks like.

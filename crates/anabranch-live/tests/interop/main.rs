@@ -1,6 +1,6 @@
 //! The engine against this kernel, in both roles, over emulated links in real time.
 //!
-//! Judges: every octet that an application reads; the kernel's own counters, of which no one that
+//! Judges: every byte that an application reads; the kernel's own counters, of which no one that
 //! counts errors may move; the engine's; and tshark, which must find no malformed packet. A host
 //! that does not allow it skips all, and says why.
 //!

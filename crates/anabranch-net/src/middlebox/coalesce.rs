@@ -11,7 +11,7 @@ use super::{MAX_PACKET, Middlebox, Side};
 /// What is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CoalesceConfig {
-    /// Most payload octets of a segment that leaves, unless it came so.
+    /// Most payload bytes of a segment that leaves, unless it came so.
     size: u32,
     /// How long a segment waits for the next, at most.
     delay: Duration,
@@ -125,8 +125,8 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         Parameter {
             name: "size",
             meaning: "most payload of a segment that leaves",
-            kind: Kind::Octets { least: 1, most: MAX_PACKET as u64 },
-            default: Value::Octets(2_920),
+            kind: Kind::Bytes { least: 1, most: MAX_PACKET as u64 },
+            default: Value::Bytes(2_920),
             origin: "ours: two full segments of the usual size",
             only_with: None,
         },
@@ -140,7 +140,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
     ],
     make: |values, _| {
-        let (size, delay) = (values.octets("size") as u32, values.time("delay"));
+        let (size, delay) = (values.bytes("size") as u32, values.time("delay"));
         Box::new(Coalesce::new(CoalesceConfig { size, delay }))
     },
 };

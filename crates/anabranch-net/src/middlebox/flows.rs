@@ -83,7 +83,7 @@ impl Flow {
     }
 }
 
-/// Sequence numbers of one direction as offsets that do not wrap: the SYN has 0, the first octet 1.
+/// Sequence numbers of one direction as offsets that do not wrap: the SYN has 0, the first byte 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Numbering {
     pub(super) isn: SeqNumber,

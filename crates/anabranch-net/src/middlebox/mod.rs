@@ -58,7 +58,7 @@ pub const ALL: &[MiddleboxEntry] = &[
     bare_segments::ENTRY,
 ];
 
-/// Octets of the largest IP packet. RFC 791 §3.1.
+/// Bytes of the largest IP packet. RFC 791 §3.1.
 const MAX_PACKET: usize = 65_535;
 
 /// The directions that a box acts upon.

@@ -9,8 +9,8 @@ use anabranch_wire::{Flags, Instant, Packet, Payload};
 use super::flows::Flows;
 use super::{Filter, Side};
 
-/// Most octets remembered of a flow in one direction; the earliest are forgotten first.
-const MAX_OCTETS: u64 = 1 << 20;
+/// Most bytes remembered of a flow in one direction; the earliest are forgotten first.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Remembers what has not been acknowledged.
 #[derive(Debug, Default)]
@@ -22,11 +22,11 @@ struct Normalise {
 #[derive(Debug, Default)]
 struct Memory {
     seen: BTreeMap<u64, Payload>,
-    octets: u64,
+    bytes: u64,
 }
 
 impl Memory {
-    /// What was seen first of the octets from `start` on; what is new is remembered.
+    /// What was seen first of the bytes from `start` on; what is new is remembered.
     fn first_seen(&mut self, start: u64, payload: &Payload) -> Payload {
         let end = start + payload.len() as u64;
         let mut whole = Payload::EMPTY;
@@ -58,15 +58,15 @@ impl Memory {
     }
 
     fn remember(&mut self, at: u64, payload: Payload) {
-        self.octets += payload.len() as u64;
+        self.bytes += payload.len() as u64;
         self.seen.insert(at, payload);
     }
 
     fn limit(&mut self) {
-        while self.octets > MAX_OCTETS
+        while self.bytes > MAX_BYTES
             && let Some((_, oldest)) = self.seen.pop_first()
         {
-            self.octets -= oldest.len() as u64;
+            self.bytes -= oldest.len() as u64;
         }
     }
 
@@ -75,7 +75,7 @@ impl Memory {
         while let Some(first) = self.seen.first_entry()
             && first.key() + first.get().len() as u64 <= offset
         {
-            self.octets -= first.remove().len() as u64;
+            self.bytes -= first.remove().len() as u64;
         }
     }
 }
@@ -117,10 +117,10 @@ mod tests {
     use super::super::testing::{Bench, Talk};
     use super::*;
 
-    /// A segment whose octets are all `octet`.
-    fn put(bench: &mut Bench, talk: &Talk, from: u32, len: u32, octet: u8) -> Vec<u8> {
+    /// A segment whose bytes are all `byte`.
+    fn put(bench: &mut Bench, talk: &Talk, from: u32, len: u32, byte: u8) -> Vec<u8> {
         let mut segment = talk.data(Side::Server, from, len);
-        segment.payload = vec![octet; len as usize].into();
+        segment.payload = vec![byte; len as usize].into();
         bench.cross(Side::Server, segment).payload.to_vec()
     }
 
@@ -157,9 +157,9 @@ mod tests {
         for n in 0..2_000u64 {
             memory.first_seen(n * 2_000, &vec![0; 1_000].into());
         }
-        assert!(memory.octets <= MAX_OCTETS && memory.octets > MAX_OCTETS - 1_000);
-        assert_eq!(memory.seen.len() as u64, memory.octets / 1_000);
+        assert!(memory.bytes <= MAX_BYTES && memory.bytes > MAX_BYTES - 1_000);
+        assert_eq!(memory.seen.len() as u64, memory.bytes / 1_000);
         memory.forget_before(u64::MAX);
-        assert_eq!((memory.octets, memory.seen.len()), (0, 0));
+        assert_eq!((memory.bytes, memory.seen.len()), (0, 0));
     }
 }

@@ -14,7 +14,7 @@ use super::{Middlebox, Side};
 /// it again when that takes too long.
 #[derive(Debug)]
 struct ProactiveAck {
-    /// Most octets of a flow in one direction that are on their way from the box to the receiver;
+    /// Most bytes of a flow in one direction that are on their way from the box to the receiver;
     /// above zero. Four times as many are held; what finds no room is dropped.
     window: u64,
     flows: Flows<Ends>,
@@ -187,12 +187,12 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     parameters: &[Parameter {
         name: "window",
         meaning: "how much of a flow may be between the box and its receiver; four times as much is held",
-        kind: Kind::Octets { least: 1, most: u64::MAX },
-        default: Value::Octets(64 << 10),
+        kind: Kind::Bytes { least: 1, most: u64::MAX },
+        default: Value::Bytes(64 << 10),
         origin: "ours",
         only_with: None,
     }],
-    make: |values, _| Box::new(ProactiveAck::new(values.octets("window"))),
+    make: |values, _| Box::new(ProactiveAck::new(values.bytes("window"))),
 };
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
         Bench::new(Box::new(ProactiveAck::new(window))).opened(talk)
     }
 
-    /// Octets that an acknowledgement towards the client covers.
+    /// Bytes that an acknowledgement towards the client covers.
     fn acknowledged(talk: &Talk, (towards, segment): &(Side, Segment)) -> Option<u32> {
         let ack = segment.header.ack.0.wrapping_sub(talk.client_isn.wrapping_add(1));
         (*towards == Side::Client && segment.payload.is_empty()).then_some(ack)

@@ -18,7 +18,7 @@ const DUPLICATES: u32 = 3;
 pub(super) struct Relay {
     /// What the receiver has not acknowledged, by its first offset, without overlap.
     held: BTreeMap<u64, Segment>,
-    octets: u64,
+    bytes: u64,
     /// The end of what the receiver has, of what was sent to it, and of what the proxy has.
     acked: u64,
     sent: u64,
@@ -47,7 +47,7 @@ impl Default for Relay {
     fn default() -> Self {
         Relay {
             held: BTreeMap::new(),
-            octets: 0,
+            bytes: 0,
             acked: 1,
             sent: 1,
             taken: 1,
@@ -65,7 +65,7 @@ fn len(segment: &Segment) -> u64 {
     segment.payload.len() as u64 + u64::from(segment.header.flags.contains(Flags::FIN))
 }
 
-/// The segment without what lies before `skip` octets or after `keep`.
+/// The segment without what lies before `skip` bytes or after `keep`.
 fn cut(segment: &mut Segment, skip: u64, keep: u64) {
     let payload = segment.payload.len() as u64;
     if keep < len(segment) {
@@ -100,11 +100,11 @@ impl Relay {
                 // Held right behind what is held: the sender will repeat what follows, if anything.
                 return Accepted::Held;
             }
-            if self.octets + (end - from) > room {
+            if self.bytes + (end - from) > room {
                 return Accepted::Dropped;
             }
             cut(&mut segment, from - start, end - start);
-            self.octets += end - from;
+            self.bytes += end - from;
             self.held.insert(from, segment);
             while let Some(next) = self.held.get(&self.taken) {
                 self.taken += len(next);
@@ -136,7 +136,7 @@ impl Relay {
         while let Some(first) = self.held.first_entry().filter(|first| *first.key() < ack) {
             let (at, mut segment) = first.remove_entry();
             let held = len(&segment);
-            self.octets -= held.min(ack - at);
+            self.bytes -= held.min(ack - at);
             if at + held > ack {
                 cut(&mut segment, ack - at, held);
                 self.held.insert(ack, segment);
@@ -148,7 +148,7 @@ impl Relay {
         self.deadline = (self.sent > ack).then(|| now + INITIAL_TIMEOUT);
     }
 
-    /// The next segment that the receiver may have, with at most `window` octets on their way.
+    /// The next segment that the receiver may have, with at most `window` bytes on their way.
     pub(super) fn poll(&mut self, now: Instant, window: u64) -> Option<Segment> {
         let at = if std::mem::take(&mut self.again) { self.acked } else { self.sent };
         let segment = self.held.get(&at)?;

@@ -1,4 +1,4 @@
-//! Octets that arrive as others, as more, or as fewer: what application-level gateways do, such as
+//! Bytes that arrive as others, as more, or as fewer: what application-level gateways do, such as
 //! those that put another address into FTP's PORT command.
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
@@ -12,9 +12,9 @@ use super::{Directions, Filter, MAX_PACKET, Side, map_sack_blocks, meant, names}
 struct RewritePayloadConfig {
     /// What happens there.
     change: PayloadChange,
-    /// How many octets it concerns; above zero.
-    octets: u32,
-    /// Where: octets of the flow that come before.
+    /// How many bytes it concerns; above zero.
+    bytes: u32,
+    /// Where: bytes of the flow that come before.
     at: u64,
     /// Which way the flow goes.
     directions: Directions,
@@ -23,11 +23,11 @@ struct RewritePayloadConfig {
 /// A change of a stream. The TCP checksum is always made right again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PayloadChange {
-    /// Octets are replaced by their complements.
+    /// Bytes are replaced by their complements.
     Replace,
-    /// Octets are put between two others; the box adapts all sequence numbers that follow.
+    /// Bytes are put between two others; the box adapts all sequence numbers that follow.
     Insert,
-    /// Octets are taken out, the same way.
+    /// Bytes are taken out, the same way.
     Remove,
 }
 
@@ -40,12 +40,12 @@ struct RewritePayload {
     flows: Flows<()>,
 }
 
-/// A change at an offset: the SYN has 0, the first octet 1.
+/// A change at an offset: the SYN has 0, the first byte 1.
 #[derive(Clone, Copy, Debug)]
 struct Edit {
     change: PayloadChange,
     at: u64,
-    octets: u64,
+    bytes: u64,
 }
 
 /// What is inserted.
@@ -53,8 +53,8 @@ const INSERTED: u8 = b'#';
 
 impl RewritePayload {
     fn new(config: RewritePayloadConfig) -> Self {
-        let RewritePayloadConfig { change, octets, at, directions } = config;
-        let edit = Edit { change, at: at.saturating_add(1), octets: octets.into() };
+        let RewritePayloadConfig { change, bytes, at, directions } = config;
+        let edit = Edit { change, at: at.saturating_add(1), bytes: bytes.into() };
         RewritePayload { edit, directions, flows: Flows::default() }
     }
 }
@@ -62,7 +62,7 @@ impl RewritePayload {
 impl Edit {
     /// The end of what is changed, before and after.
     fn ends(&self) -> (u64, u64) {
-        let beyond = self.at.saturating_add(self.octets);
+        let beyond = self.at.saturating_add(self.bytes);
         match self.change {
             PayloadChange::Replace => (beyond, beyond),
             PayloadChange::Insert => (self.at, beyond),
@@ -70,12 +70,12 @@ impl Edit {
         }
     }
 
-    /// Where the octet at `offset` goes.
+    /// Where the byte at `offset` goes.
     fn ahead(&self, offset: u64) -> u64 {
         let (before, after) = self.ends();
         match self.change {
             PayloadChange::Replace => offset,
-            // What is inserted goes with the octet that follows it.
+            // What is inserted goes with the byte that follows it.
             _ if offset <= self.at => offset,
             _ if offset >= before => offset - before + after,
             _ => self.at,
@@ -109,10 +109,10 @@ impl Edit {
         let (from, to) = (place(self.at), place(self.ends().0));
         let middle = match self.change {
             PayloadChange::Insert if start <= self.at && self.at < end => {
-                vec![INSERTED; self.octets as usize]
+                vec![INSERTED; self.bytes as usize]
             }
             PayloadChange::Replace if from < to => {
-                payload.slice(from, to).to_vec().into_iter().map(|octet| !octet).collect()
+                payload.slice(from, to).to_vec().into_iter().map(|byte| !byte).collect()
             }
             PayloadChange::Remove if from < to => Vec::new(),
             _ => return payload.clone(),
@@ -172,7 +172,7 @@ const CHANGES: [(&str, PayloadChange); 3] = [
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "rewrite_payload",
-    summary: "Replaces, inserts or removes octets of the stream; the TCP checksum stays right.",
+    summary: "Replaces, inserts or removes bytes of the stream; the TCP checksum stays right.",
     source: "application-level gateways, such as those for FTP",
     parameters: &[
         super::APPLIES_TO,
@@ -185,8 +185,8 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             only_with: None,
         },
         Parameter {
-            name: "octets",
-            meaning: "to how many octets",
+            name: "bytes",
+            meaning: "to how many bytes",
             kind: Kind::Count { least: 1, most: 1_000 },
             default: Value::Count(4),
             origin: "ours",
@@ -195,8 +195,8 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         Parameter {
             name: "at",
             meaning: "after how much of the flow",
-            kind: Kind::Octets { least: 0, most: u64::MAX },
-            default: Value::Octets(0),
+            kind: Kind::Bytes { least: 0, most: u64::MAX },
+            default: Value::Bytes(0),
             origin: "ours",
             only_with: None,
         },
@@ -204,8 +204,8 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     make: |values, _| {
         super::filter(RewritePayload::new(RewritePayloadConfig {
             change: meant(&CHANGES, values.choice("change")),
-            octets: values.count("octets"),
-            at: values.octets("at"),
+            bytes: values.count("bytes"),
+            at: values.bytes("at"),
             directions: Directions::new(values),
         }))
     },
@@ -218,14 +218,14 @@ mod tests {
     use super::*;
     use anabranch_wire::SackBlock;
 
-    /// A change of ten octets after the first hundred towards the server.
+    /// A change of ten bytes after the first hundred towards the server.
     fn opened(change: PayloadChange, talk: &Talk) -> Bench {
         let directions = Directions::Only(Side::Server);
-        let config = RewritePayloadConfig { change, octets: 10, at: 100, directions };
+        let config = RewritePayloadConfig { change, bytes: 10, at: 100, directions };
         Bench::new(filter(RewritePayload::new(config))).opened(talk)
     }
 
-    /// Where in the stream a segment arrives, and its octets.
+    /// Where in the stream a segment arrives, and its bytes.
     fn arrives(bench: &mut Bench, talk: &Talk, from: u32, len: u32) -> (u32, Vec<u8>) {
         let segment = bench.cross(Side::Server, talk.data(Side::Server, from, len));
         assert!(segment.checksum_ok);
@@ -233,9 +233,9 @@ mod tests {
         (at, segment.payload.to_vec())
     }
 
-    /// What the client takes an acknowledgement of `octets` for.
-    fn acknowledged(bench: &mut Bench, talk: &Talk, octets: u32) -> u32 {
-        let ack = bench.cross(Side::Client, talk.ack(Side::Client, octets)).header.ack;
+    /// What the client takes an acknowledgement of `bytes` for.
+    fn acknowledged(bench: &mut Bench, talk: &Talk, bytes: u32) -> u32 {
+        let ack = bench.cross(Side::Client, talk.ack(Side::Client, bytes)).header.ack;
         ack.0.wrapping_sub(talk.client_isn.wrapping_add(1))
     }
 
@@ -244,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_replaced_and_nothing_moves() {
+    fn bytes_are_replaced_and_nothing_moves() {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Replace, &talk);
-        let flipped: Vec<u8> = pattern(100, 110).iter().map(|octet| !octet).collect();
+        let flipped: Vec<u8> = pattern(100, 110).iter().map(|byte| !byte).collect();
         assert_eq!(arrives(&mut bench, &talk, 0, 100), (0, pattern(0, 100)));
         for _ in 0..2 {
             let expected = [pattern(90, 100), flipped.clone(), pattern(110, 120)].concat();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_inserted_and_all_numbers_follow() {
+    fn bytes_are_inserted_and_all_numbers_follow() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = opened(PayloadChange::Insert, &talk);
             let inserted = vec![INSERTED; 10];
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_removed_and_count_as_arrived_once_they_were_sent() {
+    fn bytes_are_removed_and_count_as_arrived_once_they_were_sent() {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Remove, &talk);
         arrives(&mut bench, &talk, 0, 100);

@@ -22,7 +22,7 @@ struct ShrinkWindowConfig {
     every: Duration,
     /// Mean time for which it is small then, with the same spread.
     lasts: Duration,
-    /// Most octets that the host offers meanwhile.
+    /// Most bytes that the host offers meanwhile.
     to: u64,
     /// Does the host refuse data beyond what it offers meanwhile?
     refuse: bool,
@@ -35,7 +35,7 @@ impl ShrinkWindowConfig {
         ShrinkWindowConfig {
             every: values.time("every"),
             lasts: values.time("for"),
-            to: values.octets("to"),
+            to: values.bytes("to"),
             refuse: values.flag("refuse"),
             directions: Directions::new(values),
         }
@@ -300,9 +300,9 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "to",
-            meaning: "most octets that the host offers meanwhile",
-            kind: Kind::Octets { least: 0, most: u64::MAX },
-            default: Value::Octets(0),
+            meaning: "most bytes that the host offers meanwhile",
+            kind: Kind::Bytes { least: 0, most: u64::MAX },
+            default: Value::Bytes(0),
             origin: "ours",
             only_with: None,
         },
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_counted_with_the_scale_of_the_syns() {
+    fn bytes_are_counted_with_the_scale_of_the_syns() {
         let talk = Talk::v6();
         let small = |scales| {
             let mut bench = opened(config(7_000, false), &talk, scales);

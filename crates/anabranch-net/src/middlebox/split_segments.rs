@@ -11,7 +11,7 @@ use super::{MAX_PACKET, Middlebox, Side, meant, names};
 /// How segments are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SplitSegmentsConfig {
-    /// Most payload octets of a segment that leaves; above zero.
+    /// Most payload bytes of a segment that leaves; above zero.
     size: u32,
     /// Where the options go.
     copies: OptionCopies,
@@ -38,7 +38,7 @@ impl SplitSegments {
         SplitSegments { config, out: VecDeque::new() }
     }
 
-    /// The octets `from..to` of a segment as one of their own.
+    /// The bytes `from..to` of a segment as one of their own.
     fn piece(&self, whole: &Segment, from: usize, to: usize) -> Segment {
         let mut piece = whole.clone();
         piece.payload = whole.payload.slice(from, to);
@@ -95,8 +95,8 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         Parameter {
             name: "size",
             meaning: "most payload of a segment that leaves",
-            kind: Kind::Octets { least: 1, most: MAX_PACKET as u64 },
-            default: Value::Octets(536),
+            kind: Kind::Bytes { least: 1, most: MAX_PACKET as u64 },
+            default: Value::Bytes(536),
             origin: "RFC 9293 §3.7.1: what every host can receive, over IPv4",
             only_with: None,
         },
@@ -111,7 +111,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     ],
     make: |values, _| {
         Box::new(SplitSegments::new(SplitSegmentsConfig {
-            size: values.octets("size") as u32,
+            size: values.bytes("size") as u32,
             copies: meant(&COPIES, values.choice("options_on")),
         }))
     },

@@ -126,7 +126,7 @@ fn strip(options: &mut TcpOptions, name: OptionName) {
         OptionName::Mptcp | OptionName::Unknown => {
             (options.dss, options.control) = (None, None);
             options.unknown = match options.unknown.take() {
-                Some(octets) if name == OptionName::Mptcp => without_mptcp(&octets),
+                Some(bytes) if name == OptionName::Mptcp => without_mptcp(&bytes),
                 _ => None,
             };
         }
@@ -155,9 +155,9 @@ fn strip_control(control: &mut Control, subtype: Subtype) {
 }
 
 /// Raw options without those of Multipath TCP's kind.
-fn without_mptcp(octets: &[u8]) -> Option<RawOptions> {
+fn without_mptcp(bytes: &[u8]) -> Option<RawOptions> {
     let mut kept = Vec::new();
-    let mut rest = octets;
+    let mut rest = bytes;
     while let [kind, len, ..] = *rest {
         let (option, after) = rest.split_at(usize::from(len).clamp(2, rest.len()));
         if kind != KIND {

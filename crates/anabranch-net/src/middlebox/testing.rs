@@ -77,7 +77,7 @@ impl Talk {
         self.segment(Side::Client, 0, 1, Flags::SYN | Flags::ACK)
     }
 
-    /// `len` octets from stream offset `from` on, mapped one to one; nothing of the other
+    /// `len` bytes from stream offset `from` on, mapped one to one; nothing of the other
     /// direction is acknowledged.
     pub(super) fn data(&self, towards: Side, from: u32, len: u32) -> Segment {
         let mut segment = self.segment(towards, from + 1, 1, Flags::ACK | Flags::PSH);
@@ -95,14 +95,14 @@ impl Talk {
         segment
     }
 
-    /// An acknowledgement, going that way, of the other direction's first `octets`.
-    pub(super) fn ack(&self, towards: Side, octets: u32) -> Segment {
-        self.segment(towards, 1, octets + 1, Flags::ACK)
+    /// An acknowledgement, going that way, of the other direction's first `bytes`.
+    pub(super) fn ack(&self, towards: Side, bytes: u32) -> Segment {
+        self.segment(towards, 1, bytes + 1, Flags::ACK)
     }
 
-    /// The end of a stream of `octets`.
-    pub(super) fn fin(&self, towards: Side, octets: u32) -> Segment {
-        self.segment(towards, octets + 1, 1, Flags::ACK | Flags::FIN)
+    /// The end of a stream of `bytes`.
+    pub(super) fn fin(&self, towards: Side, bytes: u32) -> Segment {
+        self.segment(towards, bytes + 1, 1, Flags::ACK | Flags::FIN)
     }
 }
 

@@ -12,14 +12,14 @@ use crate::{Link, LinkConfig};
 const CLIENT: Side = Side::Client;
 const SERVER: Side = Side::Server;
 
-/// Octets of the packets, headers included. They take 1 ms at 8 Mbit/s.
-const OCTETS: u32 = 1_000;
+/// Bytes of the packets, headers included. They take 1 ms at 8 Mbit/s.
+const BYTES: u32 = 1_000;
 
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// 8 Mbit/s and 10 ms: a packet of 1000 octets arrives after 11 ms.
+/// 8 Mbit/s and 10 ms: a packet of 1000 bytes arrives after 11 ms.
 fn link() -> Link {
     Link::new(link_config(), 1)
 }
@@ -56,7 +56,7 @@ fn packet(towards: Side, client: IpAddr) -> Packet {
         CLIENT => (server, client),
         SERVER => (client, server),
     };
-    let payload = Payload::from(Piece::pattern(0, OCTETS - 28));
+    let payload = Payload::from(Piece::pattern(0, BYTES - 28));
     Datagram { source, destination, payload, ecn: 0 }.into()
 }
 

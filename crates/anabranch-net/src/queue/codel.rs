@@ -139,7 +139,7 @@ impl CoDel {
             return (None, false);
         };
         let sojourn = now.saturating_since(arrival);
-        if sojourn < self.config.target || self.tail.octets() <= FULL_SIZE_PACKET {
+        if sojourn < self.config.target || self.tail.bytes() <= FULL_SIZE_PACKET {
             self.above_until = None;
             return (Some(packet), false);
         }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn packet(number: u64) -> Packet {
-        Packet { number, slot: 0, octets: 1_500 }
+        Packet { number, slot: 0, bytes: 1_500 }
     }
 
     #[test]

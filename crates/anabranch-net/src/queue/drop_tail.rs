@@ -13,27 +13,27 @@ use crate::units::{QueueLimit, Rate};
 pub(crate) struct DropTail {
     limit: QueueLimit,
     max_packets: u64,
-    max_octets: u64,
+    max_bytes: u64,
     waiting: VecDeque<Packet>,
-    octets: u64,
+    bytes: u64,
 }
 
 impl DropTail {
     /// An empty queue in front of a transmitter of rate `rate`.
     pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Self {
         let mut queue =
-            DropTail { limit, max_packets: 0, max_octets: 0, waiting: VecDeque::new(), octets: 0 };
+            DropTail { limit, max_packets: 0, max_bytes: 0, waiting: VecDeque::new(), bytes: 0 };
         queue.set_rate(rate);
         queue
     }
 
-    /// The transmitter's rate is now `rate`: a limit in time becomes another one in octets.
+    /// The transmitter's rate is now `rate`: a limit in time becomes another one in bytes.
     /// Packets that already wait stay, even above a limit that has shrunk.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         let equivalents = self.limit.equivalents(rate);
-        (self.max_packets, self.max_octets) = match (self.limit, equivalents) {
+        (self.max_packets, self.max_bytes) = match (self.limit, equivalents) {
             (QueueLimit::Packets(packets), _) => (packets, u64::MAX),
-            (_, Some(limit)) => (u64::MAX, limit.octets.as_u64()),
+            (_, Some(limit)) => (u64::MAX, limit.bytes.as_u64()),
             (_, None) => (u64::MAX, u64::MAX),
         };
     }
@@ -43,21 +43,21 @@ impl DropTail {
         let fits = self.has_room(packet);
         if fits {
             self.waiting.push_back(packet);
-            self.octets += u64::from(packet.octets);
+            self.bytes += u64::from(packet.bytes);
         }
         fits
     }
 
     /// Is there room for `packet`?
     pub(crate) fn has_room(&self, packet: Packet) -> bool {
-        let octets = self.octets + u64::from(packet.octets);
-        (self.waiting.len() as u64) < self.max_packets && octets <= self.max_octets
+        let bytes = self.bytes + u64::from(packet.bytes);
+        (self.waiting.len() as u64) < self.max_packets && bytes <= self.max_bytes
     }
 
     /// The next packet to transmit.
     pub(crate) fn dequeue(&mut self) -> Option<Packet> {
         let packet = self.waiting.pop_front()?;
-        self.octets -= u64::from(packet.octets);
+        self.bytes -= u64::from(packet.bytes);
         Some(packet)
     }
 
@@ -66,9 +66,9 @@ impl DropTail {
         self.waiting.len()
     }
 
-    /// Octets that wait.
-    pub(crate) fn octets(&self) -> u64 {
-        self.octets
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     fn accepted(limit: &str, sizes: &[u32]) -> Vec<bool> {
         let rate = Rate::from_bits_per_second(8_000_000);
         let mut queue = DropTail::new(limit.parse().unwrap(), rate);
-        let offer = |&octets| queue.enqueue(Packet { number: 0, slot: 0, octets });
+        let offer = |&bytes| queue.enqueue(Packet { number: 0, slot: 0, bytes });
         sizes.iter().map(offer).collect()
     }
 
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(accepted("2packets", &[1, 9_000, 1]), [true, true, false]);
         // The third does not fit, the smaller fourth does.
         assert_eq!(accepted("4kB", &[1_500, 1_500, 1_500, 1_000]), [true, true, false, true]);
-        // 3 ms at 8 Mbit/s are 3000 octets.
+        // 3 ms at 8 Mbit/s are 3000 bytes.
         assert_eq!(accepted("3ms", &[1_500, 1_500, 1]), [true, true, false]);
         assert_eq!(accepted("infinite", &[1_500; 5_000]), [true; 5_000]);
     }
@@ -111,13 +111,13 @@ mod tests {
     fn packets_leave_in_the_order_of_arrival_and_free_their_room() {
         let rate = Rate::from_bits_per_second(8_000_000);
         let mut queue = DropTail::new(QueueLimit::Packets(2), rate);
-        let packet = |number| Packet { number, slot: 0, octets: 100 };
+        let packet = |number| Packet { number, slot: 0, bytes: 100 };
         assert!(queue.enqueue(packet(1)) && queue.enqueue(packet(2)));
         assert_eq!(queue.dequeue(), Some(packet(1)));
         assert!(queue.enqueue(packet(3)));
-        assert_eq!((queue.packets(), queue.octets()), (2, 200));
+        assert_eq!((queue.packets(), queue.bytes()), (2, 200));
         assert_eq!([queue.dequeue(), queue.dequeue()], [Some(packet(2)), Some(packet(3))]);
-        assert_eq!((queue.dequeue(), queue.octets()), (None, 0));
+        assert_eq!((queue.dequeue(), queue.bytes()), (None, 0));
     }
 
     #[test]
@@ -125,8 +125,8 @@ mod tests {
         let mut queue =
             DropTail::new("3ms".parse().unwrap(), Rate::from_bits_per_second(8_000_000));
         queue.set_rate(Rate::from_bits_per_second(16_000_000));
-        let mut offer = || queue.enqueue(Packet { number: 0, slot: 0, octets: 1_500 });
-        // 3 ms at 16 Mbit/s are 6000 octets.
+        let mut offer = || queue.enqueue(Packet { number: 0, slot: 0, bytes: 1_500 });
+        // 3 ms at 16 Mbit/s are 6000 bytes.
         assert_eq!([offer(), offer(), offer(), offer(), offer()], [true, true, true, true, false]);
     }
 }

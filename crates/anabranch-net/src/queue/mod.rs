@@ -45,8 +45,8 @@ pub(crate) struct Packet {
     pub(crate) number: u64,
     /// Where the segment lies.
     pub(crate) slot: u32,
-    /// Octets of the whole IP packet.
-    pub(crate) octets: u32,
+    /// Bytes of the whole IP packet.
+    pub(crate) bytes: u32,
 }
 
 /// Which packets a link's queue drops, beside those for which there is no room. A packet whose
@@ -138,9 +138,9 @@ impl Queue {
         self.tail().packets()
     }
 
-    /// Octets that wait.
-    pub(crate) fn octets(&self) -> u64 {
-        self.tail().octets()
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tail().bytes()
     }
 
     fn tail(&self) -> &DropTail {

@@ -118,7 +118,7 @@ impl Red {
     fn update_average(&mut self, now: Instant) {
         let weight = self.config.weight.as_f64();
         if let Some(since) = self.empty_since.take() {
-            let packet = self.rate.time_for(crate::units::Octets::new(FULL_SIZE_PACKET));
+            let packet = self.rate.time_for(crate::units::ByteCount::new(FULL_SIZE_PACKET));
             let idle: Duration = now.saturating_since(since);
             let passed = idle.as_nanos() as f64 / packet.as_nanos().max(1) as f64;
             self.average *= libm::pow(1.0 - weight, passed);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn packet(number: u64) -> Packet {
-        Packet { number, slot: 0, octets: 1_500 }
+        Packet { number, slot: 0, bytes: 1_500 }
     }
 
     #[test]

@@ -4,20 +4,20 @@
 //! refused. Numbers are read as exact decimals, never through floating point, and written in
 //! one canonical form that reads back as the same value.
 
+mod byte_count;
 mod decimal;
 mod duration;
-mod octets;
 mod probability;
 mod queue_limit;
 mod rate;
 
+pub use byte_count::ByteCount;
 pub use duration::{format_duration, parse_duration};
-pub use octets::Octets;
 pub use probability::Probability;
 pub use queue_limit::{LimitEquivalents, QueueLimit};
 pub use rate::Rate;
 
-/// Octets of a full-size packet, the unit in which limits in packets, octets and time are
+/// Bytes of a full-size packet, the unit in which limits in packets, bytes and time are
 /// converted into one another: the MTU of Ethernet.
 pub(crate) const FULL_SIZE_PACKET: u64 = 1_500;
 

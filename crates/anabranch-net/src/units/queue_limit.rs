@@ -5,9 +5,9 @@ use core::str::FromStr;
 
 use anabranch_wire::Duration;
 
+use super::byte_count::{ByteCount, SIZE};
 use super::decimal::{Quantity, Unit, refuse};
 use super::duration::{DURATION, format_duration};
-use super::octets::{Octets, SIZE};
 use super::{FULL_SIZE_PACKET, Rate, UnitError};
 
 /// How much may wait in a queue. The packet in transmission does not wait and is not counted.
@@ -15,37 +15,39 @@ use super::{FULL_SIZE_PACKET, Rate, UnitError};
 pub enum QueueLimit {
     /// So many packets, of whatever size. Written `54packets`.
     Packets(u64),
-    /// So many octets; a packet that does not fit as a whole is dropped. Written `100kB`.
-    Octets(Octets),
-    /// The octets that the link sends in this time at its present rate (the mean rate of its trace,
-    /// where it follows one), but at least one full-size packet of 1500 octets. Written `80ms`.
+    /// So many bytes; a packet that does not fit as a whole is dropped. Written `100kB`.
+    Bytes(ByteCount),
+    /// The bytes that the link sends in this time at its present rate (the mean rate of its trace,
+    /// where it follows one), but at least one full-size packet of 1500 bytes. Written `80ms`.
     Time(Duration),
     /// No limit. Written `infinite`.
     Infinite,
 }
 
-/// A queue limit in all three units, for full-size packets of 1500 octets at the link's rate.
+/// A queue limit in all three units, for full-size packets of 1500 bytes at the link's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitEquivalents {
     /// Packets, rounded up.
     pub packets: u64,
-    /// Octets.
-    pub octets: Octets,
+    /// Bytes.
+    pub bytes: ByteCount,
     /// Time to send them, rounded down to a nanosecond.
     pub time: Duration,
 }
 
 impl QueueLimit {
-    /// The same limit in packets, octets and time on a link of rate `rate`; `None` if infinite.
+    /// The same limit in packets, bytes and time on a link of rate `rate`; `None` if infinite.
     pub fn equivalents(self, rate: Rate) -> Option<LimitEquivalents> {
-        let octets = match self {
-            QueueLimit::Packets(packets) => Octets::new(packets.saturating_mul(FULL_SIZE_PACKET)),
-            QueueLimit::Octets(octets) => octets,
-            QueueLimit::Time(time) => rate.octets_in(time).max(Octets::new(FULL_SIZE_PACKET)),
+        let bytes = match self {
+            QueueLimit::Packets(packets) => {
+                ByteCount::new(packets.saturating_mul(FULL_SIZE_PACKET))
+            }
+            QueueLimit::Bytes(bytes) => bytes,
+            QueueLimit::Time(time) => rate.bytes_in(time).max(ByteCount::new(FULL_SIZE_PACKET)),
             QueueLimit::Infinite => return None,
         };
-        let packets = octets.as_u64().div_ceil(FULL_SIZE_PACKET);
-        Some(LimitEquivalents { packets, octets, time: rate.time_for(octets) })
+        let packets = bytes.as_u64().div_ceil(FULL_SIZE_PACKET);
+        Some(LimitEquivalents { packets, bytes, time: rate.time_for(bytes) })
     }
 }
 
@@ -59,8 +61,8 @@ impl FromStr for QueueLimit {
         let parts = LIMIT.split(text)?;
         let has = |quantity: &Quantity| quantity.units.iter().any(|(name, _)| *name == parts.unit);
         let (amount, limit) = if has(&SIZE) {
-            let octets = SIZE.parse(text)?;
-            (octets, QueueLimit::Octets(Octets::new(octets)))
+            let bytes = SIZE.parse(text)?;
+            (bytes, QueueLimit::Bytes(ByteCount::new(bytes)))
         } else if has(&DURATION) {
             let nanos = DURATION.parse(text)?;
             (nanos, QueueLimit::Time(Duration::from_nanos(nanos)))
@@ -79,7 +81,7 @@ impl fmt::Display for QueueLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             QueueLimit::Packets(packets) => write!(f, "{packets}packets"),
-            QueueLimit::Octets(octets) => write!(f, "{octets}"),
+            QueueLimit::Bytes(bytes) => write!(f, "{bytes}"),
             QueueLimit::Time(time) => f.write_str(&format_duration(*time)),
             QueueLimit::Infinite => f.write_str("infinite"),
         }
@@ -89,7 +91,7 @@ impl fmt::Display for QueueLimit {
 impl fmt::Display for LimitEquivalents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = format_duration(self.time);
-        write!(f, "{} packets, {} octets, {time}", self.packets, self.octets.as_u64())
+        write!(f, "{} packets, {} bytes, {time}", self.packets, self.bytes.as_u64())
     }
 }
 

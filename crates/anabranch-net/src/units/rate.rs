@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::decimal::{Quantity, Unit, format, refuse};
-use super::{Octets, UnitError};
+use super::{ByteCount, UnitError};
 use anabranch_wire::Duration;
 
 /// A bit rate of 1 bit/s up to 1000 Tbit/s. Written `8Mbit/s`; prefixes are powers of 1000.
@@ -29,15 +29,15 @@ impl Rate {
         self.0
     }
 
-    /// Whole octets that the rate carries in `time`.
-    pub fn octets_in(self, time: Duration) -> Octets {
-        let octets = u128::from(self.0) * u128::from(time.as_nanos()) / (8 * 1_000_000_000);
-        Octets::new(u64::try_from(octets).unwrap_or(u64::MAX))
+    /// Whole bytes that the rate carries in `time`.
+    pub fn bytes_in(self, time: Duration) -> ByteCount {
+        let bytes = u128::from(self.0) * u128::from(time.as_nanos()) / (8 * 1_000_000_000);
+        ByteCount::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// Time that `octets` take at this rate, rounded down to a nanosecond.
-    pub fn time_for(self, octets: Octets) -> Duration {
-        let nanos = u128::from(octets.as_u64()) * (8 * 1_000_000_000) / u128::from(self.0);
+    /// Time that `bytes` take at this rate, rounded down to a nanosecond.
+    pub fn time_for(self, bytes: ByteCount) -> Duration {
+        let nanos = u128::from(bytes.as_u64()) * (8 * 1_000_000_000) / u128::from(self.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
@@ -53,7 +53,7 @@ impl FromStr for Rate {
             return Err(refuse(
                 text,
                 format_args!(
-                    "tc reads {unit:?} as octets per second; \
+                    "tc reads {unit:?} as bytes per second; \
                      write \"{number}{meant}\" for bits per second"
                 ),
             ));
@@ -77,7 +77,7 @@ impl fmt::Debug for Rate {
     }
 }
 
-/// The unit that was probably meant by one in "bps", which tc takes for octets per second and
+/// The unit that was probably meant by one in "bps", which tc takes for bytes per second and
 /// most people for bits per second.
 fn bits_for_tc(unit: &str) -> Option<&'static str> {
     match unit.to_ascii_lowercase().as_str() {

@@ -67,7 +67,7 @@ fn refusals_of_rates_say_what_would_be_right() {
 }
 
 #[test]
-fn rates_in_bps_are_refused_because_tc_reads_octets() {
+fn rates_in_bps_are_refused_because_tc_reads_bytes() {
     for (text, unit, meant) in [
         ("8mbps", "mbps", "8Mbit/s"),
         ("8Mbps", "Mbps", "8Mbit/s"),
@@ -77,7 +77,7 @@ fn rates_in_bps_are_refused_because_tc_reads_octets() {
         ("1tbps", "tbps", "1Tbit/s"),
     ] {
         let message = format!(
-            "{text:?}: tc reads {unit:?} as octets per second; write {meant:?} for bits per second"
+            "{text:?}: tc reads {unit:?} as bytes per second; write {meant:?} for bits per second"
         );
         refused::<Rate>(text, &message);
     }
@@ -85,7 +85,7 @@ fn rates_in_bps_are_refused_because_tc_reads_octets() {
 
 #[test]
 fn sizes_read_and_write_exactly() {
-    for (text, octets) in [
+    for (text, bytes) in [
         ("0B", 0),
         ("1500B", 1_500),
         ("200kB", 200_000),
@@ -97,25 +97,25 @@ fn sizes_read_and_write_exactly() {
         ("3GiB", 3 << 30),
         ("2GB", 2_000_000_000),
     ] {
-        reads(text, Octets::new(octets));
-        written(Octets::new(octets), text);
+        reads(text, ByteCount::new(bytes));
+        written(ByteCount::new(bytes), text);
     }
-    reads("1.5kB", Octets::new(1_500));
-    reads("0.5KiB", Octets::new(512));
+    reads("1.5kB", ByteCount::new(1_500));
+    reads("0.5KiB", ByteCount::new(512));
 }
 
 #[test]
 fn refusals_of_sizes_say_what_would_be_right() {
-    refused::<Octets>("1500", r#""1500" has no unit; write a size such as "200kB""#);
-    refused::<Octets>("-1B", r#""-1B": a size cannot be negative"#);
-    refused::<Octets>("1kb", r#""1kb": unknown unit "kb"; did you mean "kB"?"#);
-    refused::<Octets>(
+    refused::<ByteCount>("1500", r#""1500" has no unit; write a size such as "200kB""#);
+    refused::<ByteCount>("-1B", r#""-1B": a size cannot be negative"#);
+    refused::<ByteCount>("1kb", r#""1kb": unknown unit "kb"; did you mean "kB"?"#);
+    refused::<ByteCount>(
         "1Mbit",
         r#""1Mbit": unknown unit "Mbit"; a size ends in B, kB, KiB, MB, MiB, GB or GiB"#,
     );
-    refused::<Octets>("1.5B", r#""1.5B": a size is a whole number of octets"#);
-    refused::<Octets>("0.1KiB", r#""0.1KiB": a size is a whole number of octets"#);
-    refused::<Octets>("9999999GB", r#""9999999GB": a size is at most 1000000GB"#);
+    refused::<ByteCount>("1.5B", r#""1.5B": a size is a whole number of bytes"#);
+    refused::<ByteCount>("0.1KiB", r#""0.1KiB": a size is a whole number of bytes"#);
+    refused::<ByteCount>("9999999GB", r#""9999999GB": a size is at most 1000000GB"#);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn refusals_of_probabilities_say_what_would_be_right() {
 fn queue_limits_read_and_write_exactly() {
     for (text, limit) in [
         ("54packets", QueueLimit::Packets(54)),
-        ("100kB", QueueLimit::Octets(Octets::new(100_000))),
+        ("100kB", QueueLimit::Bytes(ByteCount::new(100_000))),
         ("80ms", QueueLimit::Time(Duration::from_millis(80))),
         ("infinite", QueueLimit::Infinite),
     ] {
@@ -221,12 +221,12 @@ fn a_queue_limit_has_three_equivalents() {
     let equivalents = |text: &str| {
         text.parse::<QueueLimit>().unwrap().equivalents(rate).map(|limit| limit.to_string())
     };
-    // 80 ms at 1 octet per µs are 80 000 octets: 53⅓ packets of 1500.
-    assert_eq!(equivalents("80ms").unwrap(), "54 packets, 80000 octets, 80ms");
-    assert_eq!(equivalents("54packets").unwrap(), "54 packets, 81000 octets, 81ms");
-    assert_eq!(equivalents("100kB").unwrap(), "67 packets, 100000 octets, 100ms");
-    // 1 ms would be 1000 octets: rounded up to one full-size packet.
-    assert_eq!(equivalents("1ms").unwrap(), "1 packets, 1500 octets, 1.5ms");
+    // 80 ms at 1 byte per µs are 80 000 bytes: 53⅓ packets of 1500.
+    assert_eq!(equivalents("80ms").unwrap(), "54 packets, 80000 bytes, 80ms");
+    assert_eq!(equivalents("54packets").unwrap(), "54 packets, 81000 bytes, 81ms");
+    assert_eq!(equivalents("100kB").unwrap(), "67 packets, 100000 bytes, 100ms");
+    // 1 ms would be 1000 bytes: rounded up to one full-size packet.
+    assert_eq!(equivalents("1ms").unwrap(), "1 packets, 1500 bytes, 1.5ms");
     assert_eq!(equivalents("infinite"), None);
 }
 
@@ -234,14 +234,14 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(value in 1..=Rate::MAX.as_bits_per_second(), parts in 0..=1_000_000_000u32) {
         reads(&bits(value).to_string(), bits(value));
-        reads(&Octets::new(value).to_string(), Octets::new(value));
+        reads(&ByteCount::new(value).to_string(), ByteCount::new(value));
         let duration = Duration::from_nanos(value);
         prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         let probability = Probability::from_parts_per_billion(parts);
         reads(&probability.to_string(), probability);
         for limit in [
             QueueLimit::Packets(u64::from(parts).max(1)),
-            QueueLimit::Octets(Octets::new(value)),
+            QueueLimit::Bytes(ByteCount::new(value)),
             QueueLimit::Time(duration),
         ] {
             reads(&limit.to_string(), limit);
@@ -252,7 +252,7 @@ proptest! {
     fn no_text_makes_a_parser_panic(text in "[-+ ]?[0-9]{0,45}[.]?[0-9]{0,45} ?[a-zA-Z/%é]{0,7}") {
         let errors = [
             text.parse::<Rate>().err(),
-            text.parse::<Octets>().err(),
+            text.parse::<ByteCount>().err(),
             text.parse::<Probability>().err(),
             text.parse::<QueueLimit>().err(),
             parse_duration(&text).err(),

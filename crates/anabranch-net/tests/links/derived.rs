@@ -7,7 +7,7 @@ use anabranch_net::{
 };
 use anabranch_wire::{Duration, Instant};
 
-/// 8 Mbit/s: one octet per microsecond.
+/// 8 Mbit/s: one byte per microsecond.
 fn config(delay: u64, limit: &str) -> LinkConfig {
     let rate: Rate = "8Mbit/s".parse().unwrap();
     LinkConfig::new(rate, Duration::from_millis(delay), limit.parse().unwrap())
@@ -27,7 +27,7 @@ fn state(state: StateChange) -> LinkChange {
     LinkChange { state: Some(state), ..LinkChange::default() }
 }
 
-/// Offer packets `0..count` of 1500 octets at the epoch.
+/// Offer packets `0..count` of 1500 bytes at the epoch.
 fn burst(driver: &mut Driver, count: u32) {
     (0..count).for_each(|number| driver.offer(Instant::ZERO, number, 1_500));
 }
@@ -62,7 +62,7 @@ fn a_queue_of_54_packets_drops_the_56th_of_a_burst() {
     assert_eq!(driver.link.stats().dropped_by_queue, 0);
     burst(&mut driver, 1);
     assert_eq!(driver.link.stats().dropped_by_queue, 1);
-    assert_eq!((driver.link.queue_packets(), driver.link.queue_octets()), (54, 81_000));
+    assert_eq!((driver.link.queue_packets(), driver.link.queue_bytes()), (54, 81_000));
     assert_eq!(driver.link.packets_inside(), 55);
     // At 1.5 ms one packet has left the queue, so there is room for one more.
     driver.offer(at(1_500), 100, 1_500);
@@ -70,8 +70,8 @@ fn a_queue_of_54_packets_drops_the_56th_of_a_burst() {
     driver.run_out();
     let stats = driver.link.stats();
     assert_eq!((stats.packets_in, stats.packets_delivered, stats.dropped_by_queue), (58, 56, 2));
-    assert_eq!((stats.queue_packets_max, stats.queue_octets_max), (54, 81_000));
-    assert_eq!(stats.octets_dropped, 3_000);
+    assert_eq!((stats.queue_packets_max, stats.queue_bytes_max), (54, 81_000));
+    assert_eq!(stats.bytes_dropped, 3_000);
     assert_eq!(driver.delivered.last(), Some(&(at(56 * 1_500 + 10_000), 100)));
 }
 
@@ -79,8 +79,8 @@ fn a_queue_of_54_packets_drops_the_56th_of_a_burst() {
 fn a_queue_of_80_ms_holds_80_kb() {
     let mut driver = driver(config(10, "80ms"));
     burst(&mut driver, 100);
-    // One is in transmission; 53 of 1500 octets are 79 500 octets, a 54th would not fit.
-    assert_eq!((driver.link.queue_packets(), driver.link.queue_octets()), (53, 79_500));
+    // One is in transmission; 53 of 1500 bytes are 79 500 bytes, a 54th would not fit.
+    assert_eq!((driver.link.queue_packets(), driver.link.queue_bytes()), (53, 79_500));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_rate_change_acts_on_the_packet_in_transmission_and_on_those_that_wait() {
     let mut driver = with_changes(&[(2_000, change)]);
     burst(&mut driver, 3);
     driver.run_out();
-    // Packet 1 has 1000 octets left at 2 ms: 2 ms more. Packet 2 takes 3 ms.
+    // Packet 1 has 1000 bytes left at 2 ms: 2 ms more. Packet 2 takes 3 ms.
     assert_eq!(driver.delivered, [(at(11_500), 0), (at(14_000), 1), (at(17_000), 2)]);
 }
 
@@ -162,7 +162,7 @@ fn a_limit_in_time_follows_the_rate() {
     let faster = LinkChange { rate: Some("16Mbit/s".parse().unwrap()), ..LinkChange::default() };
     driver.link.handle_change(Instant::ZERO, faster);
     burst(&mut driver, 10);
-    // 3 ms at 16 Mbit/s are 6000 octets, besides the packet in transmission.
+    // 3 ms at 16 Mbit/s are 6000 bytes, besides the packet in transmission.
     assert_eq!(driver.link.queue_packets(), 4);
 }
 
@@ -178,7 +178,7 @@ fn a_link_that_is_down_loses_what_is_inside_and_what_is_offered() {
     // Only packet 0 arrives before 12 ms.
     assert_eq!(driver.delivered, [(at(11_500), 0), (at(31_500), 101)]);
     let stats = driver.link.stats();
-    assert_eq!((stats.dropped_down, stats.octets_dropped), (12, 18_000));
+    assert_eq!((stats.dropped_down, stats.bytes_dropped), (12, 18_000));
     assert_eq!((driver.link.packets_inside(), driver.link.is_up()), (0, true));
 }
 
@@ -218,7 +218,7 @@ fn a_suspended_link_queues_and_continues_where_it_paused() {
     assert!(driver.link.is_suspended());
     assert_eq!(driver.link.queue_packets(), 1);
     driver.run_out();
-    // Packet 0 has left; packet 1 has 1000 octets left; packet 2 follows it.
+    // Packet 0 has left; packet 1 has 1000 bytes left; packet 2 follows it.
     assert_eq!(driver.delivered, [(at(11_500), 0), (at(61_000), 1), (at(62_500), 2)]);
 }
 
@@ -246,7 +246,7 @@ fn a_suspension_outlives_a_cut() {
     assert_eq!(driver.delivered, [(at(20_500), 2)]);
 }
 
-/// Deliveries of 1000 packets of 40 octets, one every 100 µs, under ±2 ms of jitter.
+/// Deliveries of 1000 packets of 40 bytes, one every 100 µs, under ±2 ms of jitter.
 fn jittered(jitter_model: JitterModel, seed: u64) -> Driver {
     let jitter = Duration::from_millis(2);
     let config = LinkConfig { jitter, jitter_model, ..config(10, "infinite") };

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::support::Driver;
-use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, CoDelConfig, Discipline, GilbertElliottConfig, JitterModel, Link, LinkChange,
     LinkConfig, Moment, Node, RedConfig, ScheduledChange, StateChange, Trace,
@@ -13,7 +13,7 @@ use anabranch_wire::{Duration, Instant};
 use proptest::option::weighted;
 use proptest::prelude::*;
 
-/// A packet offered: time since the last one in nanoseconds, and octets.
+/// A packet offered: time since the last one in nanoseconds, and bytes.
 type Arrival = (u64, u32);
 
 fn rates() -> impl Strategy<Value = Rate> {
@@ -42,7 +42,7 @@ fn durations(max_micros: u64) -> impl Strategy<Value = Duration> {
 fn limits() -> impl Strategy<Value = QueueLimit> {
     prop_oneof![
         (1u64..30).prop_map(QueueLimit::Packets),
-        (100u64..40_000).prop_map(|octets| QueueLimit::Octets(Octets::new(octets))),
+        (100u64..40_000).prop_map(|bytes| QueueLimit::Bytes(ByteCount::new(bytes))),
         durations(20_000).prop_map(QueueLimit::Time),
         Just(QueueLimit::Infinite),
     ]
@@ -130,9 +130,9 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 /// Offer `arrivals`, looking at the driver after each.
 fn offer_all(driver: &mut Driver, arrivals: &[Arrival], mut look: impl FnMut(&Driver)) {
     let mut now = Instant::ZERO;
-    for (number, &(gap, octets)) in arrivals.iter().enumerate() {
+    for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
         now += Duration::from_nanos(gap);
-        driver.offer(now, number as u32, octets);
+        driver.offer(now, number as u32, bytes);
         look(driver);
     }
 }
@@ -148,27 +148,27 @@ fn assert_conserved(link: &Link) {
 fn expected(link_rate: Rate, config: &LinkConfig, arrivals: &[Arrival]) -> Vec<(Instant, u32)> {
     let rate = u128::from(link_rate.as_bits_per_second());
     let (mut now, mut delivered) = (0u128, Vec::new());
-    // Start and end of each transmission in nanoseconds times the rate, and its octets.
+    // Start and end of each transmission in nanoseconds times the rate, and its bytes.
     let mut sent: Vec<(u128, u128, u64)> = Vec::new();
-    for (number, &(gap, octets)) in arrivals.iter().enumerate() {
+    for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
         now += u128::from(gap);
         // A packet waits until its transmission starts, in whole nanoseconds.
         let waiting = sent.iter().filter(|(start, _, _)| start / rate > now);
-        let (packets, waiting_octets) =
-            waiting.fold((0, 0), |(packets, sum), (_, _, octets)| (packets + 1, sum + octets));
+        let (packets, waiting_bytes) =
+            waiting.fold((0, 0), |(packets, sum), (_, _, bytes)| (packets + 1, sum + bytes));
         let idle = sent.last().is_none_or(|(_, end, _)| end / rate <= now);
         let room = match config.limit {
             QueueLimit::Packets(limit) => packets < limit,
             QueueLimit::Infinite => true,
             limit => {
-                let limit = limit.equivalents(link_rate).unwrap().octets.as_u64();
-                waiting_octets + u64::from(octets) <= limit
+                let limit = limit.equivalents(link_rate).unwrap().bytes.as_u64();
+                waiting_bytes + u64::from(bytes) <= limit
             }
         };
         if idle || room {
             let start = sent.last().map_or(0, |(_, end, _)| *end).max(now * rate);
-            let end = start + u128::from(octets) * 8_000_000_000;
-            sent.push((start, end, u64::from(octets)));
+            let end = start + u128::from(bytes) * 8_000_000_000;
+            sent.push((start, end, u64::from(bytes)));
             delivered
                 .push((Instant::from_nanos((end / rate) as u64) + config.delay, number as u32));
         }
@@ -189,7 +189,7 @@ proptest! {
         prop_assert!(stats.queue_packets_max <= stats.packets_in);
         if !driver.link.is_suspended() {
             prop_assert_eq!(driver.link.packets_inside(), 0);
-            prop_assert_eq!(stats.octets_in, stats.octets_delivered + stats.octets_dropped);
+            prop_assert_eq!(stats.bytes_in, stats.bytes_delivered + stats.bytes_dropped);
         }
     }
 
@@ -233,13 +233,13 @@ proptest! {
         extra.sort_unstable();
         let mut woken = Driver::new(Link::new(config, seed));
         let (mut now, mut extra) = (Instant::ZERO, extra.into_iter().peekable());
-        for (number, &(gap, octets)) in arrivals.iter().enumerate() {
+        for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
             now += Duration::from_nanos(gap);
             while let Some(time) = extra.next_if(|&time| time < now) {
                 woken.run_until(time);
                 woken.link.handle_timeout(time);
             }
-            woken.offer(now, number as u32, octets);
+            woken.offer(now, number as u32, bytes);
         }
         woken.run_out();
         prop_assert_eq!(plain.delivered, woken.delivered);

@@ -7,18 +7,18 @@ use anabranch_wire::{
     Flags, Instant, Packet, Piece, Segment, SeqNumber, SocketAddress, TcpHeader, TcpOptions,
 };
 
-/// Octets of an IPv4 and a TCP header without options.
+/// Bytes of an IPv4 and a TCP header without options.
 pub(crate) const HEADERS: u32 = 40;
 
-/// A packet of `octets` octets that carries `number` as its sequence number.
-pub(crate) fn packet(number: u32, octets: u32) -> Packet {
+/// A packet of `bytes` bytes that carries `number` as its sequence number.
+pub(crate) fn packet(number: u32, bytes: u32) -> Packet {
     let endpoint = SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
     let segment = Segment {
         source: endpoint,
         destination: endpoint,
         header: TcpHeader { seq: SeqNumber(number), flags: Flags::ACK, ..Default::default() },
         options: TcpOptions::default(),
-        payload: Piece::pattern(0, octets - HEADERS).into(),
+        payload: Piece::pattern(0, bytes - HEADERS).into(),
         ecn: 0,
         checksum_ok: true,
     };
@@ -42,9 +42,9 @@ impl Driver {
     }
 
     /// Serve all wake-ups until `now`, then hand packet `number` to the link.
-    pub(crate) fn offer(&mut self, now: Instant, number: u32, octets: u32) {
+    pub(crate) fn offer(&mut self, now: Instant, number: u32, bytes: u32) {
         self.run_until(now);
-        self.link.handle_packet(now, packet(number, octets));
+        self.link.handle_packet(now, packet(number, bytes));
         self.collect(now);
     }
 

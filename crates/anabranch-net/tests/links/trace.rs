@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::support::{Driver, at};
 use anabranch_net::units::QueueLimit;
-use anabranch_net::{Link, LinkChange, LinkConfig, Node, OPPORTUNITY_OCTETS, StateChange, Trace};
+use anabranch_net::{Link, LinkChange, LinkConfig, Node, OPPORTUNITY_BYTES, StateChange, Trace};
 use anabranch_wire::{Duration, Instant};
 
-const FULL_SIZE: u32 = OPPORTUNITY_OCTETS as u32;
+const FULL_SIZE: u32 = OPPORTUNITY_BYTES as u32;
 
 fn config(trace: &str, limit: &str) -> LinkConfig {
     let trace = Arc::new(Trace::parse(trace).unwrap());
@@ -45,7 +45,7 @@ fn an_opportunity_carries_several_small_packets_and_a_large_packet_uses_several(
     link.offer(at(0), 4, 3_000);
     link.offer(at(0), 5, 100);
     link.run_out();
-    // Octets 0 to 1503: packets 0, 1, 2 and 4 octets of 3. To 3007: the rest of 3, and 1008 of
+    // Bytes 0 to 1503: packets 0, 1, 2 and 4 bytes of 3. To 3007: the rest of 3, and 1008 of
     // packet 4. To 4511: 1504 more of it. To 6015: its last 488, and packet 5.
     assert_eq!(deliveries(&link), [(1, 0), (1, 1), (1, 2), (2, 3), (4, 4), (4, 5)]);
     assert_eq!(link.link.packets_inside(), 0);
@@ -56,7 +56,7 @@ fn what_nothing_waits_for_is_wasted() {
     let mut link = driver("1\n");
     link.offer(at(0), 0, 100);
     link.run_until(at(1_000));
-    // The other 1404 octets of the opportunity at 1 ms are gone, and so are those until 50 ms.
+    // The other 1404 bytes of the opportunity at 1 ms are gone, and so are those until 50 ms.
     link.offer(at(50_500), 1, FULL_SIZE);
     link.offer(at(50_500), 2, FULL_SIZE);
     link.run_out();
@@ -75,14 +75,14 @@ fn a_saturated_link_delivers_exactly_the_opportunities_of_many_periods() {
         link.run_until(at(millis * 1_000));
         let times = file.lines().map(|line| line.parse::<u64>().unwrap());
         let used: u64 = times.map(|time| (millis + 9 - time) / 9).sum::<u64>() - 2;
-        let octets = link.link.stats().octets_delivered;
-        assert_eq!(octets, used * OPPORTUNITY_OCTETS, "until {millis} ms");
+        let bytes = link.link.stats().bytes_delivered;
+        assert_eq!(bytes, used * OPPORTUNITY_BYTES, "until {millis} ms");
     }
 }
 
 #[test]
 fn a_trace_of_constant_opportunities_carries_what_the_same_rate_does() {
-    // 1504 octets each millisecond are 12.032 Mbit/s: whole packets, at the same times.
+    // 1504 bytes each millisecond are 12.032 Mbit/s: whole packets, at the same times.
     let mut traced = driver("1\n");
     let rate = "12.032Mbit/s".parse::<anabranch_net::units::Rate>().unwrap();
     let mut constant =
@@ -105,7 +105,7 @@ fn limits_count_what_waits_and_a_limit_in_time_counts_at_the_mean_rate() {
     link.offer(at(1_500), 4, 1_000);
     link.run_out();
     assert_eq!(link.numbers(), [0, 1, 3, 4]);
-    // 4 ms at 2 · 1504 · 8 bits in 8 ms are 1504 octets, however the opportunities lie.
+    // 4 ms at 2 · 1504 · 8 bits in 8 ms are 1504 bytes, however the opportunities lie.
     let mut link = Driver::new(Link::new(config("8\n8\n", "4ms"), 1));
     (0..3).for_each(|number| link.offer(at(0), number, 752));
     link.run_out();
@@ -125,7 +125,7 @@ fn opportunities_pass_while_the_link_is_suspended_or_down() {
     assert_eq!(deliveries(&link), [(1, 0), (10, 1)]);
     link.offer(at(10_000), 3, 2_000);
     link.run_until(at(11_000));
-    // At 12 ms 1504 octets of packet 3 were sent; with the link down the packet is lost.
+    // At 12 ms 1504 bytes of packet 3 were sent; with the link down the packet is lost.
     link.link.handle_change(at(12_500), state(StateChange::Down));
     link.link.handle_change(at(12_600), state(StateChange::Up));
     link.offer(at(12_700), 4, FULL_SIZE);

@@ -28,7 +28,7 @@ pub(super) fn rate_ratio(own: &Coupled, subflows: impl Iterator<Item = Coupled>)
     subflows.map(|subflow| subflow.rate()).fold(own.rate(), f64::max) / own.rate()
 }
 
-/// Octets by which an acknowledgement of `acked` octets grows the window of `own`.
+/// Bytes by which an acknowledgement of `acked` bytes grows the window of `own`.
 pub(super) fn increase(
     acked: u64,
     mss: u32,
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn two_unequal_paths_by_hand() {
-        // w = 10, 40 segments of 1 octet; rtt = 0.1, 0.1 s: x = 100, 400, Σx = 500.
+        // w = 10, 40 segments of 1 byte; rtt = 0.1, 0.1 s: x = 100, 400, Σx = 500.
         // Path 0: a = 4; 100/(0.1·500²) · 5/2 · 8/5 = 0.004 · 4 = 0.016.
         // Path 1: a = 1; 400/(0.1·500²) = 0.016.
         let paths = [path(10.0, 0.1), path(40.0, 0.1)];

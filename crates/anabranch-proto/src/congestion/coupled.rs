@@ -6,11 +6,11 @@ use crate::view::{Bottleneck, SubflowView, Usability};
 /// A subflow as a coupled increase sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Coupled {
-    /// Congestion window in octets.
+    /// Congestion window in bytes.
     pub(super) cwnd: f64,
     /// Smoothed round-trip time in seconds.
     pub(super) rtt: f64,
-    /// Octets acknowledged since the last loss, or between the last two if that is more.
+    /// Bytes acknowledged since the last loss, or between the last two if that is more.
     pub(super) loss_interval: f64,
 }
 
@@ -36,7 +36,7 @@ impl Coupled {
         })
     }
 
-    /// Rate in octets per second.
+    /// Rate in bytes per second.
     pub(super) fn rate(&self) -> f64 {
         self.cwnd / self.rtt
     }
@@ -57,8 +57,8 @@ pub(super) fn subflows(
 }
 
 /// (w / rtt²) / (Σ w_k / rtt_k)²: the growth, in windows per window acknowledged, that OLIA and
-/// BALIA have in common. With windows in octets the unit is 1/octet: times the segment size and
-/// the octets acknowledged it gives octets.
+/// BALIA have in common. With windows in bytes the unit is 1/byte: times the segment size and
+/// the bytes acknowledged it gives bytes.
 pub(super) fn fair_gain(own: &Coupled, subflows: impl Iterator<Item = Coupled>) -> f64 {
     let total: f64 = subflows.map(|subflow| subflow.rate()).sum();
     own.rate() / own.rtt / (total * total)

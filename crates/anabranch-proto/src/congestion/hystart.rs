@@ -49,7 +49,7 @@ impl Default for HyStart {
 }
 
 impl HyStart {
-    /// Slow start with HyStart++ where it is on; returns the octets left for congestion
+    /// Slow start with HyStart++ where it is on; returns the bytes left for congestion
     /// avoidance. Only a window that limits the sender grows.
     pub(super) fn slow_start(
         hystart: &mut Option<HyStart>,
@@ -233,7 +233,7 @@ mod tests {
         assert!(!window.in_slow_start());
     }
 
-    /// Acknowledgements of 1000 octets each, so far apart, of which the window grows; `nxt` says
+    /// Acknowledgements of 1000 bytes each, so far apart, of which the window grows; `nxt` says
     /// what had been sent.
     struct First {
         window: Window,
@@ -248,13 +248,13 @@ mod tests {
             First { window, hystart, now: Instant::ZERO, una: 1 }
         }
 
-        fn acknowledge(&mut self, octets: u64, gap_ms: u64, rtt_ms: u64, nxt: u64) {
+        fn acknowledge(&mut self, bytes: u64, gap_ms: u64, rtt_ms: u64, nxt: u64) {
             self.now += Duration::from_millis(gap_ms);
-            self.una += octets;
+            self.una += bytes;
             let rtt = Duration::from_millis(rtt_ms);
             let sample = AckSample {
                 now: self.now,
-                acked: octets,
+                acked: bytes,
                 rtt: Some(rtt),
                 srtt: rtt,
                 bytes_in_flight: 0,
@@ -263,7 +263,7 @@ mod tests {
                 cwnd_limited: true,
             };
             self.hystart.on_ack(&mut self.window, &sample, Duration::from_millis(40));
-            self.window.slow_start(octets);
+            self.window.slow_start(bytes);
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) fn alpha(subflows: impl Iterator<Item = Coupled>) -> f64 {
     total * best / (rate * rate)
 }
 
-/// Octets by which an acknowledgement of `acked` octets grows the window of a subflow.
+/// Bytes by which an acknowledgement of `acked` bytes grows the window of a subflow.
 /// RFC 6356 §3: min(alpha · acked · mss / cwnd_total, acked · mss / cwnd_i).
 pub(super) fn increase(acked: u64, mss: u32, cwnd: u64, cwnd_total: f64, alpha: f64) -> f64 {
     let coupled = alpha * acked as f64 * f64::from(mss) / cwnd_total;

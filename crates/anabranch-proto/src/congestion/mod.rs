@@ -1,7 +1,7 @@
 //! Congestion control: one object per subflow, which owns the congestion window.
 //!
 //! The arithmetic of each algorithm is in small functions without state; the objects apply it.
-//! Windows are counted in octets, and grow in whole segments.
+//! Windows are counted in bytes, and grow in whole segments.
 
 mod balia;
 mod coupled;
@@ -76,9 +76,9 @@ pub struct Start {
     pub local: IpAddr,
     /// Address of the other end.
     pub remote: IpAddr,
-    /// Sender maximum segment size in octets.
+    /// Sender maximum segment size in bytes.
     pub mss: u32,
-    /// Initial window in octets. RFC 6928.
+    /// Initial window in bytes. RFC 6928.
     pub initial_window: u64,
 }
 
@@ -87,17 +87,17 @@ pub struct Start {
 pub struct AckSample {
     /// When the acknowledgement arrived.
     pub now: Instant,
-    /// Octets newly acknowledged cumulatively.
+    /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
     /// A round-trip time, if one could be taken.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time.
     pub srtt: Duration,
-    /// Octets in flight after the acknowledgement.
+    /// Bytes in flight after the acknowledgement.
     pub bytes_in_flight: u64,
-    /// First subflow octet not acknowledged (64-bit, from the start of the subflow).
+    /// First subflow byte not acknowledged (64-bit, from the start of the subflow).
     pub snd_una: u64,
-    /// Next subflow octet to send, likewise.
+    /// Next subflow byte to send, likewise.
     pub snd_nxt: u64,
     /// Did the window, rather than the application or the receiver, limit the sender?
     pub cwnd_limited: bool,
@@ -112,7 +112,7 @@ pub enum CongestionEvent {
     Recovery {
         /// When.
         now: Instant,
-        /// Octets to reduce from: sent and not cumulatively acknowledged (RFC 5681's FlightSize),
+        /// Bytes to reduce from: sent and not cumulatively acknowledged (RFC 5681's FlightSize),
         /// or the congestion window ([`crate::platform::Platform::reduction`]).
         flight_size: u64,
     },
@@ -121,14 +121,14 @@ pub enum CongestionEvent {
     Marked {
         /// When.
         now: Instant,
-        /// Octets to reduce from, as in a recovery.
+        /// Bytes to reduce from, as in a recovery.
         flight_size: u64,
     },
     /// The retransmission timer expired. RFC 5681 §3.1.
     Timeout {
         /// When.
         now: Instant,
-        /// Octets to reduce from, as before the timeout.
+        /// Bytes to reduce from, as before the timeout.
         flight_size: u64,
         /// The first of a series for the same data: only that one lowers the threshold.
         first: bool,
@@ -143,15 +143,15 @@ pub enum CongestionEvent {
         /// Retransmission timeout.
         rto: Duration,
     },
-    /// The application, or the receiver, has used no more than `used` octets of the window for a
+    /// The application, or the receiver, has used no more than `used` bytes of the window for a
     /// retransmission timeout. RFC 2861 §3.2.
     Underused {
-        /// Octets outstanding at the most.
+        /// Bytes outstanding at the most.
         used: u64,
     },
     /// The segment size changed.
     MssChanged {
-        /// New sender maximum segment size in octets.
+        /// New sender maximum segment size in bytes.
         mss: u32,
     },
 }
@@ -174,9 +174,9 @@ pub enum ExternalReduction {
 
 /// Owns cwnd and ssthresh of one subflow.
 pub trait CongestionControl: Debug + Send {
-    /// Congestion window in octets.
+    /// Congestion window in bytes.
     fn cwnd(&self) -> u64;
-    /// Slow-start threshold in octets; `u64::MAX` before the first loss.
+    /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
     fn ssthresh(&self) -> u64;
     /// New data was acknowledged outside of recovery. `peers` are the views of all subflows of
     /// the connection and `me` the index of this one, whose view is older than `sample`.
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    /// A subflow with segments of 1000 octets.
+    /// A subflow with segments of 1000 bytes.
     pub(super) fn start(initial_window: u64) -> Start {
         let address = IpAddr::from(Ipv4Addr::LOCALHOST);
         Start { local: address, remote: address, mss: 1000, initial_window }

@@ -17,7 +17,7 @@ pub struct NewReno {
 /// What a loss leaves of the window. RFC 5681 §3.1.
 pub(super) const DECREASE: f64 = 0.5;
 
-/// Octets by which an acknowledgement of `acked` octets grows a window of `cwnd` octets in
+/// Bytes by which an acknowledgement of `acked` bytes grows a window of `cwnd` bytes in
 /// congestion avoidance: one segment per window. RFC 5681 §3.1.
 pub(super) fn increase(acked: u64, mss: u32, cwnd: u64) -> f64 {
     acked as f64 * f64::from(mss) / cwnd as f64

@@ -85,7 +85,7 @@ pub(super) fn alpha(own: &Coupled, subflows: impl Iterator<Item = Coupled> + Clo
     }
 }
 
-/// Octets by which an acknowledgement of `acked` octets changes the window of `own`.
+/// Bytes by which an acknowledgement of `acked` bytes changes the window of `own`.
 pub(super) fn increase(
     acked: u64,
     mss: u32,
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn two_unequal_paths_by_hand() {
-        // w = 10, 20 segments of 1 octet; rtt = 0.1, 0.2 s; Σw/rtt = 200. Path 0 is the best
+        // w = 10, 20 segments of 1 byte; rtt = 0.1, 0.2 s; Σw/rtt = 200. Path 0 is the best
         // (1/0.01 against 1/0.04) and not the largest: alpha = 1/2, −1/2.
-        // Path 0: (10/0.01)/200² + 0.5/10 = 0.025 + 0.05 = 0.075 per octet acknowledged.
+        // Path 0: (10/0.01)/200² + 0.5/10 = 0.025 + 0.05 = 0.075 per byte acknowledged.
         // Path 1: (20/0.04)/200² − 0.5/20 = 0.0125 − 0.025 = −0.0125.
         let paths = [path(10.0, 0.1, 1.0), path(20.0, 0.2, 1.0)];
         let gains = paths.map(|own| increase(1, 1, &own, paths.into_iter()));

@@ -3,14 +3,14 @@
 
 use super::{CongestionEvent, ExternalReduction, Start};
 
-/// Congestion window and slow-start threshold in octets.
+/// Congestion window and slow-start threshold in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     mss: u32,
     initial: u64,
     cwnd: u64,
     ssthresh: u64,
-    /// Growth not yet worth a whole segment, in octets.
+    /// Growth not yet worth a whole segment, in bytes.
     credit: f64,
     before_reduction: Option<(u64, u64)>,
 }
@@ -33,17 +33,17 @@ impl Window {
         }
     }
 
-    /// Segment size in octets.
+    /// Segment size in bytes.
     pub fn mss(&self) -> u32 {
         self.mss
     }
 
-    /// Congestion window in octets.
+    /// Congestion window in bytes.
     pub fn cwnd(&self) -> u64 {
         self.cwnd
     }
 
-    /// Slow-start threshold in octets.
+    /// Slow-start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
         self.ssthresh
     }
@@ -58,10 +58,10 @@ impl Window {
         self.ssthresh = self.cwnd;
     }
 
-    /// Shrink to `octets`, in whole segments and at least two. The threshold stays.
-    pub fn shrink_to(&mut self, octets: u64) {
+    /// Shrink to `bytes`, in whole segments and at least two. The threshold stays.
+    pub fn shrink_to(&mut self, bytes: u64) {
         let floor = MIN_CWND_SEGMENTS * u64::from(self.mss);
-        self.cwnd = self.cwnd.min(self.segments(octets).max(floor));
+        self.cwnd = self.cwnd.min(self.segments(bytes).max(floor));
         self.credit = 0.0;
     }
 
@@ -70,19 +70,19 @@ impl Window {
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
     }
 
-    /// Slow start: grow by what was acknowledged, up to the threshold; returns the octets that
-    /// are left for congestion avoidance. RFC 5681 §3.1, counted in octets as RFC 3465 allows.
+    /// Slow start: grow by what was acknowledged, up to the threshold; returns the bytes that
+    /// are left for congestion avoidance. RFC 5681 §3.1, counted in bytes as RFC 3465 allows.
     pub fn slow_start(&mut self, acked: u64) -> u64 {
         let grown = acked.min(self.ssthresh.saturating_sub(self.cwnd));
         self.cwnd += grown;
         acked - grown
     }
 
-    /// Grow by `octets` (a fraction of a segment, usually): the window moves when a whole
-    /// segment has come together, and `octets` may be negative.
-    pub fn grow(&mut self, octets: f64) {
+    /// Grow by `bytes` (a fraction of a segment, usually): the window moves when a whole
+    /// segment has come together, and `bytes` may be negative.
+    pub fn grow(&mut self, bytes: f64) {
         let mss = f64::from(self.mss);
-        self.credit += octets;
+        self.credit += bytes;
         while self.credit >= mss {
             self.credit -= mss;
             self.cwnd += u64::from(self.mss);
@@ -93,12 +93,12 @@ impl Window {
         }
     }
 
-    /// Grow, in whole segments, as far as `octets` reach.
-    pub fn rise_to(&mut self, octets: u64) {
-        self.cwnd = self.cwnd.max(self.segments(octets));
+    /// Grow, in whole segments, as far as `bytes` reach.
+    pub fn rise_to(&mut self, bytes: u64) {
+        self.cwnd = self.cwnd.max(self.segments(bytes));
     }
 
-    /// Multiplicative decrease: threshold `factor` × `basis` octets.
+    /// Multiplicative decrease: threshold `factor` × `basis` bytes.
     pub fn reduce(&mut self, basis: u64, factor: f64) {
         self.before_reduction = Some((self.cwnd, self.ssthresh));
         self.ssthresh = self.reduced(basis, factor);
@@ -116,7 +116,7 @@ impl Window {
     }
 
     /// A timeout: one segment, and for the first of a series a threshold of `factor` × `basis`
-    /// octets. RFC 5681 §3.1.
+    /// bytes. RFC 5681 §3.1.
     pub fn collapse(&mut self, basis: u64, factor: f64, first: bool) {
         if first {
             self.before_reduction = Some((self.cwnd, self.ssthresh));
@@ -199,9 +199,9 @@ impl Window {
             .max(MIN_SSTHRESH_SEGMENTS * u64::from(self.mss))
     }
 
-    /// `octets` in whole segments, rounded down.
-    fn segments(&self, octets: u64) -> u64 {
-        octets - octets % u64::from(self.mss)
+    /// `bytes` in whole segments, rounded down.
+    fn segments(&self, bytes: u64) -> u64 {
+        bytes - bytes % u64::from(self.mss)
     }
 }
 

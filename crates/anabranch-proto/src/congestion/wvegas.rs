@@ -35,16 +35,16 @@ pub struct WVegas {
     /// Segments that this subflow may keep in the network.
     alpha: f64,
     round: Round,
-    /// Subflow octet from which on nothing was sent in slow start.
+    /// Subflow byte from which on nothing was sent in slow start.
     settled: u64,
 }
 
 /// One round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// First subflow octet whose acknowledgement belongs to it.
+    /// First subflow byte whose acknowledgement belongs to it.
     start: u64,
-    /// Subflow octet whose acknowledgement ends it.
+    /// Subflow byte whose acknowledgement ends it.
     end: u64,
     rtt_sum: Duration,
     samples: u64,
@@ -236,7 +236,7 @@ mod tests {
     use crate::congestion::tests::start;
     use anabranch_wire::Instant;
 
-    /// In congestion avoidance with a window of `segments` of 1000 octets.
+    /// In congestion avoidance with a window of `segments` of 1000 bytes.
     fn avoiding(segments: u64) -> WVegas {
         let mut wvegas = WVegas::new(&start(2 * segments * 1000));
         let flight_size = 2 * segments * 1000;

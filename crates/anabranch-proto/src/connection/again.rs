@@ -84,7 +84,7 @@ impl Connection {
         let mss = self.lanes.view(slot).mss;
         let (lane, views) = self.lanes.with_views(slot);
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
-        lane.reinjected_octets += if why == Again::Assigned { 0 } else { u64::from(len) };
+        lane.reinjected_bytes += if why == Again::Assigned { 0 } else { u64::from(len) };
         let subflow = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, views);
         if why == Again::Assigned && len < mss {
@@ -128,7 +128,7 @@ impl Connection {
                 let assigned = self.send.queue.is_assigned(start);
                 let waiting = self.send.queue.assigned().get(usize::from(slot)).copied();
                 // What fills the window may be less than a segment.
-                if room < waiting.filter(|_| assigned).map_or(mss, |octets| octets.min(mss)) {
+                if room < waiting.filter(|_| assigned).map_or(mss, |bytes| bytes.min(mss)) {
                     continue;
                 }
                 let why = if assigned { Again::Assigned } else { Again::Copy };

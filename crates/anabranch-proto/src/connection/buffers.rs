@@ -14,13 +14,13 @@ impl Connection {
         }
         let mut ask = |side, progress| self.lanes.buffer_target(now, side, progress);
         let send = ask(BufferSide::Send, self.send.queue.una() - 1);
-        let receive = ask(BufferSide::Receive, self.recv.queue.octets_read());
-        if let Some(octets) = send {
-            self.send.queue.buffer_mut().grow_to(octets);
+        let receive = ask(BufferSide::Receive, self.recv.queue.bytes_read());
+        if let Some(bytes) = send {
+            self.send.queue.buffer_mut().grow_to(bytes);
             self.wake_writer();
         }
-        if let Some(octets) = receive {
-            self.recv.queue.window_mut().grow_to(octets);
+        if let Some(bytes) = receive {
+            self.recv.queue.window_mut().grow_to(bytes);
         }
     }
 

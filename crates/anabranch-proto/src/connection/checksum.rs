@@ -1,16 +1,16 @@
 //! Checksums of mappings, and what is done when one is wrong. RFC 8684 §3.3.1, §3.7.
 //!
-//! With checksums a mapping's octets reach the data level when all of them are there and the
+//! With checksums a mapping's bytes reach the data level when all of them are there and the
 //! checksum is right, not before. When it is wrong, a middlebox has changed the payload, perhaps
 //! its length, so that nothing on the subflow from the start of that mapping on can be placed: not
-//! the mapping's octets, nor those behind it, which the subflow has acknowledged or will. They stay
+//! the mapping's bytes, nor those behind it, which the subflow has acknowledged or will. They stay
 //! where they are, and DATA_ACK stays before them.
 //!
-//! * There are other subflows: this one is reset with MP_FAIL, its octets are forgotten with it,
+//! * There are other subflows: this one is reset with MP_FAIL, its bytes are forgotten with it,
 //!   and the peer sends them again elsewhere, since they are not DATA_ACKed.
-//! * It is the only one: MP_FAIL goes back on an acknowledgement, and the octets wait. The peer, if
+//! * It is the only one: MP_FAIL goes back on an acknowledgement, and the bytes wait. The peer, if
 //!   what it has in flight is contiguous, answers with MP_FAIL and an infinite mapping that acts
-//!   back to the last octet that was DATA_ACKed. Now the octets that waited are the stream, as they
+//!   back to the last byte that was DATA_ACKed. Now the bytes that waited are the stream, as they
 //!   arrived: what the middlebox made of them is what TCP would have delivered. If the peer cannot,
 //!   it resets the subflow. If no answer comes to any of the repeated MP_FAILs, this host does.
 
@@ -23,7 +23,7 @@ use super::mapping::Verdict;
 use super::recv_queue::Taken;
 use super::timer::Timer;
 
-/// A mapping failed its checksum on the only subflow; its octets wait for the peer's answer.
+/// A mapping failed its checksum on the only subflow; its bytes wait for the peer's answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failing {
     pub(super) slot: u8,

@@ -14,9 +14,9 @@
 //! * It changes the payload: see `checksum.rs`.
 //!
 //! A host reverts both directions at once, if what it has sent and the peer has not
-//! DATA_ACKed lies on that subflow in order and without repetitions, and if it knows which octet of
+//! DATA_ACKed lies on that subflow in order and without repetitions, and if it knows which byte of
 //! the stream it will get next. It announces that by an infinite mapping, on every segment until
-//! the peer has acknowledged one of them. Of the octets on their way then, those that it has sent
+//! the peer has acknowledged one of them. Of the bytes on their way then, those that it has sent
 //! are where the infinite mapping says; those that the peer has sent are where they would be
 //! without options. Mappings that still arrive must agree with that, or the connection ends: a
 //! stream with an error is better than a stream with errors.
@@ -48,7 +48,7 @@ pub(super) struct Fallback {
     received: Option<Box<PlainStart>>,
 }
 
-/// Where the peer's octets belong after the fallback of a connection that spoke Multipath TCP.
+/// Where the peer's bytes belong after the fallback of a connection that spoke Multipath TCP.
 #[derive(Clone, Copy, Debug)]
 struct PlainStart {
     /// Distance from its subflow offsets to those of the stream.
@@ -107,11 +107,11 @@ impl Fallback {
     }
 }
 
-/// The last run of data on a subflow at one distance from the subflow's octets.
+/// The last run of data on a subflow at one distance from the subflow's bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     shift: u64,
-    /// Data offsets: of its first octet, and of the one after its last.
+    /// Data offsets: of its first byte, and of the one after its last.
     from: u64,
     end: u64,
 }
@@ -133,7 +133,7 @@ impl Default for Run {
 }
 
 impl Run {
-    /// `len` octets of data from `data` on went out at subflow offset `subflow`, after all before.
+    /// `len` bytes of data from `data` on went out at subflow offset `subflow`, after all before.
     pub(super) fn extend(&mut self, subflow: u64, data: u64, len: u64) {
         let shift = data.wrapping_sub(subflow);
         if shift != self.shift {
@@ -293,7 +293,7 @@ impl Connection {
         if self.is_late(slot) { LATE_PATIENCE } else { PATIENCE }
     }
 
-    /// MP_FAIL from the first octet on that the peer has not been DATA_ACKed.
+    /// MP_FAIL from the first byte on that the peer has not been DATA_ACKed.
     fn first_unread(&self) -> MpFail {
         MpFail { data_seq: self.session.peer_idsn() + self.recv.queue.next_data() }
     }
@@ -353,7 +353,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.7: from here on the subflow in `slot` is a TCP connection, and the stream what
-    /// it brings, the octets included that wait on it. The others are reset.
+    /// it brings, the bytes included that wait on it. The others are reset.
     pub(super) fn revert(&mut self, slot: u8, sent_shift: i64, announce: bool) {
         let infinite = announce.then(|| self.infinite_mapping(sent_shift));
         self.counters.infinite_map_tx += u64::from(announce);
@@ -410,13 +410,13 @@ impl Connection {
         }
     }
 
-    /// The peer goes back to TCP: its octets from subflow offset `subflow` on are data from `data`
+    /// The peer goes back to TCP: its bytes from subflow offset `subflow` on are data from `data`
     /// on, without end.
     pub(super) fn take_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
         self.counters.infinite_map_rx += 1;
         let head = self.lanes[usize::from(slot)].mappings.head();
         let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.queue.next_data();
-        // The peer takes every octet of its only subflow for the stream's: copies among them would
+        // The peer takes every byte of its only subflow for the stream's: copies among them would
         // be taken for what comes next.
         let copies = self.fallback.repeats && !self.fallback.joined;
         match self.way_back(slot).filter(|_| placed && !copies) {

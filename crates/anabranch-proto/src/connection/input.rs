@@ -12,7 +12,7 @@ use super::timer::Timer;
 use crate::path_manager::Retry;
 use crate::subflow::{Arrived, Purpose, State};
 
-/// Subflow octets beyond RCV.NXT that are accepted when the data level has its own window: twice
+/// Subflow bytes beyond RCV.NXT that are accepted when the data level has its own window: twice
 /// the receive buffer, because a subflow may carry copies of data that another delivered.
 const COPIES: u64 = 2;
 
@@ -130,7 +130,7 @@ impl Connection {
             self.take_path_signals(now, slot, control);
         }
         if self.send.has_no_window() {
-            // The handshake's own windows count from the first octet.
+            // The handshake's own windows count from the first byte.
             let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
             self.send.widen(1, window);
         }
@@ -243,7 +243,7 @@ impl Connection {
         if !self.is_as_agreed(slot, checksum) {
             return;
         }
-        // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last octet.
+        // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last byte.
         len -= u64::from(dss.data_fin);
         if dss.data_fin && (len == 0 || checksum.is_none()) {
             if self.is_right_without_payload(data, checksum) {
@@ -270,7 +270,7 @@ impl Connection {
         }
     }
 
-    /// Plain TCP: the subflow's octets are the stream's. RFC 8684 §3.7: after a fallback, too, only
+    /// Plain TCP: the subflow's bytes are the stream's. RFC 8684 §3.7: after a fallback, too, only
     /// its ACKs count.
     fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let shift = self.fallback.sent_shift();
@@ -315,7 +315,7 @@ impl Connection {
         if lane.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
-        } else if lane.mappings.waiting_octets() > 0 || lane.unmapped_since.is_some() {
+        } else if lane.mappings.waiting_bytes() > 0 || lane.unmapped_since.is_some() {
             self.check_mapped(now, slot);
         }
     }

@@ -23,7 +23,7 @@ pub(super) struct Lane {
     pub(super) nonces: Nonces,
     /// The end of the subflow has been dealt with.
     pub(super) reaped: bool,
-    pub(super) reinjected_octets: u64,
+    pub(super) reinjected_bytes: u64,
     /// A data sequence signal has come on it.
     pub(super) heard: bool,
     /// Since the last one, data was acknowledged without any Multipath TCP option.
@@ -53,7 +53,7 @@ impl Lane {
             mappings: MappingTable::default(),
             nonces: Nonces::default(),
             reaped: false,
-            reinjected_octets: 0,
+            reinjected_bytes: 0,
             heard: false,
             bare_acks: false,
             heard_at: Instant::ZERO,
@@ -316,7 +316,7 @@ impl Lanes {
         self.remedies.iter_mut().filter_map(|remedy| remedy.buffer_target(&context)).max()
     }
 
-    /// Octets that the buffer of a new connection has at the most.
+    /// Bytes that the buffer of a new connection has at the most.
     pub(super) fn initial_buffer(&mut self, side: BufferSide) -> u64 {
         self.buffer_target(Instant::ZERO, side, 0).unwrap_or(u64::MAX)
     }

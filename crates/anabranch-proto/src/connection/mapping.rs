@@ -1,4 +1,4 @@
-//! From a subflow's octets to data sequence numbers. RFC 8684 §3.3.1.
+//! From a subflow's bytes to data sequence numbers. RFC 8684 §3.3.1.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,14 @@ pub(crate) struct MappingTable {
     mappings: VecDeque<Received>,
     /// In-order payload that waits: for its mapping, or for the rest of a mapping with checksum.
     waiting: VecDeque<Payload>,
-    waiting_octets: u64,
-    /// Subflow offset of the first octet that waits, or of the next that will come.
+    waiting_bytes: u64,
+    /// Subflow offset of the first byte that waits, or of the next that will come.
     head: u64,
     /// Distance from subflow offsets to data offsets of what was handed out last.
     shift: Option<u64>,
     /// Have all mappings so far had the same distance?
     straight: bool,
-    /// Octets of the longest mapping so far.
+    /// Bytes of the longest mapping so far.
     longest: u64,
     /// Subflow offset up to which mappings have been declared.
     reach: u64,
@@ -33,7 +33,7 @@ pub(crate) struct MappingTable {
 /// Most holes between earlier mappings that one mapping may fill.
 const MAX_GAPS: usize = 8;
 
-/// Payload without a mapping is kept at least up to this many octets: a large segment.
+/// Payload without a mapping is kept at least up to this many bytes: a large segment.
 const LEAST_PATIENCE: u64 = 1_500;
 
 /// A mapping, without the DATA_FIN.
@@ -70,7 +70,7 @@ impl Default for MappingTable {
         MappingTable {
             mappings: VecDeque::new(),
             waiting: VecDeque::new(),
-            waiting_octets: 0,
+            waiting_bytes: 0,
             head: 1,
             shift: None,
             straight: true,
@@ -83,7 +83,7 @@ impl Default for MappingTable {
 }
 
 impl MappingTable {
-    /// Octets `subflow..subflow + len` of the subflow are data from `data` on. False if that
+    /// Bytes `subflow..subflow + len` of the subflow are data from `data` on. False if that
     /// contradicts an earlier mapping, which then stands. RFC 8684 §3.3.1: a mapping does not
     /// change once it was declared.
     pub(crate) fn add(&mut self, new: Received) -> bool {
@@ -158,37 +158,37 @@ impl MappingTable {
         self.reach
     }
 
-    /// Are there as many mappings as a subflow may need that is `octets` ahead?
-    pub(crate) fn is_full(&self, octets: u64) -> bool {
-        self.mappings.len() >= most_pieces(octets)
+    /// Are there as many mappings as a subflow may need that is `bytes` ahead?
+    pub(crate) fn is_full(&self, bytes: u64) -> bool {
+        self.mappings.len() >= most_pieces(bytes)
     }
 
-    /// Does more wait than `octets`?
-    pub(crate) fn holds_more_than(&self, octets: u64) -> bool {
-        self.waiting_octets > octets
+    /// Does more wait than `bytes`?
+    pub(crate) fn holds_more_than(&self, bytes: u64) -> bool {
+        self.waiting_bytes > bytes
     }
 
-    /// Octets of in-order payload that wait.
-    pub(crate) fn waiting_octets(&self) -> u64 {
-        self.waiting_octets
+    /// Bytes of in-order payload that wait.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes
     }
 
-    /// Subflow offset of the first octet that waits, or of the next that will come.
+    /// Subflow offset of the first byte that waits, or of the next that will come.
     pub(crate) fn head(&self) -> u64 {
         self.head
     }
 
     /// The next in-order payload arrived.
     pub(crate) fn push(&mut self, payload: Payload) {
-        self.waiting_octets += payload.len() as u64;
+        self.waiting_bytes += payload.len() as u64;
         self.waiting.push_back(payload);
-        if self.waiting.len() > most_pieces(self.waiting_octets) {
+        if self.waiting.len() > most_pieces(self.waiting_bytes) {
             // TCP has acknowledged it: nobody would send it again.
             join_later_half(&mut self.waiting);
         }
     }
 
-    /// The mapping of the first octet that waits, or of the next that will come.
+    /// The mapping of the first byte that waits, or of the next that will come.
     fn mapping_of_head(&mut self) -> Option<Received> {
         let head = self.head;
         while self.mappings.pop_front_if(|held| held.end() <= head).is_some() {}
@@ -203,7 +203,7 @@ impl MappingTable {
         }
         let held = self.mapping_of_head()?;
         let checksum = held.checksum?;
-        if held.end() > self.head + self.waiting_octets {
+        if held.end() > self.head + self.waiting_bytes {
             return None;
         }
         let declared = (held.len + u64::from(held.data_fin)) as u16;
@@ -211,9 +211,9 @@ impl MappingTable {
         let mut sum = Checksum::of_dss_pseudo_header(idsn + held.data, subflow_seq, declared);
         let mut left = held.len as usize;
         for payload in &self.waiting {
-            let octets = left.min(payload.len());
-            sum.add_payload(&payload.slice(0, octets));
-            left -= octets;
+            let bytes = left.min(payload.len());
+            sum.add_payload(&payload.slice(0, bytes));
+            left -= bytes;
             if left == 0 {
                 break;
             }
@@ -237,7 +237,7 @@ impl MappingTable {
         let data = held.data + (self.head - held.subflow);
         let mapped = held.end() - self.head;
         let payload = self.waiting.pop_front().expect("just seen");
-        self.waiting_octets -= mapped.min(len);
+        self.waiting_bytes -= mapped.min(len);
         self.head += mapped.min(len);
         if mapped >= len {
             return Some((data, payload));
@@ -249,7 +249,7 @@ impl MappingTable {
     /// The next payload whatever its mapping: the subflow is plain TCP.
     pub(crate) fn poll_plain(&mut self) -> Option<Payload> {
         let payload = self.waiting.pop_front()?;
-        self.waiting_octets -= payload.len() as u64;
+        self.waiting_bytes -= payload.len() as u64;
         self.head += payload.len() as u64;
         Some(payload)
     }
@@ -265,13 +265,13 @@ impl MappingTable {
     }
 
     /// Payload waits: is it certain that no mapping for it will come? RFC 8684 §3.3.1 lets a
-    /// mapping come after its octets, and a segment that was split may have it on the last part
-    /// only. But then nothing after it can be mapped first, and no more octets wait than a mapping
+    /// mapping come after its bytes, and a segment that was split may have it on the last part
+    /// only. But then nothing after it can be mapped first, and no more bytes wait than a mapping
     /// has.
     pub(crate) fn is_beyond_hope(&self) -> bool {
-        let arrived = self.head + self.waiting_octets;
+        let arrived = self.head + self.waiting_bytes;
         self.mappings.front().is_some_and(|later| later.subflow < arrived)
-            || self.waiting_octets > self.longest
+            || self.waiting_bytes > self.longest
     }
 
     /// Did a checksum fail?
@@ -279,13 +279,13 @@ impl MappingTable {
         self.failed
     }
 
-    /// Have all mappings so far been at the same distance from the subflow's octets, so that the
+    /// Have all mappings so far been at the same distance from the subflow's bytes, so that the
     /// stream runs on the subflow without repetitions?
     pub(crate) fn is_straight(&self) -> bool {
         self.straight
     }
 
-    /// Is the octet at `head` data offset `next`, as far as this end can know?
+    /// Is the byte at `head` data offset `next`, as far as this end can know?
     pub(crate) fn continues(&mut self, next: u64) -> bool {
         let shift = self.mapping_of_head().map(|held| held.shift()).or(self.shift);
         shift.is_none_or(|shift| self.head.wrapping_add(shift) == next)
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Wrong(9001)));
         assert_eq!((table.verify(DataSeq(0)), table.poll()), (None, None));
         assert_eq!(table.poll_plain().map(|payload| payload.len()), Some(99));
-        assert_eq!(table.waiting_octets(), 0);
+        assert_eq!(table.waiting_bytes(), 0);
     }
 
     #[test]
@@ -365,7 +365,7 @@ mod tests {
         while table.verify(DataSeq(0)) == Some(Verdict::Right(None)) {
             assert_eq!(table.poll().map(|(_, payload)| payload.len()), Some(1000));
         }
-        assert_eq!(table.waiting_octets(), 0);
+        assert_eq!(table.waiting_bytes(), 0);
         assert!(table.add(sealed(1501, 1501, 500)), "a late duplicate");
         table.push(pattern(2001, 100));
         assert!(table.lacks_mapping());
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn where_the_stream_goes_on_is_where_mappings_say_or_said_last() {
-        // RFC 8684 §3.7: on the way back to TCP the octets that wait have to be the next of the
+        // RFC 8684 §3.7: on the way back to TCP the bytes that wait have to be the next of the
         // stream.
         let mut table = MappingTable::default();
         assert!(table.continues(1) && table.continues(77), "nobody knows yet");
@@ -455,7 +455,7 @@ mod tests {
         }
         let mut table = MappingTable::default();
         table.push(pattern(1, LEAST_PATIENCE as u32));
-        assert!(!table.is_beyond_hope(), "the mapping may come with the last of its octets");
+        assert!(!table.is_beyond_hope(), "the mapping may come with the last of its bytes");
         table.push(pattern(1, 1));
         assert!(table.is_beyond_hope());
     }
@@ -471,13 +471,13 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_limited_in_octets_and_joined_where_it_comes_in_many_pieces() {
-        const OCTETS: u64 = 100_000;
+    fn what_waits_is_limited_in_bytes_and_joined_where_it_comes_in_many_pieces() {
+        const BYTES: u64 = 100_000;
         let mut large = MappingTable::default();
-        large.push(pattern(1, OCTETS as u32));
-        assert!(!large.holds_more_than(OCTETS));
+        large.push(pattern(1, BYTES as u32));
+        assert!(!large.holds_more_than(BYTES));
         large.push(pattern(1, 1));
-        assert!(large.holds_more_than(OCTETS));
+        assert!(large.holds_more_than(BYTES));
         let mut small = MappingTable::default();
         for start in 1..=5_000 {
             small.push(pattern(start, 1));
@@ -488,6 +488,6 @@ mod tests {
             assert!(payload.matches_pattern(next));
             next += payload.len() as u64;
         }
-        assert_eq!((next, small.waiting_octets()), (5_001, 0));
+        assert_eq!((next, small.waiting_bytes()), (5_001, 0));
     }
 }

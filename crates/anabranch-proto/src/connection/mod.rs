@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// Write data. Returns the octets accepted; fewer than offered means that the send buffer is
+    /// Write data. Returns the bytes accepted; fewer than offered means that the send buffer is
     /// full, and [`Event::Writable`] will follow.
     pub(crate) fn send(&mut self, piece: Piece) -> Result<usize, SendError> {
         if self.session.has_ended() {
@@ -134,7 +134,7 @@ impl Connection {
         Ok(accepted)
     }
 
-    /// Octets that [`Connection::send`] would accept at least.
+    /// Bytes that [`Connection::send`] would accept at least.
     pub(crate) fn send_room(&self) -> u64 {
         self.send.queue.room()
     }
@@ -283,7 +283,7 @@ struct Place {
     remote_address_id: u8,
 }
 
-/// The smallest shift with which the window field can express `buffer` octets. RFC 7323 §2.3.
+/// The smallest shift with which the window field can express `buffer` bytes. RFC 7323 §2.3.
 fn window_scale(buffer: u64) -> u8 {
     (0..14).find(|scale| buffer <= u64::from(u16::MAX) << scale).unwrap_or(14)
 }

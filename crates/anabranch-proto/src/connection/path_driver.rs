@@ -26,7 +26,7 @@ pub(crate) struct Opening {
 pub(super) enum Duty {
     Close { subflow: SubflowId, reset: bool },
     SetPriority { subflow: SubflowId, backup: bool, signalled: bool },
-    Probe { subflow: SubflowId, count: u32, octets: u32 },
+    Probe { subflow: SubflowId, count: u32, bytes: u32 },
 }
 
 /// The path manager, and what it waits for.
@@ -141,8 +141,8 @@ impl PathDriver {
                     self.announcements.announce(local);
                 }
                 PathAction::Announce { local } => self.announcements.withdraw(local.id),
-                PathAction::Probe { subflow, count, octets } => {
-                    duties.push(Duty::Probe { subflow, count, octets });
+                PathAction::Probe { subflow, count, bytes } => {
+                    duties.push(Duty::Probe { subflow, count, bytes });
                 }
             }
         }

@@ -140,10 +140,10 @@ impl Connection {
                 Duty::SetPriority { subflow, backup, signalled } => {
                     self.set_priority(subflow, backup, signalled);
                 }
-                Duty::Probe { subflow, count, octets } => {
+                Duty::Probe { subflow, count, bytes } => {
                     let end = self.send.queue.carried_to().min(self.send.queue.end());
                     let under_way = self.send.queue.una()..end;
-                    self.paths.probes.start(subflow, Copies { count, octets }, under_way);
+                    self.paths.probes.start(subflow, Copies { count, bytes }, under_way);
                 }
             }
         }

@@ -12,19 +12,19 @@ pub(super) struct Probes(Vec<Burst>);
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     subflow: SubflowId,
-    /// Data offsets: the next octet to copy, and the end.
+    /// Data offsets: the next byte to copy, and the end.
     next: u64,
     end: u64,
-    /// Octets in a segment.
-    octets: u32,
+    /// Bytes in a segment.
+    bytes: u32,
 }
 
 /// What a path manager asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copies {
     pub(super) count: u32,
-    /// Octets in each.
-    pub(super) octets: u32,
+    /// Bytes in each.
+    pub(super) bytes: u32,
 }
 
 /// A copy to be sent.
@@ -39,12 +39,12 @@ impl Probes {
     /// A subflow is to carry copies: of the newest data that is under way, in order, so that those
     /// that arrive first are of some use.
     pub(super) fn start(&mut self, subflow: SubflowId, wanted: Copies, under_way: Range<u64>) {
-        let Copies { count, octets } = wanted;
-        let wanted = u64::from(count) * u64::from(octets);
+        let Copies { count, bytes } = wanted;
+        let wanted = u64::from(count) * u64::from(bytes);
         let end = under_way.end;
         let next = end.saturating_sub(wanted).max(under_way.start);
         self.0.retain(|burst| burst.subflow != subflow);
-        self.0.push(Burst { subflow, next, end, octets });
+        self.0.push(Burst { subflow, next, end, bytes });
     }
 
     #[inline]
@@ -62,7 +62,7 @@ impl Probes {
         let view_of = |burst: &Burst| &views[usize::from(burst.subflow.slot)];
         let burst = self.0.iter_mut().find(|burst| view_of(burst).can_send())?;
         let (start, mss) = (burst.next, u64::from(view_of(burst).mss));
-        let len = u64::from(burst.octets).min(mss).min(burst.end - start);
+        let len = u64::from(burst.bytes).min(mss).min(burst.end - start);
         burst.next += len;
         Some(Probe { slot: burst.subflow.slot, start, len: len as u32 })
     }

@@ -6,7 +6,7 @@ pub(super) struct Receiver {
     pub(super) queue: RecvQueue,
     /// What the windows announced on new subflows are shifted by. RFC 7323 §2.3.
     scale: u8,
-    /// The peer sends data sequence numbers of 8 octets.
+    /// The peer sends data sequence numbers of 8 bytes.
     wide_acks: bool,
     early: Option<EarlyAcknowledgement>,
 }
@@ -30,13 +30,13 @@ impl Receiver {
         self.scale
     }
 
-    /// Has a DATA_ACK 8 octets?
+    /// Has a DATA_ACK 8 bytes?
     #[inline]
     pub(super) fn wide_acks(&self) -> bool {
         self.wide_acks
     }
 
-    /// RFC 8684 §3.3.2: data with a number of 8 octets is acknowledged with 8. True if that is new.
+    /// RFC 8684 §3.3.2: data with a number of 8 bytes is acknowledged with 8. True if that is new.
     #[inline]
     pub(super) fn widen_acks(&mut self) -> bool {
         !std::mem::replace(&mut self.wide_acks, true)

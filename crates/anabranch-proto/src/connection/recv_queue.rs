@@ -56,7 +56,7 @@ impl RecvQueue {
     }
 
     fn held(&self) -> Held {
-        Held { read: self.read, nxt: self.nxt, out_of_order: self.out_of_order.octets() }
+        Held { read: self.read, nxt: self.nxt, out_of_order: self.out_of_order.bytes() }
     }
 
     /// Give back memory that is not in use.
@@ -70,12 +70,12 @@ impl RecvQueue {
         self.nxt
     }
 
-    /// Octets that the application has read.
-    pub(crate) fn octets_read(&self) -> u64 {
+    /// Bytes that the application has read.
+    pub(crate) fn bytes_read(&self) -> u64 {
         self.read - 1
     }
 
-    /// Octets from DATA_ACK that are accepted.
+    /// Bytes from DATA_ACK that are accepted.
     pub(crate) fn accepted_window(&self) -> u64 {
         self.window.accepted(self.held())
     }
@@ -85,9 +85,9 @@ impl RecvQueue {
         self.out_of_order.strays_so_far()
     }
 
-    /// Octets held until something earlier arrives.
-    pub(crate) fn out_of_order_octets(&self) -> u64 {
-        self.out_of_order.octets()
+    /// Bytes held until something earlier arrives.
+    pub(crate) fn out_of_order_bytes(&self) -> u64 {
+        self.out_of_order.bytes()
     }
 
     /// Take data that came, in the order of the subflow, on the subflow in `slot`. RFC 8684 §3.8.
@@ -143,7 +143,7 @@ impl RecvQueue {
         }
     }
 
-    /// Plain TCP: the next octets of the stream. The subflow has acknowledged them, so that they
+    /// Plain TCP: the next bytes of the stream. The subflow has acknowledged them, so that they
     /// are taken whatever was promised.
     pub(crate) fn append(&mut self, payload: Payload) {
         if !self.is_complete() {
@@ -243,18 +243,18 @@ mod tests {
 
     #[test]
     fn data_in_order_is_taken_in_however_many_pieces_it_comes() {
-        const OCTETS: u64 = 10_000;
-        let mut queue = queue_of(OCTETS, 0);
-        for start in 1..=OCTETS {
+        const BYTES: u64 = 10_000;
+        let mut queue = queue_of(BYTES, 0);
+        for start in 1..=BYTES {
             assert_eq!(queue.take(0, start, pattern(start, 1)), Taken::Delivered);
-            assert!(queue.ready.len() <= most_pieces(OCTETS));
+            assert!(queue.ready.len() <= most_pieces(BYTES));
         }
         let mut next = 1;
         while let Some(payload) = queue.read() {
             assert!(payload.matches_pattern(next));
             next += payload.len() as u64;
         }
-        assert_eq!(next, 1 + OCTETS);
+        assert_eq!(next, 1 + BYTES);
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         // RFC 8684 §3.8
         let mut queue = queue_of(1_000, 0);
         assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
-        // A window field in units of 8 octets may have said 7 more: 1001 + 7 is the first that
+        // A window field in units of 8 bytes may have said 7 more: 1001 + 7 is the first that
         // cannot be.
         for (data_fin, taken) in [(1009, false), (1008, true)] {
             let mut queue = queue_of(1_000, 3);
@@ -289,14 +289,14 @@ mod tests {
         for reached in [true, false] {
             let mut queue = queue_of(10_000, 0);
             queue.set_fin(1001);
-            let octets = if reached { 1000 } else { 500 };
-            queue.take(0, 1, pattern(1, octets));
+            let bytes = if reached { 1000 } else { 500 };
+            queue.take(0, 1, pattern(1, bytes));
             queue.take(0, 2001, pattern(2001, 100));
             queue.become_plain();
             queue.append(pattern(501, 600));
             assert_eq!(queue.is_complete(), reached);
             assert_eq!(queue.next_data(), if reached { 1001 } else { 1101 });
-            assert_eq!(queue.out_of_order_octets(), 0, "that comes again");
+            assert_eq!(queue.out_of_order_bytes(), 0, "that comes again");
         }
     }
 }

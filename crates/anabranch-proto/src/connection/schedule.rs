@@ -39,10 +39,10 @@ impl Scheduling {
         self.remedies_asked = false;
     }
 
-    /// `octets` of new data were mapped to `subflow`.
+    /// `bytes` of new data were mapped to `subflow`.
     #[inline]
-    pub(super) fn on_sent(&mut self, subflow: SubflowId, octets: u64) {
-        self.scheduler.on_sent(subflow, octets);
+    pub(super) fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
+        self.scheduler.on_sent(subflow, bytes);
     }
 
     /// The subflows that the scheduler last wanted copies of new data on.
@@ -192,7 +192,7 @@ impl Connection {
         let idle = |view: &crate::view::SubflowView| {
             view.usability != Usability::Usable || view.bytes_in_flight == 0
         };
-        if pending == (Pending::NewData { octets: 0 }) || !self.lanes.views().iter().all(idle) {
+        if pending == (Pending::NewData { bytes: 0 }) || !self.lanes.views().iter().all(idle) {
             return None;
         }
         let context = ScheduleContext {

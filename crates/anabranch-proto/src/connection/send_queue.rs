@@ -1,7 +1,7 @@
 //! The sending side of the data level: what the application wrote, what was mapped to subflows,
 //! what must go out again.
 //!
-//! Offsets are 64-bit, from 0 for the IDSN; the first octet is 1. RFC 8684 §3.3.1.
+//! Offsets are 64-bit, from 0 for the IDSN; the first byte is 1. RFC 8684 §3.3.1.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,7 +27,7 @@ pub(crate) struct SendQueue {
     /// The subflows that may still owe copies, and the offset before which each owes none.
     owing: SubflowSet,
     cursors: Vec<u64>,
-    /// Octets assigned to each subflow, by slot, that nobody has carried yet.
+    /// Bytes assigned to each subflow, by slot, that nobody has carried yet.
     assigned: Vec<u64>,
 }
 
@@ -160,7 +160,7 @@ impl SendQueue {
         &mut self.buffer
     }
 
-    /// Accept as much of `piece` as there is room for; returns how many octets.
+    /// Accept as much of `piece` as there is room for; returns how many bytes.
     pub(crate) fn write(&mut self, piece: Piece) -> usize {
         let start = self.end;
         let accepted = self.reserve(piece.len() as u64) as usize;
@@ -178,18 +178,18 @@ impl SendQueue {
         accepted
     }
 
-    /// Move the end on by up to `wanted` octets; returns by how many.
+    /// Move the end on by up to `wanted` bytes; returns by how many.
     fn reserve(&mut self, wanted: u64) -> u64 {
-        let mut octets = 0;
+        let mut bytes = 0;
         loop {
-            let more = self.room().min(wanted - octets);
+            let more = self.room().min(wanted - bytes);
             if more == 0 {
-                return octets;
+                return bytes;
             }
             let extent = self.extent();
             self.buffer.take(more, extent);
             self.end += more;
-            octets += more;
+            bytes += more;
         }
     }
 
@@ -197,7 +197,7 @@ impl SendQueue {
         Extent { una: self.una, nxt: self.nxt, end: self.end }
     }
 
-    /// Octets that the application may write at once.
+    /// Bytes that the application may write at once.
     pub(crate) fn room(&self) -> u64 {
         if self.finished { 0 } else { self.buffer.room(self.extent()) }
     }
@@ -211,7 +211,7 @@ impl SendQueue {
         self.finished
     }
 
-    /// Octets never sent.
+    /// Bytes never sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.end.saturating_sub(self.nxt)
     }
@@ -226,7 +226,7 @@ impl SendQueue {
         self.nxt
     }
 
-    /// The offset after the last octet written: the DATA_FIN's, once finished.
+    /// The offset after the last byte written: the DATA_FIN's, once finished.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
@@ -252,7 +252,7 @@ impl SendQueue {
         self.una > self.end
     }
 
-    /// The next `len` octets go out for the first time, on the subflow in `slot`; those in
+    /// The next `len` bytes go out for the first time, on the subflow in `slot`; those in
     /// `owed` are to carry copies.
     pub(crate) fn map_next(&mut self, len: u32, slot: u8, mut owed: SubflowSet) -> Payload {
         let start = self.nxt;
@@ -264,7 +264,7 @@ impl SendQueue {
         self.payload(start, len)
     }
 
-    /// The next `len` octets are to go out on the subflow in `slot` when it has room, or as many of
+    /// The next `len` bytes are to go out on the subflow in `slot` when it has room, or as many of
     /// them as a segment lacks that was assigned to it just before. Returns how many.
     pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
         let (start, carriage) = (self.nxt, Carriage::Assigned { to: slot });
@@ -287,7 +287,7 @@ impl SendQueue {
         u64::from(len)
     }
 
-    /// Octets assigned to each subflow, by slot, that nobody has carried yet.
+    /// Bytes assigned to each subflow, by slot, that nobody has carried yet.
     pub(crate) fn assigned(&self) -> &[u64] {
         &self.assigned
     }
@@ -349,10 +349,10 @@ impl SendQueue {
         }
         if let Some(front) = self.mapped.front_mut().filter(|front| front.start < ack) {
             // A middlebox split the segment and only its head has arrived.
-            let octets = ack - front.start;
-            front.len -= octets as u32;
+            let bytes = ack - front.start;
+            front.len -= bytes as u32;
             front.start = ack;
-            let gone = Mapped { len: octets as u32, ..*front };
+            let gone = Mapped { len: bytes as u32, ..*front };
             if front.queued {
                 self.reinjections.push(Reverse(ack));
             }
@@ -463,8 +463,8 @@ impl SendQueue {
 
     /// What waits for the subflow in `slot` is to go out on others.
     pub(crate) fn reassign(&mut self, slot: u8) {
-        let Some(octets) = self.assigned.get_mut(usize::from(slot)) else { return };
-        if std::mem::take(octets) == 0 {
+        let Some(bytes) = self.assigned.get_mut(usize::from(slot)) else { return };
+        if std::mem::take(bytes) == 0 {
             return;
         }
         let theirs = |mapped: &&mut Mapped| mapped.carriage == Carriage::Assigned { to: slot };
@@ -481,7 +481,7 @@ impl SendQueue {
         }
     }
 
-    /// The data at `start` goes out on the subflow in `slot` too, `limit` octets at most; returns
+    /// The data at `start` goes out on the subflow in `slot` too, `limit` bytes at most; returns
     /// the payload.
     pub(crate) fn carry_again(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
         let index = self.mapped.partition_point(|mapped| mapped.start < start);
@@ -511,7 +511,7 @@ impl SendQueue {
         self.mapped.get(index).filter(|mapped| mapped.start == start)
     }
 
-    /// The octets `start..start + len`, in at most two pieces; more are copied together, which
+    /// The bytes `start..start + len`, in at most two pieces; more are copied together, which
     /// happens only to an application that writes in small pieces.
     pub(crate) fn payload(&self, start: u64, len: u32) -> Payload {
         let index = self.pieces.partition_point(|(at, _)| *at <= start) - 1;
@@ -527,13 +527,13 @@ impl SendQueue {
         {
             return Payload::new(first, next.slice(0, left));
         }
-        let mut octets = Vec::with_capacity(len);
-        first.for_each_slice(|slice| octets.extend_from_slice(slice));
+        let mut bytes = Vec::with_capacity(len);
+        first.for_each_slice(|slice| bytes.extend_from_slice(slice));
         for (_, piece) in self.pieces.iter().skip(index + 1) {
-            let take = piece.len().min(len - octets.len());
-            piece.slice(0, take).for_each_slice(|slice| octets.extend_from_slice(slice));
+            let take = piece.len().min(len - bytes.len());
+            piece.slice(0, take).for_each_slice(|slice| bytes.extend_from_slice(slice));
         }
-        Payload::from(bytes::Bytes::from(octets))
+        Payload::from(bytes::Bytes::from(bytes))
     }
 }
 
@@ -542,8 +542,8 @@ mod tests {
     use super::*;
     use crate::platform::Buffers;
 
-    fn queue_of(octets: u64) -> SendQueue {
-        SendQueue::new(SendBuffer::new(Buffers::Payload, false, octets))
+    fn queue_of(bytes: u64) -> SendQueue {
+        SendQueue::new(SendBuffer::new(Buffers::Payload, false, bytes))
     }
     use bytes::Bytes;
 
@@ -561,8 +561,8 @@ mod tests {
     #[test]
     fn small_writes_are_copied_together_into_one_segment() {
         let mut queue = queue_of(1000);
-        for octet in 0..50_u8 {
-            queue.write(Piece::Shared(Bytes::from(vec![octet; 10])));
+        for byte in 0..50_u8 {
+            queue.write(Piece::Shared(Bytes::from(vec![byte; 10])));
         }
         let payload = queue.map_next(95, 0, SubflowSet::EMPTY);
         let expected: Vec<u8> = (0..95).map(|n| (n / 10) as u8).collect();

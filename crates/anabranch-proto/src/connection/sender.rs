@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant, Piece};
 use super::send_queue::SendQueue;
 use crate::platform::ShortSegments;
 
-/// Half of the data sequence numbers of 4 octets.
+/// Half of the data sequence numbers of 4 bytes.
 const HALF_OF_NUMBERS: u64 = 1 << 31;
 /// RFC 9293 §3.4.2: the maximum segment lifetime.
 const SEGMENT_LIFETIME: Duration = Duration::from_secs(120);
@@ -21,7 +21,7 @@ pub(super) struct Sender {
     short_end: u64,
     /// The application's last write found no room.
     writer_waits: bool,
-    /// Data sequence numbers of 4 octets may wrap too soon: those of 8 are sent.
+    /// Data sequence numbers of 4 bytes may wrap too soon: those of 8 are sent.
     wide: bool,
     /// Data offset from which the engine checks the wrap time again.
     check_wrap_from: u64,
@@ -43,7 +43,7 @@ impl Sender {
         }
     }
 
-    /// Accept as much of `piece` as there is room for; returns how many octets.
+    /// Accept as much of `piece` as there is room for; returns how many bytes.
     pub(super) fn write(&mut self, piece: Piece) -> usize {
         let offered = piece.len();
         let accepted = self.queue.write(piece);
@@ -65,19 +65,19 @@ impl Sender {
         wakes
     }
 
-    /// Octets that the peer's window admits.
+    /// Bytes that the peer's window admits.
     #[inline]
     pub(super) fn window_room(&self) -> u64 {
         self.edge.saturating_sub(self.queue.nxt())
     }
 
-    /// Octets that may be outstanding: the peer's window, or the buffer if that is smaller.
+    /// Bytes that may be outstanding: the peer's window, or the buffer if that is smaller.
     #[inline]
     pub(super) fn window(&self) -> u64 {
         self.edge.saturating_sub(self.queue.una()).min(self.queue.buffer().capacity())
     }
 
-    /// A segment's octets, or what is left of the peer's window.
+    /// A segment's bytes, or what is left of the peer's window.
     #[inline]
     pub(super) fn up_to_edge(&self, len: u64) -> u64 {
         match self.window_room() {
@@ -86,7 +86,7 @@ impl Sender {
         }
     }
 
-    /// The peer offers `window` octets from `acknowledged` on. RFC 8684 §3.3.5: only a larger edge
+    /// The peer offers `window` bytes from `acknowledged` on. RFC 8684 §3.3.5: only a larger edge
     /// counts, since segments of different subflows overtake each other. True if it is one.
     #[inline]
     pub(super) fn widen(&mut self, acknowledged: u64, window: u64) -> bool {
@@ -140,15 +140,15 @@ impl Sender {
         }
     }
 
-    /// Are numbers of 8 octets sent?
+    /// Are numbers of 8 bytes sent?
     #[inline]
     pub(super) fn is_wide(&self) -> bool {
         self.wide
     }
 
-    /// RFC 8684 §3.3.1: numbers of 4 octets will not do if they could wrap within a segment's
+    /// RFC 8684 §3.3.1: numbers of 4 bytes will not do if they could wrap within a segment's
     /// lifetime. Whoever sends less than half of them in that time is far from it. Returns
-    /// true if this host sends numbers of 8 octets from now on.
+    /// true if this host sends numbers of 8 bytes from now on.
     #[inline]
     pub(super) fn check_number_width(&mut self, now: Instant) -> bool {
         self.queue.nxt() >= self.check_wrap_from && self.check_wrap(now)

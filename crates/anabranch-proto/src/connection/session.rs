@@ -172,7 +172,7 @@ impl Session {
         keys::token(self.key)
     }
 
-    /// The data sequence number of this host's octet at `offset`.
+    /// The data sequence number of this host's byte at `offset`.
     #[inline]
     pub(super) fn data_seq(&self, offset: u64) -> DataSeq {
         self.idsn + offset

@@ -36,23 +36,23 @@ pub struct ConnectionStats {
     pub is_mptcp: bool,
     /// Why not.
     pub fallback: Fallback,
-    /// Octets that the application wrote and the connection accepted.
-    pub octets_written: u64,
-    /// Octets that the peer acknowledged at data level.
-    pub octets_acknowledged: u64,
-    /// Octets that arrived in order at data level.
-    pub octets_delivered: u64,
-    /// Octets held at data level until something earlier arrives.
-    pub out_of_order_octets: u64,
+    /// Bytes that the application wrote and the connection accepted.
+    pub bytes_written: u64,
+    /// Bytes that the peer acknowledged at data level.
+    pub bytes_acknowledged: u64,
+    /// Bytes that arrived in order at data level.
+    pub bytes_delivered: u64,
+    /// Bytes held at data level until something earlier arrives.
+    pub out_of_order_bytes: u64,
     /// Segments that had to wait at data level.
     pub out_of_order_segments: u64,
     /// Those of them that did not follow what their subflow brought before, and had to be put in
     /// their place by a search.
     pub stray_segments: u64,
-    /// Octets that the shared receive window still admits.
+    /// Bytes that the shared receive window still admits.
     pub window_room: u64,
-    /// Octets written and never sent.
-    pub unsent_octets: u64,
+    /// Bytes written and never sent.
+    pub unsent_bytes: u64,
     /// Time during which a subflow could have sent but the shared window was full.
     pub window_limited: Duration,
     /// Segments sent again on another subflow.
@@ -63,9 +63,9 @@ pub struct ConnectionStats {
     pub path_probes: u64,
     /// Scheduler decisions that could not be carried out, or would have halted the connection.
     pub bad_decisions: u64,
-    /// Present size of the send buffer in octets.
+    /// Present size of the send buffer in bytes.
     pub send_buffer: u64,
-    /// Present size of the receive buffer in octets.
+    /// Present size of the receive buffer in bytes.
     pub receive_buffer: u64,
 }
 
@@ -80,18 +80,18 @@ pub struct SubflowStats {
     pub remote: SocketAddress,
     /// Data segments sent for the first time.
     pub segments_sent: u64,
-    /// Their payload octets.
-    pub octets_sent: u64,
+    /// Their payload bytes.
+    pub bytes_sent: u64,
     /// Segments sent again on this subflow.
     pub segments_retransmitted: u64,
-    /// Their octets.
-    pub octets_retransmitted: u64,
-    /// Payload octets that this subflow carried although another had before.
-    pub octets_reinjected: u64,
+    /// Their bytes.
+    pub bytes_retransmitted: u64,
+    /// Payload bytes that this subflow carried although another had before.
+    pub bytes_reinjected: u64,
     /// Segments received.
     pub segments_received: u64,
-    /// Payload octets received in order.
-    pub octets_received: u64,
+    /// Payload bytes received in order.
+    pub bytes_received: u64,
     /// Acknowledgements sent without data.
     pub acks_sent: u64,
     /// Retransmission timeouts.
@@ -104,8 +104,8 @@ pub struct SubflowStats {
     pub probes: u64,
     /// How often an idle time made the congestion window smaller. RFC 5681 §4.1.
     pub idle_restarts: u64,
-    /// Octets held on this subflow beyond a hole.
-    pub out_of_order_octets: u64,
+    /// Bytes held on this subflow beyond a hole.
+    pub out_of_order_bytes: u64,
     /// Segments received that were marked on their way (CE). RFC 3168.
     pub ce_received: u64,
     /// Acknowledgements received that echo marks (ECE), if ECN is in use.
@@ -120,15 +120,14 @@ impl Connection {
         ConnectionStats {
             is_mptcp: self.session.is_mptcp(),
             fallback: self.why_tcp(),
-            octets_written: self.send.queue.end() - 1,
-            octets_acknowledged: self.send.queue.una().min(self.send.queue.end()) - 1,
-            octets_delivered: self.recv.queue.nxt() - 1 - u64::from(self.recv.queue.is_complete()),
-            out_of_order_octets: self.recv.queue.out_of_order_octets(),
+            bytes_written: self.send.queue.end() - 1,
+            bytes_acknowledged: self.send.queue.una().min(self.send.queue.end()) - 1,
+            bytes_delivered: self.recv.queue.nxt() - 1 - u64::from(self.recv.queue.is_complete()),
+            out_of_order_bytes: self.recv.queue.out_of_order_bytes(),
             out_of_order_segments: self.counters.ofo_queue,
             stray_segments: self.recv.queue.strays_so_far(),
             window_room: self.send.window_room(),
-            unsent_octets: self.send.queue.unsent()
-                + self.send.queue.assigned().iter().sum::<u64>(),
+            unsent_bytes: self.send.queue.unsent() + self.send.queue.assigned().iter().sum::<u64>(),
             window_limited: self.scheduling.window_limited(now),
             reinjections: self.counters.data_level_retransmits,
             copies: self.counters.copies,
@@ -170,19 +169,19 @@ impl Connection {
                 local: lane.subflow.local,
                 remote: lane.subflow.remote,
                 segments_sent: totals.segments_sent,
-                octets_sent: totals.octets_sent,
+                bytes_sent: totals.bytes_sent,
                 segments_retransmitted: totals.segments_retransmitted,
-                octets_retransmitted: totals.octets_retransmitted,
-                octets_reinjected: lane.reinjected_octets,
+                bytes_retransmitted: totals.bytes_retransmitted,
+                bytes_reinjected: lane.reinjected_bytes,
                 segments_received: totals.segments_received,
-                octets_received: totals.octets_received,
+                bytes_received: totals.bytes_received,
                 acks_sent: totals.acks_sent,
                 timeouts: totals.timeouts.into(),
                 recoveries: u64::from(totals.recoveries),
                 undone: u64::from(totals.undone),
                 probes: u64::from(totals.probes),
                 idle_restarts: totals.idle_restarts.into(),
-                out_of_order_octets: lane.subflow.out_of_order_octets(),
+                out_of_order_bytes: lane.subflow.out_of_order_bytes(),
                 ce_received: totals.ce_received,
                 ece_received: totals.ece_received,
                 ecn_reductions: totals.ecn_reductions,

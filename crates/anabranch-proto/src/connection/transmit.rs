@@ -175,7 +175,7 @@ impl Connection {
             self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
             return segment;
         }
-        let len = self.next_segment_octets(slot);
+        let len = self.next_segment_bytes(slot);
         if len == 0 || self.send.window_room() < len {
             return None;
         }
@@ -192,7 +192,7 @@ impl Connection {
         }
         let mut unsent = unsent;
         let choice = loop {
-            let Some(choice) = self.schedule(now, Pending::NewData { octets: unsent }) else {
+            let Some(choice) = self.schedule(now, Pending::NewData { bytes: unsent }) else {
                 self.scheduling.stop_window_limited(now);
                 return None;
             };
@@ -205,7 +205,7 @@ impl Connection {
             }
         };
         self.scheduling.set_copies(choice.copies);
-        let len = self.next_segment_octets(choice.slot);
+        let len = self.next_segment_bytes(choice.slot);
         if self.is_held_by_nagle(len, choice.slot) {
             return self.on_all_sent(now, level);
         }
@@ -225,7 +225,7 @@ impl Connection {
     /// The subflow in `slot` is to send the next segment's data when it has room. How much follows
     /// that is to be decided upon?
     fn assign(&mut self, now: Instant, slot: u8) -> Option<u64> {
-        let len = self.next_segment_octets(slot);
+        let len = self.next_segment_bytes(slot);
         if self.is_held_by_nagle(len, slot) {
             return None;
         }
@@ -252,7 +252,7 @@ impl Connection {
         }
         let room = self.send.window_room();
         let idle = self.lanes.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
-        match idle.filter(|slot| room < self.next_segment_octets(*slot)) {
+        match idle.filter(|slot| room < self.next_segment_bytes(*slot)) {
             Some(slot) => self.on_window_limited(now, level, Choice::only(slot), room),
             None => {
                 self.scheduling.stop_window_limited(now);
@@ -261,13 +261,13 @@ impl Connection {
         }
     }
 
-    fn next_segment_octets(&self, slot: u8) -> u64 {
+    fn next_segment_bytes(&self, slot: u8) -> u64 {
         let checksum = self.session.checksums();
         let carries = match self.is_first_data_with_keys() {
             true => Carries::Keys { checksum },
             false => self.mapping_carried(),
         };
-        self.send.queue.unsent().min(self.lanes[usize::from(slot)].subflow.segment_octets(carries))
+        self.send.queue.unsent().min(self.lanes[usize::from(slot)].subflow.segment_bytes(carries))
     }
 
     /// RFC 8684 §3.1: the initiator's first data repeats the keys.
@@ -351,7 +351,7 @@ impl Connection {
         {
             return None;
         }
-        let choice = self.schedule(now, Pending::NewData { octets: 0 })?;
+        let choice = self.schedule(now, Pending::NewData { bytes: 0 })?;
         if choice.held {
             return None;
         }

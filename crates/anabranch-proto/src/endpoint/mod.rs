@@ -297,7 +297,7 @@ impl Endpoint {
         self.connection_mut(id)?.poll_trace()
     }
 
-    /// Write data. Returns the octets accepted; if fewer than offered, the send buffer is full
+    /// Write data. Returns the bytes accepted; if fewer than offered, the send buffer is full
     /// and [`Event::Writable`] follows when it has room.
     ///
     /// # Errors
@@ -306,7 +306,7 @@ impl Endpoint {
         self.write(id, Piece::Shared(data.into()))
     }
 
-    /// Write `len` octets of the test pattern as it stands at stream offset `offset`, see
+    /// Write `len` bytes of the test pattern as it stands at stream offset `offset`, see
     /// [`anabranch_wire::pattern`]. They take no memory, and whoever reads them can check them.
     ///
     /// # Errors
@@ -327,7 +327,7 @@ impl Endpoint {
         Ok(accepted)
     }
 
-    /// Octets that [`Endpoint::send`] would accept now; it may accept more where buffers are
+    /// Bytes that [`Endpoint::send`] would accept now; it may accept more where buffers are
     /// charged with memory ([`crate::platform::Buffers::Socket`]).
     pub fn send_room(&self, id: ConnectionId) -> u64 {
         self.connection(id).map_or(0, Connection::send_room)
@@ -607,9 +607,9 @@ mod tests {
     #[test]
     fn data_sequence_numbers_of_64_bits_wrap() {
         // RFC 8684 §3.3.1
-        const OCTETS: u64 = 200_000;
+        const BYTES: u64 = 200_000;
         let (local, remote) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let starts = [1_u64 << 32, 1 << 63, 0].map(|wrap| wrap.wrapping_sub(OCTETS / 2));
+        let starts = [1_u64 << 32, 1 << 63, 0].map(|wrap| wrap.wrapping_sub(BYTES / 2));
         for (start, dss_checksum) in starts.into_iter().flat_map(|s| [(s, false), (s, true)]) {
             keys::CHOSEN.set(Some(anabranch_wire::DataSeq(start)));
             let config = ConnectionConfig { dss_checksum, ..ConnectionConfig::default() };
@@ -619,7 +619,7 @@ mod tests {
             let to = SocketAddress::new(remote, 80);
             let mut now = Instant::ZERO;
             let id = client.connect(now, local, to, config).expect("right");
-            client.send_pattern(id, 0, OCTETS as u32).expect("room");
+            client.send_pattern(id, 0, BYTES as u32).expect("room");
             let (mut received, mut count) = (0, 0);
             let mut closed = 0;
             for _ in 0..5_000 {
@@ -646,7 +646,7 @@ mod tests {
                 client.handle_timeout(now);
                 server.handle_timeout(now);
             }
-            assert_eq!((received, closed), (OCTETS, 1), "from {start:#x}, {dss_checksum}");
+            assert_eq!((received, closed), (BYTES, 1), "from {start:#x}, {dss_checksum}");
         }
         keys::CHOSEN.set(None);
     }

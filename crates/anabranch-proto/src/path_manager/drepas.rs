@@ -25,7 +25,7 @@ pub struct DRePaSConfig {
 /// smoothed RTT. (What is in flight is the most of ten samples in the period, ours: a quick subflow
 /// that waits for a slow one has nothing in flight for most of the time.) Those below `threshold` ×
 /// the best one's become standbys: established, used only when no other subflow is usable, and
-/// probed once a period with copies of data that others carry, the octets of which count as in
+/// probed once a period with copies of data that others carry, the bytes of which count as in
 /// flight. Those that come up to the threshold again carry data again.
 #[derive(Clone, Debug)]
 pub struct DRePaS {
@@ -46,7 +46,7 @@ struct Score {
     standby: bool,
     /// Scores in a row that spoke for the other state.
     against: u32,
-    /// Most octets in flight since the last score.
+    /// Most bytes in flight since the last score.
     in_flight: u64,
 }
 
@@ -96,7 +96,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 
 /// A burst of probes: ten packets of 1 KiB, as in the paper.
 const PROBE_SEGMENTS: u32 = 10;
-const PROBE_OCTETS: u32 = 1024;
+const PROBE_BYTES: u32 = 1024;
 /// Looks at what is in flight for each score (ours).
 const SAMPLES: u32 = 10;
 
@@ -180,8 +180,8 @@ impl DRePaS {
 
     fn probe_standbys(&mut self) {
         for score in self.scores.iter().filter(|score| score.standby) {
-            let (subflow, count, octets) = (score.id, PROBE_SEGMENTS, PROBE_OCTETS);
-            self.actions.push_back(PathAction::Probe { subflow, count, octets });
+            let (subflow, count, bytes) = (score.id, PROBE_SEGMENTS, PROBE_BYTES);
+            self.actions.push_back(PathAction::Probe { subflow, count, bytes });
         }
     }
 
@@ -192,11 +192,11 @@ impl DRePaS {
     }
 }
 
-/// What a subflow carries, in octets per second; a standby carries its last probes. Without a
+/// What a subflow carries, in bytes per second; a standby carries its last probes. Without a
 /// round-trip time nothing is known.
 fn throughput(view: &SubflowView, score: &Score) -> Option<f64> {
     let srtt = view.srtt.filter(|srtt| *srtt > Duration::ZERO)?;
-    let probes = if score.standby { u64::from(PROBE_SEGMENTS * PROBE_OCTETS) } else { 0 };
+    let probes = if score.standby { u64::from(PROBE_SEGMENTS * PROBE_BYTES) } else { 0 };
     Some(score.in_flight.max(probes) as f64 / srtt.as_secs_f64())
 }
 
@@ -268,11 +268,8 @@ mod tests {
         PathAction::SetPriority { subflow: id(slot), backup, signalled: false }
     }
 
-    const PROBE: PathAction = PathAction::Probe {
-        subflow: SubflowId { slot: 1, generation: 0 },
-        count: 10,
-        octets: 1024,
-    };
+    const PROBE: PathAction =
+        PathAction::Probe { subflow: SubflowId { slot: 1, generation: 0 }, count: 10, bytes: 1024 };
 
     #[test]
     fn the_second_bad_score_in_a_row_makes_a_standby_that_is_probed() {

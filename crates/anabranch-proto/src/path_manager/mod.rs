@@ -203,8 +203,8 @@ pub enum PathAction {
         subflow: SubflowId,
         /// Segments; fewer if less data is under way.
         count: u32,
-        /// Payload octets of each.
-        octets: u32,
+        /// Payload bytes of each.
+        bytes: u32,
     },
 }
 

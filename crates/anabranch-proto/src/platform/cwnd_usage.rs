@@ -36,7 +36,7 @@ impl CwndUsage {
     pub(crate) fn limits(&self, cwnd: Cwnd) -> bool {
         match self {
             CwndUsage::Present => cwnd.full,
-            CwndUsage::Recorded(usage) => usage.limits(cwnd.octets, cwnd.slow_start),
+            CwndUsage::Recorded(usage) => usage.limits(cwnd.bytes, cwnd.slow_start),
         }
     }
 
@@ -47,7 +47,7 @@ impl CwndUsage {
         }
     }
 
-    /// The octets in use, if the window has not limited the sender for `rto`. RFC 2861 §3.2.
+    /// The bytes in use, if the window has not limited the sender for `rto`. RFC 2861 §3.2.
     pub(crate) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u64> {
         match self {
             CwndUsage::Present => None,

@@ -3,7 +3,7 @@
 /// The congestion window of a subflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cwnd {
-    pub(crate) octets: u64,
+    pub(crate) bytes: u64,
     /// It has, or had, no room for another segment.
     pub(crate) full: bool,
     pub(crate) slow_start: bool,
@@ -29,13 +29,13 @@ pub(crate) struct Extent {
     pub(crate) end: u64,
 }
 
-/// What the receive queue holds, as offsets and octets.
+/// What the receive queue holds, as offsets and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
-    /// The next octet that the application reads.
+    /// The next byte that the application reads.
     pub(crate) read: u64,
-    /// The next octet expected.
+    /// The next byte expected.
     pub(crate) nxt: u64,
-    /// Octets that wait for something earlier.
+    /// Bytes that wait for something earlier.
     pub(crate) out_of_order: u64,
 }

@@ -67,7 +67,7 @@ pub struct AckRule {
     pub delay: Duration,
     /// Segments that are acknowledged at once, at the start of a subflow.
     pub quick_acks: u32,
-    /// Acknowledge as soon as more than one full-sized segment's octets wait, and a short segment
+    /// Acknowledge as soon as more than one full-sized segment's bytes wait, and a short segment
     /// once the application has read everything, unless it answers? If not, every second
     /// full-sized segment.
     pub prompt: bool,
@@ -107,7 +107,7 @@ pub enum Growth {
 /// What the sizes of buffers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffers {
-    /// Octets of payload, at the connection level. RFC 8684 §3.3.5.
+    /// Bytes of payload, at the connection level. RFC 8684 §3.3.5.
     Payload,
     /// What a program asks the sockets of this host for, which grant other sizes and charge data
     /// with the memory that it lies in.
@@ -123,24 +123,24 @@ pub type PlatformEntry = Entry<Making>;
 pub const ALL: &[PlatformEntry] = &[linux::ENTRY, rfc::ENTRY];
 
 impl Default for Platform {
-    /// Linux, with buffers in octets of payload.
+    /// Linux, with buffers in bytes of payload.
     fn default() -> Self {
         Platform::linux(Buffers::Payload)
     }
 }
 
 impl Platform {
-    /// Octets at the start of a subflow that are acknowledged segment by segment, unless the
+    /// Bytes at the start of a subflow that are acknowledged segment by segment, unless the
     /// application answers, before [`AckRule::quick_acks`] begin to count, where `asked` is the
     /// receive buffer's size.
-    pub(crate) fn quick_ack_octets(&self, asked: u64) -> u64 {
+    pub(crate) fn quick_ack_bytes(&self, asked: u64) -> u64 {
         match self.buffers {
             Buffers::Payload => 0,
-            Buffers::Socket => linux::quick_ack_octets(asked),
+            Buffers::Socket => linux::quick_ack_bytes(asked),
         }
     }
 
-    /// Octets that pacing would send in a round-trip time, whether the host paces or not. No RFC
+    /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC
     /// says how many: every platform has the rule of Linux.
     pub fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
         linux::paced_window(cwnd, ssthresh, bytes_in_flight)

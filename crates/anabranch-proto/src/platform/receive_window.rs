@@ -8,7 +8,7 @@ use super::{Buffers, Held, linux};
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     buffers: Buffers,
-    /// Octets of payload that the buffer holds.
+    /// Bytes of payload that the buffer holds.
     capacity: u64,
     /// What the capacity may grow to.
     most: u64,
@@ -20,12 +20,12 @@ pub(crate) struct ReceiveWindow {
     announced: u64,
     /// The window's edge as the peer knows it.
     promised: u64,
-    /// Octets by which rounding the window field may have promised more.
+    /// Bytes by which rounding the window field may have promised more.
     slack: u16,
 }
 
 impl ReceiveWindow {
-    /// The window of a buffer of `asked` octets, as `buffers` counts them. `is_tcp`: the connection
+    /// The window of a buffer of `asked` bytes, as `buffers` counts them. `is_tcp`: the connection
     /// is plain TCP.
     pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
         let (most, at_first) = match buffers {
@@ -46,12 +46,12 @@ impl ReceiveWindow {
         .promising()
     }
 
-    /// The same, with no more than so many octets of buffer until it grows.
-    pub(crate) fn beginning_with(self, octets: u64) -> Self {
-        ReceiveWindow { capacity: octets.min(self.most), ..self }.promising()
+    /// The same, with no more than so many bytes of buffer until it grows.
+    pub(crate) fn beginning_with(self, bytes: u64) -> Self {
+        ReceiveWindow { capacity: bytes.min(self.most), ..self }.promising()
     }
 
-    /// The same, announced in units of `1 << scale` octets.
+    /// The same, announced in units of `1 << scale` bytes.
     pub(crate) fn scaled_by(self, scale: u8) -> Self {
         ReceiveWindow { slack: (1 << scale) - 1, ..self }
     }
@@ -62,19 +62,19 @@ impl ReceiveWindow {
         ReceiveWindow { announced, promised: 1 + announced, ..self }
     }
 
-    /// Octets of payload that the buffer may hold at the most.
+    /// Bytes of payload that the buffer may hold at the most.
     pub(crate) fn most(&self) -> u64 {
         self.most
     }
 
-    /// Octets of payload that the buffer holds now.
+    /// Bytes of payload that the buffer holds now.
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Let the buffer grow to this many octets, within what was asked for; it never shrinks.
-    pub(crate) fn grow_to(&mut self, octets: u64) {
-        self.capacity = self.capacity.max(octets.min(self.most));
+    /// Let the buffer grow to this many bytes, within what was asked for; it never shrinks.
+    pub(crate) fn grow_to(&mut self, bytes: u64) {
+        self.capacity = self.capacity.max(bytes.min(self.most));
     }
 
     /// Is less offered while a subflow has brought no data?
@@ -98,12 +98,12 @@ impl ReceiveWindow {
         self.promised + u64::from(self.slack)
     }
 
-    /// Octets from the next one expected on that are accepted.
+    /// Bytes from the next one expected on that are accepted.
     pub(crate) fn accepted(&self, held: Held) -> u64 {
         self.promised_from(held) + u64::from(self.slack)
     }
 
-    /// Octets from the next one expected to the promised edge. RFC 8684 §3.3.4.
+    /// Bytes from the next one expected to the promised edge. RFC 8684 §3.3.4.
     fn promised_from(&self, held: Held) -> u64 {
         self.promised.saturating_sub(held.nxt)
     }
@@ -183,8 +183,8 @@ mod tests {
 
     const READ: u64 = 1 << 16;
 
-    fn payload(octets: u64) -> ReceiveWindow {
-        ReceiveWindow::new(Buffers::Payload, false, octets)
+    fn payload(bytes: u64) -> ReceiveWindow {
+        ReceiveWindow::new(Buffers::Payload, false, bytes)
     }
 
     /// Of TCP, and of Multipath TCP.
@@ -196,7 +196,7 @@ mod tests {
         Held { read, nxt, out_of_order }
     }
 
-    /// Full segments have so many octets.
+    /// Full segments have so many bytes.
     fn mss() -> u64 {
         1000
     }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_fills_a_hole_is_acknowledged_after_the_first_read_where_sockets_count() {
-        // 160,000 asked for are 197,500 octets of payload.
+        // 160,000 asked for are 197,500 bytes of payload.
         let window_after = |mut window: ReceiveWindow, beyond: u64| {
             let all = window.most();
             assert_eq!(window.early_edge(held(1, 1, beyond)), None, "there is nothing to read");
@@ -264,7 +264,7 @@ mod tests {
         for read in [1_001, 3_001] {
             assert_eq!(window.announce(held(read, read, 4_000), mss), 9_876 - read, "stands still");
         }
-        // The hole is filled, but 9,875 octets are no twice of the 6,875 announced last.
+        // The hole is filled, but 9,875 bytes are no twice of the 6,875 announced last.
         let filled = held(8_001, 8_001, 0);
         assert!(!window.update_is_due(filled, mss));
         assert_eq!(window.announce(filled, mss), 9_875);

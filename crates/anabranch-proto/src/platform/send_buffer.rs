@@ -6,31 +6,31 @@ use super::{Buffers, Extent};
 /// The send buffer of a connection.
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
-    /// Most octets, of payload or of memory, that may be written and not acknowledged.
+    /// Most bytes, of payload or of memory, that may be written and not acknowledged.
     capacity: u64,
     /// What the capacity may grow to.
     most: u64,
-    /// What data takes of the capacity, if not its octets.
+    /// What data takes of the capacity, if not its bytes.
     memory: Option<Box<SendMemory>>,
 }
 
 impl SendBuffer {
-    /// A buffer of `asked` octets, as `buffers` counts them. `is_tcp`: the connection is plain TCP.
+    /// A buffer of `asked` bytes, as `buffers` counts them. `is_tcp`: the connection is plain TCP.
     pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
         let (most, charged) = match buffers {
             Buffers::Payload => (asked, false),
-            // Sockets of Multipath TCP count octets.
+            // Sockets of Multipath TCP count bytes.
             Buffers::Socket => (linux::send_buffer(asked), is_tcp),
         };
         SendBuffer { capacity: most, most, memory: charged.then(Box::default) }
     }
 
-    /// The same, with no more than so many octets until it grows.
-    pub(crate) fn beginning_with(self, octets: u64) -> Self {
-        SendBuffer { capacity: octets.min(self.most), ..self }
+    /// The same, with no more than so many bytes until it grows.
+    pub(crate) fn beginning_with(self, bytes: u64) -> Self {
+        SendBuffer { capacity: bytes.min(self.most), ..self }
     }
 
-    /// Octets of payload that may be written at once.
+    /// Bytes of payload that may be written at once.
     pub(crate) fn room(&self, extent: Extent) -> u64 {
         match &self.memory {
             Some(memory) => memory.room(self.capacity, extent),
@@ -38,10 +38,10 @@ impl SendBuffer {
         }
     }
 
-    /// So many octets are written, no more than there is room for.
-    pub(crate) fn take(&mut self, octets: u64, extent: Extent) {
+    /// So many bytes are written, no more than there is room for.
+    pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
         if let Some(memory) = &mut self.memory {
-            memory.take(octets, extent);
+            memory.take(bytes, extent);
         }
     }
 
@@ -50,20 +50,20 @@ impl SendBuffer {
         self.memory.is_some()
     }
 
-    /// Segments have `mss` octets, and the peer's window had at most `window`.
+    /// Segments have `mss` bytes, and the peer's window had at most `window`.
     pub(crate) fn measure(&mut self, mss: u64, window: u64) {
         if let Some(memory) = &mut self.memory {
             memory.measure(mss, window);
         }
     }
 
-    /// Most octets, of payload or of memory, that may be written and not acknowledged.
+    /// Most bytes, of payload or of memory, that may be written and not acknowledged.
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Grow to so many octets, within what was asked for; it never shrinks.
-    pub(crate) fn grow_to(&mut self, octets: u64) {
-        self.capacity = self.capacity.max(octets.min(self.most));
+    /// Grow to so many bytes, within what was asked for; it never shrinks.
+    pub(crate) fn grow_to(&mut self, bytes: u64) {
+        self.capacity = self.capacity.max(bytes.min(self.most));
     }
 }

@@ -10,7 +10,7 @@ use crate::view::{SubflowView, Usability};
 /// Buffers that start small and grow to `2 · Σ x_i · RTT_max`: x_i is the rate of a subflow,
 /// RTT_max the longest smoothed RTT of any, queues included.
 ///
-/// Σ x_i · RTT_max is measured as the octets that made progress at data level during the last
+/// Σ x_i · RTT_max is measured as the bytes that made progress at data level during the last
 /// RTT_max: that the peer acknowledged, or that the application read. Buffers never shrink, and
 /// never grow beyond what is configured. The receiver takes its RTTs from timestamps that come
 /// back with data (Fisk and Feng, 2001).
@@ -29,19 +29,19 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
     make: |_| Box::new(BufferAutotuning::default()),
 };
 
-/// What a buffer starts with, in octets. Ours: more than four initial windows (RFC 6928).
+/// What a buffer starts with, in bytes. Ours: more than four initial windows (RFC 6928).
 const INITIAL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]
 struct Measurement {
     target: u64,
-    /// When the present round began, and how many octets had made progress until then.
+    /// When the present round began, and how many bytes had made progress until then.
     began: Option<(Instant, u64)>,
 }
 
-/// Octets per round trip, from `octets` in `elapsed`.
-pub(super) fn per_round_trip(octets: u64, elapsed: Duration, rtt: Duration) -> u64 {
-    let scaled = u128::from(octets) * u128::from(rtt.as_nanos());
+/// Bytes per round trip, from `bytes` in `elapsed`.
+pub(super) fn per_round_trip(bytes: u64, elapsed: Duration, rtt: Duration) -> u64 {
+    let scaled = u128::from(bytes) * u128::from(rtt.as_nanos());
     (scaled / u128::from(elapsed.as_nanos().max(1))) as u64
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_octets_of_the_longest_round_trip() {
+    fn twice_the_bytes_of_the_longest_round_trip() {
         // 20 and 150 ms: 100 kB in 150 ms make 200 kB. Less than a round trip says nothing.
         let subflows = [view(0, 20), view(1, 150)];
         let mut remedy = BufferAutotuning::default();

@@ -77,7 +77,7 @@ pub struct BufferContext<'a> {
     pub now: Instant,
     /// Which buffer.
     pub side: BufferSide,
-    /// Octets that left it so far: acknowledged at data level, or read by the application.
+    /// Bytes that left it so far: acknowledged at data level, or read by the application.
     pub progress: u64,
     /// The connection's subflows; includes closed slots.
     pub subflows: &'a [SubflowView],
@@ -95,7 +95,7 @@ pub trait Remedy: Debug + Send {
         RemedyActions::default()
     }
 
-    /// Most octets that the subflow may have in flight when new data or a reinjection is
+    /// Most bytes that the subflow may have in flight when new data or a reinjection is
     /// scheduled; `None` for as many as congestion control allows. Asked whenever its view
     /// changes. The congestion window is not touched, and what the subflow retransmits is not
     /// limited.
@@ -103,7 +103,7 @@ pub trait Remedy: Debug + Send {
         None
     }
 
-    /// How large, in octets, a buffer should be; `None` for the configured size, which it never
+    /// How large, in bytes, a buffer should be; `None` for the configured size, which it never
     /// exceeds. Asked when the connection begins, and with each segment; a buffer never shrinks.
     fn buffer_target(&mut self, _context: &BufferContext<'_>) -> Option<u64> {
         None

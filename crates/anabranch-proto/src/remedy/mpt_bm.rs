@@ -54,7 +54,7 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
     make: |values| Box::new(MptBm::new(values.number("lambda"), values.time("theta"))),
 };
 
-/// Octets that may be in flight, for round-trip times in seconds and a window in octets.
+/// Bytes that may be in flight, for round-trip times in seconds and a window in bytes.
 pub(super) fn limit(lambda: f64, min_srtt: f64, srtt: f64, cwnd: u64) -> u64 {
     (lambda * min_srtt / srtt * cwnd as f64) as u64
 }

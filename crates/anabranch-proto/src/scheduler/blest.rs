@@ -90,13 +90,13 @@ const LAMBDA_FALL: f64 = 0.01;
 /// `mptcp_blest.c`: most round trips of slow start looked ahead.
 const MOST_ROUNDS: f64 = 16.0;
 
-/// The paper's X in octets: what F sends during a round trip of S, growing by a segment per
-/// round trip of its own. `q` is rtt_S / rtt_F, `cwnd` in octets.
+/// The paper's X in bytes: what F sends during a round trip of S, growing by a segment per
+/// round trip of its own. `q` is rtt_S / rtt_F, `cwnd` in bytes.
 pub(super) fn sent_meanwhile(mss: f64, cwnd: f64, q: f64) -> f64 {
     (cwnd + mss * (q - 1.0) / 2.0) * q
 }
 
-/// Linux's estimate in octets, over `rounds` round trips of F.
+/// Linux's estimate in bytes, over `rounds` round trips of F.
 pub(super) fn sent_in_rounds(fast: &SubflowView, rounds: f64) -> f64 {
     let mss = f64::from(fast.mss);
     if fast.ssthresh == u64::MAX {
@@ -169,10 +169,10 @@ impl Blest {
         };
     }
 
-    /// Octets that F would send while a segment put on S now is under way.
+    /// Bytes that F would send while a segment put on S now is under way.
     fn estimate(&self, fast: &SubflowView, slow: &SubflowView) -> Option<f64> {
         let (rtt_fast, rtt_slow) = (fast.srtt?.as_secs_f64(), slow.srtt?.as_secs_f64());
-        let octets = match self.rule {
+        let bytes = match self.rule {
             BlestRule::Paper { .. } => {
                 sent_meanwhile(f64::from(fast.mss), fast.cwnd as f64, rtt_slow / rtt_fast)
             }
@@ -182,7 +182,7 @@ impl Blest {
                 sent_in_rounds(fast, libm::floor(stay / average) + 1.0)
             }
         };
-        Some(octets * self.factor)
+        Some(bytes * self.factor)
     }
 
     fn would_block(
@@ -192,7 +192,7 @@ impl Blest {
         slow: &SubflowView,
     ) -> bool {
         let beside = context.window.saturating_sub(slow.bytes_in_flight + u64::from(slow.mss));
-        self.estimate(fast, slow).is_some_and(|octets| octets > beside as f64)
+        self.estimate(fast, slow).is_some_and(|bytes| bytes > beside as f64)
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
 
     const PAPER: BlestRule = BlestRule::Paper { step: 0.01 };
 
-    /// F: full, 20 segments of 1000 octets; S: 19 of 20 in flight.
+    /// F: full, 20 segments of 1000 bytes; S: 19 of 20 in flight.
     fn pair(fast_ms: u64, slow_ms: u64) -> [SubflowView; 2] {
         [SubflowView { room: 0, ..view(0, fast_ms) }, view(1, slow_ms)]
     }

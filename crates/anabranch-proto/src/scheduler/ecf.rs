@@ -7,7 +7,7 @@ use crate::view::SubflowView;
 
 /// Earliest completion first.
 ///
-/// With f the fastest subflow, s the one that lowest-RTT would use because f is full, k the octets
+/// With f the fastest subflow, s the one that lowest-RTT would use because f is full, k the bytes
 /// that were never sent (at least a window of f), and d the larger RTT variation: wait for f if
 ///
 /// * `(1 + k / cwnd_f) · rtt_f < (1 + waiting · beta) · (rtt_s + d)`: f finishes all of it before
@@ -42,7 +42,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     make: Making { as_linux: false, make: |values| Box::new(Ecf::new(values.number("beta"))) },
 };
 
-/// What the rules look at, windows and `unsent` in octets, times in seconds.
+/// What the rules look at, windows and `unsent` in bytes, times in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Situation {
     unsent: f64,
@@ -107,14 +107,14 @@ impl Default for Ecf {
 impl Scheduler for Ecf {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
         let decision = MinRtt.schedule(context);
-        let (Decision::Send(id), Pending::NewData { octets }) = (decision, context.pending) else {
+        let (Decision::Send(id), Pending::NewData { bytes }) = (decision, context.pending) else {
             return decision;
         };
         let slow = &context.subflows[usize::from(id.slot)];
         let Some(fast) = context.fastest().filter(|fast| fast.id != id) else {
             return decision;
         };
-        match Situation::new(octets, fast, slow) {
+        match Situation::new(bytes, fast, slow) {
             Some(situation) if self.waits(&situation) => Decision::Wait { until: None },
             _ => decision,
         }
@@ -128,13 +128,13 @@ mod tests {
     use crate::view::{SubflowId, tests::view};
     use anabranch_wire::Duration;
 
-    /// f: full, 20 segments of 1000 octets at 20 ms; s: room, 20 segments.
+    /// f: full, 20 segments of 1000 bytes at 20 ms; s: room, 20 segments.
     fn pair(slow_ms: u64) -> [SubflowView; 2] {
         [SubflowView { room: 0, ..view(0, 20) }, view(1, slow_ms)]
     }
 
     fn ask(ecf: &mut Ecf, subflows: &[SubflowView], unsent: u64) -> Option<SubflowId> {
-        match ecf.schedule(&context(subflows, Pending::NewData { octets: unsent })) {
+        match ecf.schedule(&context(subflows, Pending::NewData { bytes: unsent })) {
             Decision::Send(id) => Some(id),
             _ => None,
         }

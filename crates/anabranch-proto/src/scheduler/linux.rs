@@ -20,9 +20,9 @@ use crate::view::{SubflowId, SubflowView};
 pub struct Linux {
     /// Where the present burst goes, if it is to go on.
     burst: Option<SubflowId>,
-    /// Where it ends, or the last one has, in octets of new data.
+    /// Where it ends, or the last one has, in bytes of new data.
     end: u64,
-    /// Octets of new data so far.
+    /// Bytes of new data so far.
     carried: u64,
     /// By slot.
     paces: Vec<Option<Pace>>,
@@ -32,7 +32,7 @@ pub struct Linux {
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     id: SubflowId,
-    octets_per_second: f64,
+    bytes_per_second: f64,
 }
 
 /// How it is chosen by name.
@@ -44,13 +44,13 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     make: Making { as_linux: true, make: |_| Box::new(Linux::default()) },
 };
 
-/// Octets that go to one subflow at a time: Linux takes off the headers from 64 KiB.
+/// Bytes that go to one subflow at a time: Linux takes off the headers from 64 KiB.
 const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
 /// A burst goes on to the end of the page fragment that the application's data lies in: 32 KiB less
 /// the description of it (`struct mptcp_data_frag`).
 const FRAGMENT: u64 = (1 << 15) - 40;
 
-/// The rate at which Linux would pace a subflow, in octets per second, whether it paces or not; not
+/// The rate at which Linux would pace a subflow, in bytes per second, whether it paces or not; not
 /// known before the first round-trip time.
 fn pacing_rate(view: &SubflowView) -> Option<f64> {
     let srtt = view.srtt?.as_secs_f64();
@@ -66,7 +66,7 @@ impl Linux {
         }
         let pace = &mut self.paces[index];
         if pace.is_none_or(|pace| pace.id != view.id) {
-            *pace = pacing_rate(view).map(|rate| Pace { id: view.id, octets_per_second: rate });
+            *pace = pacing_rate(view).map(|rate| Pace { id: view.id, bytes_per_second: rate });
         }
         pace.as_mut()
     }
@@ -75,7 +75,7 @@ impl Linux {
     fn linger(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {
         let queued = queued(context, view) as f64;
         // Whose pace is not known comes last.
-        self.pace(view).map_or(f64::INFINITY, |pace| queued / pace.octets_per_second)
+        self.pace(view).map_or(f64::INFINITY, |pace| queued / pace.bytes_per_second)
     }
 
     /// The subflow with the shortest linger time, of those.
@@ -90,20 +90,20 @@ impl Linux {
 
     /// A burst begins, as far as data and window go: whoever comes next is chosen anew. The pace
     /// follows what it is now, by as much as is added to the queue.
-    fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, octets: u64) {
+    fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, bytes: u64) {
         // The last segment of a burst may have passed its end.
         let passed = self.carried.saturating_sub(self.end);
         let start = self.carried - if passed < u64::from(view.mss) { passed } else { 0 };
         let end = (start + BURST.min(context.window_room)).next_multiple_of(FRAGMENT);
-        let end = end.min(self.carried + context.window_room.min(octets));
+        let end = end.min(self.carried + context.window_room.min(bytes));
         self.end = end.max(self.carried);
         self.burst = Some(view.id);
         let burst = BURST.min(context.window_room) as f64;
         let queued = queued(context, view) as f64;
         let (Some(rate), Some(pace)) = (pacing_rate(view), self.pace(view)) else { return };
         if queued + burst > 0.0 {
-            pace.octets_per_second =
-                (pace.octets_per_second * queued + rate * burst) / (queued + burst);
+            pace.bytes_per_second =
+                (pace.bytes_per_second * queued + rate * burst) / (queued + burst);
         }
     }
 }
@@ -118,7 +118,7 @@ fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
 
 impl Scheduler for Linux {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        let Pending::NewData { octets } = context.pending else {
+        let Pending::NewData { bytes } = context.pending else {
             let open = context.eligible().filter(|view| view.can_send());
             let soonest = self.soonest(context, open);
             return soonest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id));
@@ -130,14 +130,14 @@ impl Scheduler for Linux {
         let Some(soonest) = self.soonest(context, context.candidates()) else {
             return Decision::Wait { until: None };
         };
-        if context.window_room > 0 && octets > 0 {
-            self.begin(context, soonest, octets);
+        if context.window_room > 0 && bytes > 0 {
+            self.begin(context, soonest, bytes);
         }
         Decision::Assign(soonest.id)
     }
 
-    fn on_sent(&mut self, subflow: SubflowId, octets: u64) {
-        self.carried += octets;
+    fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
+        self.carried += bytes;
         self.burst.take_if(|id| *id != subflow || self.carried >= self.end);
     }
 }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn data_goes_where_it_would_linger_for_the_shortest_time() {
-        // 20,000 octets of window each: 1.2 MB/s and 0.16 MB/s of pace.
+        // 20,000 bytes of window each: 1.2 MB/s and 0.16 MB/s of pace.
         let (fast, slow) = (view(0, 20), view(1, 150));
         let subflows = [
             SubflowView { bytes_in_flight: 20_000, ..fast },
@@ -158,7 +158,7 @@ mod tests {
         ];
         let mut scheduler = Linux::default();
         let mut context = context(&subflows, NEW);
-        // 24 ms behind the fast one's 20,000 octets and their memory, 11 ms behind the slow one's
+        // 24 ms behind the fast one's 20,000 bytes and their memory, 11 ms behind the slow one's
         // 1,000.
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
         // The burst goes on whatever else there is, to the end of a fragment,
@@ -187,9 +187,9 @@ mod tests {
         let subflows = [one];
         scheduler.schedule(&context(&subflows, NEW));
         scheduler.on_sent(one.id, 2 * FRAGMENT);
-        let pace = |scheduler: &mut Linux| scheduler.pace(&one).expect("a pace").octets_per_second;
+        let pace = |scheduler: &mut Linux| scheduler.pace(&one).expect("a pace").bytes_per_second;
         assert_eq!(pace(&mut scheduler), 1.2 * 20_000.0 / 0.1);
-        // A window of twice as much, and 10,000 octets sent in five socket buffers.
+        // A window of twice as much, and 10,000 bytes sent in five socket buffers.
         let twice = [SubflowView { bytes_in_flight: 10_000, paced_window: 48_000, ..one }];
         scheduler.schedule(&context(&twice, NEW));
         let (before, added) = (10_000.0 + 5.0 * 832.0, BURST as f64);
@@ -211,9 +211,9 @@ mod tests {
         let (one, other) = (view(0, 20), view(1, 20));
         let subflows = [one, other];
         let mut scheduler = Linux::default();
-        let mut begin_at = |carried: u64, room: u64, octets: u64| {
+        let mut begin_at = |carried: u64, room: u64, bytes: u64| {
             (scheduler.burst, scheduler.carried) = (None, carried);
-            let mut context = context(&subflows, Pending::NewData { octets });
+            let mut context = context(&subflows, Pending::NewData { bytes });
             context.window_room = room;
             scheduler.schedule(&context);
             scheduler.end

@@ -41,10 +41,10 @@ pub const ALL: &[SchedulerEntry] =
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// Data that was never sent: `octets` of it wait.
+    /// Data that was never sent: `bytes` of it wait.
     NewData {
-        /// Octets never sent.
-        octets: u64,
+        /// Bytes never sent.
+        bytes: u64,
     },
     /// Data that was sent, and must go out again on another subflow.
     Reinjection {
@@ -62,12 +62,12 @@ pub struct ScheduleContext<'a> {
     pub pending: Pending,
     /// The connection's subflows; includes closed slots.
     pub subflows: &'a [SubflowView],
-    /// Octets that the shared receive window still admits.
+    /// Bytes that the shared receive window still admits.
     pub window_room: u64,
-    /// Octets that may be outstanding at data level: the shared receive window, counted from the
-    /// first octet that is not acknowledged, or the send buffer if that is smaller.
+    /// Bytes that may be outstanding at data level: the shared receive window, counted from the
+    /// first byte that is not acknowledged, or the send buffer if that is smaller.
     pub window: u64,
-    /// Octets assigned to each subflow, by slot, that it has not sent yet; may be shorter than
+    /// Bytes assigned to each subflow, by slot, that it has not sent yet; may be shorter than
     /// `subflows`.
     pub assigned: &'a [u64],
     /// How often so far a subflow had room, and the shared window or a full send buffer left it
@@ -86,7 +86,7 @@ pub enum Decision {
     Duplicate(SubflowSet),
     /// The next segment's data is this subflow's, which sends it when it has room; the scheduler is
     /// asked at once about what follows. What waits so counts against the shared window, which is
-    /// used to its last octet: of short segments there one is under way on a subflow at a time.
+    /// used to its last byte: of short segments there one is under way on a subflow at a time.
     /// Otherwise it is the same as [`Decision::Send`] for a subflow that has room and for which
     /// nothing waits; and there is nothing to be said in advance about data that is sent again, the
     /// very first data, or in plain TCP: those wait for room.
@@ -109,8 +109,8 @@ pub trait Scheduler: Debug + Send {
     /// What is chosen is not always sent: the shared window or Nagle's algorithm may forbid it.
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision;
 
-    /// `octets` of new data were mapped to `subflow`.
-    fn on_sent(&mut self, _subflow: SubflowId, _octets: u64) {}
+    /// `bytes` of new data were mapped to `subflow`.
+    fn on_sent(&mut self, _subflow: SubflowId, _bytes: u64) {}
 }
 
 impl ScheduleContext<'_> {
@@ -132,7 +132,7 @@ impl ScheduleContext<'_> {
         self.subflows.iter().filter(open).filter(move |view| view.backup == backup)
     }
 
-    /// Octets that wait for room on the subflow in `slot`.
+    /// Bytes that wait for room on the subflow in `slot`.
     pub fn assigned(&self, slot: u8) -> u64 {
         self.assigned.get(usize::from(slot)).copied().unwrap_or(0)
     }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::view::SubflowSet;
 
-    pub(super) const NEW: Pending = Pending::NewData { octets: 1 << 20 };
+    pub(super) const NEW: Pending = Pending::NewData { bytes: 1 << 20 };
     pub(super) const AGAIN: Pending = Pending::Reinjection { already_on: SubflowSet::EMPTY };
 
     /// A window of 2 MB with room for everything.

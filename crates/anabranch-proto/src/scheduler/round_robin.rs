@@ -89,7 +89,7 @@ impl Scheduler for RoundRobin {
         Decision::Wait { until: None }
     }
 
-    fn on_sent(&mut self, subflow: SubflowId, _octets: u64) {
+    fn on_sent(&mut self, subflow: SubflowId, _bytes: u64) {
         if subflow.slot == self.turn && self.sent < self.num_segments {
             self.sent += 1;
         } else {

@@ -14,7 +14,7 @@ use crate::view::{Phase, SubflowView};
 /// What the data level says about an arriving segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived<'a> {
-    /// Octets beyond RCV.NXT that this subflow accepts.
+    /// Bytes beyond RCV.NXT that this subflow accepts.
     pub(crate) window: u64,
     /// The window that it announces is the connection's, shared by all subflows. RFC 8684 §3.3.5.
     pub(crate) shared_window: bool,
@@ -119,7 +119,7 @@ impl Subflow {
         self.receiver = Receiver::new(
             segment.header.seq,
             self.config.platform.acknowledging,
-            self.config.platform.quick_ack_octets(self.config.receive_buffer),
+            self.config.platform.quick_ack_bytes(self.config.receive_buffer),
         );
         self.peer = Peer {
             mss: options.mss.unwrap_or(536).max(MIN_MSS),
@@ -473,7 +473,7 @@ impl Subflow {
     }
 
     /// RFC 3168 §6.1.2: marks slow the sender down as a loss does, but nothing is sent again. The
-    /// echo came with an acknowledgement of `acked` octets, which were outstanding until then.
+    /// echo came with an acknowledgement of `acked` bytes, which were outstanding until then.
     fn respond_to_echo(&mut self, now: Instant, acked: u64, views: &[SubflowView]) {
         self.totals.ece_received += 1;
         if self.recovery.phase() != Phase::Open || !self.ecn.is_news(self.una) {
@@ -627,7 +627,7 @@ impl Subflow {
         self.ecn.on_reduction(self.nxt);
     }
 
-    /// What a reduction starts from: octets outstanding until `acked` of them were acknowledged, or
+    /// What a reduction starts from: bytes outstanding until `acked` of them were acknowledged, or
     /// the window. RFC 5681 §3.2: what limited transmit has sent does not count.
     fn flight_size(&self, acked: u64) -> u64 {
         let cwnd = self.congestion_control.cwnd();
@@ -645,9 +645,9 @@ impl Subflow {
         tally: &Tally,
         views: &[SubflowView],
     ) {
-        let octets = self.congestion_control.cwnd();
-        let full = flight_before + u64::from(self.mss()) > octets;
-        let slow_start = octets < self.congestion_control.ssthresh();
+        let bytes = self.congestion_control.cwnd();
+        let full = flight_before + u64::from(self.mss()) > bytes;
+        let slow_start = bytes < self.congestion_control.ssthresh();
         let sample = AckSample {
             now,
             acked,
@@ -656,7 +656,7 @@ impl Subflow {
             bytes_in_flight: self.bytes_in_flight(),
             snd_una: self.una,
             snd_nxt: self.nxt,
-            cwnd_limited: self.cwnd_usage.limits(Cwnd { octets, full, slow_start }),
+            cwnd_limited: self.cwnd_usage.limits(Cwnd { bytes, full, slow_start }),
         };
         self.congestion_control.on_ack(&sample, usize::from(self.id.slot), views);
     }
@@ -699,9 +699,9 @@ impl Subflow {
         let (before, finished) = (self.receiver.nxt(), self.receiver.finished());
         let waiting = self.receiver.ack_is_delayed();
         self.receiver.receive(now, distance, payload, fin, window);
-        // The FIN has a number and is no octet.
+        // The FIN has a number and is no byte.
         let end = self.receiver.nxt() - u64::from(self.receiver.finished() && !finished);
-        self.totals.octets_received += end - before;
+        self.totals.bytes_received += end - before;
         if self.receiver.ack_is_delayed() && !waiting {
             self.timers.set(Timer::DelayedAck, self.receiver.ack_deadline(now));
         }
@@ -717,9 +717,9 @@ impl Subflow {
         }
     }
 
-    fn take_receive_rtt(&mut self, now: Instant, octets: usize, options: &TcpOptions) {
+    fn take_receive_rtt(&mut self, now: Instant, bytes: usize, options: &TcpOptions) {
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
-            let full = 2 * octets as u64 >= u64::from(self.mss());
+            let full = 2 * bytes as u64 >= u64::from(self.mss());
             self.clock.take_receive_rtt(now, timestamps, full);
         }
     }

@@ -46,20 +46,20 @@ use timer::TimerTable;
 /// What the data level attaches to a segment, kept with it through retransmissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cargo {
-    /// Data sequence number of the first octet.
+    /// Data sequence number of the first byte.
     pub(crate) data_seq: DataSeq,
     /// The payload is followed by the DATA_FIN.
     pub(crate) data_fin: bool,
     /// The connection's first data, which repeats the keys. RFC 8684 §3.1.
     pub(crate) with_keys: bool,
-    /// Octets of the mapping, as it was declared, that stood before the payload and have arrived.
+    /// Bytes of the mapping, as it was declared, that stood before the payload and have arrived.
     pub(crate) head: u16,
     /// Checksum of the whole mapping, once it was declared with one. RFC 8684 §3.3.1.
     pub(crate) checksum: Option<u16>,
 }
 
 impl Cargo {
-    /// `len` octets of data from `data_seq` on, never sent on this subflow before.
+    /// `len` bytes of data from `data_seq` on, never sent on this subflow before.
     pub(crate) fn new(data_seq: DataSeq) -> Self {
         Cargo { data_seq, data_fin: false, with_keys: false, head: 0, checksum: None }
     }
@@ -170,7 +170,7 @@ pub(crate) struct Subflow {
     timers: TimerTable,
     ecn: Ecn,
     clock: Clock,
-    /// Payload octets of a full data segment.
+    /// Payload bytes of a full data segment.
     mss: u32,
     /// SYNs or SYN/ACKs sent.
     syn_transmissions: u32,
@@ -188,7 +188,7 @@ pub(crate) struct Subflow {
     probe_due: bool,
     /// Options to be sent on an acknowledgement of their own.
     signals: Option<Box<Control>>,
-    /// The infinite mapping with which Multipath TCP ends, until an octet from this offset on is
+    /// The infinite mapping with which Multipath TCP ends, until a byte from this offset on is
     /// acknowledged. RFC 8684 §3.7.
     infinite: Option<Box<(Mapping, u64)>>,
     /// When MP_PRIO was last sent.
@@ -230,7 +230,7 @@ pub(crate) struct Open<'a> {
 /// RFC 8985 §7.2: the longest that a peer is assumed to delay an acknowledgement.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// Smallest segment size that is accepted from a peer: smaller ones are a way to exhaust the
-/// sender (CVE-2019-11479). RFC 9293 §3.7.1 has a default of 536 octets.
+/// sender (CVE-2019-11479). RFC 9293 §3.7.1 has a default of 536 bytes.
 const MIN_MSS: u16 = 88;
 /// RFC 5961 §7: challenge ACKs per second and subflow.
 const CHALLENGES_PER_SECOND: u32 = 10;
@@ -363,7 +363,7 @@ impl Subflow {
         view.bytes_in_flight = self.bytes_in_flight();
         view.room = self.room_for_new_data();
         let full = view.bytes_in_flight + u64::from(view.mss) > view.cwnd;
-        let cwnd = Cwnd { octets: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
+        let cwnd = Cwnd { bytes: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
         self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
     }
 
@@ -390,7 +390,7 @@ impl Subflow {
         }
     }
 
-    /// Octets of new data that the subflow may send now.
+    /// Bytes of new data that the subflow may send now.
     fn room_for_new_data(&self) -> u64 {
         // RFC 8684 §3.3.5: the subflow's own window counts too, which a middlebox may have made
         // smaller. With nothing under way a segment is sent regardless: it asks for a new one.
@@ -399,12 +399,12 @@ impl Subflow {
         self.room().min(left.max(least))
     }
 
-    /// Octets that are on their way, as far as is known.
+    /// Bytes that are on their way, as far as is known.
     fn bytes_in_flight(&self) -> u64 {
         self.board.bytes_in_flight().saturating_sub(self.recovery.arrived_unreported())
     }
 
-    /// Octets that congestion control lets the subflow send now.
+    /// Bytes that congestion control lets the subflow send now.
     fn room(&self) -> u64 {
         match self.recovery.phase() {
             _ if self.ecn.is_holding() => 0,
@@ -415,7 +415,7 @@ impl Subflow {
         }
     }
 
-    /// Is there room for an octet more in the peer's window?
+    /// Is there room for a byte more in the peer's window?
     pub(crate) fn has_window(&self) -> bool {
         self.nxt < self.send_window.edge()
     }
@@ -425,22 +425,22 @@ impl Subflow {
         self.send_window.edge()
     }
 
-    /// The largest window that the peer has offered, in octets.
+    /// The largest window that the peer has offered, in bytes.
     pub(crate) fn largest_window(&self) -> u64 {
         self.send_window.largest()
     }
 
-    /// Payload octets of a full data segment.
+    /// Payload bytes of a full data segment.
     pub(crate) fn mss(&self) -> u32 {
         self.mss
     }
 
     /// The same without any option.
     fn mss_without_options(&self) -> u32 {
-        (u32::from(self.config.tcp.mtu) - self.header_octets()).min(u32::from(self.peer.mss))
+        (u32::from(self.config.tcp.mtu) - self.header_bytes()).min(u32::from(self.peer.mss))
     }
 
-    fn header_octets(&self) -> u32 {
+    fn header_bytes(&self) -> u32 {
         if self.local.address.is_ipv4() { 40 } else { 60 }
     }
 
@@ -485,12 +485,12 @@ impl Subflow {
 
     /// Did data arrive on it, or was any of its data acknowledged?
     pub(crate) fn has_carried_data(&self) -> bool {
-        self.totals.octets_received > 0 || (self.totals.octets_sent > 0 && self.una > 1)
+        self.totals.bytes_received > 0 || (self.totals.bytes_sent > 0 && self.una > 1)
     }
 
     /// Has data gone out on it?
     pub(crate) fn has_sent_data(&self) -> bool {
-        self.totals.octets_sent > 0
+        self.totals.bytes_sent > 0
     }
 
     /// Has the peer's FIN arrived, with everything before it?
@@ -503,7 +503,7 @@ impl Subflow {
         counters.add_subflow(&self.totals, self.peer.sack);
     }
 
-    /// The window of a segment in octets. RFC 7323 §2.2: that of a SYN is never scaled.
+    /// The window of a segment in bytes. RFC 7323 §2.2: that of a SYN is never scaled.
     #[inline]
     pub(crate) fn announced_window(&self, segment: &Segment) -> u64 {
         let scaled = !segment.header.flags.contains(Flags::SYN);
@@ -511,8 +511,8 @@ impl Subflow {
         u64::from(segment.header.window) << scale
     }
 
-    pub(crate) fn out_of_order_octets(&self) -> u64 {
-        self.receiver.out_of_order_octets()
+    pub(crate) fn out_of_order_bytes(&self) -> u64 {
+        self.receiver.out_of_order_bytes()
     }
 
     pub(crate) fn rto(&self) -> Duration {
@@ -567,7 +567,7 @@ impl Subflow {
         self.tail_probe_due
     }
 
-    /// Data sequence numbers and octets of the segments that have not arrived.
+    /// Data sequence numbers and bytes of the segments that have not arrived.
     pub(crate) fn outstanding_data(&self) -> impl Iterator<Item = (DataSeq, u64)> + '_ {
         self.board.outstanding_cargo().map(|(cargo, len)| (cargo.data_seq, len))
     }
@@ -647,7 +647,7 @@ impl Subflow {
 
     /// It is settled what data segments carry in their options.
     pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
-        let options = output::data_option_octets(self.peer.timestamps, carries);
+        let options = output::data_option_bytes(self.peer.timestamps, carries);
         let mss = self.mss_without_options() - options;
         self.mss = mss;
         self.notify(&CongestionEvent::MssChanged { mss }, views);

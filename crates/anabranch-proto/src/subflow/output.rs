@@ -4,7 +4,7 @@ use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Control, Dss, Mapping, MpCapable, VERSION, WideOrNarrow,
 };
 use anabranch_wire::{
-    DataSeq, ECT_0, Flags, Instant, MAX_OPTION_OCTETS, Payload, SackBlocks, Segment, SeqNumber,
+    DataSeq, ECT_0, Flags, Instant, MAX_OPTION_BYTES, Payload, SackBlocks, Segment, SeqNumber,
     TcpHeader, TcpOptions, Timestamps, dss_checksum,
 };
 
@@ -15,10 +15,10 @@ use crate::view::{Phase, SubflowView};
 /// What the data level has every segment say.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataLevel {
-    /// Receive window in octets, from the acknowledgement on: the DATA_ACK when there is one,
+    /// Receive window in bytes, from the acknowledgement on: the DATA_ACK when there is one,
     /// the subflow's otherwise.
     pub(crate) window: u64,
-    /// DATA_ACK, when Multipath TCP is in use: in 8 octets for a peer that sends numbers of 8.
+    /// DATA_ACK, when Multipath TCP is in use: in 8 bytes for a peer that sends numbers of 8.
     pub(crate) data_ack: Option<WideOrNarrow>,
     /// A DATA_FIN that has no payload to ride on: its data sequence number.
     pub(crate) bare_data_fin: Option<DataSeq>,
@@ -26,7 +26,7 @@ pub(crate) struct DataLevel {
     pub(crate) keys: Option<MpCapable>,
     /// Mappings have checksums. RFC 8684 §3.3.1.
     pub(crate) checksums: bool,
-    /// Data sequence numbers have 8 octets. RFC 8684 §3.3.1.
+    /// Data sequence numbers have 8 bytes. RFC 8684 §3.3.1.
     pub(crate) wide: bool,
     /// It is plain TCP, and the application waits for room in the send buffer.
     pub(crate) writer_waits: bool,
@@ -111,14 +111,14 @@ impl Subflow {
     /// (RFC 8684 §3.7).
     fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
         options.control = self.signals.take();
-        if options.octets_len() > MAX_OPTION_OCTETS {
+        if options.bytes_len() > MAX_OPTION_BYTES {
             if self.receiver.ack_is_due() {
                 self.signals = options.control.take();
                 return;
             }
             options.dss = None;
         }
-        if options.octets_len() > MAX_OPTION_OCTETS {
+        if options.bytes_len() > MAX_OPTION_BYTES {
             // RFC 8684 §3.4.1: ADD_ADDR fills the options. What has joined it since goes first.
             let control = options.control.as_mut();
             let add_addr = control.and_then(|control| control.add_addr.take());
@@ -155,7 +155,7 @@ impl Subflow {
         self.nxt += len;
         self.receiver.on_data_sent(now);
         self.totals.segments_sent += 1;
-        self.totals.octets_sent += len;
+        self.totals.bytes_sent += len;
         self.on_sent(now, len);
         segment
     }
@@ -192,11 +192,11 @@ impl Subflow {
         self.timers.set(Timer::Retransmission, now + self.rtt.rto());
     }
 
-    /// Payload octets of a full data segment that carries this in its options.
-    pub(crate) fn segment_octets(&self, carries: Carries) -> u64 {
+    /// Payload bytes of a full data segment that carries this in its options.
+    pub(crate) fn segment_bytes(&self, carries: Carries) -> u64 {
         match carries {
             Carries::Keys { .. } => {
-                let options = data_option_octets(self.peer.timestamps, carries);
+                let options = data_option_bytes(self.peer.timestamps, carries);
                 u64::from(self.mss_without_options() - options)
             }
             Carries::Nothing | Carries::Mapping { .. } => u64::from(self.mss()),
@@ -233,14 +233,14 @@ impl Subflow {
         let mut segment = self.build(now, level, start, flags, None);
         self.attach(&mut segment, level, &payload, cargo, start);
         self.totals.segments_retransmitted += 1;
-        self.totals.octets_retransmitted += len;
+        self.totals.bytes_retransmitted += len;
         self.on_sent(now, len);
         segment
     }
 
-    fn on_sent(&mut self, now: Instant, octets: u64) {
+    fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.last_data_sent = now;
-        self.recovery.on_sent(octets);
+        self.recovery.on_sent(bytes);
         // RFC 6298 §5.1
         if self.timers.get(Timer::Retransmission).is_none() {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());
@@ -313,7 +313,7 @@ impl Subflow {
         // RFC 7323 §2.2: the window of a SYN is never scaled.
         segment.header.window = level.window.min(u64::from(u16::MAX)) as u16;
         let options = &mut segment.options;
-        options.mss = Some((u32::from(self.config.tcp.mtu) - self.header_octets()) as u16);
+        options.mss = Some((u32::from(self.config.tcp.mtu) - self.header_bytes()) as u16);
         // An answer offers only what the SYN offered.
         options.sack_permitted = if answer { self.peer.sack } else { self.config.tcp.sack };
         let scaling = !answer || self.peer.window_scale.is_some();
@@ -472,8 +472,8 @@ impl Subflow {
 
     /// A segment that was first sent when numbers took less room goes without DATA_ACK.
     fn fit_wide_numbers(&self, segment: &mut Segment) {
-        let octets = segment.payload.len() + segment.options.octets_len();
-        if octets > self.octets_in_packet()
+        let bytes = segment.payload.len() + segment.options.bytes_len();
+        if bytes > self.bytes_in_packet()
             && let Some(dss) = &mut segment.options.dss
         {
             dss.data_ack = None;
@@ -481,20 +481,20 @@ impl Subflow {
     }
 
     /// What a packet can hold beside its fixed headers.
-    fn octets_in_packet(&self) -> usize {
-        (u32::from(self.config.tcp.mtu) - self.header_octets()) as usize
+    fn bytes_in_packet(&self) -> usize {
+        (u32::from(self.config.tcp.mtu) - self.header_bytes()) as usize
     }
 
-    /// As many selective acknowledgements as fit, beside `payload` octets. RFC 2018 §3.
+    /// As many selective acknowledgements as fit, beside `payload` bytes. RFC 2018 §3.
     fn add_sacks(&self, options: &mut TcpOptions, payload: usize) {
         if !self.peer.sack || !self.receiver.has_sacks() {
             return;
         }
-        let in_packet = self.octets_in_packet();
-        let room = in_packet.saturating_sub(payload).min(MAX_OPTION_OCTETS);
+        let in_packet = self.bytes_in_packet();
+        let room = in_packet.saturating_sub(payload).min(MAX_OPTION_BYTES);
         for blocks in (0..=SackBlocks::MAX).rev() {
             options.sack = self.receiver.sack_blocks(blocks);
-            if options.octets_len() <= room {
+            if options.bytes_len() <= room {
                 break;
             }
         }
@@ -521,10 +521,10 @@ impl Subflow {
     }
 }
 
-/// Padded octets of the options of a data segment with these parts, but for selective
-/// acknowledgements. RFC 8684 §3.3: the 4-octet form of data sequence numbers unless they could
+/// Padded bytes of the options of a data segment with these parts, but for selective
+/// acknowledgements. RFC 8684 §3.3: the 4-byte form of data sequence numbers unless they could
 /// wrap, and of the DATA_ACK for a peer that sends it.
-pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
+pub(super) fn data_option_bytes(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
     let sum = |checksum: bool| checksum.then_some(0);
     let mut options =
@@ -547,7 +547,7 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
             options.control_mut().capable = Some(MpCapable { version: VERSION, flags, keys });
         }
     }
-    options.octets_len() as u32
+    options.bytes_len() as u32
 }
 
 /// What of the data level a data segment carries in its options.
@@ -555,14 +555,14 @@ pub(super) fn data_option_octets(timestamps: bool, carries: Carries) -> u32 {
 pub(crate) enum Carries {
     /// Plain TCP: nothing.
     Nothing,
-    /// A mapping, with or without checksum, its number and the DATA_ACK of 4 or 8 octets.
+    /// A mapping, with or without checksum, its number and the DATA_ACK of 4 or 8 bytes.
     Mapping { checksum: bool, wide: bool, wide_ack: bool },
     /// MP_CAPABLE with both keys, which implies the mapping.
     Keys { checksum: bool },
 }
 
 impl Cargo {
-    /// Octets of the mapping, given the payload that is left of it. RFC 8684 §3.3.3: the DATA_FIN
+    /// Bytes of the mapping, given the payload that is left of it. RFC 8684 §3.3.3: the DATA_FIN
     /// counts as one.
     fn mapped(&self, payload: &Payload) -> u16 {
         self.head + (payload.len() + usize::from(self.data_fin)) as u16

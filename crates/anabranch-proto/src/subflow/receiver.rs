@@ -16,7 +16,7 @@ pub(crate) struct Receiver {
     nxt: u64,
     /// Offset of the peer's FIN, once seen.
     fin: Option<u64>,
-    /// Offset after the last octet held.
+    /// Offset after the last byte held.
     reach: u64,
     out_of_order: Reassembly,
     /// Runs beyond `nxt`, most recently changed first. RFC 2018 §4.
@@ -46,8 +46,8 @@ pub(crate) enum Arrival {
 struct AckState {
     rule: AckRule,
     quick_acks_left: u32,
-    quick_octets_left: u32,
-    octets_unacknowledged: u32,
+    quick_bytes_left: u32,
+    bytes_unacknowledged: u32,
     due: AckDue,
     /// Is there a segment among them that is not full-sized?
     short: bool,
@@ -71,7 +71,7 @@ impl Receiver {
         self.out_of_order.release_memory();
     }
 
-    pub(crate) fn new(irs: SeqNumber, rule: AckRule, quick_ack_octets: u64) -> Self {
+    pub(crate) fn new(irs: SeqNumber, rule: AckRule, quick_ack_bytes: u64) -> Self {
         Receiver {
             irs,
             nxt: 1,
@@ -84,8 +84,8 @@ impl Receiver {
             acks: AckState {
                 rule,
                 quick_acks_left: rule.quick_acks,
-                quick_octets_left: u32::try_from(quick_ack_octets).unwrap_or(u32::MAX),
-                octets_unacknowledged: 0,
+                quick_bytes_left: u32::try_from(quick_ack_bytes).unwrap_or(u32::MAX),
+                bytes_unacknowledged: 0,
                 due: AckDue::No,
                 short: false,
                 last_data: Instant::ZERO,
@@ -115,13 +115,13 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
-    /// Octets held beyond a hole.
-    pub(crate) fn out_of_order_octets(&self) -> u64 {
-        self.out_of_order.octets()
+    /// Bytes held beyond a hole.
+    pub(crate) fn out_of_order_bytes(&self) -> u64 {
+        self.out_of_order.bytes()
     }
 
-    /// Take the payload of an acceptable segment that starts `distance` octets after RCV.NXT and
-    /// lies, after trimming, within `window` octets of it.
+    /// Take the payload of an acceptable segment that starts `distance` bytes after RCV.NXT and
+    /// lies, after trimming, within `window` bytes of it.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -186,10 +186,10 @@ impl Receiver {
 
     fn hold(&mut self, start: u64, payload: Payload) -> Arrival {
         let end = start + payload.len() as u64;
-        let held_before = self.out_of_order.octets();
+        let held_before = self.out_of_order.bytes();
         self.reach = self.reach.max(end);
         self.out_of_order.insert(0, start, payload);
-        if self.runs.covers(start, end) || self.out_of_order.octets() == held_before {
+        if self.runs.covers(start, end) || self.out_of_order.bytes() == held_before {
             self.duplicate = Some((start, end));
         }
         self.runs.add(start, end);
@@ -260,7 +260,7 @@ impl Receiver {
     pub(crate) fn ack_sent(&mut self) {
         self.acks.due = AckDue::No;
         self.acks.short = false;
-        self.acks.octets_unacknowledged = 0;
+        self.acks.bytes_unacknowledged = 0;
         self.duplicate = None;
     }
 
@@ -281,20 +281,20 @@ impl Receiver {
 }
 
 impl AckState {
-    fn on_data(&mut self, octets: u32, full_segment: u32, fin: bool) {
-        self.octets_unacknowledged += octets;
-        if octets == 0 {
+    fn on_data(&mut self, bytes: u32, full_segment: u32, fin: bool) {
+        self.bytes_unacknowledged += bytes;
+        if bytes == 0 {
             return;
         }
-        self.short |= octets < full_segment;
+        self.short |= bytes < full_segment;
         // RFC 9293 §3.8.6.3: at least every second full-sized segment.
         let enough = match self.rule.prompt {
-            true => self.octets_unacknowledged > full_segment,
-            false => self.octets_unacknowledged >= 2 * full_segment,
+            true => self.bytes_unacknowledged > full_segment,
+            false => self.bytes_unacknowledged >= 2 * full_segment,
         };
-        let window_opens = self.quick_octets_left > 0;
+        let window_opens = self.quick_bytes_left > 0;
         let quick = if window_opens { !self.answers } else { self.quick_acks_left > 0 };
-        self.quick_octets_left = self.quick_octets_left.saturating_sub(octets);
+        self.quick_bytes_left = self.quick_bytes_left.saturating_sub(bytes);
         if enough || fin || quick {
             if !window_opens {
                 self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
@@ -404,12 +404,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_octets_are_acknowledged_segment_by_segment_while_the_window_opens() {
+    fn the_first_bytes_are_acknowledged_segment_by_segment_while_the_window_opens() {
         let rule = AckRule { quick_acks: 2, ..Platform::default().acknowledging };
         let mut receiver = Receiver::new(SeqNumber(1000), rule, 2_500);
         for at_once in [true, true, true, true, true, false, true, false] {
             receive(&mut receiver, 0, 1000);
-            assert_eq!(receiver.ack_is_due(), at_once, "{} octets", receiver.nxt() - 1);
+            assert_eq!(receiver.ack_is_due(), at_once, "{} bytes", receiver.nxt() - 1);
             if at_once {
                 receiver.ack_sent();
             }
@@ -525,7 +525,7 @@ mod tests {
         let mut receiver = receiver();
         let payload = Payload::from(Piece::pattern(1, 1000));
         receiver.receive(Instant::ZERO, 500, payload.clone(), false, 600);
-        assert_eq!(receiver.out_of_order_octets(), 100);
+        assert_eq!(receiver.out_of_order_bytes(), 100);
         receiver.receive(Instant::ZERO, 0, payload, false, 400);
         assert_eq!(receiver.nxt(), 401);
     }

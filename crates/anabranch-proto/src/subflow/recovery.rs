@@ -23,7 +23,7 @@ pub(crate) struct Recovery {
     undo: Option<Undo>,
     /// Duplicate acknowledgements in a row, for peers without SACK.
     duplicate_acks: u32,
-    /// Octets that have arrived beyond the hole, by these acknowledgements.
+    /// Bytes that have arrived beyond the hole, by these acknowledgements.
     arrived_unreported: u64,
     /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
     probe: Option<Probe>,
@@ -74,7 +74,7 @@ struct ProportionalRate {
 /// What is needed to find a reduction spurious.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
-    /// First octet outstanding when the reduction was made.
+    /// First byte outstanding when the reduction was made.
     una: u64,
     /// Our timestamp clock at the first retransmission, of those before the reduction whose fate
     /// was not known then, or after it; `None` until one was made.
@@ -119,7 +119,7 @@ impl Recovery {
         self.losses = [self.losses[1], una];
     }
 
-    /// Octets acknowledged since the last loss, or between the last two if that is more.
+    /// Bytes acknowledged since the last loss, or between the last two if that is more.
     pub(crate) fn loss_interval(&self, una: u64) -> u64 {
         let [before_last, last] = self.losses;
         una.saturating_sub(last).max(last - before_last)
@@ -134,7 +134,7 @@ impl Recovery {
         self.phase == Phase::Open && self.undo.is_none() && self.probe.is_none()
     }
 
-    /// Octets that may be sent in fast recovery. RFC 6937 §3.
+    /// Bytes that may be sent in fast recovery. RFC 6937 §3.
     pub(crate) fn quota(&self) -> u64 {
         self.prr.quota
     }
@@ -157,7 +157,7 @@ impl Recovery {
         }
     }
 
-    /// The peer reports that octets up to `end` arrived twice. RFC 8985 §6.2 step 4, RFC 3708: what
+    /// The peer reports that bytes up to `end` arrived twice. RFC 8985 §6.2 step 4, RFC 3708: what
     /// was acknowledged before the reduction says nothing about it.
     pub(crate) fn on_duplicate_report(&mut self, end: i64, una: u64, nxt: u64) {
         if let Some(undo) = &mut self.undo
@@ -211,7 +211,7 @@ impl Recovery {
         window.min(rtt.srtt().unwrap_or(window))
     }
 
-    /// Octets that have arrived beyond the hole at a peer without SACK: a segment for each
+    /// Bytes that have arrived beyond the hole at a peer without SACK: a segment for each
     /// duplicate acknowledgement. RFC 6937 §3.
     pub(crate) fn arrived_unreported(&self) -> u64 {
         self.arrived_unreported
@@ -219,7 +219,7 @@ impl Recovery {
 
     /// An acknowledgement without SACK that acknowledges nothing new. RFC 5681 §3.2: each tells
     /// that a segment has left the network, so that another may go out (step 1, RFC 3042; step 4),
-    /// and the third in a row that the oldest is lost (step 2). Returns the octets that have
+    /// and the third in a row that the oldest is lost (step 2). Returns the bytes that have
     /// arrived.
     pub(crate) fn on_duplicate_ack(&mut self, una: u64, board: &mut Scoreboard, mss: u64) -> u64 {
         // RFC 6582 §3.2 step 1, §4: duplicate ACKs for data sent before the last loss may answer
@@ -239,7 +239,7 @@ impl Recovery {
         arrived
     }
 
-    /// `acked` octets up to `una` were newly acknowledged. Returns how many of them had arrived by
+    /// `acked` bytes up to `una` were newly acknowledged. Returns how many of them had arrived by
     /// duplicate acknowledgements. RFC 6937 §3.
     pub(crate) fn on_advance(&mut self, una: u64, acked: u64, mss: u64) -> u64 {
         self.duplicate_acks = 0;
@@ -332,7 +332,7 @@ impl Recovery {
         spurious
     }
 
-    /// RFC 6937 §3: how much may be sent, after `delivered` octets arrived.
+    /// RFC 6937 §3: how much may be sent, after `delivered` bytes arrived.
     pub(crate) fn on_progress(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, mss: u64) {
         if self.phase != Phase::Recovery {
             return;
@@ -352,10 +352,10 @@ impl Recovery {
         prr.quota = if prr.sent == 0 { quota.max(mss) } else { quota };
     }
 
-    /// `octets` went out, new or again.
-    pub(crate) fn on_sent(&mut self, octets: u64) {
-        self.prr.sent += octets;
-        self.prr.quota = self.prr.quota.saturating_sub(octets);
+    /// `bytes` went out, new or again.
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        self.prr.sent += bytes;
+        self.prr.quota = self.prr.quota.saturating_sub(bytes);
     }
 
     /// May a tail loss probe be planned? RFC 8985 §7.2.

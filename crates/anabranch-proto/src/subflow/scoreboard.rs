@@ -1,7 +1,7 @@
 //! What was sent on a subflow and not yet acknowledged. RFC 6675's scoreboard, in a ring.
 //!
 //! Records stand in the order of the subflow's sequence space and are named by a number that
-//! never changes. Each octet is marked sacked or lost at most once per transmission, and runs of
+//! never changes. Each byte is marked sacked or lost at most once per transmission, and runs of
 //! sacked records are skipped, so the work per acknowledgement does not grow with the window.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use super::Cargo;
 /// One segment's worth of the sequence space. RFC 8684 §3.3.2.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    /// Subflow offset of the first octet.
+    /// Subflow offset of the first byte.
     pub(crate) start: u64,
     pub(crate) payload: Payload,
     /// What the data level attached.
@@ -91,7 +91,7 @@ impl Scoreboard {
         self.resent.shrink_to_fit();
     }
 
-    /// Octets sent and neither acknowledged nor deemed lost: RFC 6675's pipe.
+    /// Bytes sent and neither acknowledged nor deemed lost: RFC 6675's pipe.
     pub(crate) fn bytes_in_flight(&self) -> u64 {
         self.in_flight
     }
@@ -101,7 +101,7 @@ impl Scoreboard {
         self.records.front().map(Sent::end)
     }
 
-    /// Octets acknowledged selectively only.
+    /// Bytes acknowledged selectively only.
     pub(crate) fn bytes_sacked(&self) -> u64 {
         self.sacked
     }
@@ -180,26 +180,26 @@ impl Scoreboard {
             && front.start < una
         {
             // A middlebox split the segment and only its head has arrived.
-            let octets = una - front.start;
-            front.payload = front.payload.slice(octets as usize, front.payload.len());
+            let bytes = una - front.start;
+            front.payload = front.payload.slice(bytes as usize, front.payload.len());
             front.start = una;
             if let Some(cargo) = &mut front.cargo {
                 // RFC 8684 §3.3.1: the mapping stays as it was declared, for the whole.
-                cargo.data_seq = cargo.data_seq + octets;
-                cargo.head += octets as u16;
+                cargo.data_seq = cargo.data_seq + bytes;
+                cargo.head += bytes as u16;
                 cargo.with_keys = false;
             }
             if front.in_flight {
-                self.in_flight -= octets;
+                self.in_flight -= bytes;
             }
             if front.sacked {
-                self.sacked -= octets;
+                self.sacked -= bytes;
             }
         }
         self.first_transmission = self.first_transmission.max(self.base);
     }
 
-    /// Octets `start..end` are acknowledged selectively; only whole records count.
+    /// Bytes `start..end` are acknowledged selectively; only whole records count.
     pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(Delivered)) {
         let mut index = self.records.partition_point(|record| record.start < start);
         loop {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledged_and_sacked_octets_leave_the_flight_once() {
+    fn acknowledged_and_sacked_bytes_leave_the_flight_once() {
         let mut board = board(10);
         let mut delivered = 0;
         board.sack(301, 501, |_| delivered += 1);

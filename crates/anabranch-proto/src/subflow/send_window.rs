@@ -1,6 +1,6 @@
 //! What the peer lets this host send on a subflow.
 
-/// Edges are subflow offsets: of the first octet that may not be sent.
+/// Edges are subflow offsets: of the first byte that may not be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendWindow {
     /// The edge that counts.
@@ -10,7 +10,7 @@ pub(super) struct SendWindow {
     /// Sequence offset of the segment that announced it. RFC 9293 §3.3.1: SND.WL1. There is no need
     /// of SND.WL2, which is never above SND.UNA.
     from: u64,
-    /// Largest window announced, in octets.
+    /// Largest window announced, in bytes.
     largest: u32,
     /// The window announced last belongs to the connection.
     shared: bool,
@@ -25,7 +25,7 @@ pub(super) struct Announced {
     pub(super) seq: u64,
     /// Offset that it acknowledges, which is not below SND.UNA.
     pub(super) ack: u64,
-    /// Octets from there on.
+    /// Bytes from there on.
     pub(super) window: u64,
     /// The window belongs to the connection: all of its subflows announce it.
     pub(super) shared: bool,
@@ -52,7 +52,7 @@ impl SendWindow {
         self.edge
     }
 
-    /// Largest window announced so far, in octets. RFC 5961 §5: MAX.SND.WND.
+    /// Largest window announced so far, in bytes. RFC 5961 §5: MAX.SND.WND.
     pub(super) fn largest(&self) -> u64 {
         u64::from(self.largest)
     }

@@ -31,6 +31,6 @@ pub fn announced(pair: &Pair, address_id: u8, address: IpAddr, port: Option<u16>
     }
     mac.update(&port.unwrap_or(0).to_be_bytes());
     let hmac: [u8; 32] = mac.finalize().into_bytes().into();
-    let proof = u64::from_be_bytes(hmac[24..].try_into().expect("8 octets"));
+    let proof = u64::from_be_bytes(hmac[24..].try_into().expect("8 bytes"));
     AddAddr { address_id, address, port, truncated_hmac: Some(proof) }
 }

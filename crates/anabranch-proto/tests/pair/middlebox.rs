@@ -3,20 +3,20 @@
 use anabranch_wire::{Payload, Segment, SeqNumber};
 use bytes::Bytes;
 
-/// Inverts one octet of each segment with payload for which it is asked.
+/// Inverts one byte of each segment with payload for which it is asked.
 pub fn invert(segment: &mut Segment, at: usize) {
-    let mut octets = segment.payload.to_vec();
-    let at = at % octets.len().max(1);
-    if let Some(octet) = octets.get_mut(at) {
-        *octet = !*octet;
-        segment.payload = Payload::from(Bytes::from(octets));
+    let mut bytes = segment.payload.to_vec();
+    let at = at % bytes.len().max(1);
+    if let Some(byte) = bytes.get_mut(at) {
+        *byte = !*byte;
+        segment.payload = Payload::from(Bytes::from(bytes));
     }
 }
 
-/// An application-level gateway in one direction of one subflow: once, it inserts octets into the
+/// An application-level gateway in one direction of one subflow: once, it inserts bytes into the
 /// stream or takes some out, and from then on translates sequence numbers.
 pub struct Gateway {
-    /// Octets inserted, or taken out where negative.
+    /// Bytes inserted, or taken out where negative.
     change: i32,
     /// The sequence number, as the sender counts, before which that is.
     at: Option<SeqNumber>,
@@ -42,11 +42,11 @@ impl Gateway {
         if before <= 0 {
             segment.header.seq = segment.header.seq + self.change as u32;
         } else if (before as usize) < len {
-            let mut octets = segment.payload.to_vec();
+            let mut bytes = segment.payload.to_vec();
             let fill = vec![FILL; self.change.max(0) as usize];
             let end = (before as usize + (-self.change).max(0) as usize).min(len);
-            octets.splice(before as usize..end, fill);
-            segment.payload = Payload::from(Bytes::from(octets));
+            bytes.splice(before as usize..end, fill);
+            segment.payload = Payload::from(Bytes::from(bytes));
         }
     }
 

@@ -47,9 +47,9 @@ pub struct Pair {
     pub unchecked: bool,
     /// What was read at client and server, if it is to be kept.
     pub kept: Option<[Vec<u8>; 2]>,
-    /// Octets read in order, checked against the pattern, at client and server.
+    /// Bytes read in order, checked against the pattern, at client and server.
     pub received: [u64; 2],
-    /// Octets that client and server have accepted from their applications.
+    /// Bytes that client and server have accepted from their applications.
     pub written: [u64; 2],
     /// Segments sent so far, and those that were delivered, as text, for assertions and reading.
     pub log: Vec<Segment>,
@@ -189,18 +189,18 @@ impl Pair {
         self.run_ms(end.saturating_since(self.now).as_millis());
     }
 
-    /// Write `octets` of the pattern at the client, as the buffer has room, while running.
-    pub fn upload(&mut self, octets: u64, limit_ms: u64) {
-        self.transfer(0, octets, limit_ms);
+    /// Write `bytes` of the pattern at the client, as the buffer has room, while running.
+    pub fn upload(&mut self, bytes: u64, limit_ms: u64) {
+        self.transfer(0, bytes, limit_ms);
     }
 
-    /// Write `octets` of the pattern at the server.
-    pub fn download(&mut self, octets: u64, limit_ms: u64) {
-        self.transfer(1, octets, limit_ms);
+    /// Write `bytes` of the pattern at the server.
+    pub fn download(&mut self, bytes: u64, limit_ms: u64) {
+        self.transfer(1, bytes, limit_ms);
     }
 
-    fn transfer(&mut self, side: usize, octets: u64, limit_ms: u64) {
-        let target = self.written[side] + octets;
+    fn transfer(&mut self, side: usize, bytes: u64, limit_ms: u64) {
+        let target = self.written[side] + bytes;
         let end = self.now + ms(limit_ms);
         while self.now < end && self.received[1 - side] < target {
             self.write(side, target);
@@ -239,7 +239,7 @@ impl Pair {
             assert!(right, "corrupt data at offset {received}");
             *received += payload.len() as u64;
             if let Some(kept) = &mut self.kept {
-                payload.for_each_slice(|octets| kept[side].extend_from_slice(octets));
+                payload.for_each_slice(|bytes| kept[side].extend_from_slice(bytes));
             }
         }
     }

@@ -44,7 +44,7 @@ fn the_listener_announces_its_other_family_and_the_initiator_joins_over_it() {
     assert_eq!(pair.received[0], 2_000_000);
     assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (1, 1));
     assert!(pair.segments(over_six) > 100, "{}", pair.segments(over_six));
-    // RFC 9293 §3.7.1: a segment of 1500 octets has 20 octets less room with IPv6's header.
+    // RFC 9293 §3.7.1: a segment of 1500 bytes has 20 bytes less room with IPv6's header.
     let longest = |six: bool| {
         let lengths = pair.log.iter().filter(|s| s.source.address.is_ipv6() == six);
         lengths.map(|s| s.payload.len()).max()

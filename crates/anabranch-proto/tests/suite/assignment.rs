@@ -13,7 +13,7 @@ use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
 
 use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, ms, on_any_platform, to_server};
 
-/// The first subflow, then the second, `run` octets each, whether they have room or not.
+/// The first subflow, then the second, `run` bytes each, whether they have room or not.
 #[derive(Clone, Copy, Debug)]
 struct InTurn {
     run: u64,
@@ -23,8 +23,8 @@ struct InTurn {
 impl Scheduler for InTurn {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
         let turn = match context.pending {
-            Pending::NewData { octets } => {
-                assert!(octets > 0, "nothing is to be assigned");
+            Pending::NewData { bytes } => {
+                assert!(bytes > 0, "nothing is to be assigned");
                 (self.assigned / self.run) as usize
             }
             Pending::Reinjection { .. } => 0,
@@ -37,8 +37,8 @@ impl Scheduler for InTurn {
         }
     }
 
-    fn on_sent(&mut self, _: anabranch_proto::view::SubflowId, octets: u64) {
-        self.assigned += octets;
+    fn on_sent(&mut self, _: anabranch_proto::view::SubflowId, bytes: u64) {
+        self.assigned += bytes;
     }
 }
 
@@ -68,8 +68,8 @@ fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
 }
 
 /// No subflow goes beyond its congestion window meanwhile.
-fn run_until_received(pair: &mut Pair, octets: u64) {
-    while pair.received[1] < octets {
+fn run_until_received(pair: &mut Pair, bytes: u64) {
+    while pair.received[1] < bytes {
         pair.run_ms(1);
         let mut subflows = pair.client.subflow_stats(pair.connection);
         assert!(subflows.all(|stats| stats.view.bytes_in_flight <= stats.view.cwnd));
@@ -87,18 +87,18 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
     pair.settle(500);
     pair.write(0, 400_000);
-    let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.octets_sent).sum();
+    let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.bytes_sent).sum();
     let stats = client(&pair);
-    assert_eq!(stats.unsent_octets, 400_000 - sent, "what is assigned has not been sent");
+    assert_eq!(stats.unsent_bytes, 400_000 - sent, "what is assigned has not been sent");
     run_until_received(&mut pair, 400_000);
     let stats = client(&pair);
     assert_eq!((stats.bad_decisions, stats.reinjections, stats.copies), (0, 0, 0));
     assert_eq!(stats.window_limited, Duration::ZERO);
-    assert!(pair.client.subflow_stats(pair.connection).all(|s| s.octets_reinjected == 0));
+    assert!(pair.client.subflow_stats(pair.connection).all(|s| s.bytes_reinjected == 0));
     for subflow in [0, 1] {
         let numbers = carried(&pair, subflow);
         assert!(numbers.is_sorted(), "each subflow carries the stream in order");
-        // In runs of 50,000 octets, which end where a segment does.
+        // In runs of 50,000 bytes, which end where a segment does.
         let jumps = numbers.windows(2).filter(|pair| pair[1] - pair[0] > 2_000).count();
         assert_eq!(jumps, 3, "{numbers:?}");
     }
@@ -149,7 +149,7 @@ fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
     pair.client.handle_segment(pair.now, reset);
     pair.client.close(pair.connection);
     run_until_received(&mut pair, 100_000);
-    assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 octets");
+    assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 bytes");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn the_shared_window_bounds_what_is_assigned() {
         pair.write(0, 300_000);
         pair
     };
-    // To its last octet, as Linux has it, however short the last segment is.
+    // To its last byte, as Linux has it, however short the last segment is.
     for receive_buffer in 40_000..40_003 {
         assert_eq!(client(&written(receive_buffer)).window_room, 0);
     }
@@ -186,7 +186,7 @@ fn the_shared_window_bounds_what_is_assigned() {
     assert!(client(&pair).window_limited > ms(100), "the other subflow had room");
     let accepted = pair.accepted.expect("accepted");
     let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
-    assert_eq!(server.octets_delivered, 300_000);
+    assert_eq!(server.bytes_delivered, 300_000);
     assert_eq!(pair.server.counters().no_dss_in_window, 0);
 }
 
@@ -209,7 +209,7 @@ fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
 fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
     depends_on_the_platform("Nagle's rule");
     // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement opens the window
-    // by 500 octets, four of them at a time.
+    // by 500 bytes, four of them at a time.
     for (nagle, short) in [(true, 1), (false, 4)] {
         let mut config = in_turn(50_000).receive_buffer(4 * 1_432);
         config.tcp.nagle = nagle;
@@ -291,7 +291,7 @@ fn linux_scheduler_delivers_over_unequal_paths() {
 #[test]
 fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_as_linux_does() {
     depends_on_the_platform("the buffers of sockets beside those of payload");
-    // Of 320,000 octets that a program asks for, and is given twice, 395,000 are payload.
+    // Of 320,000 bytes that a program asks for, and is given twice, 395,000 are payload.
     const BUFFER: u64 = 395_000;
     let pair = |run, charges| {
         let server = match charges {

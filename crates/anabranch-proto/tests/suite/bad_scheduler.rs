@@ -104,8 +104,8 @@ fn a_scheduler_that_waits_until_a_time_is_asked_again_then() {
             }
         }
 
-        fn on_sent(&mut self, _subflow: SubflowId, octets: u64) {
-            assert!(octets > 0);
+        fn on_sent(&mut self, _subflow: SubflowId, bytes: u64) {
+            assert!(bytes > 0);
             self.0 = Some(self.0.unwrap_or(anabranch_wire::Instant::ZERO) + ms(5));
         }
     }

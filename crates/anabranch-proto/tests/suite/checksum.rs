@@ -75,18 +75,18 @@ fn a_segment_with_checksum_fills_the_packet_and_not_more() {
 }
 
 #[test]
-fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_octets_are_right() {
+fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_bytes_are_right() {
     // RFC 8684 §3.3.1
-    // RFC 8684 §3.3.3: the DATA_FIN counts in the length and not in the octets.
+    // RFC 8684 §3.3.3: the DATA_FIN counts in the length and not in the bytes.
     let mut pair = both(1);
     pair.kept = Some(Default::default());
     pair.unchecked = true;
     pair.run_ms(100);
-    let octets: Vec<u8> = (0..5_001_u32).map(|n| (n * n / 8) as u8).collect();
-    pair.client.send(pair.connection, octets.clone()).expect("open");
+    let bytes: Vec<u8> = (0..5_001_u32).map(|n| (n * n / 8) as u8).collect();
+    pair.client.send(pair.connection, bytes.clone()).expect("open");
     pair.client.close(pair.connection);
     pair.run_ms(500);
-    assert_eq!(pair.kept.as_ref().expect("kept")[1], octets);
+    assert_eq!(pair.kept.as_ref().expect("kept")[1], bytes);
     let fin = pair.log.iter().find(|s| s.options.dss.is_some_and(|dss| dss.data_fin));
     assert!(fin.is_some_and(|segment| !segment.payload.is_empty()), "it rides on data");
     closes(&mut pair);
@@ -170,7 +170,7 @@ fn a_mapping_without_a_checksum_that_was_agreed_resets_the_subflow() {
 
 #[test]
 fn a_first_mapping_without_the_agreed_checksum_ends_the_connection() {
-    // RFC 8684 §3.1, §3.3: MP_CAPABLE with data in the form of 22 octets instead of 24.
+    // RFC 8684 §3.1, §3.3: MP_CAPABLE with data in the form of 22 bytes instead of 24.
     let mut pair = both(1).with_filter(|_, segment| {
         if let Some(control) = &mut segment.options.control
             && let Some(capable) = &mut control.capable
@@ -239,7 +239,7 @@ proptest! {
 
     /// Loss, reordering, duplication, splitting and small buffers, with checksums: each is right.
     #[test]
-    fn a_network_that_changes_no_octet_costs_no_subflow(
+    fn a_network_that_changes_no_byte_costs_no_subflow(
         seed in any::<u64>(),
         loss_percent in 0u64..10,
         buffer in 3_000u64..300_000,

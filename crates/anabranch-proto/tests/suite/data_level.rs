@@ -28,7 +28,7 @@ fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {
     pair
 }
 
-/// When segments come from the client, in milliseconds from now on: how many octets, and is it on
+/// When segments come from the client, in milliseconds from now on: how many bytes, and is it on
 /// path 1?
 fn watch(pair: &mut Pair, for_ms: u64) -> Vec<(u64, usize, bool)> {
     let mut seen = Vec::new();
@@ -64,7 +64,7 @@ fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_i
     let expected: Vec<_> =
         doubling_pauses(10).into_iter().enumerate().map(|(n, at)| (at, 1000, n == 0)).collect();
     assert_eq!(sent, expected);
-    let again = pair.client.subflow_stats(pair.connection).map(|stats| stats.octets_reinjected);
+    let again = pair.client.subflow_stats(pair.connection).map(|stats| stats.bytes_reinjected);
     assert!(again.eq([9_000, 1_000]));
     assert_eq!(pair.client_events, []);
     pair.run_ms(1_000);
@@ -110,7 +110,7 @@ fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_a
     assert_eq!(sent, expected);
 }
 
-/// The client has sent 6,000 octets, each in a segment of its own, to a server that acknowledges
+/// The client has sent 6,000 bytes, each in a segment of its own, to a server that acknowledges
 /// them to TCP and forgets all after the first 2,500, as long as the switch is on: their mappings
 /// say what it has already.
 fn to_a_forgetful_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> (Pair, Rc<Cell<bool>>) {
@@ -184,7 +184,7 @@ fn remedies_are_not_asked_about_a_single_subflow_that_the_window_of_the_connecti
     pair.write(0, 200_000);
     pair.run_ms(200);
     let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
-    assert!(stats.window_room < 1_432 && stats.unsent_octets > 50_000, "{stats:?}");
+    assert!(stats.window_room < 1_432 && stats.unsent_bytes > 50_000, "{stats:?}");
     assert!(pair.client.subflow_stats(pair.connection).all(|stats| stats.view.can_send()));
     forgets.set(false);
     pair.run_ms(10_000);

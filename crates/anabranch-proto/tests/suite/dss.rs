@@ -17,8 +17,8 @@ use crate::pair::{
     server_address, to_server,
 };
 
-fn buffers(octets: u64) -> ConnectionConfig {
-    on_any_platform().send_buffer(octets).receive_buffer(octets)
+fn buffers(bytes: u64) -> ConnectionConfig {
+    on_any_platform().send_buffer(bytes).receive_buffer(bytes)
 }
 
 fn both(config: ConnectionConfig, addresses: u8) -> Pair {
@@ -151,7 +151,7 @@ fn remedies() -> ConnectionConfig {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Octets written are octets delivered, once and in order, whatever the network does.
+    /// Bytes written are bytes delivered, once and in order, whatever the network does.
     #[test]
     fn the_stream_survives_loss_reordering_duplication_and_small_buffers(
         seed in any::<u64>(),
@@ -224,12 +224,12 @@ fn a_subflow_whose_window_a_middlebox_shrinks_carries_no_more_than_that() {
             assert!(end.distance_from(edge) <= 0, "beyond its window");
         }
     }
-    assert!(sent > 100_000, "the second path carried {sent} octets");
+    assert!(sent > 100_000, "the second path carried {sent} bytes");
 }
 
 #[test]
-fn numbers_of_8_octets_are_sent_when_those_of_4_could_wrap_within_a_segments_lifetime() {
-    // RFC 8684 §3.3.1: half of them, 2^31 octets, in less than two minutes, or in more. One segment
+fn numbers_of_8_bytes_are_sent_when_those_of_4_could_wrap_within_a_segments_lifetime() {
+    // RFC 8684 §3.3.1: half of them, 2^31 bytes, in less than two minutes, or in more. One segment
     // in 500 is lost, so that some are sent again with more in their options than at first.
     const HALF: u64 = 1 << 31;
     for (pause_ms, expected) in [(0, true), (130_000, false)] {
@@ -243,14 +243,14 @@ fn numbers_of_8_octets_are_sent_when_those_of_4_could_wrap_within_a_segments_lif
             mapping.is_some_and(|map| matches!(map.data_seq, WideOrNarrow::Wide(_)))
         };
         let mut wide_before = 0;
-        for octets in [HALF / 2, HALF / 2 - 1_000_000, 40_000_000] {
+        for bytes in [HALF / 2, HALF / 2 - 1_000_000, 40_000_000] {
             wide_before = pair.segments(is_wide);
             pair.run_ms(pause_ms);
-            pair.upload(octets, 60_000);
+            pair.upload(bytes, 60_000);
         }
         pair.run_ms(100);
         assert_eq!(pair.received[1], HALF + 39_000_000);
-        assert_eq!(wide_before, 0, "below 2^31 octets");
+        assert_eq!(wide_before, 0, "below 2^31 bytes");
         assert_eq!(pair.segments(is_wide) > 400, expected, "{}", pair.segments(is_wide));
         let wide_ack = |s: &Segment| {
             let ack = s.options.dss.and_then(|dss| dss.data_ack);

@@ -232,7 +232,7 @@ fn a_listener_that_hears_both_kinds_of_syn_does_not_use_it() {
 #[test]
 fn a_window_of_one_segment_waits_for_the_timer() {
     depends_on_the_platform("when acknowledgements are delayed");
-    // RFC 3168 §6.1.2. A timeout leaves one segment, and the 1000 octets acknowledged then are less
+    // RFC 3168 §6.1.2. A timeout leaves one segment, and the 1000 bytes acknowledged then are less
     // than another; from then on everything is marked. Of 5 segments each waits for a timeout of at
     // least 200 ms after the last was acknowledged.
     let mut count = 0;

@@ -55,7 +55,7 @@ fn an_address_that_is_added_serves_connections_that_are_open() {
     pair.upload(500_000, 5_000);
     assert_eq!(used(&pair, pair.connection), [0, 1]);
     let carried: Vec<_> = pair.client.subflow_stats(pair.connection).collect();
-    assert!(carried[1].octets_sent >= 10_000, "{}", carried[1].octets_sent);
+    assert!(carried[1].bytes_sent >= 10_000, "{}", carried[1].bytes_sent);
 }
 
 #[test]

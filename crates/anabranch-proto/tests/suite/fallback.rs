@@ -67,7 +67,7 @@ fn stripping(
     })
 }
 
-/// Carry data both ways and close; every octet arrives, and is the right one.
+/// Carry data both ways and close; every byte arrives, and is the right one.
 fn exchange(pair: &mut Pair, case: &str) {
     for _ in 0..3 {
         pair.upload(100_000, 60_000);
@@ -198,7 +198,7 @@ fn options_that_vanish_later_on_the_only_subflow_lead_to_tcp() {
 
 #[test]
 fn payload_without_mapping_after_a_data_ack_has_the_only_subflow_reset() {
-    // RFC 8684 §3.7: the peer need not have noticed, and might send the same octets again.
+    // RFC 8684 §3.7: the peer need not have noticed, and might send the same bytes again.
     for (checksum, spared) in [(false, 40), (true, 40), (false, 10), (true, 10)] {
         let pair = Pair::new(1, careful(checksum), careful(checksum));
         let mut pair = stripping(pair, 0, Way::Both, spared, |_| true);
@@ -206,7 +206,7 @@ fn payload_without_mapping_after_a_data_ack_has_the_only_subflow_reset() {
         let reset = pair.log.iter().find(|s| is_rst(s)).expect("a reset");
         assert!(!to_server(reset), "the receiver's");
         let read = pair.received[1];
-        assert!((1..100_000).contains(&read), "{read} octets, all of them right");
+        assert!((1..100_000).contains(&read), "{read} bytes, all of them right");
         pair.run_ms(70_000);
         assert_eq!(pair.received[1], read);
         let failed = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Failed(_)));
@@ -375,7 +375,7 @@ fn a_peer_that_was_heard_is_told_of_the_fallback_by_mp_fail() {
     let first = pair.log.iter().filter(|s| !to_server(s)).find_map(told).expect("MP_FAIL");
     let idsn = pair.log.iter().filter(|s| !to_server(s)).find_map(|s| s.options.dss?.data_ack);
     let Some(WideOrNarrow::Narrow(idsn)) = idsn else { panic!("no DATA_ACK") };
-    assert_eq!(first.data_seq.low32(), idsn, "from the first octet on");
+    assert_eq!(first.data_seq.low32(), idsn, "from the first byte on");
 }
 
 #[test]
@@ -451,7 +451,7 @@ fn an_acknowledgement_without_options_proves_nothing_about_what_is_sent_after_it
 #[test]
 fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() {
     depends_on_the_platform("how many segments go before the first that is split");
-    // RFC 8684 §3.3.1: a mapping is for octets, not for a segment.
+    // RFC 8684 §3.3.1: a mapping is for bytes, not for a segment.
     for options_on in [[true, true], [true, false], [false, true]] {
         for (addresses, checksum) in [(1, false), (1, true), (2, false), (2, true)] {
             // What comes first without its options is reason enough to go back to TCP where that is
@@ -476,8 +476,8 @@ fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() 
 
 #[test]
 fn payload_that_loses_its_options_behind_a_hole_is_no_reason_to_wait() {
-    // The peer would send the last octets again, since they are not DATA_ACKed: twice in TCP.
-    // With checksums 40 000 octets are 1424, 27 times 1428, and 20.
+    // The peer would send the last bytes again, since they are not DATA_ACKed: twice in TCP.
+    // With checksums 40 000 bytes are 1424, 27 times 1428, and 20.
     let mut dropped = false;
     let mut pair = both(1, true).with_filter(move |n, segment| {
         if to_server(segment) && n > 25 && (1..100).contains(&segment.payload.len()) {
@@ -587,7 +587,7 @@ fn after_a_fallback_no_subflow_is_added_and_segments_have_room_for_more_payload(
     assert_eq!(pair.segments(|s| is_syn(s) && !is_on(s, 0)), 0);
     let stats: Vec<SubflowStats> = pair.client.subflow_stats(pair.connection).collect();
     assert_eq!(stats.len(), 1);
-    // 1500 octets less IP and TCP headers and timestamps.
+    // 1500 bytes less IP and TCP headers and timestamps.
     assert_eq!(stats[0].view.mss, 1500 - 40 - 12);
     assert_eq!(pair.received[1], 500_000);
 }
@@ -670,7 +670,7 @@ proptest! {
         cases: 300, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// Whatever is stripped, the octets delivered are the right ones (the pair looks at each), and
+    /// Whatever is stripped, the bytes delivered are the right ones (the pair looks at each), and
     /// either all of them are or the connection ends with an error.
     #[test]
     fn stripped_options_never_corrupt_the_stream(

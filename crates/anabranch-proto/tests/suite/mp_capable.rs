@@ -31,7 +31,7 @@ fn the_four_steps_carry_no_key_one_key_both_keys_and_both_with_data() {
         CapableKeys::WithData { data_len, .. } => Some(data_len),
         _ => None,
     });
-    // IP and TCP headers, timestamps (10 octets) and MP_CAPABLE with data length (22).
+    // IP and TCP headers, timestamps (10 bytes) and MP_CAPABLE with data length (22).
     assert_eq!(both, Some(1500 - 40 - 32));
     assert!(pair.client_events.contains(&Event::Connected));
     assert!(pair.server_events.contains(&Event::Accepted));
@@ -206,7 +206,7 @@ fn an_answer_that_names_two_hash_algorithms_leads_to_tcp() {
 
 #[test]
 fn mp_capable_in_the_form_of_another_step_leads_to_tcp() {
-    // RFC 8684 §3.1, figure 4: 4, 12, 20, and 22 or 24 octets.
+    // RFC 8684 §3.1, figure 4: 4, 12, 20, and 22 or 24 bytes.
     let forms = [
         CapableKeys::None,
         CapableKeys::Sender(7),
@@ -256,7 +256,7 @@ fn first_data_with_wrong_keys_on_an_established_connection_maps_nothing() {
     });
     pair.run_ms(25);
     pair.upload(50_000, 3_000);
-    // The octets that came with them are what comes first all the same: plain TCP.
+    // The bytes that came with them are what comes first all the same: plain TCP.
     assert_eq!(pair.received[1], 50_000);
     assert_eq!(pair.server.counters().mp_capable_ack_rx, 1);
 }

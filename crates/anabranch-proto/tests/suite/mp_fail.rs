@@ -33,11 +33,11 @@ fn fell_back(pair: &Pair) -> [bool; 2] {
     [&pair.client_events, &pair.server_events].map(|events| events.contains(&Event::FellBack))
 }
 
-fn pattern(octets: usize) -> Vec<u8> {
-    Payload::from(Piece::pattern(0, octets as u32)).to_vec()
+fn pattern(bytes: usize) -> Vec<u8> {
+    Payload::from(Piece::pattern(0, bytes as u32)).to_vec()
 }
 
-/// One octet of data segment number `nth` on path `path` to the server is inverted, on each of its
+/// One byte of data segment number `nth` on path `path` to the server is inverted, on each of its
 /// transmissions; the other filter decides what becomes of segments. Where in the stream that is,
 /// is told by the cell.
 fn inverting(
@@ -146,7 +146,7 @@ fn nothing_from_the_failed_mapping_on_is_delivered_or_acknowledged_before_the_in
     assert_eq!(pair.received[1], before);
     let accepted = pair.accepted.expect("accepted");
     let stats = pair.server.connection_stats(pair.now, accepted).expect("alive");
-    assert!(stats.is_mptcp && stats.octets_delivered == before);
+    assert!(stats.is_mptcp && stats.bytes_delivered == before);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_peer_whose_answer_to_mp_fail_was_stripped_is_followed_back_to_tcp_after_a_w
 }
 
 #[test]
-fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_octets_are_in_the_stream() {
+fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_bytes_are_in_the_stream() {
     // RFC 8684 §3.7: what counts is how many subflows there are, not how many there were.
     for opening in [false, true] {
         let mut changes = false;
@@ -260,7 +260,7 @@ fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_octets_are_i
 }
 
 #[test]
-fn a_host_all_of_whose_octets_another_subflow_carried_goes_on_where_it_was() {
+fn a_host_all_of_whose_bytes_another_subflow_carried_goes_on_where_it_was() {
     // RFC 8684 §3.7
     let turned = Rc::new(Cell::new(false));
     let turn = Rc::clone(&turned);
@@ -290,7 +290,7 @@ fn a_host_all_of_whose_octets_another_subflow_carried_goes_on_where_it_was() {
     pair.server.handle_segment(pair.now, again);
     let accepted = pair.accepted.expect("accepted");
     let stats = pair.server.connection_stats(pair.now, accepted).expect("open");
-    assert_eq!(stats.octets_acknowledged, 100_000);
+    assert_eq!(stats.bytes_acknowledged, 100_000);
     pair.download(99_000, 5_000);
     assert_eq!(pair.received, [200_000, 50_000]);
     assert!(pair.kept.take().expect("kept")[0] == pattern(200_000));
@@ -335,7 +335,7 @@ fn changed_payload_on_one_of_two_subflows_resets_it_and_all_data_arrives() {
 }
 
 #[test]
-fn octets_inserted_or_taken_out_on_the_only_subflow_are_in_the_stream_that_tcp_delivers() {
+fn bytes_inserted_or_taken_out_on_the_only_subflow_are_in_the_stream_that_tcp_delivers() {
     // RFC 8684 §3.7: subflow sequence numbers mean different things at the two ends from there on.
     for change in [1, 37, -1, -37] {
         let gateway = Rc::new(std::cell::RefCell::new(Gateway::new(change)));
@@ -355,9 +355,9 @@ fn octets_inserted_or_taken_out_on_the_only_subflow_are_in_the_stream_that_tcp_d
             Fate::Deliver
         });
         (pair.unchecked, pair.kept) = (true, Some(Default::default()));
-        let octets = 150_000;
-        while pair.written[0] < octets {
-            pair.write(0, octets);
+        let bytes = 150_000;
+        while pair.written[0] < bytes {
+            pair.write(0, bytes);
             pair.run_ms(10);
         }
         pair.run_ms(5_000);
@@ -366,7 +366,7 @@ fn octets_inserted_or_taken_out_on_the_only_subflow_are_in_the_stream_that_tcp_d
         pair.run_ms(5_000);
         assert_eq!(fell_back(&pair), [true; 2], "{change}");
         let at = place.get().expect("changed") as usize;
-        let mut expected = pattern(octets as usize);
+        let mut expected = pattern(bytes as usize);
         let gone = at + (-change).max(0) as usize;
         expected.splice(at..gone, vec![FILL; change.max(0) as usize]);
         let [down, up] = pair.kept.take().expect("kept");
@@ -378,7 +378,7 @@ fn octets_inserted_or_taken_out_on_the_only_subflow_are_in_the_stream_that_tcp_d
 }
 
 #[test]
-fn octets_inserted_or_taken_out_on_one_of_two_subflows_cost_that_subflow_only() {
+fn bytes_inserted_or_taken_out_on_one_of_two_subflows_cost_that_subflow_only() {
     // RFC 8684 §3.7
     for (change, path) in [(1, 0), (-1, 1), (50, 1), (-50, 0)] {
         let mut gateway = Gateway::new(change);
@@ -455,7 +455,7 @@ fn data_that_is_not_contiguous_on_the_last_subflow_costs_that_subflow_too() {
     pair.run_ms(400);
     assert_eq!(fell_back(&pair), [false; 2]);
     assert!(pair.segments(|s| is_rst(s) && fail(s).is_some()) > 0);
-    // The pair has looked at each octet. A new subflow brings the rest.
+    // The pair has looked at each byte. A new subflow brings the rest.
     pair.run_ms(60_000);
     assert_eq!(pair.received[1], 300_000);
 }
@@ -484,7 +484,7 @@ fn an_mp_fail_for_data_under_way_leads_to_tcp_and_for_any_other_is_ignored() {
         });
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(near.expect("keys").to_be_bytes());
-        let idsn = u64::from_be_bytes(digest[24..].try_into().expect("8 octets"));
+        let idsn = u64::from_be_bytes(digest[24..].try_into().expect("8 bytes"));
         let data_seq = anabranch_wire::DataSeq(idsn).expand(low) + ahead;
         let under_way = ahead == 10_000;
         if under_way {
@@ -541,7 +541,7 @@ fn two_hosts_that_both_announce_tcp_do_not_answer_each_others_acknowledgements()
 
 #[test]
 fn who_lacks_data_of_another_subflow_resets_the_last_one_at_once_when_a_checksum_is_wrong() {
-    // RFC 8684 §3.7: what follows on it is not the next octet of the stream.
+    // RFC 8684 §3.7: what follows on it is not the next byte of the stream.
     let turned = Rc::new(Cell::new(false));
     let turn = Rc::clone(&turned);
     let mut pair = both(2).with_slow_path(1, ms(60)).with_filter(move |_, segment| {
@@ -573,11 +573,11 @@ proptest! {
         cases: 300, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// A middlebox inverts octets, or strips options, at random. While a host speaks Multipath TCP
-    /// every octet it delivers is right; after a fallback an octet may be an inverted one. All
+    /// A middlebox inverts bytes, or strips options, at random. While a host speaks Multipath TCP
+    /// every byte it delivers is right; after a fallback a byte may be an inverted one. All
     /// arrive, or the connection ends with an error.
     #[test]
-    fn changed_octets_are_never_delivered_by_multipath_tcp(
+    fn changed_bytes_are_never_delivered_by_multipath_tcp(
         seed in any::<u64>(),
         addresses in 1u8..4,
         loss_percent in 0u64..5,
@@ -638,7 +638,7 @@ fn check(pair: &mut Pair, exact: &mut [usize; 2]) -> Result<(), TestCaseError> {
         for at in exact[side]..kept[side].len() {
             let (found, right) = (kept[side][at], expected[at]);
             let fine = found == right || (plain[side] && found == !right);
-            prop_assert!(fine, "octet {at} at side {side} is {found}, not {right}");
+            prop_assert!(fine, "byte {at} at side {side} is {found}, not {right}");
         }
         exact[side] = kept[side].len();
     }

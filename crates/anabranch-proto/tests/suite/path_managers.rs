@@ -261,10 +261,10 @@ impl PathManager for Raving {
             0 => PathAction::Open { local, remote, remote_address_id: 9, backup: true },
             1 => PathAction::Close { subflow: nobody, reset: true },
             2 => PathAction::SetPriority { subflow: nobody, backup: true, signalled: true },
-            3 => PathAction::Probe { subflow: nobody, count: u32::MAX, octets: u32::MAX },
+            3 => PathAction::Probe { subflow: nobody, count: u32::MAX, bytes: u32::MAX },
             _ => {
                 let first = SubflowId { slot: 0, generation: 0 };
-                PathAction::Probe { subflow: first, count: 3, octets: 0 }
+                PathAction::Probe { subflow: first, count: 3, bytes: 0 }
             }
         })
     }
@@ -474,7 +474,7 @@ impl PathManager for Probing {
     fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) {
         self.mesh.handle_timeout(now, views);
         let standby = views.iter().find(|view| view.backup).map(|view| view.id);
-        let probe = |subflow| PathAction::Probe { subflow, count: 5, octets: 1000 };
+        let probe = |subflow| PathAction::Probe { subflow, count: 5, bytes: 1000 };
         self.actions.extend(standby.map(probe));
         self.next = Some(now + ms(100));
     }
@@ -545,7 +545,7 @@ impl PathManager for ProbingOnce {
 
     fn handle_timeout(&mut self, _now: Instant, _views: &[SubflowView]) {
         self.at = None;
-        let probe = |subflow| PathAction::Probe { subflow, count: 3, octets: 1000 };
+        let probe = |subflow| PathAction::Probe { subflow, count: 3, bytes: 1000 };
         self.actions.extend(self.standbys.drain(..).map(probe));
     }
 

@@ -183,12 +183,12 @@ fn the_end_of_a_large_write_waits_for_no_acknowledgement_and_small_writes_do() {
     }
     let mut pair = pair_of(tcp(|_| {}));
     pair.run_ms(50);
-    for octets in (100..=1_000).step_by(100) {
-        pair.write(0, octets);
+    for bytes in (100..=1_000).step_by(100) {
+        pair.write(0, bytes);
     }
     pair.run_ms(1_000);
     assert_eq!(pair.received[1], 1_000);
-    assert_eq!(pair.segments(is_upload_data), 2, "the first 100 octets, then the rest");
+    assert_eq!(pair.segments(is_upload_data), 2, "the first 100 bytes, then the rest");
 }
 
 /// A client that asks its peer each so many seconds, up to so many times, over a path that lets
@@ -261,7 +261,7 @@ fn the_user_timeout_ends_a_connection_whose_data_nobody_acknowledges() {
     assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
 }
 
-/// A segment as an attacker who knows the addresses and ports would forge it, `ahead` octets
+/// A segment as an attacker who knows the addresses and ports would forge it, `ahead` bytes
 /// beyond what the server expects.
 fn forged(pair: &Pair, flags: Flags, ahead: u32) -> Segment {
     let last = pair.log.iter().rev().find(|s| s.source.address == server_address());
@@ -277,7 +277,7 @@ fn forged(pair: &Pair, flags: Flags, ahead: u32) -> Segment {
 }
 
 #[test]
-fn a_reset_counts_only_at_the_very_next_octet_and_is_challenged_elsewhere() {
+fn a_reset_counts_only_at_the_very_next_byte_and_is_challenged_elsewhere() {
     depends_on_the_platform("segments without timestamps count");
     // RFC 5961 §3.2
     let mut pair = pair_of(tcp(|_| {}));
@@ -514,8 +514,8 @@ fn the_timestamp_that_comes_back_is_that_of_the_first_segment_not_acknowledged()
     // RFC 7323 §4.3
     let mut pair = pair_of(tcp(|tcp| tcp.nagle = false).platform(Platform::rfc()));
     pair.run_ms(50);
-    for octets in [100, 200] {
-        pair.write(0, octets);
+    for bytes in [100, 200] {
+        pair.write(0, bytes);
         pair.run_ms(5);
     }
     pair.run_ms(500);
@@ -574,6 +574,6 @@ fn data_with_an_acknowledgement_far_in_the_past_is_challenged() {
         pair.server.handle_segment(pair.now, data);
         pair.drain();
         let seen = (pair.received[1], pair.server.counters().challenge_acks);
-        assert_eq!(seen, (delivered, challenges), "{back} octets back");
+        assert_eq!(seen, (delivered, challenges), "{back} bytes back");
     }
 }

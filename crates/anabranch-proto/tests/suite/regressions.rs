@@ -46,7 +46,7 @@ fn narrow_ack(ack: u32) -> Option<Dss> {
 fn initial_data_seqs(pair: &Pair) -> (u64, u64) {
     let idsn = |key: u64| {
         let digest = Sha256::digest(key.to_be_bytes());
-        u64::from_be_bytes(digest[24..].try_into().expect("8 octets"))
+        u64::from_be_bytes(digest[24..].try_into().expect("8 bytes"))
     };
     let keys =
         pair.log.iter().find_map(|segment| match segment.options.control.as_ref()?.capable?.keys {

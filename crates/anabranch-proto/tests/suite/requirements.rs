@@ -106,7 +106,7 @@ fn a_window_without_a_data_ack_counts_for_nothing() {
     ack.header.window = u16::MAX;
     pair.client.handle_segment(pair.now, ack);
     pair.drain();
-    assert!(sent(&pair) <= before + 1, "{} octets sent after it", sent(&pair) - before);
+    assert!(sent(&pair) <= before + 1, "{} bytes sent after it", sent(&pair) - before);
     pair.resume();
     pair.upload(0, 0);
     pair.run_ms(5_000);
@@ -130,9 +130,9 @@ fn syns_that_get_no_answer_go_without_the_option_in_the_end() {
 }
 
 #[test]
-fn data_with_numbers_of_8_octets_is_acknowledged_with_8() {
+fn data_with_numbers_of_8_bytes_is_acknowledged_with_8() {
     // RFC 8684 §3.3.1, §3.3.2. What the client sends is widened on its way; with 32 bits known and
-    // less than 2³¹ octets sent, the high half is that of the first DATA_ACK in 8 octets, or one
+    // less than 2³¹ bytes sent, the high half is that of the first DATA_ACK in 8 bytes, or one
     // more after a wrap.
     let idsn = Rc::new(Cell::new(None::<u64>));
     let known = Rc::clone(&idsn);
@@ -166,14 +166,14 @@ fn data_with_numbers_of_8_octets_is_acknowledged_with_8() {
         .filter_map(|s| s.options.dss?.data_ack)
         .collect();
     let wide = acks.iter().filter(|ack| matches!(ack, WideOrNarrow::Wide(_))).count();
-    assert!(wide + 20 > acks.len(), "{wide} of {} in 8 octets", acks.len());
+    assert!(wide + 20 > acks.len(), "{wide} of {} in 8 bytes", acks.len());
     for segment in &pair.log {
-        assert!(segment.payload.len() + segment.options.octets_len() <= 1460, "{segment:?}");
+        assert!(segment.payload.len() + segment.options.bytes_len() <= 1460, "{segment:?}");
     }
 }
 
 /// RFC 8684 §3.1: the least significant 64 bits of the key's SHA-256.
 fn initial_data_seq(key: u64) -> u64 {
     let digest = Sha256::digest(key.to_be_bytes());
-    u64::from_be_bytes(digest[24..].try_into().expect("SHA-256 gives 32 octets"))
+    u64::from_be_bytes(digest[24..].try_into().expect("SHA-256 gives 32 bytes"))
 }

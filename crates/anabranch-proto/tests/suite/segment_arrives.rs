@@ -34,7 +34,7 @@ struct Scene {
     events: Vec<Event>,
 }
 
-/// What of a segment a test looks at: flags, sequence number, acknowledgement, payload octets.
+/// What of a segment a test looks at: flags, sequence number, acknowledgement, payload bytes.
 type Seen = (Flags, u32, u32, usize);
 
 fn config(platform: Platform) -> ConnectionConfig {
@@ -80,15 +80,15 @@ impl Scene {
         scene
     }
 
-    /// From the peer: `octets` of the pattern, at its next sequence number.
-    fn peer(&mut self, flags: Flags, ack: u32, octets: u32, window: u16) {
-        self.peer_at(self.next, flags, ack, octets, window);
+    /// From the peer: `bytes` of the pattern, at its next sequence number.
+    fn peer(&mut self, flags: Flags, ack: u32, bytes: u32, window: u16) {
+        self.peer_at(self.next, flags, ack, bytes, window);
         let numbers =
             u32::from(flags.intersects(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
-        self.next += octets + numbers;
+        self.next += bytes + numbers;
     }
 
-    fn peer_at(&mut self, seq: u32, flags: Flags, ack: u32, octets: u32, window: u16) {
+    fn peer_at(&mut self, seq: u32, flags: Flags, ack: u32, bytes: u32, window: u16) {
         let (seq, ack) = (PEER_ISS + seq, if ack > 0 { self.iss + ack } else { SeqNumber(0) });
         // Data begins after the SYN.
         let start = u64::from(self.next + u32::from(flags.contains(Flags::SYN))).saturating_sub(1);
@@ -101,7 +101,7 @@ impl Scene {
                 destination: SocketAddress::new(HOST.into(), self.port),
                 header: TcpHeader { seq, ack, flags, window, urgent: 0 },
                 options: TcpOptions { mss, window_scale, ..TcpOptions::default() },
-                payload: Payload::from(Piece::pattern(start, octets)),
+                payload: Payload::from(Piece::pattern(start, bytes)),
                 ecn: 0,
                 checksum_ok: true,
             },
@@ -145,12 +145,12 @@ impl Scene {
         seen
     }
 
-    fn write(&mut self, octets: u32) {
+    fn write(&mut self, bytes: u32) {
         let id = self.id.expect("there is a connection");
-        assert_eq!(self.host.send_pattern(id, 0, octets), Ok(octets as usize));
+        assert_eq!(self.host.send_pattern(id, 0, bytes), Ok(bytes as usize));
     }
 
-    /// Octets that the application can read.
+    /// Bytes that the application can read.
     fn reads(&mut self) -> usize {
         let id = self.id.expect("there is a connection");
         std::iter::from_fn(|| self.host.recv(id)).map(|payload| payload.len()).sum()
@@ -304,7 +304,7 @@ fn a_burst_that_filled_the_window_doubles_it_in_linux_and_not_by_the_letter() {
 
 #[test]
 fn an_idle_sender_waits_for_half_of_the_largest_window_or_a_second_at_most() {
-    // RFC 9293 §3.8.6.2.1, with room for 30 octets, then 2000 of 4000.
+    // RFC 9293 §3.8.6.2.1, with room for 30 bytes, then 2000 of 4000.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 4_000);
         scene.peer(ACK, 1, 0, 30);
@@ -403,20 +403,20 @@ fn two_hosts_that_open_at_the_same_time_get_one_connection() {
 
 #[test]
 fn the_window_of_a_syn_ack_is_not_scaled_in_a_simultaneous_open_either() {
-    // RFC 7323 §2.2: 2000 octets, not 2000 << 14.
+    // RFC 7323 §2.2: 2000 bytes, not 2000 << 14.
     let mut scene = Scene::opening(config(Platform::default()));
     scene.scale = Some(14);
     scene.peer(Flags::SYN, 0, 0, 2_000);
     scene.says();
     scene.peer_at(0, Flags::SYN | ACK, 1, 0, 2_000);
     scene.write(9_000);
-    let data: Vec<_> = scene.says().into_iter().filter(|(.., octets)| *octets > 0).collect();
+    let data: Vec<_> = scene.says().into_iter().filter(|(.., bytes)| *bytes > 0).collect();
     assert_eq!(data, [full(0), full(1)]);
 }
 
 #[test]
 fn a_reset_in_a_simultaneous_open_needs_the_exact_number() {
-    // RFC 5961 §3.2: SYN, ACK and RST one octet below RCV.NXT.
+    // RFC 5961 §3.2: SYN, ACK and RST one byte below RCV.NXT.
     let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 0, 1_000);
     scene.says();
@@ -426,7 +426,7 @@ fn a_reset_in_a_simultaneous_open_needs_the_exact_number() {
 
 #[test]
 fn text_of_a_crossing_syn_that_comes_again_with_more_is_taken_once_each() {
-    // RFC 9293 §3.10.7.3: 500 octets with the SYN, and the SYN/ACK repeats them with 100 more.
+    // RFC 9293 §3.10.7.3: 500 bytes with the SYN, and the SYN/ACK repeats them with 100 more.
     let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 500, 1_000);
     scene.says();

@@ -20,8 +20,8 @@ use crate::pair::{
     strip, switch, to_server,
 };
 
-fn buffers(octets: u64) -> ConnectionConfig {
-    on_any_platform().send_buffer(octets).receive_buffer(octets)
+fn buffers(bytes: u64) -> ConnectionConfig {
+    on_any_platform().send_buffer(bytes).receive_buffer(bytes)
 }
 
 fn client(pair: &Pair) -> ConnectionStats {
@@ -47,21 +47,18 @@ fn totals_are_exact() {
     let carried: u64 =
         pair.log.iter().filter(|s| to_server(s)).map(|s| s.payload.len() as u64).sum();
     let (stats, subflow) = (client(&pair), client_subflows(&pair)[0]);
-    assert_eq!((stats.octets_written, stats.octets_acknowledged), (200_000, 200_000));
+    assert_eq!((stats.bytes_written, stats.bytes_acknowledged), (200_000, 200_000));
     assert_eq!((stats.send_buffer, stats.receive_buffer), (4 << 20, 6 << 20));
-    assert_eq!((subflow.octets_sent, subflow.segments_retransmitted), (200_000, 1));
-    assert_eq!(subflow.octets_retransmitted, carried - 200_000);
+    assert_eq!((subflow.bytes_sent, subflow.segments_retransmitted), (200_000, 1));
+    assert_eq!(subflow.bytes_retransmitted, carried - 200_000);
     let accepted = pair.accepted.expect("accepted");
     let server = pair.server.connection_stats(pair.now, accepted).expect("it is open");
-    assert_eq!(server.octets_delivered, 200_000);
+    assert_eq!(server.bytes_delivered, 200_000);
     pair.close_both();
     pair.run_ms(100);
     let server = pair.server.connection_stats(pair.now, accepted).expect("not forgotten yet");
-    assert_eq!(server.octets_delivered, 200_000, "a DATA_FIN is no octet");
-    assert_eq!(
-        (client(&pair).octets_written, client(&pair).octets_acknowledged),
-        (200_000, 200_000)
-    );
+    assert_eq!(server.bytes_delivered, 200_000, "a DATA_FIN is no byte");
+    assert_eq!((client(&pair).bytes_written, client(&pair).bytes_acknowledged), (200_000, 200_000));
     // The host goes on counting what has ended.
     pair.run_ms(130_000);
     assert_eq!(pair.client.connections().count(), 0);
@@ -106,7 +103,7 @@ fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
 }
 
 #[test]
-fn every_octet_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_the_data_fin() {
+fn every_byte_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_the_data_fin() {
     // RFC 8684 §3.3.3
     let config = on_any_platform().scheduler(|| Box::new(Redundant));
     let mut pair = both(config, 2);
@@ -123,7 +120,7 @@ fn every_octet_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_t
         })
     };
     for n in [0, 1] {
-        assert_eq!((subflows[usize::from(n)].octets_sent, fins(n)), (5_000, 1), "path {n}");
+        assert_eq!((subflows[usize::from(n)].bytes_sent, fins(n)), (5_000, 1), "path {n}");
     }
     pair.run_ms(100);
     assert_eq!(pair.received[1], 5_000);
@@ -184,7 +181,7 @@ struct Watching(Arc<AtomicU32>, u8);
 
 impl Scheduler for Watching {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        let about_nothing = context.pending == (Pending::NewData { octets: 0 });
+        let about_nothing = context.pending == (Pending::NewData { bytes: 0 });
         assert!(!about_nothing || self.1 > 1, "one subflow holds up nobody");
         self.0.store(context.blocked as u32, Ordering::Relaxed);
         MinRtt.schedule(context)
@@ -232,10 +229,10 @@ fn of_short_segments_one_is_under_way_at_a_time() {
     pair.upload(10_000, 1_000);
     pair.run_ms(500);
     let before = pair.log.len();
-    for (octets, segments) in [(10_100, 1), (10_200, 1), (20_000, 7)] {
-        pair.write(0, octets);
+    for (bytes, segments) in [(10_100, 1), (10_200, 1), (20_000, 7)] {
+        pair.write(0, bytes);
         let sent = pair.log[before..].iter().filter(|s| to_server(s)).count();
-        assert_eq!(sent, segments, "{octets} octets");
+        assert_eq!(sent, segments, "{bytes} bytes");
     }
 }
 
@@ -250,9 +247,9 @@ fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a
             .with_filter(move |_, s| if lost(s) { Fate::Drop } else { Fate::Deliver });
         pair.run_ms(21);
         pair.write(0, 100_000);
-        let flight = client_subflows(&pair)[0].octets_sent;
+        let flight = client_subflows(&pair)[0].bytes_sent;
         pair.run_ms(150);
-        (flight, client_subflows(&pair)[0].octets_sent - flight)
+        (flight, client_subflows(&pair)[0].bytes_sent - flight)
     };
     let (flight, _) = sent(1 << 20);
     assert!(flight > 9 * MSS, "the congestion window's ten segments: {flight}");
@@ -272,7 +269,7 @@ fn while_the_application_waits_for_send_buffer_no_short_segment_goes_out_beside_
     let before = pair.log.len();
     pair.write(0, 200_000);
     let sent: Vec<_> = pair.log[before..].iter().map(|s| s.payload.len()).collect();
-    assert_eq!(sent, [1_432; 6], "and 408 octets wait");
+    assert_eq!(sent, [1_432; 6], "and 408 bytes wait");
 }
 
 #[test]
@@ -299,7 +296,7 @@ fn until_shut(pair: &mut Pair) {
         pair.write(0, 100_000);
         pair.run_ms(1);
     }
-    assert_eq!((client(pair).window_room, client(pair).octets_acknowledged), (0, 20_000));
+    assert_eq!((client(pair).window_room, client(pair).bytes_acknowledged), (0, 20_000));
 }
 
 #[test]
@@ -312,7 +309,7 @@ fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
     assert_eq!(client(&pair).window_limited, before + ms(1_000));
     pair.resume();
     pair.run_ms(500);
-    assert_eq!((client(&pair).unsent_octets, pair.received[1]), (0, pair.written[0]));
+    assert_eq!((client(&pair).unsent_bytes, pair.received[1]), (0, pair.written[0]));
     let in_all = client(&pair).window_limited;
     pair.run_ms(1_000);
     assert_eq!(client(&pair).window_limited, in_all);
@@ -461,7 +458,7 @@ fn a_path_that_only_brings_data_stays_potentially_failed() {
         failed_for += u32::from(failed);
     }
     assert!(failed_for > 1_000, "{failed_for}");
-    assert!(client_subflows(&pair)[1].octets_received > 1_000_000);
+    assert!(client_subflows(&pair)[1].bytes_received > 1_000_000);
 }
 
 #[test]

@@ -104,11 +104,11 @@ impl PyCongestionControl {
         let call = |py: Python<'_>| {
             call(py)?;
             let object = object.bind(py);
-            let cwnd = octets("cwnd", &object.getattr(intern!(py, "cwnd"))?)?;
-            let ssthresh = octets("ssthresh", &object.getattr(intern!(py, "ssthresh"))?)?;
+            let cwnd = bytes("cwnd", &object.getattr(intern!(py, "cwnd"))?)?;
+            let ssthresh = bytes("ssthresh", &object.getattr(intern!(py, "ssthresh"))?)?;
             if cwnd < u64::from(mss) {
                 return Err(PyValueError::new_err(format!(
-                    "cwnd = {cwnd}: the window holds one segment at least, {mss} octets"
+                    "cwnd = {cwnd}: the window holds one segment at least, {mss} bytes"
                 )));
             }
             Ok((cwnd, ssthresh))
@@ -195,11 +195,11 @@ fn event_object<'py>(py: Python<'py>, event: &CongestionEvent) -> PyResult<Bound
     }
 }
 
-fn octets(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     value.extract().map_err(|_| {
         let found = described(value);
         PyTypeError::new_err(format!(
-            "{name} is {found}; it must be octets, an int from 0 to 2**64 - 1"
+            "{name} is {found}; it must be bytes, an int from 0 to 2**64 - 1"
         ))
     })
 }

@@ -139,7 +139,7 @@ fn action(object: &Bound<'_, PyAny>) -> PyResult<PathAction> {
         PathAction::Probe {
             subflow: subflow()?,
             count: object.getattr("count")?.extract()?,
-            octets: object.getattr("octets")?.extract()?,
+            bytes: object.getattr("bytes")?.extract()?,
         }
     } else {
         return Err(PyTypeError::new_err(format!(

@@ -17,7 +17,7 @@ use super::{Own, Rng, Role, Watch, described};
 #[pyclass(frozen, eq, get_all, module = "anabranch.policy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NewData {
-    octets: u64,
+    bytes: u64,
 }
 
 /// Data that was sent, and must go out again on another subflow.
@@ -105,9 +105,9 @@ impl Scheduler for PyScheduler {
         asked.unwrap_or(Decision::Wait { until: None })
     }
 
-    fn on_sent(&mut self, subflow: SubflowId, octets: u64) {
+    fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
         if let Some(on_sent) = &self.on_sent {
-            self.own.ask_again(|py| on_sent.call1(py, (PySubflowId(subflow), octets)).map(drop));
+            self.own.ask_again(|py| on_sent.call1(py, (PySubflowId(subflow), bytes)).map(drop));
         }
     }
 }
@@ -142,7 +142,7 @@ impl PyScheduleContext {
     #[getter]
     fn pending<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self.pending {
-            Pending::NewData { octets } => Bound::new(py, NewData { octets })?.into_any(),
+            Pending::NewData { bytes } => Bound::new(py, NewData { bytes })?.into_any(),
             Pending::Reinjection { already_on } => {
                 Bound::new(py, Reinjection(already_on))?.into_any()
             }
@@ -200,7 +200,7 @@ impl PyScheduleContext {
 #[pymethods]
 impl NewData {
     fn __repr__(&self) -> String {
-        format!("NewData(octets={})", self.octets)
+        format!("NewData(bytes={})", self.bytes)
     }
 }
 

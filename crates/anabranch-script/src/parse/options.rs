@@ -336,12 +336,12 @@ fn reset(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
 
 fn raw(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
     cursor.expect("[", "raw")?;
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     while !cursor.take("]")? {
         let at = cursor.clone();
         let digits = cursor.take_while(|c| c.is_ascii_hexdigit());
-        let octet = u8::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 2);
-        octets.push(octet.ok_or_else(|| at.error("raw has octets in hexadecimal: raw[1e 03 ff]"))?);
+        let byte = u8::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 2);
+        bytes.push(byte.ok_or_else(|| at.error("raw has bytes in hexadecimal: raw[1e 03 ff]"))?);
     }
-    Ok(OptionSpec::Raw(octets))
+    Ok(OptionSpec::Raw(bytes))
 }

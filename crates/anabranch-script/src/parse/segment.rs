@@ -102,7 +102,7 @@ fn flags(cursor: &mut Cursor<'_>) -> Parsed<Flags> {
     Ok(letters.chars().map(flag).fold(Flags::default(), |all, flag| all | flag))
 }
 
-/// `1:101(100)`: sequence number, the one after the payload, octets of payload.
+/// `1:101(100)`: sequence number, the one after the payload, bytes of payload.
 fn sequence(cursor: &mut Cursor<'_>) -> Parsed<(u32, u32)> {
     cursor.skip()?;
     let at = cursor.clone();

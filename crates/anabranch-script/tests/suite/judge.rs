@@ -70,7 +70,7 @@ fn every_wrong_word_fails_and_is_named() {
         ("mpcdatalen 100", "mpcdatalen 101", "mpcdatalen: expected 101, came 100"),
         ("101:151(50)", "101:150(49)", "length: expected 49, came 50"),
         ("win 65535 <dss", "win 65534 <dss", "window: expected 65534, came 65535"),
-        ("dsn4=101", "dsn8=101", "octets of dsn: expected 8, came 4"),
+        ("dsn4=101", "dsn8=101", "bytes of dsn: expected 8, came 4"),
         ("dsn4=101", "dsn4=102", "dsn: expected 102, came 101"),
         ("ssn=101", "ssn=1", "ssn: expected 1, came 101"),
         ("dll=50 nocs", "dll=50 cksum", "checksum: expected one, came none"),

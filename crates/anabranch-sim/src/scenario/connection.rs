@@ -1,6 +1,6 @@
 //! A connection: between which hosts, over which paths, with which policies.
 
-use anabranch_net::units::{Octets, Probability};
+use anabranch_net::units::{ByteCount, Probability};
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::workload::Workload;
 use crate::written::{Positive, Problem, Written, is_default, is_yes, name, yes};
 
 /// A connection between the client, which opens it, and the server. Buffers are counted in payload
-/// octets at data level, so "32KiB" is a window of 32768 octets, unless `host` counts otherwise.
+/// bytes at data level, so "32KiB" is a window of 32768 bytes, unless `host` counts otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
@@ -46,14 +46,14 @@ pub struct Connection {
     /// itself, in live runs, always counts so.
     #[serde(default)]
     pub host: Host,
-    /// Send buffer of each host, in octets at data level: of payload, unless `host` counts
+    /// Send buffer of each host, in bytes at data level: of payload, unless `host` counts
     /// otherwise.
-    #[serde(default = "default_send_buffer", with = "Positive::<Octets>")]
-    pub send_buffer: Octets,
-    /// Receive buffer of each host, in octets at data level: of payload, unless `host` counts
+    #[serde(default = "default_send_buffer", with = "Positive::<ByteCount>")]
+    pub send_buffer: ByteCount,
+    /// Receive buffer of each host, in bytes at data level: of payload, unless `host` counts
     /// otherwise.
-    #[serde(default = "default_receive_buffer", with = "Positive::<Octets>")]
-    pub receive_buffer: Octets,
+    #[serde(default = "default_receive_buffer", with = "Positive::<ByteCount>")]
+    pub receive_buffer: ByteCount,
     /// Congestion control: a name, or a table with an uncoupled one for each path; by default
     /// `lia`, or `cubic` for `tcp`.
     #[serde(default, skip_serializing_if = "Inferred::is_missing")]
@@ -203,10 +203,10 @@ fn default_loss_threshold() -> Probability {
     Probability::from_parts_per_billion(50_000_000)
 }
 
-fn default_send_buffer() -> Octets {
-    Octets::new(4 << 20)
+fn default_send_buffer() -> ByteCount {
+    ByteCount::new(4 << 20)
 }
 
-fn default_receive_buffer() -> Octets {
-    Octets::new(6 << 20)
+fn default_receive_buffer() -> ByteCount {
+    ByteCount::new(6 << 20)
 }

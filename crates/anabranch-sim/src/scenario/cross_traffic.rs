@@ -1,8 +1,8 @@
 //! UDP traffic that shares a path with the connections and takes no part in them.
 
-use anabranch_net::units::{Octets, Rate};
+use anabranch_net::units::{ByteCount, Rate};
 use anabranch_wire::entry::PathRef;
-use anabranch_wire::{Duration, IPV4_HEADER_OCTETS, IPV6_HEADER_OCTETS, UDP_HEADER_OCTETS};
+use anabranch_wire::{Duration, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +31,13 @@ pub struct CrossTraffic {
     /// Rate while on, counted in IP packets.
     #[serde(with = "Written::<Rate>")]
     pub rate: Rate,
-    /// Size of each IP packet, its 28 octets of headers included; by default the path's MTU.
-    #[serde(default, with = "Written::<Option<Octets>>", skip_serializing_if = "Option::is_none")]
-    pub packet_size: Option<Octets>,
+    /// Size of each IP packet, its 28 bytes of headers included; by default the path's MTU.
+    #[serde(
+        default,
+        with = "Written::<Option<ByteCount>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub packet_size: Option<ByteCount>,
     /// Length of each on period; with `off`. By default the source is always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Distribution<Duration>")]
@@ -44,20 +48,20 @@ pub struct CrossTraffic {
     pub off: Option<Distribution<Duration>>,
 }
 
-/// Octets of the headers of IP and UDP.
+/// Bytes of the headers of IP and UDP.
 fn headers(family: Family) -> u64 {
     let ip = match family {
-        Family::Ipv4 => IPV4_HEADER_OCTETS,
-        Family::Ipv6 => IPV6_HEADER_OCTETS,
+        Family::Ipv4 => IPV4_HEADER_BYTES,
+        Family::Ipv6 => IPV6_HEADER_BYTES,
     };
-    (ip + UDP_HEADER_OCTETS) as u64
+    (ip + UDP_HEADER_BYTES) as u64
 }
 
 impl CrossTraffic {
-    /// Octets of each IP packet on its `path`.
-    pub fn packet_octets(&self, path: &Path) -> u16 {
-        let octets = self.packet_size.and_then(|size| size.as_u64().try_into().ok());
-        octets.unwrap_or(path.mtu)
+    /// Bytes of each IP packet on its `path`.
+    pub fn packet_bytes(&self, path: &Path) -> u16 {
+        let bytes = self.packet_size.and_then(|size| size.as_u64().try_into().ok());
+        bytes.unwrap_or(path.mtu)
     }
 
     /// Fill in what depends on other keys, and check what has to go together. The source has this
@@ -69,11 +73,11 @@ impl CrossTraffic {
         let found = position(paths, &self.path.name);
         self.path.index = found.map_err(|text| Problem::new("path", text))?;
         let path = &paths[self.path.index];
-        let size = *self.packet_size.get_or_insert(Octets::new(path.mtu.into()));
-        let (octets, headers, mtu) = (size.as_u64(), headers(path.family), path.mtu);
-        if !(headers..=u64::from(mtu)).contains(&octets) {
+        let size = *self.packet_size.get_or_insert(ByteCount::new(path.mtu.into()));
+        let (bytes, headers, mtu) = (size.as_u64(), headers(path.family), path.mtu);
+        if !(headers..=u64::from(mtu)).contains(&bytes) {
             let problem = format!(
-                "\"{octets}B\": a packet has {headers}B of headers and at most the path's MTU, {mtu}B"
+                "\"{bytes}B\": a packet has {headers}B of headers and at most the path's MTU, {mtu}B"
             );
             return Err(Problem::new("packet_size", problem));
         }
@@ -116,7 +120,7 @@ mod tests {
             path: PathRef { name: "p".into(), index: 0 },
             direction: Direction::Download,
             rate: Rate::from_bits_per_second(500_000),
-            packet_size: Some(Octets::new(1_400)),
+            packet_size: Some(ByteCount::new(1_400)),
             on: None,
             off: None,
         };
@@ -136,7 +140,7 @@ mod tests {
         let expected = CrossTraffic {
             name: "others".to_owned(),
             direction: Direction::Upload,
-            packet_size: Some(Octets::new(1_000)),
+            packet_size: Some(ByteCount::new(1_000)),
             on: Some(on),
             off: Some(off),
             ..expected

@@ -1,6 +1,6 @@
 //! What editors are told of what can be chosen by name, and of its parameters.
 
-use anabranch_net::units::{Octets, Probability};
+use anabranch_net::units::{ByteCount, Probability};
 use anabranch_wire::Duration;
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -125,7 +125,7 @@ fn values(kind: Kind, generator: &mut SchemaGenerator) -> Schema {
             json_schema!({ "type": "number", "minimum": least, "maximum": most })
         }
         Kind::Time { .. } => generator.subschema_for::<Written<Duration>>(),
-        Kind::Octets { .. } => generator.subschema_for::<Written<Octets>>(),
+        Kind::Bytes { .. } => generator.subschema_for::<Written<ByteCount>>(),
         Kind::Probability => generator.subschema_for::<Written<Probability>>(),
         Kind::Choice(names) => json_schema!({ "type": "string", "enum": names }),
         Kind::Choices(names) => json_schema!({

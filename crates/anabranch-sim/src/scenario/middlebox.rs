@@ -178,7 +178,7 @@ mod tests {
             "kind = \"strip_options\"\noptions = [\"mp_join\", \"dss\"]\nsegments = [\"data\"]\n\
              after_packets = 20\napplies_to = \"reverse\"\nfrom = \"1s\"\nuntil = \"2s\"\n\
              [[path.middlebox]]\nkind = \"nat\"\nidle_timeout = \"30s\"\nrebind_at = \"5s\"\n\
-             [[path.middlebox]]\nkind = \"rewrite_payload\"\nchange = \"remove\"\noctets = 7\n\
+             [[path.middlebox]]\nkind = \"rewrite_payload\"\nchange = \"remove\"\nbytes = 7\n\
              at = \"20kB\"\napplies_to = \"forward\"\n\
              [[path.middlebox]]\nkind = \"split_segments\"\nsize = \"100B\"\noptions_on = \"first\"\n\
              [[path.middlebox]]\nkind = \"shrink_window\"\nfor = \"1s\"\nrefuse = true\n\
@@ -209,14 +209,14 @@ mod tests {
                 "rewrite_payload",
                 &[
                     ("change", Value::Choice("remove")),
-                    ("octets", Value::Count(7)),
-                    ("at", Value::Octets(20_000)),
+                    ("bytes", Value::Count(7)),
+                    ("at", Value::Bytes(20_000)),
                     ("applies_to", Value::Choice("forward")),
                 ],
             ),
             always(
                 "split_segments",
-                &[("size", Value::Octets(100)), ("options_on", Value::Choice("first"))],
+                &[("size", Value::Bytes(100)), ("options_on", Value::Choice("first"))],
             ),
             always(
                 "shrink_window",
@@ -232,7 +232,7 @@ mod tests {
         let written = "kind = \"rewrite_payload\"\nchange = \"insert\"\nuntil = \"2s\"";
         let normalised = read(&text(written)).to_toml();
         let expected = "[[path.middlebox]]\nkind = \"rewrite_payload\"\nfrom = \"0s\"\nuntil = \"2s\"\n\
-             applies_to = \"both\"\nchange = \"insert\"\noctets = 4\nat = \"0B\"\n\n";
+             applies_to = \"both\"\nchange = \"insert\"\nbytes = 4\nat = \"0B\"\n\n";
         assert!(normalised.contains(expected), "{normalised}");
     }
 
@@ -274,8 +274,8 @@ mod tests {
             "[0].change: missing; write replace, insert or remove"
         );
         assert_eq!(
-            error("kind = \"rewrite_payload\"\nchange = \"insert\"\noctets = 1001"),
-            "[0].octets: 1001: must be between 1 and 1000"
+            error("kind = \"rewrite_payload\"\nchange = \"insert\"\nbytes = 1001"),
+            "[0].bytes: 1001: must be between 1 and 1000"
         );
         assert_eq!(
             error("kind = \"nat\"\nsize = \"1kB\""),
@@ -288,7 +288,7 @@ mod tests {
         );
         assert_eq!(
             error("kind = \"proactive_ack\"\nwindow = \"0B\""),
-            "[0].window: \"0B\": must be at least one octet"
+            "[0].window: \"0B\": must be at least one byte"
         );
         assert_eq!(
             error("kind = \"shrink_window\"\nfor = \"0s\""),

@@ -2,7 +2,7 @@
 
 use std::path::Path as FilePath;
 
-use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
     StateChange,
@@ -31,7 +31,7 @@ pub struct Path {
     #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// When the link delivers, instead of `rate`: the name of a Mahimahi packet-delivery trace,
-    /// relative to the scenario's folder, or its content. Each opportunity delivers 1504 octets.
+    /// relative to the scenario's folder, or its content. Each opportunity delivers 1504 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "TraceSource")]
     pub trace: Option<TraceSource>,
@@ -354,16 +354,16 @@ const MIN_MTU: u16 = 576;
 
 impl Mtu {
     fn serialize<S: Serializer>(mtu: &u16, serializer: S) -> Result<S::Ok, S::Error> {
-        Written::<Octets>::serialize(&Octets::new((*mtu).into()), serializer)
+        Written::<ByteCount>::serialize(&ByteCount::new((*mtu).into()), serializer)
     }
 
     fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-        let octets = Written::<Octets>::deserialize(deserializer)?.as_u64();
+        let bytes = Written::<ByteCount>::deserialize(deserializer)?.as_u64();
         // Largest MTU: the total length field of IPv4. RFC 791 §3.1.
-        let mtu = u16::try_from(octets).ok().filter(|mtu| *mtu >= MIN_MTU);
+        let mtu = u16::try_from(bytes).ok().filter(|mtu| *mtu >= MIN_MTU);
         mtu.ok_or_else(|| {
             let most = u16::MAX;
-            let problem = format!("\"{octets}B\": an MTU lies between {MIN_MTU}B and {most}B");
+            let problem = format!("\"{bytes}B\": an MTU lies between {MIN_MTU}B and {most}B");
             Problem::new("", problem).raise()
         })
     }
@@ -371,11 +371,11 @@ impl Mtu {
 
 impl JsonSchema for Mtu {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        Written::<Octets>::schema_name()
+        Written::<ByteCount>::schema_name()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Written::<Octets>::json_schema(generator)
+        Written::<ByteCount>::json_schema(generator)
     }
 }
 

@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use std::sync::Arc;
 
-use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{Moment, Trace, middlebox, queue};
 use anabranch_wire::entry::{Kind, Parameter, Value};
 use proptest::prelude::*;
@@ -22,8 +22,8 @@ fn lengths() -> impl Strategy<Value = Duration> {
     (1u64..1_000_000_000_000).prop_map(Duration::from_nanos)
 }
 
-fn sizes() -> impl Strategy<Value = Octets> {
-    (1u64..1_000_000_000).prop_map(Octets::new)
+fn sizes() -> impl Strategy<Value = ByteCount> {
+    (1u64..1_000_000_000).prop_map(ByteCount::new)
 }
 
 fn rates() -> impl Strategy<Value = Rate> {
@@ -54,7 +54,7 @@ fn capacities() -> impl Strategy<Value = (Option<Rate>, Option<TraceSource>)> {
 fn reverses() -> impl Strategy<Value = Reverse> {
     let limits = prop_oneof![
         (1u64..1_000).prop_map(QueueLimit::Packets),
-        sizes().prop_map(QueueLimit::Octets),
+        sizes().prop_map(QueueLimit::Bytes),
         (1u64..1_000_000_000).prop_map(|nanos| QueueLimit::Time(Duration::from_nanos(nanos))),
         Just(QueueLimit::Infinite),
     ];
@@ -106,7 +106,7 @@ fn value(parameter: &Parameter, count: u32, time: Duration, flag: bool) -> Value
         Kind::Time { .. } if flag && parameter.default == Value::Unset => Value::Unset,
         Kind::Time { .. } => Value::Time(time + Duration::from_nanos(1)),
         Kind::Count { .. } => Value::Count(count),
-        Kind::Octets { .. } => Value::Octets(count.into()),
+        Kind::Bytes { .. } => Value::Bytes(count.into()),
         Kind::Probability => Value::Probability(count),
         Kind::Flag => Value::Flag(flag),
         Kind::Choice(names) => Value::Choice(pick(names)),
@@ -176,8 +176,8 @@ fn workloads() -> impl Strategy<Value = Workload> {
     use prop::option::of;
     let count = || of(1u64..1_000_000).prop_map(|count| count.and_then(NonZeroU64::new));
     let times = || distributions(Duration::from_nanos);
-    let bursts = (distributions(Octets::new), times(), count());
-    let sizes_of_rounds = (distributions(Octets::new), distributions(Octets::new));
+    let bursts = (distributions(ByteCount::new), times(), count());
+    let sizes_of_rounds = (distributions(ByteCount::new), distributions(ByteCount::new));
     let responses = distributions(|count| count.div_ceil(8));
     prop_oneof![
         of(sizes()).prop_map(|size| Workload::Bulk(Bulk { size })),
@@ -185,7 +185,7 @@ fn workloads() -> impl Strategy<Value = Workload> {
             .prop_map(|(block_size, count)| Workload::Blocks(Blocks { block_size, count })),
         (rates(), sizes(), count()).prop_map(|(rate, block_size, count)| {
             // A byte a block is too many events at the highest rates.
-            let block_size = block_size.max(Octets::new(100_000));
+            let block_size = block_size.max(ByteCount::new(100_000));
             Workload::Cbr(Cbr { rate, block_size, count })
         }),
         bursts.prop_map(|(burst_size, interval, count)| {

@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU64;
 
-use anabranch_net::units::{Octets, Probability, QueueLimit, Rate};
+use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{JitterModel, LinkChange, ScheduledChange, StateChange};
 use anabranch_proto::policy::Value;
 
@@ -164,8 +164,8 @@ fn what_is_left_out_has_the_documented_defaults() {
         direction: Direction::Download,
         start: Duration::ZERO,
         host: host("linux"),
-        send_buffer: Octets::new(4 * 1024 * 1024),
-        receive_buffer: Octets::new(6 * 1024 * 1024),
+        send_buffer: ByteCount::new(4 * 1024 * 1024),
+        receive_buffer: ByteCount::new(6 * 1024 * 1024),
         congestion_control: congestion_control("lia").into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("full_mesh").into(),
@@ -225,8 +225,8 @@ fn every_key_arrives_where_it_belongs() {
         direction: Direction::Upload,
         start: Duration::from_secs(1),
         host: host("rfc"),
-        send_buffer: Octets::new(204_800),
-        receive_buffer: Octets::new(200_000),
+        send_buffer: ByteCount::new(204_800),
+        receive_buffer: ByteCount::new(200_000),
         congestion_control: congestion_control("new_reno").into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("initial_only").into(),
@@ -242,14 +242,14 @@ fn every_key_arrives_where_it_belongs() {
         timestamps: false,
         hystart: true.into(),
         workload: Workload::Blocks(Blocks {
-            block_size: Octets::new(16_384),
+            block_size: ByteCount::new(16_384),
             count: NonZeroU64::new(100),
         }),
     };
     assert_eq!(scenario.connections[0], main);
     assert_eq!(
         scenario.connections[1].workload,
-        Workload::Bulk(Bulk { size: Some(Octets::new(16_777_216)) })
+        Workload::Bulk(Bulk { size: Some(ByteCount::new(16_777_216)) })
     );
 }
 
@@ -362,7 +362,7 @@ fn values_without_or_with_wrong_units() {
     );
     assert_eq!(
         error("\"8Mbit/s\"", "\"8mbps\""),
-        r#"wifi.toml: path[0].rate: "8mbps": tc reads "mbps" as octets per second; write "8Mbit/s" for bits per second"#
+        r#"wifi.toml: path[0].rate: "8mbps": tc reads "mbps" as bytes per second; write "8Mbit/s" for bits per second"#
     );
     assert_eq!(
         error("\"80ms\"", "\"0packets\""),
@@ -436,6 +436,10 @@ fn unknown_names() {
     assert_eq!(
         error("host = \"rfc\"", "linux_buffer_accounting = true"),
         r#"wifi.toml: connection[0].linux_buffer_accounting: this key is gone; write host = { kind = "linux", buffers = "socket" }"#
+    );
+    assert_eq!(
+        error("host = \"rfc\"", "octets = 4"),
+        r#"wifi.toml: connection[0].octets: this key is gone; write bytes"#
     );
     assert_eq!(
         error("\"rfc\"", "{ kind = \"rfc\", buffers = \"socket\" }"),
@@ -696,7 +700,7 @@ fn values_out_of_range() {
     ] {
         assert_eq!(
             error(&format!("\n{key} = \"{right}\""), &format!("\n{key} = \"0B\"")),
-            format!("wifi.toml: {place}: \"0B\": must be at least one octet")
+            format!("wifi.toml: {place}: \"0B\": must be at least one byte")
         );
     }
     for (right, place) in

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use anabranch_net::units::{Octets, Probability, format_duration, parse_duration};
+use anabranch_net::units::{ByteCount, Probability, format_duration, parse_duration};
 use anabranch_wire::entry::{Kind, Parameter, PathRef, Value};
 
 use crate::written::{Problem, found, noun, unknown_name};
@@ -40,7 +40,7 @@ fn one(parameter: &Parameter, value: &toml::Value) -> Result<Value, String> {
         (Kind::Path, toml::Value::String(name)) => {
             Ok(Value::Path(PathRef { name: Cow::Owned(name.clone()), index: usize::MAX }))
         }
-        (Kind::Time { .. } | Kind::Octets { .. } | Kind::Probability, _) => quantity(kind, value),
+        (Kind::Time { .. } | Kind::Bytes { .. } | Kind::Probability, _) => quantity(kind, value),
         _ => Err(mismatch(value, &expected(kind))),
     }
 }
@@ -54,9 +54,9 @@ fn quantity(kind: Kind, value: &toml::Value) -> Result<Value, String> {
         _ => return Err(mismatch(value, &expected(kind))),
     };
     match kind {
-        Kind::Octets { least, most } => {
-            let octets = text.parse::<Octets>().map_err(|error| error.to_string())?;
-            within(octets, least, most)
+        Kind::Bytes { least, most } => {
+            let bytes = text.parse::<ByteCount>().map_err(|error| error.to_string())?;
+            within(bytes, least, most)
         }
         Kind::Probability => {
             let probability = text.parse::<Probability>().map_err(|error| error.to_string())?;
@@ -72,12 +72,12 @@ fn quantity(kind: Kind, value: &toml::Value) -> Result<Value, String> {
     }
 }
 
-fn within(octets: Octets, least: u64, most: u64) -> Result<Value, String> {
-    match octets.as_u64() {
-        0 if least == 1 => Err(format!("\"{octets}\": must be at least one octet")),
-        few if few < least => Err(format!("\"{octets}\": must be at least {least}B")),
-        many if many > most => Err(format!("\"{octets}\": must be at most {most}B")),
-        octets => Ok(Value::Octets(octets)),
+fn within(bytes: ByteCount, least: u64, most: u64) -> Result<Value, String> {
+    match bytes.as_u64() {
+        0 if least == 1 => Err(format!("\"{bytes}\": must be at least one byte")),
+        few if few < least => Err(format!("\"{bytes}\": must be at least {least}B")),
+        many if many > most => Err(format!("\"{bytes}\": must be at most {most}B")),
+        bytes => Ok(Value::Bytes(bytes)),
     }
 }
 
@@ -112,7 +112,7 @@ fn expected(kind: Kind) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Number { .. } => "a number such as 1.5".to_owned(),
         Kind::Time { .. } => "a duration such as \"20ms\"".to_owned(),
-        Kind::Octets { .. } => "a size such as \"200kB\" or \"200KiB\"".to_owned(),
+        Kind::Bytes { .. } => "a size such as \"200kB\" or \"200KiB\"".to_owned(),
         Kind::Probability => "a probability such as \"1%\"".to_owned(),
         Kind::Choice(names) => format!("one of {}", names.join(", ")),
         Kind::Choices(names) => format!("some of {}", names.join(", ")),
@@ -144,7 +144,7 @@ pub(super) fn write(value: &Value) -> Option<toml::Value> {
         Value::Time(time) => toml::Value::String(format_duration(*time)),
         Value::Choice(name) => string(name),
         Value::Choices(names) => names.iter().map(|name| string(name)).collect::<Vec<_>>().into(),
-        Value::Octets(octets) => toml::Value::String(Octets::new(*octets).to_string()),
+        Value::Bytes(bytes) => toml::Value::String(ByteCount::new(*bytes).to_string()),
         Value::Probability(parts) => {
             toml::Value::String(Probability::from_parts_per_billion(*parts).to_string())
         }

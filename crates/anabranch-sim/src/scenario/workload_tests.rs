@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU64;
 
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::Duration;
 
 use super::tests::read;
@@ -36,7 +36,7 @@ fn bursts_of_one_megabyte_every_two_to_four_seconds() {
     let written = "kind = \"on_off\"\nburst_size = \"1MB\"\n\
                    interval = { kind = \"uniform\", min = \"2s\", max = \"4s\" }\ncount = 9";
     let expected = Workload::OnOff(OnOff {
-        burst_size: Distribution::Constant(Octets::new(1_000_000)),
+        burst_size: Distribution::Constant(ByteCount::new(1_000_000)),
         interval: Distribution::Uniform {
             min: Duration::from_secs(2),
             max: Duration::from_secs(4),
@@ -53,10 +53,10 @@ fn tiles_of_a_map_at_random() {
                    response_size = { kind = \"lognormal\", median = \"16kB\", sigma = 0.23 }\n\
                    think_time = { kind = \"exponential\", mean = \"2s\" }";
     let expected = Workload::RequestResponse(RequestResponse {
-        request_size: Distribution::Constant(Octets::new(400)),
+        request_size: Distribution::Constant(ByteCount::new(400)),
         responses: Distribution::Uniform { min: 8, max: 20 },
         response_size: Distribution::Lognormal {
-            median: Octets::new(16_000),
+            median: ByteCount::new(16_000),
             sigma: Factor::from_thousandths(230),
         },
         think_time: Distribution::Exponential { mean: Duration::from_secs(2) },

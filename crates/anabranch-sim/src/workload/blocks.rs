@@ -3,7 +3,7 @@
 
 use core::num::NonZeroU64;
 
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ use crate::written::Positive;
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
     /// Size of each block.
-    #[serde(default = "default_block_size", with = "Positive::<Octets>")]
-    pub block_size: Octets,
+    #[serde(default = "default_block_size", with = "Positive::<ByteCount>")]
+    pub block_size: ByteCount,
     /// How many blocks are sent; by default without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
@@ -32,7 +32,7 @@ impl Kind for Blocks {
     }
 }
 
-/// Writes blocks and remembers when the stack had accepted the last octet of each.
+/// Writes blocks and remembers when the stack had accepted the last byte of each.
 #[derive(Clone, Debug)]
 struct BlocksSender {
     block_size: u64,
@@ -43,7 +43,7 @@ struct BlocksSender {
 }
 
 impl BlocksSender {
-    /// `count` blocks of `block_size` octets; `None` for no end.
+    /// `count` blocks of `block_size` bytes; `None` for no end.
     fn new(block_size: u64, count: Option<u64>) -> Self {
         let end = count.map_or(u64::MAX, |count| count.saturating_mul(block_size));
         BlocksSender { block_size, end, written: 0, accepted: Vec::new(), finished: false }

@@ -1,6 +1,6 @@
 //! Bulk: as much as the socket accepts, for ever or up to a size.
 
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,12 @@ use crate::written::Positive;
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
     /// How much is sent; by default without end.
-    #[serde(default, with = "Positive::<Option<Octets>>", skip_serializing_if = "Option::is_none")]
-    pub size: Option<Octets>,
+    #[serde(
+        default,
+        with = "Positive::<Option<ByteCount>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub size: Option<ByteCount>,
 }
 
 impl Kind for Bulk {
@@ -23,7 +27,7 @@ impl Kind for Bulk {
     }
 }
 
-/// Writes until `size` octets are written, then closes.
+/// Writes until `size` bytes are written, then closes.
 #[derive(Clone, Debug)]
 struct BulkSender {
     size: u64,
@@ -32,7 +36,7 @@ struct BulkSender {
 }
 
 impl BulkSender {
-    /// `size` octets; `None` for no end.
+    /// `size` bytes; `None` for no end.
     fn new(size: Option<u64>) -> Self {
         BulkSender { size: size.unwrap_or(u64::MAX), written: 0, finished: false }
     }

@@ -3,7 +3,7 @@
 
 use core::num::NonZeroU64;
 
-use anabranch_net::units::{Octets, Rate};
+use anabranch_net::units::{ByteCount, Rate};
 use anabranch_wire::{Duration, Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,8 @@ pub struct Cbr {
     #[schemars(example = "500kbit/s")]
     pub rate: Rate,
     /// Size of each block.
-    #[serde(default = "default_block_size", with = "Positive::<Octets>")]
-    pub block_size: Octets,
+    #[serde(default = "default_block_size", with = "Positive::<ByteCount>")]
+    pub block_size: ByteCount,
     /// How many blocks are sent; by default without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
@@ -41,7 +41,7 @@ impl Kind for Cbr {
 }
 
 /// Each block is an event: more of them would take for ever.
-fn require_block_rate(rate: Rate, block_size: Octets) -> Result<(), Problem> {
+fn require_block_rate(rate: Rate, block_size: ByteCount) -> Result<(), Problem> {
     if rate.as_bits_per_second() / 8 / block_size.as_u64() < MOST_BLOCKS_PER_SECOND {
         return Ok(());
     }
@@ -70,7 +70,7 @@ struct CbrSender {
 }
 
 impl CbrSender {
-    /// `count` blocks of `block_size` octets at `rate`; `None` for no end.
+    /// `count` blocks of `block_size` bytes at `rate`; `None` for no end.
     fn new(rate: Rate, block_size: u64, count: Option<u64>) -> Self {
         CbrSender {
             rate,
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn blocks_are_due_at_exact_multiples_and_wait_for_room() {
-        // 1000 octets at 80 kbit/s: one each 100 ms.
+        // 1000 bytes at 80 kbit/s: one each 100 ms.
         let mut cbr = CbrSender::new("80kbit/s".parse().expect("a rate"), 1_000, Some(4));
         let mut socket = Room::new(2_500);
         cbr.on_writable(ms(7), &mut socket);

@@ -1,7 +1,7 @@
 //! Sizes, counts and times that are constant or drawn anew each time.
 
 use anabranch_net::rng::Draws;
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::Duration;
 
 use crate::written::Factor;
@@ -11,7 +11,7 @@ use crate::written::Factor;
 pub enum Distribution<T> {
     /// Always the same.
     Constant(T),
-    /// Any whole number of octets, nanoseconds or pieces in a range, each as likely.
+    /// Any whole number of bytes, nanoseconds or pieces in a range, each as likely.
     Uniform {
         /// Smallest.
         min: T,
@@ -41,11 +41,11 @@ pub enum Distribution<T> {
 
 /// What a distribution draws, as a whole number.
 pub trait Amount: Copy {
-    /// The amount in octets, nanoseconds or pieces.
+    /// The amount in bytes, nanoseconds or pieces.
     fn amount(self) -> u64;
 }
 
-impl Amount for Octets {
+impl Amount for ByteCount {
     fn amount(self) -> u64 {
         self.as_u64()
     }

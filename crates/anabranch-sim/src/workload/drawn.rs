@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::num::NonZeroU64;
 use std::borrow::Cow;
 
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{I64Deserializer, MapAccessDeserializer, StrDeserializer};
@@ -21,8 +21,8 @@ pub(crate) trait Drawable: Amount {
     type Form: Drawn<Value = Self>;
 }
 
-impl Drawable for Octets {
-    type Form = Written<Octets>;
+impl Drawable for ByteCount {
+    type Form = Written<ByteCount>;
 }
 
 impl Drawable for Duration {
@@ -49,16 +49,16 @@ pub(crate) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
     fn quoted(self) -> String;
 }
 
-impl Drawn for Written<Octets> {
-    type Value = Octets;
+impl Drawn for Written<ByteCount> {
+    type Value = ByteCount;
     const NAME: &'static str = "SizeDistribution";
-    const DESCRIPTION: &'static str = Octets::DESCRIPTION;
+    const DESCRIPTION: &'static str = ByteCount::DESCRIPTION;
 
-    fn value(self) -> Octets {
+    fn value(self) -> ByteCount {
         self.0
     }
 
-    fn written(value: Octets) -> Option<Self> {
+    fn written(value: ByteCount) -> Option<Self> {
         Some(Written(value))
     }
 
@@ -118,7 +118,7 @@ enum DistributionKind {
 }
 
 /// A quantity that is drawn anew each time, where a plain value would be constant. A draw is rounded
-/// to a whole number of octets, nanoseconds or pieces.
+/// to a whole number of bytes, nanoseconds or pieces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "T: Drawn")]
 #[schemars(rename = "DistributionOf{T}")]

@@ -16,7 +16,7 @@ mod sink;
 mod sizes;
 mod udp_on_off;
 
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
 
 pub(crate) use application::{Application, Draws};
@@ -41,34 +41,34 @@ workloads! {
 
 /// The socket that a sender writes to: the engine's, or any other.
 pub trait Socket {
-    /// Offer data; returns the octets accepted, fewer than offered when the send buffer is full.
+    /// Offer data; returns the bytes accepted, fewer than offered when the send buffer is full.
     fn write(&mut self, piece: Piece) -> usize;
-    /// Octets that would be accepted now, at least.
+    /// Bytes that would be accepted now, at least.
     fn room(&self) -> u64;
     /// No more data will be written.
     fn finish(&mut self);
 }
 
 /// The sending half of an application. What it writes is the test pattern from offset 0, so that
-/// the receiver can tell every octet.
+/// the receiver can tell every byte.
 pub trait Sender: Send {
     /// The connection is open, or the send buffer has room again.
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket);
-    /// By `now` the application has read `received` octets in all from its peer.
+    /// By `now` the application has read `received` bytes in all from its peer.
     fn on_received(&mut self, _now: Instant, _received: u64, _socket: &mut dyn Socket) {}
     /// When to call [`Sender::on_writable`] although nothing happened.
     fn poll_timeout(&self) -> Option<Instant>;
     /// Times from which the delay of each block counts, for workloads that send or ask for
-    /// blocks: when the stack had accepted its last octet, or when it was asked for.
+    /// blocks: when the stack had accepted its last byte, or when it was asked for.
     fn blocks_accepted(&self) -> &[Instant];
 }
 
 /// Size of a block where a scenario does not say.
-fn default_block_size() -> Octets {
-    Octets::new(8 << 10)
+fn default_block_size() -> ByteCount {
+    ByteCount::new(8 << 10)
 }
 
-/// Longest single write in octets.
+/// Longest single write in bytes.
 const LONGEST_WRITE: u64 = 1 << 24;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use core::num::NonZeroU64;
 
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::{Duration, Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use super::{
 pub struct OnOff {
     /// Size of each burst, which is written at once.
     #[schemars(example = "1MB")]
-    pub burst_size: Distribution<Octets>,
+    pub burst_size: Distribution<ByteCount>,
     /// Time from the start of each burst to the start of the next, which waits until the stack has
     /// accepted the one before.
     #[serde(with = "OrZero::<Duration>")]
@@ -53,7 +53,7 @@ struct OnOffSender {
     count: u64,
     /// When the next burst is due; `None` before the first.
     next_at: Option<Instant>,
-    /// Octets of the present burst that the stack has not accepted.
+    /// Bytes of the present burst that the stack has not accepted.
     left: u64,
     written: u64,
     accepted: Vec<Instant>,
@@ -162,7 +162,7 @@ mod tests {
         socket.room = 1_000;
         on_off.on_writable(ms(250), &mut socket);
         // The first is accepted at 250 ms; the second, due at 100 ms, starts then and finds room
-        // for 600 of its octets; the third is due at 350 ms.
+        // for 600 of its bytes; the third is due at 350 ms.
         assert_eq!((on_off.blocks_accepted(), socket.written), (&[ms(250)][..], 1_600));
         socket.room = 1_000;
         on_off.on_writable(ms(300), &mut socket);

@@ -5,7 +5,7 @@
 
 use core::num::NonZeroU64;
 
-use anabranch_net::units::Octets;
+use anabranch_net::units::ByteCount;
 use anabranch_wire::{Duration, Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use super::{
 use crate::written::Problem;
 
 /// Requests from the receiver of the data and the responses that they bring: a closed loop. Each
-/// round is measured from the first octet of the request to the last of the responses.
+/// round is measured from the first byte of the request to the last of the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestResponse {
@@ -27,14 +27,14 @@ pub struct RequestResponse {
     pub interval: Distribution<Duration>,
     /// Size of each request.
     #[schemars(example = "400B")]
-    pub request_size: Distribution<Octets>,
+    pub request_size: Distribution<ByteCount>,
     /// How many responses each request brings, up to 1048576.
     #[serde(default = "one")]
     pub responses: Distribution<u64>,
     /// Size of each response.
     #[schemars(example = "100kB")]
-    pub response_size: Distribution<Octets>,
-    /// Time from the last octet of the responses to the next request; by default none.
+    pub response_size: Distribution<ByteCount>,
+    /// Time from the last byte of the responses to the next request; by default none.
     #[serde(default = "no_time", with = "OrZero::<Duration>")]
     pub think_time: Distribution<Duration>,
     /// How many requests are sent; by default without end.
@@ -93,7 +93,7 @@ struct Exchange {
 }
 
 /// The end that asks. The first request is due when the connection opens, each next one a think
-/// time after the last octet of the responses to the one before, but no sooner than an interval
+/// time after the last byte of the responses to the one before, but no sooner than an interval
 /// after that one began.
 #[derive(Clone, Debug)]
 struct Requester {
@@ -102,10 +102,10 @@ struct Requester {
     intervals: Sampler,
     count: u64,
     phase: Phase,
-    /// Octets that will have come with the responses to all requests so far.
+    /// Bytes that will have come with the responses to all requests so far.
     expected: u64,
     written: u64,
-    /// When the first octet of each request was written.
+    /// When the first byte of each request was written.
     started: Vec<Instant>,
 }
 
@@ -115,7 +115,7 @@ enum Phase {
     Opening,
     /// Until the next request.
     Thinking(Instant),
-    /// Octets left to write.
+    /// Bytes left to write.
     Requesting(u64),
     Waiting,
     Finished,
@@ -198,14 +198,14 @@ impl Sender for Requester {
     }
 }
 
-/// The end that responds: to each request at once when its last octet has come.
+/// The end that responds: to each request at once when its last byte has come.
 #[derive(Clone, Debug)]
 struct Responder {
     exchange: Exchange,
     rounds: u64,
     /// Where the next request ends.
     request_end: u64,
-    /// Octets of all responses that are due.
+    /// Bytes of all responses that are due.
     due: u64,
     written: u64,
 }
@@ -241,7 +241,7 @@ impl Sender for Responder {
     }
 }
 
-/// Write up to `len` octets of the pattern from `offset`; returns how many the stack accepted.
+/// Write up to `len` bytes of the pattern from `offset`; returns how many the stack accepted.
 fn write(socket: &mut dyn Socket, offset: u64, len: u64) -> u64 {
     let mut written = 0;
     while written < len {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_follows_the_last_octet_of_the_responses_and_a_think_time() {
+    fn a_request_follows_the_last_byte_of_the_responses_and_a_think_time() {
         let mut requester = Requester::new(fixed(), always(50), always(0), Some(2));
         let mut socket = Room::new(1_000);
         requester.on_writable(ms(1), &mut socket);
@@ -294,7 +294,7 @@ mod tests {
         let mut socket = Room::new(150);
         requester.on_writable(ms(1), &mut socket);
         requester.on_received(ms(5), 1_500, &mut socket);
-        // There was room for half of it; the rest follows, and counts from its first octet.
+        // There was room for half of it; the rest follows, and counts from its first byte.
         assert_eq!((socket.written, requester.poll_timeout()), (150, None));
         socket.room = 1_000;
         requester.on_writable(ms(6), &mut socket);

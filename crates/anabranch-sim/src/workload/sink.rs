@@ -1,4 +1,4 @@
-//! The receiving half of every workload: reads, checks each octet, notes when blocks are whole.
+//! The receiving half of every workload: reads, checks each byte, notes when blocks are whole.
 
 use anabranch_wire::{Instant, Payload};
 
@@ -35,17 +35,17 @@ impl Sink {
         }
     }
 
-    /// Octets received in order.
+    /// Bytes received in order.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Octets in pieces that were not what had been sent.
+    /// Bytes in pieces that were not what had been sent.
     pub fn corrupt(&self) -> u64 {
         self.corrupt
     }
 
-    /// Octets of block number `block`; 0 where there are no blocks.
+    /// Bytes of block number `block`; 0 where there are no blocks.
     pub fn block_size(&self, block: u64) -> u64 {
         self.sizes.map_or(0, |sizes| sizes.of(block))
     }
@@ -62,7 +62,7 @@ mod tests {
     use anabranch_wire::Piece;
 
     #[test]
-    fn a_block_is_delivered_with_its_last_octet_and_displaced_data_is_noticed() {
+    fn a_block_is_delivered_with_its_last_byte_and_displaced_data_is_noticed() {
         let mut sink = Sink::new(Some(Sizes::Fixed(1000)));
         sink.on_data(Instant::from_nanos(1), &Payload::from(Piece::pattern(0, 999)));
         assert!(sink.blocks_delivered().is_empty());

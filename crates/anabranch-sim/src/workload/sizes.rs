@@ -5,7 +5,7 @@ use super::Sampler;
 /// Most responses to one request.
 pub const MAX_RESPONSES: u64 = 1 << 20;
 
-/// The sizes of the blocks of a stream, each at least one octet.
+/// The sizes of the blocks of a stream, each at least one byte.
 #[derive(Clone, Copy, Debug)]
 pub enum Sizes {
     /// All the same.
@@ -22,7 +22,7 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// Octets of block number `block`.
+    /// Bytes of block number `block`.
     pub fn of(&self, block: u64) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,

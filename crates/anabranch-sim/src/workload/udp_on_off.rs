@@ -2,7 +2,7 @@
 
 use anabranch_net::units::Rate;
 use anabranch_wire::{
-    Datagram, Duration, Instant, Piece, SocketAddress, UDP_HEADER_OCTETS, ip_header_octets,
+    Datagram, Duration, Instant, Piece, SocketAddress, UDP_HEADER_BYTES, ip_header_bytes,
 };
 
 use super::Sampler;
@@ -10,12 +10,12 @@ use super::Sampler;
 /// Sends datagrams and expects no answer.
 ///
 /// Time counts towards the next datagram while the source is on, across off periods: each on
-/// period sends exactly the octets of its length at the rate, give or take a datagram that the
+/// period sends exactly the bytes of its length at the rate, give or take a datagram that the
 /// next one completes, and the long-term rate has no drift. The first period is an on period.
 #[derive(Clone, Debug)]
 pub struct UdpOnOff {
     rate: Rate,
-    packet_octets: u64,
+    packet_bytes: u64,
     /// Lengths of on and off periods in nanoseconds; `None` for always on.
     periods: Option<[Sampler; 2]>,
     source: SocketAddress,
@@ -31,23 +31,23 @@ pub struct UdpOnOff {
 }
 
 impl UdpOnOff {
-    /// IP packets of `packet_octets` octets, headers included, from `source` to `destination`,
+    /// IP packets of `packet_bytes` bytes, headers included, from `source` to `destination`,
     /// at `rate` while on.
     ///
     /// # Panics
-    /// If `packet_octets` is less than the headers take.
+    /// If `packet_bytes` is less than the headers take.
     pub fn new(
         source: SocketAddress,
         destination: SocketAddress,
         rate: Rate,
-        packet_octets: u16,
+        packet_bytes: u16,
         periods: Option<[Sampler; 2]>,
     ) -> Self {
-        let headers = ip_header_octets(source.address) + UDP_HEADER_OCTETS;
-        assert!(usize::from(packet_octets) >= headers, "a packet has room for its headers");
+        let headers = ip_header_bytes(source.address) + UDP_HEADER_BYTES;
+        assert!(usize::from(packet_bytes) >= headers, "a packet has room for its headers");
         let mut traffic = UdpOnOff {
             rate,
-            packet_octets: u64::from(packet_octets),
+            packet_bytes: u64::from(packet_bytes),
             periods,
             source,
             destination,
@@ -72,9 +72,9 @@ impl UdpOnOff {
         if self.next_at > now {
             return None;
         }
-        let headers = ip_header_octets(self.source.address) + UDP_HEADER_OCTETS;
-        let len = self.packet_octets - headers as u64;
-        // The same octets each time, which decoders that guess at contents take for nothing known.
+        let headers = ip_header_bytes(self.source.address) + UDP_HEADER_BYTES;
+        let len = self.packet_bytes - headers as u64;
+        // The same bytes each time, which decoders that guess at contents take for nothing known.
         let payload = Piece::pattern(0, len as u32).into();
         self.sent += 1;
         self.plan();
@@ -103,7 +103,7 @@ impl UdpOnOff {
 
     /// Nanoseconds of on time after which `packets` datagrams have been sent.
     fn on_time_of(&self, packets: u64) -> u64 {
-        let bits = u128::from(packets) * u128::from(self.packet_octets) * 8;
+        let bits = u128::from(packets) * u128::from(self.packet_bytes) * 8;
         let nanos = bits * 1_000_000_000 / u128::from(self.rate.as_bits_per_second());
         u64::try_from(nanos).unwrap_or(u64::MAX)
     }
@@ -120,7 +120,7 @@ mod tests {
     use crate::workload::Distribution;
     use crate::workload::testing::ms;
 
-    /// 100-octet packets at 80 kbit/s: one each 10 ms of on time.
+    /// 100-byte packets at 80 kbit/s: one each 10 ms of on time.
     fn traffic(periods: Option<[u64; 2]>) -> UdpOnOff {
         let end = SocketAddress::new([10, 0, 0, 1].into(), 9);
         let periods = periods.map(|periods| {

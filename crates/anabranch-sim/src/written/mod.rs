@@ -12,7 +12,7 @@ use core::marker::PhantomData;
 use std::borrow::Cow;
 
 use anabranch_net::units::{
-    Octets, Probability, QueueLimit, Rate, UnitError, format_duration, parse_duration,
+    ByteCount, Probability, QueueLimit, Rate, UnitError, format_duration, parse_duration,
 };
 use anabranch_wire::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -83,11 +83,11 @@ impl Quantity for Duration {
     }
 }
 
-impl Quantity for Octets {
+impl Quantity for ByteCount {
     const NAME: &'static str = "Size";
     const DESCRIPTION: &'static str = "a size such as \"200kB\" or \"200KiB\"";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? ?(B|kB|KiB|MB|MiB|GB|GiB)$";
-    const POSITIVE: &'static str = "at least one octet";
+    const POSITIVE: &'static str = "at least one byte";
 
     fn read(text: &str) -> Result<Self, UnitError> {
         text.parse()

@@ -33,9 +33,10 @@ impl Problem {
 }
 
 /// Keys of earlier versions, and what is written in their place.
-const MOVED: [(&str, &str); 2] = [
+const MOVED: [(&str, &str); 3] = [
     ("profile", "host = \"linux\" or host = \"rfc\""),
     ("linux_buffer_accounting", "host = { kind = \"linux\", buffers = \"socket\" }"),
+    ("octets", "bytes"),
 ];
 
 /// What serde says about the value at `path`, in the words of this file.

@@ -63,9 +63,9 @@ pub fn column(outcome: &Outcome, name: &str, column: &str) -> Vec<u64> {
 
 /// Goodput of the first connection after the warm-up, in bit/s.
 pub fn goodput(outcome: &Outcome) -> f64 {
-    let octets = column(outcome, "connections", "octets_delivered_measured")[0];
+    let bytes = column(outcome, "connections", "bytes_delivered_measured")[0];
     let nanos = column(outcome, "connections", "measured_ns")[0];
-    octets as f64 * 8e9 / nanos as f64
+    bytes as f64 * 8e9 / nanos as f64
 }
 
 /// Mean block delay in seconds over blocks accepted after `from_ns`.

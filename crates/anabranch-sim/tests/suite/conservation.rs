@@ -50,13 +50,13 @@ fn parameters() -> impl Strategy<Value = Parameters> {
 }
 
 fn assert_conserved(outcome: &Outcome) {
-    assert_eq!(column(outcome, "connections", "corrupt_octets"), [0]);
+    assert_eq!(column(outcome, "connections", "corrupt_bytes"), [0]);
     assert_eq!(column(outcome, "connections", "failed"), [0]);
-    assert_eq!(column(outcome, "connections", "octets_delivered"), [500_000]);
-    assert_eq!(column(outcome, "connections", "octets_written"), [500_000]);
+    assert_eq!(column(outcome, "connections", "bytes_delivered"), [500_000]);
+    assert_eq!(column(outcome, "connections", "bytes_written"), [500_000]);
     assert_eq!(column(outcome, "connections", "completed"), [1]);
-    // Copies and closed subflows included, every octet came on some subflow.
-    let received: u64 = column(outcome, "subflows", "octets_received").iter().sum();
+    // Copies and closed subflows included, every byte came on some subflow.
+    let received: u64 = column(outcome, "subflows", "bytes_received").iter().sum();
     assert!(received >= 500_000, "{received}");
     let of = |name| column(outcome, "links", name);
     let sums = of("packets_delivered")
@@ -71,15 +71,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn octets_written_are_octets_delivered(parameters in parameters(), seed in any::<u64>()) {
+    fn bytes_written_are_bytes_delivered(parameters in parameters(), seed in any::<u64>()) {
         let scenario = hostile(&parameters);
         let outcome = run(&scenario, seed);
         assert_conserved(&outcome);
         prop_assert_eq!(&run(&scenario, seed), &outcome, "the same seed, the same run");
-        let octets = Options { round_trip: true, ..Options::default() };
+        let bytes = Options { round_trip: true, ..Options::default() };
         prop_assert_eq!(
-            run_with(&scenario, seed, octets).digest, outcome.digest,
-            "segments as octets and back make no difference"
+            run_with(&scenario, seed, bytes).digest, outcome.digest,
+            "segments as bytes and back make no difference"
         );
     }
 }
@@ -97,6 +97,6 @@ fn a_capture_changes_nothing_and_holds_every_packet_twice() {
     let options = Options { capture: Some(&mut capture), ..Options::default() };
     let captured = run_with(&scenario, 1, options);
     assert_eq!(captured, run(&scenario, 1));
-    let octets: u64 = column(&captured, "links", "octets_in").iter().sum();
-    assert!(capture.len() as u64 > 2 * octets, "{} octets", capture.len());
+    let bytes: u64 = column(&captured, "links", "bytes_in").iter().sum();
+    assert!(capture.len() as u64 > 2 * bytes, "{} bytes", capture.len());
 }

@@ -1,6 +1,6 @@
 //! Traffic of others on the paths of connections.
 
-use anabranch_net::OPPORTUNITY_OCTETS;
+use anabranch_net::OPPORTUNITY_BYTES;
 use anabranch_sim::{Options, Outcome};
 
 use crate::common::{column, goodput, run, run_with};
@@ -39,7 +39,7 @@ fn a_saturated_trace_delivers_exactly_its_opportunities() {
     // The first datagram comes after 0.96 ms, in time for the first opportunity; the link is
     // never idle from then on. The connection's SYN at 9999 ms is not answered before the end.
     let opportunities = 4 * 1_000;
-    assert_eq!(links(&outcome, "octets_delivered")[0], opportunities * OPPORTUNITY_OCTETS);
+    assert_eq!(links(&outcome, "bytes_delivered")[0], opportunities * OPPORTUNITY_BYTES);
     assert_eq!(links(&outcome, "packets_delivered")[0], opportunities);
     assert!(links(&outcome, "dropped_by_queue")[0] > 6_000);
 }
@@ -50,11 +50,11 @@ fn cross_traffic_takes_its_rate_and_leaves_the_rest() {
     let outcome = run(&beside(CONSTANT), 1);
     let beside = goodput(&outcome);
     println!("alone {alone:.0} bit/s, beside 3 Mbit/s {beside:.0} bit/s");
-    // Of 8 Mbit/s less than 5 are left, as UDP does not slow down; 1448 of 1500 octets count.
+    // Of 8 Mbit/s less than 5 are left, as UDP does not slow down; 1448 of 1500 bytes count.
     assert!(beside < 5.1e6 * 1448.0 / 1500.0 && beside > 4.3e6, "{beside}");
     assert!(alone > 7.5e6, "{alone}");
-    assert_eq!(column(&outcome, "connections", "corrupt_octets"), [0]);
-    // 3 Mbit/s in packets of 1000 octets: 375 per second, beside the segments of the connection.
+    assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0]);
+    // 3 Mbit/s in packets of 1000 bytes: 375 per second, beside the segments of the connection.
     let of_subflows = |name| column(&outcome, "subflows", name).iter().sum::<u64>();
     let sent = of_subflows("segments_sent") + of_subflows("segments_retransmitted");
     let packets = links(&outcome, "packets_in")[0];
@@ -65,14 +65,14 @@ fn cross_traffic_takes_its_rate_and_leaves_the_rest() {
 fn cross_traffic_in_the_reverse_direction_loads_the_reverse_link() {
     let quiet = run(&beside(""), 1);
     let loaded = run(&beside(ON_OFF), 1);
-    let more = links(&loaded, "octets_in")[1] - links(&quiet, "octets_in")[1];
+    let more = links(&loaded, "bytes_in")[1] - links(&quiet, "bytes_in")[1];
     // On half of the time at 2 Mbit/s: 7.5 MB in 60 s, with a wide spread.
     assert!((3_000_000..15_000_000).contains(&more), "{more}");
     assert_ne!(loaded.digest, quiet.digest);
 }
 
 #[test]
-fn runs_with_cross_traffic_repeat_and_survive_the_way_through_octets() {
+fn runs_with_cross_traffic_repeat_and_survive_the_way_through_bytes() {
     let scenario = beside(&format!("{CONSTANT}{ON_OFF}"));
     let outcome = run(&scenario, 1);
     assert_eq!(run(&scenario, 1), outcome);
@@ -83,8 +83,8 @@ fn runs_with_cross_traffic_repeat_and_survive_the_way_through_octets() {
     let captured = Options { capture: Some(&mut capture), ..Options::default() };
     assert_eq!(run_with(&scenario, 1, captured), outcome);
     // Every packet is there when it leaves and when it arrives.
-    let octets: u64 = links(&outcome, "octets_delivered").iter().sum();
-    assert!(capture.len() as u64 > 2 * octets, "{} octets", capture.len());
+    let bytes: u64 = links(&outcome, "bytes_delivered").iter().sum();
+    assert!(capture.len() as u64 > 2 * bytes, "{} bytes", capture.len());
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn tcp_cross_traffic_is_a_connection_with_bursts() {
                   kind = \"on_off\"\nburst_size = { kind = \"pareto\", mean = \"150kB\", shape = 1.5 }\n\
                   interval = { kind = \"exponential\", mean = \"500ms\" }\n";
     let outcome = run(&beside(others), 1);
-    let delivered = column(&outcome, "connections", "octets_delivered");
+    let delivered = column(&outcome, "connections", "bytes_delivered");
     // 2.4 Mbit/s on offer, within the spread of 120 bursts with a heavy tail.
     assert!((6_000_000..40_000_000).contains(&delivered[1]), "{delivered:?}");
     assert!(goodput(&outcome) < 7.0e6, "{}", goodput(&outcome));
-    assert_eq!(column(&outcome, "connections", "corrupt_octets"), [0, 0]);
+    assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0, 0]);
 }

@@ -28,7 +28,7 @@ const QUEUES: [(&str, &str); 2] = [
 
 #[test]
 fn marks_take_the_place_of_drops_and_nothing_is_sent_twice() {
-    // RFC 3168 §5. Of the links' rates, 1432 of 1500 octets are payload.
+    // RFC 3168 §5. Of the links' rates, 1432 of 1500 bytes are payload.
     for (name, queue) in QUEUES {
         for (connection, most) in [("protocol = \"tcp\"", 8e6), ("", 10e6)] {
             let on = run(&scenario(queue, &format!("{connection}\necn = true")), 1);
@@ -95,8 +95,8 @@ fn coupled_subflows_take_one_flows_share_of_a_link_that_marks() {
                 seed,
             );
             assert_eq!(sum(&outcome, "subflows", "segments_retransmitted"), 0, "{name}");
-            let octets = column(&outcome, "connections", "octets_delivered_measured");
-            octets[0] as f64 / (octets[0] + octets[1]) as f64
+            let bytes = column(&outcome, "connections", "bytes_delivered_measured");
+            bytes[0] as f64 / (bytes[0] + bytes[1]) as f64
         });
         let share = shares.sum::<f64>() / 4.0;
         println!("{name}: {share:.3}");

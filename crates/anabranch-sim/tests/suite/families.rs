@@ -20,13 +20,13 @@ fn scenario(families: [&str; 2], direction: &str) -> String {
     )
 }
 
-fn octets_by_path(outcome: &Outcome) -> Vec<u64> {
-    let mut octets = vec![0; 2];
-    let carried = column(outcome, "subflows", "octets_received");
+fn bytes_by_path(outcome: &Outcome) -> Vec<u64> {
+    let mut bytes = vec![0; 2];
+    let carried = column(outcome, "subflows", "bytes_received");
     for (path, carried) in column(outcome, "subflows", "path").iter().zip(carried) {
-        octets[*path as usize] += carried;
+        bytes[*path as usize] += carried;
     }
-    octets
+    bytes
 }
 
 #[test]
@@ -34,24 +34,24 @@ fn all_pairs_of_families_carry_everything_over_both_paths() {
     for families in [["ipv4", "ipv6"], ["ipv6", "ipv4"], ["ipv6", "ipv6"], ["ipv4", "ipv4"]] {
         for direction in ["download", "upload"] {
             let outcome = run(&scenario(families, direction), 1);
-            let delivered = column(&outcome, "connections", "octets_delivered");
+            let delivered = column(&outcome, "connections", "bytes_delivered");
             assert_eq!(delivered, [20_000_000], "{families:?} {direction}");
-            let carried = octets_by_path(&outcome);
-            assert!(carried.iter().all(|octets| *octets > 8_000_000), "{families:?} {carried:?}");
+            let carried = bytes_by_path(&outcome);
+            assert!(carried.iter().all(|bytes| *bytes > 8_000_000), "{families:?} {carried:?}");
         }
     }
 }
 
 #[test]
-fn ipv6_costs_the_twenty_octets_that_its_header_is_longer() {
-    let octets = |family| {
+fn ipv6_costs_the_twenty_bytes_that_its_header_is_longer() {
+    let bytes = |family| {
         let outcome = run(&scenario([family; 2], "download"), 1);
-        column(&outcome, "connections", "octets_delivered")[0] as f64
-            / column(&outcome, "links", "octets_delivered")[..4].iter().step_by(2).sum::<u64>()
+        column(&outcome, "connections", "bytes_delivered")[0] as f64
+            / column(&outcome, "links", "bytes_delivered")[..4].iter().step_by(2).sum::<u64>()
                 as f64
     };
-    // Goodput for each octet of the links, less the cross-traffic: 1408 of 1500 against 1388.
-    let (four, six) = (octets("ipv4"), octets("ipv6"));
+    // Goodput for each byte of the links, less the cross-traffic: 1408 of 1500 against 1388.
+    let (four, six) = (bytes("ipv4"), bytes("ipv6"));
     assert!((six / four - 1388.0 / 1408.0).abs() < 0.004, "{four} {six}");
 }
 

@@ -5,7 +5,7 @@ use anabranch_sim::Outcome;
 
 use crate::common::{column, goodput, run};
 
-const OCTETS: u64 = 3_000_000;
+const BYTES: u64 = 3_000_000;
 
 fn path(name: &str, rate: &str, delay: &str, changes: &str) -> String {
     format!(
@@ -28,8 +28,8 @@ fn transfer(changes: [&str; 2], direction: &str, connection: &str, duration_s: u
 
 fn assert_exact(outcome: &Outcome, case: &str) {
     let of = |name| column(outcome, "connections", name)[0];
-    assert_eq!((of("corrupt_octets"), of("failed")), (0, 0), "{case}");
-    assert_eq!((of("octets_delivered"), of("completed")), (OCTETS, 1), "{case}");
+    assert_eq!((of("corrupt_bytes"), of("failed")), (0, 0), "{case}");
+    assert_eq!((of("bytes_delivered"), of("completed")), (BYTES, 1), "{case}");
 }
 
 fn change(at_ms: u64, keys: &str) -> String {
@@ -125,8 +125,8 @@ fn reordering_far_above_the_round_trip_and_loss_break_nothing() {
     }
 }
 
-/// Raiciu et al., NSDI 2012, §3: a slow path that holds the octet which is missing stalls the whole
-/// connection when the buffer is small; copying that octet and slowing the path down cures it.
+/// Raiciu et al., NSDI 2012, §3: a slow path that holds the byte which is missing stalls the whole
+/// connection when the buffer is small; copying that byte and slowing the path down cures it.
 #[test]
 fn with_small_buffers_a_slow_path_does_not_stall_the_fast_one() {
     const FAST: &str =

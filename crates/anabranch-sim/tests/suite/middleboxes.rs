@@ -6,14 +6,14 @@ use std::ops::Range;
 
 use anabranch_sim::{Options, Outcome};
 
-/// Octets that a connection carries.
-const OCTETS: u64 = 500_000;
+/// Bytes that a connection carries.
+const BYTES: u64 = 500_000;
 const BUFFER: u64 = 200_000;
 const SEEDS: u64 = 8;
 /// Seeds of the tests that are not slow: one for IPv4, one for IPv6.
 const FEW_SEEDS: u64 = 2;
 
-/// What becomes of a connection. Whatever it is, no octet is delivered that TCP would not have
+/// What becomes of a connection. Whatever it is, no byte is delivered that TCP would not have
 /// delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
@@ -122,7 +122,7 @@ const DSS_AFTER_60: &str = "options = [\"dss\"]\nafter_packets = 60";
 const DSS_SOON: &str = "DSS after 60 packets, while the second path joins";
 const EVERYTHING: &str = "everything after 200 packets";
 const COALESCE: &str = "delay = \"5ms\"";
-/// Half of the merged octets lose their mapping.
+/// Half of the merged bytes lose their mapping.
 const MERGED: [Ends; 4] = [Slow, Several, Several, Slow];
 const FIRST_PIECE: &str = "options_on = \"first\"";
 const REWRITE: &str = "rewrite_payload";
@@ -250,7 +250,7 @@ const ROWS: &[Row] = &[
         tcp: Altered,
         ..row(
             REWRITE,
-            "four octets replaced, with checksums",
+            "four bytes replaced, with checksums",
             "change = \"replace\"\nat = \"100kB\"",
             REWRITTEN,
         )
@@ -260,7 +260,7 @@ const ROWS: &[Row] = &[
         tcp: Altered,
         ..row(
             REWRITE,
-            "four octets inserted, with checksums",
+            "four bytes inserted, with checksums",
             "change = \"insert\"\nat = \"100kB\"",
             REWRITTEN,
         )
@@ -270,7 +270,7 @@ const ROWS: &[Row] = &[
         tcp: Altered,
         ..row(
             REWRITE,
-            "four octets removed, with checksums",
+            "four bytes removed, with checksums",
             "change = \"remove\"\nat = \"100kB\"",
             REWRITTEN,
         )
@@ -336,16 +336,16 @@ fn scenario(row: &Row, place: Place, direction: &str, family: &str, late: Option
         "name = \"box\"\nduration = \"{limit}s\"\nsample_interval = \"200ms\"\n{first}{second}\
          [[connection]]\n{connection}\n{late}direction = \"{direction}\"\nprotocol = \"{protocol}\"\n\
          send_buffer = \"{BUFFER}B\"\nreceive_buffer = \"{BUFFER}B\"\n\
-         workload = {{ kind = \"bulk\", size = \"{OCTETS}B\" }}\n"
+         workload = {{ kind = \"bulk\", size = \"{BYTES}B\" }}\n"
     )
 }
 
-/// Octets that the first and the second path carried.
+/// Bytes that the first and the second path carried.
 fn carried(outcome: &Outcome) -> [u64; 2] {
     let mut carried = [0; 2];
-    let octets = column(outcome, "subflows", "octets_received");
-    for (path, octets) in column(outcome, "subflows", "path").iter().zip(octets) {
-        carried[*path as usize] += octets;
+    let bytes = column(outcome, "subflows", "bytes_received");
+    for (path, bytes) in column(outcome, "subflows", "path").iter().zip(bytes) {
+        carried[*path as usize] += bytes;
     }
     carried
 }
@@ -362,9 +362,9 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
         Undecided if one("failed") == 1 => Error,
         other => other,
     };
-    let (delivered, corrupt) = (one("octets_delivered"), one("corrupt_octets"));
+    let (delivered, corrupt) = (one("bytes_delivered"), one("corrupt_bytes"));
     let (mptcp, why) = (one("is_mptcp") == 1, one("fallback"));
-    let held = column(outcome, "connection_samples", "out_of_order_octets");
+    let held = column(outcome, "connection_samples", "out_of_order_bytes");
     let ends = (one("completed") == 1, one("failed") == 1);
     let [first, second] = carried(outcome);
     let alone = place == Place::OnlyPath;
@@ -376,10 +376,10 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
         Either | Undecided | Error => true,
     };
     let altered = if expected == Altered { row.keys } else { "" };
-    let octets = match altered {
-        keys if keys.contains("insert") => OCTETS + 4,
-        keys if keys.contains("remove") => OCTETS - 4,
-        _ => OCTETS,
+    let bytes = match altered {
+        keys if keys.contains("insert") => BYTES + 4,
+        keys if keys.contains("remove") => BYTES - 4,
+        _ => BYTES,
     };
     let granted = platform().is_some_and(|platform| platform == "linux-socket");
     let most_held = if granted { 2 * BUFFER } else { BUFFER };
@@ -387,10 +387,10 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
     let checks = [
         ("the protocol or the paths are others", protocol),
         ("it does not end as it should", ends == (done, expected == Error)),
-        ("octets are missing, or too many", !done || delivered == octets),
-        ("nothing moves", expected != Slow || (1..octets).contains(&delivered)),
-        ("octets are others", (corrupt > 0) == (expected == Altered)),
-        ("too much is held", held.iter().all(|octets| *octets <= most_held)),
+        ("bytes are missing, or too many", !done || delivered == bytes),
+        ("nothing moves", expected != Slow || (1..bytes).contains(&delivered)),
+        ("bytes are others", (corrupt > 0) == (expected == Altered)),
+        ("too much is held", held.iter().all(|bytes| *bytes <= most_held)),
     ];
     let found = checks.iter().find(|(_, fine)| !fine)?;
     Some(format!(
@@ -467,8 +467,8 @@ fn what_boxes_make_of_segments_could_be_sent_and_runs_can_be_repeated() {
             scenario(row, Place::BothPaths, "download", "ipv6", late).replace("3000s", "60s");
         let outcome = run(&toml, 1);
         assert_eq!(run(&toml, 1), outcome, "{} {}", row.kind, row.what);
-        let octets = run_with(&toml, 1, Options { round_trip: true, ..Options::default() });
-        assert_eq!(octets.digest, outcome.digest, "{} {}", row.kind, row.what);
+        let bytes = run_with(&toml, 1, Options { round_trip: true, ..Options::default() });
+        assert_eq!(bytes.digest, outcome.digest, "{} {}", row.kind, row.what);
     }
 }
 
@@ -487,26 +487,26 @@ fn a_nat_that_forgets_between_requests_costs_subflows_not_the_connection() {
     };
     for seed in 0..SEEDS {
         let outcome = run(&toml("mptcp"), seed);
-        assert_eq!(column(&outcome, "connections", "octets_delivered"), [500_000]);
-        assert_eq!(column(&outcome, "connections", "corrupt_octets"), [0]);
+        assert_eq!(column(&outcome, "connections", "bytes_delivered"), [500_000]);
+        assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0]);
         assert!(column(&outcome, "subflows", "path").len() >= 10, "a new subflow for each request");
         // The same over TCP ends with the first silence.
         let outcome = run(&toml("tcp"), seed);
-        assert_eq!(column(&outcome, "connections", "octets_delivered"), [50_000]);
+        assert_eq!(column(&outcome, "connections", "bytes_delivered"), [50_000]);
         assert_eq!(column(&outcome, "connections", "failed"), [1]);
     }
 }
 
 #[test]
-fn without_checksums_nobody_notices_that_octets_are_others() {
+fn without_checksums_nobody_notices_that_bytes_are_others() {
     // RFC 8684 §3.7: this is what checksums are for.
     let keys = "change = \"replace\"\nat = \"100kB\"";
-    let unprotected = row(REWRITE, "four octets replaced", keys, [Several; 4]);
+    let unprotected = row(REWRITE, "four bytes replaced", keys, [Several; 4]);
     for place in [Place::OnlyPath, Place::FirstOfTwo] {
         let outcome = run(&scenario(&unprotected, place, "download", "ipv4", Some(false)), 1);
         assert_eq!(column(&outcome, "connections", "is_mptcp"), [1]);
         assert_eq!(column(&outcome, "connections", "completed"), [1]);
-        assert!(column(&outcome, "connections", "corrupt_octets")[0] > 0);
+        assert!(column(&outcome, "connections", "corrupt_bytes")[0] > 0);
     }
 }
 

@@ -31,17 +31,17 @@ fn from_30_s() -> String {
 fn arrived(outcome: &Outcome, path: u64, from: f64, to: f64) -> f64 {
     let of = |name| column(outcome, "subflow_samples", name);
     let rows =
-        of("time_ns").into_iter().zip(of("path")).zip(of("subflow")).zip(of("octets_received"));
-    let rows = rows.map(|(((at, path), slot), octets)| (at as f64 / 1e9, path, slot, octets));
+        of("time_ns").into_iter().zip(of("path")).zip(of("subflow")).zip(of("bytes_received"));
+    let rows = rows.map(|(((at, path), slot), bytes)| (at as f64 / 1e9, path, slot, bytes));
     let on_path: Vec<_> = rows.filter(|row| row.1 == path).collect();
     // Each slot counts for itself.
-    let mut octets = 0;
+    let mut bytes = 0;
     for slot in 0..32 {
         let within = on_path.iter().filter(|row| row.2 == slot && (from..=to).contains(&row.0));
         let counts: Vec<u64> = within.map(|row| row.3).collect();
-        octets += counts.last().unwrap_or(&0) - counts.first().unwrap_or(&0);
+        bytes += counts.last().unwrap_or(&0) - counts.first().unwrap_or(&0);
     }
-    octets as f64 * 8e-6 / (to - from)
+    bytes as f64 * 8e-6 / (to - from)
 }
 
 /// Mbit/s delivered to the application in this interval of seconds.
@@ -81,9 +81,9 @@ mod drepas {
         let of = |name| column(&outcome, "subflow_samples", name);
         let second = of("time_ns").into_iter().zip(of("path")).zip(of("bytes_in_flight"));
         let late = second.filter(|((at, path), _)| *path == 1 && *at > 15_000_000_000);
-        let most = late.map(|(_, octets)| octets).max().expect("samples");
+        let most = late.map(|(_, bytes)| bytes).max().expect("samples");
         // Never more than a burst of probes from then on.
-        assert!(most <= 10 * 1024, "{most} octets in flight");
+        assert!(most <= 10 * 1024, "{most} bytes in flight");
     }
 
     #[test]
@@ -98,11 +98,11 @@ mod drepas {
     #[test]
     fn a_path_that_is_worth_it_is_left_alone() {
         let umts = "rate = \"2Mbit/s\"\ndelay = \"75ms\"\nlimit = \"2s\"";
-        let octets = |manager: &str| {
+        let bytes = |manager: &str| {
             let keys = format!("path_manager = \"{manager}\"");
-            column(&run(&scenario(umts, "", &keys), 1), "connections", "octets_delivered")[0]
+            column(&run(&scenario(umts, "", &keys), 1), "connections", "bytes_delivered")[0]
         };
-        assert_eq!(octets("drepas"), octets("full_mesh"));
+        assert_eq!(bytes("drepas"), bytes("full_mesh"));
     }
 }
 
@@ -150,7 +150,7 @@ mod single_path {
         // A handshake of 60 ms and slow start.
         assert!(delivered(&outcome, 20.0, 21.0) > 1.0);
         assert!(arrived(&outcome, 1, 22.0, 60.0) > 7.0, "it stays where it works");
-        assert_eq!(column(&outcome, "connections", "corrupt_octets")[0], 0);
+        assert_eq!(column(&outcome, "connections", "corrupt_bytes")[0], 0);
     }
 
     #[test]
@@ -181,8 +181,8 @@ mod ndiffports {
                 connection(&format!("path_manager = {manager}")),
                 connection("protocol = \"tcp\"\nstart = \"1s\"")
             );
-            let octets = column(&run(&toml, 1), "connections", "octets_delivered_measured");
-            octets[0] as f64 / (octets[0] + octets[1]) as f64
+            let bytes = column(&run(&toml, 1), "connections", "bytes_delivered_measured");
+            bytes[0] as f64 / (bytes[0] + bytes[1]) as f64
         };
         let one = share("\"initial_only\"");
         assert!((0.45..=0.55).contains(&one), "{one:.3}");
@@ -220,7 +220,7 @@ mod re_creation {
     }
 
     #[test]
-    fn a_path_that_flaps_for_long_costs_no_octet() {
+    fn a_path_that_flaps_for_long_costs_no_byte() {
         let changes: String = (0..25)
             .map(|n| {
                 let (down, up) = (2 * n + 2, 2 * n + 3);
@@ -230,7 +230,7 @@ mod re_creation {
         for manager in ["full_mesh", "backup", "single_path", "drepas"] {
             let outcome =
                 run(&scenario(LTE, &changes, &format!("path_manager = \"{manager}\"")), 1);
-            assert_eq!(column(&outcome, "connections", "corrupt_octets")[0], 0, "{manager}");
+            assert_eq!(column(&outcome, "connections", "corrupt_bytes")[0], 0, "{manager}");
             assert_eq!(column(&outcome, "connections", "failed")[0], 0, "{manager}");
             let rate = goodput(&outcome) / 1e6;
             assert!(rate > 4.0, "{manager}: {rate:.2} Mbit/s");
@@ -258,11 +258,11 @@ fn what_a_lost_subflow_brought_beyond_a_hole_comes_again_at_once() {
     );
     let outcome = run(&toml, 1);
     let times = column(&outcome, "connection_samples", "time_ns");
-    let octets = column(&outcome, "connection_samples", "octets_delivered");
-    let waiting = column(&outcome, "connection_samples", "out_of_order_octets");
+    let bytes = column(&outcome, "connection_samples", "bytes_delivered");
+    let waiting = column(&outcome, "connection_samples", "out_of_order_bytes");
     let at = |ns: u64| times.iter().position(|time| *time == ns).expect("a sample");
     assert!(waiting[at(3_850_000_000)] > 100_000, "the test needs a hole at that time");
-    let delivered = octets[at(4_845_000_000)] - octets[at(3_845_000_000)];
+    let delivered = bytes[at(4_845_000_000)] - bytes[at(3_845_000_000)];
     // 95.5 Mbit/s of payload over the path that is left, less one round trip or two.
-    assert!(delivered > 11_500_000, "{delivered} octets in a second");
+    assert!(delivered > 11_500_000, "{delivered} bytes in a second");
 }

@@ -47,7 +47,7 @@ mod round_robin {
         let shares = |scheduler: &str| {
             let connection = format!("scheduler = {scheduler}\nsend_buffer = \"15kB\"");
             let outcome = run(&scenario("30s", &paths, &connection, "kind = \"bulk\""), 1);
-            let sent = column(&outcome, "subflows", "octets_sent");
+            let sent = column(&outcome, "subflows", "bytes_sent");
             sent[1] as f64 / (sent[0] + sent[1]) as f64
         };
         let four = "{ kind = \"round_robin\", num_segments = 4 }";
@@ -128,11 +128,11 @@ mod redundant {
     #[test]
     fn everything_is_sent_on_both_paths_and_delivered_once() {
         let outcome = outcome("", "scheduler = \"redundant\"");
-        let delivered = connection(&outcome, "octets_delivered") as f64;
-        let received = column(&outcome, "subflows", "octets_received");
+        let delivered = connection(&outcome, "bytes_delivered") as f64;
+        let received = column(&outcome, "subflows", "bytes_received");
         // The slow path skips what the fast one has had acknowledged, but is never idle.
-        assert!(received.iter().all(|octets| *octets as f64 > 0.9 * delivered), "{received:?}");
-        assert_eq!(connection(&outcome, "corrupt_octets"), 0);
+        assert!(received.iter().all(|bytes| *bytes as f64 > 0.9 * delivered), "{received:?}");
+        assert_eq!(connection(&outcome, "corrupt_bytes"), 0);
     }
 }
 
@@ -152,7 +152,7 @@ mod blest {
         );
         let bulk = "kind = \"bulk\"\nsize = \"64MiB\"";
         let outcome = run(&scenario("150s", &paths, &connection, bulk), seed);
-        assert_eq!(super::connection(&outcome, "octets_delivered"), 64 << 20);
+        assert_eq!(super::connection(&outcome, "bytes_delivered"), 64 << 20);
         super::connection(&outcome, "reinjections")
     }
 
@@ -242,12 +242,12 @@ mod bufferbloat {
 
     #[test]
     fn mpt_bm_holds_the_rtt_at_lambda_times_its_minimum_and_leaves_the_fast_path_alone() {
-        let wlan = |outcome: &Outcome| column(outcome, "subflows", "octets_sent")[0];
+        let wlan = |outcome: &Outcome| column(outcome, "subflows", "bytes_sent")[0];
         let without = outcome("");
         for lambda in [1.5, 3.0] {
             let outcome = outcome(&format!("remedies = {{ mpt_bm = {{ lambda = {lambda:?} }} }}"));
             assert_within(&bloat(&outcome), 0.95 * lambda, 1.15 * lambda);
-            assert_eq!(wlan(&outcome), wlan(&without), "octets on the path below theta");
+            assert_eq!(wlan(&outcome), wlan(&without), "bytes on the path below theta");
         }
     }
 
@@ -274,8 +274,8 @@ mod buffer_autotuning {
         let tuned = outcome("remedies = { buffer_autotuning = true, cwnd_cap = 2.0 }");
         let (send, receive) =
             (connection(&tuned, "send_buffer"), connection(&tuned, "receive_buffer"));
-        assert!(2 * send <= connection(&fixed, "send_buffer"), "{send} octets");
-        assert!(2 * receive <= connection(&fixed, "receive_buffer"), "{receive} octets");
+        assert!(2 * send <= connection(&fixed, "send_buffer"), "{send} bytes");
+        assert!(2 * receive <= connection(&fixed, "receive_buffer"), "{receive} bytes");
         let (fixed, tuned) = (common::goodput(&fixed), common::goodput(&tuned));
         assert!(tuned >= 0.95 * fixed, "{tuned:.0} bit/s, fixed {fixed:.0}");
     }
@@ -289,7 +289,7 @@ mod buffer_autotuning {
             scenario("30s", &paths, "remedies = { buffer_autotuning = true }", "kind = \"bulk\"");
         let outcome = run(&autotuned, 1);
         let send = connection(&outcome, "send_buffer");
-        assert!((200_000..=1_000_000).contains(&send), "{send} octets");
+        assert!((200_000..=1_000_000).contains(&send), "{send} bytes");
         let small = "send_buffer = \"64KiB\"\nreceive_buffer = \"64KiB\"";
         let small = run(&scenario("30s", &paths, small, "kind = \"bulk\""), 1);
         assert!(common::goodput(&outcome) > 1.5 * common::goodput(&small));
@@ -311,7 +311,7 @@ mod congestion_control_by_path {
                  congestion_control = {controls}"
             );
             let outcome = run(&scenario("100s", &paths, &connection, "kind = \"bulk\""), 1);
-            let sent = column(&outcome, "subflows", "octets_sent");
+            let sent = column(&outcome, "subflows", "bytes_sent");
             sent[0] as f64 / sent[1] as f64
         };
         let (first, second) = (
@@ -414,9 +414,9 @@ mod crossed {
             let bulk = "kind = \"bulk\"\nsize = \"600kB\"";
             let outcome = run(&scenario("2000s", &paths, connection, bulk), seed);
             assert_delivered(&outcome, 600_000, connection);
-            let octets = column(&outcome, "subflows", "octets_received");
-            let mut carried = column(&outcome, "subflows", "path").into_iter().zip(octets);
-            moved += usize::from(carried.any(|(path, octets)| path == 1 && octets > 0));
+            let bytes = column(&outcome, "subflows", "bytes_received");
+            let mut carried = column(&outcome, "subflows", "path").into_iter().zip(bytes);
+            moved += usize::from(carried.any(|(path, bytes)| path == 1 && bytes > 0));
             runs += 1;
         }
         (runs, moved)
@@ -425,13 +425,13 @@ mod crossed {
     const COMBINATIONS: usize = 7 * 8 * 6;
 
     #[test]
-    fn every_combination_delivers_every_octet_over_two_paths() {
+    fn every_combination_delivers_every_byte_over_two_paths() {
         assert_delivers_over_two_paths(1);
     }
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn every_combination_delivers_every_octet_over_two_paths_with_more_seeds() {
+    fn every_combination_delivers_every_byte_over_two_paths_with_more_seeds() {
         assert_delivers_over_two_paths(3);
     }
 
@@ -443,42 +443,42 @@ mod crossed {
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn every_combination_delivers_every_octet_over_one_path() {
+    fn every_combination_delivers_every_byte_over_one_path() {
         assert_eq!(run_all("\"initial_only\"", false, 3), (3 * COMBINATIONS, 0));
     }
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn every_combination_delivers_every_octet_over_three_subflows_of_one_path() {
+    fn every_combination_delivers_every_byte_over_three_subflows_of_one_path() {
         let ports = "{ kind = \"ndiffports\", subflows = 3 }";
         assert_eq!(run_all(ports, true, 2), (2 * COMBINATIONS, 0));
     }
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn every_combination_delivers_every_octet_with_a_backup() {
+    fn every_combination_delivers_every_byte_with_a_backup() {
         let (runs, moved) = run_all("\"backup\"", true, 2);
         assert!(10 * moved >= 9 * runs, "the backup took part in {moved} of {runs} runs");
     }
 
     #[test]
-    fn every_combination_delivers_every_octet_moving_from_path_to_path() {
+    fn every_combination_delivers_every_byte_moving_from_path_to_path() {
         let (runs, moved) = run_all("\"single_path\"", true, 2);
         assert!(10 * moved >= 9 * runs, "{moved} of {runs} runs moved");
     }
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn every_combination_delivers_every_octet_with_scored_paths() {
+    fn every_combination_delivers_every_byte_with_scored_paths() {
         let scored = "{ kind = \"drepas\", threshold = 0.8, period = \"200ms\", hysteresis = 1 }";
         let (runs, moved) = run_all(scored, true, 2);
         assert!(10 * moved >= 9 * runs, "the second path took part in {moved} of {runs} runs");
     }
 
-    fn assert_delivered(outcome: &Outcome, octets: u64, what: &str) {
-        assert_eq!(connection(outcome, "corrupt_octets"), 0, "{what}");
+    fn assert_delivered(outcome: &Outcome, bytes: u64, what: &str) {
+        assert_eq!(connection(outcome, "corrupt_bytes"), 0, "{what}");
         assert_eq!(connection(outcome, "failed"), 0, "{what}");
-        assert_eq!(connection(outcome, "octets_delivered"), octets, "{what}");
+        assert_eq!(connection(outcome, "bytes_delivered"), bytes, "{what}");
         assert_eq!(connection(outcome, "completed"), 1, "{what}");
     }
 }
@@ -497,7 +497,7 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
         let workload = "kind = \"blocks\"\nblock_size = \"8KiB\"";
         let outcome = run(&scenario("20s", &paths, &connection, workload), 1);
         let of = |name| self::connection(&outcome, name);
-        let mbps = of("octets_delivered") as f64 * 8.0 / 20e6;
+        let mbps = of("bytes_delivered") as f64 * 8.0 / 20e6;
         (mbps, ["send_buffer", "receive_buffer"].map(of))
     };
     let (small, buffers) = goodput("100kB");

@@ -30,10 +30,10 @@ fn share(core: &str, first: &str, seeds: u64) -> f64 {
     let second = "congestion_control = \"new_reno\"";
     let shares = (1..=seeds).map(|seed| {
         let outcome = run(&scenario(core, first, second, seed), seed);
-        let octets = column(&outcome, "connections", "octets_delivered_measured");
-        let carried = column(&outcome, "subflows", "octets_sent");
-        assert!(carried.iter().all(|octets| *octets > 1_000_000), "{carried:?}");
-        octets[0] as f64 / (octets[0] + octets[1]) as f64
+        let bytes = column(&outcome, "connections", "bytes_delivered_measured");
+        let carried = column(&outcome, "subflows", "bytes_sent");
+        assert!(carried.iter().all(|bytes| *bytes > 1_000_000), "{carried:?}");
+        bytes[0] as f64 / (bytes[0] + bytes[1]) as f64
     });
     shares.sum::<f64>() / seeds as f64
 }
@@ -64,7 +64,7 @@ fn olia_and_balia_take_one_flows_share_of_a_link_with_random_loss() {
 #[test]
 #[ignore = "slow: make test-slow"]
 fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
-    // One bandwidth-delay product of queue: 10 Mbit/s × 42 ms = 52 500 octets.
+    // One bandwidth-delay product of queue: 10 Mbit/s × 42 ms = 52 500 bytes.
     let core = "limit = \"35packets\"";
     let coupled = share(core, "congestion_control = \"lia\"", 10);
     let uncoupled = share(core, "congestion_control = \"new_reno\"", 10);
@@ -97,14 +97,14 @@ fn two_ms_longer(queue: &str) -> (f64, f64) {
         tcp("b"),
     );
     let outcome = run(&toml, 1);
-    let octets = column(&outcome, "connections", "octets_delivered_measured");
+    let bytes = column(&outcome, "connections", "bytes_delivered_measured");
     let of = |name| column(&outcome, "subflow_samples", name);
     let mean_srtt = |which: u64| {
         let rows = of("connection").into_iter().zip(of("srtt_ns"));
         let of_it: Vec<u64> = rows.filter(|row| row.0 == which).map(|row| row.1).collect();
         of_it.iter().sum::<u64>() as f64 / of_it.len() as f64 / 1e6
     };
-    (octets[1] as f64 / octets.iter().sum::<u64>() as f64, mean_srtt(0) - (mean_srtt(1) - 2.0))
+    (bytes[1] as f64 / bytes.iter().sum::<u64>() as f64, mean_srtt(0) - (mean_srtt(1) - 2.0))
 }
 
 /// Floyd and Jacobson, 1992, on traffic phases. The packets of an ACK-clocked flow stay together
@@ -158,9 +158,9 @@ fn scenario_c(control: &str, seed: u64) -> (f64, f64) {
         "name = \"c\"\nduration = \"220s\"\nwarm_up = \"20s\"\nsample_interval = \"10s\"\n\
          {paths}{connections}"
     );
-    let octets = column(&run(&toml, seed), "connections", "octets_delivered_measured");
-    let mean = |octets: &[u64]| octets.iter().sum::<u64>() as f64 * 8e-6 / 200.0 / 3.0;
-    (mean(&octets[..3]), mean(&octets[3..]))
+    let bytes = column(&run(&toml, seed), "connections", "bytes_delivered_measured");
+    let mean = |bytes: &[u64]| bytes.iter().sum::<u64>() as f64 * 8e-6 / 200.0 / 3.0;
+    (mean(&bytes[..3]), mean(&bytes[3..]))
 }
 
 fn mean_of_scenario_c(control: &str) -> (f64, f64) {
@@ -198,8 +198,8 @@ mod detection {
     }
 
     fn goodput_share(outcome: &anabranch_sim::Outcome) -> f64 {
-        let octets = column(outcome, "connections", "octets_delivered_measured");
-        octets[0] as f64 / octets.iter().sum::<u64>() as f64
+        let bytes = column(outcome, "connections", "bytes_delivered_measured");
+        bytes[0] as f64 / bytes.iter().sum::<u64>() as f64
     }
 
     /// In which part of the samples after the first minute both subflows are said to share one.

@@ -14,7 +14,7 @@ fn one_path(rate: &str, delay: &str, limit: &str, connection: &str) -> String {
 #[test]
 fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
     // The queue holds one bandwidth-delay product, so that halving the window leaves it busy.
-    // 1448 of 1500 octets of a packet are payload.
+    // 1448 of 1500 bytes of a packet are payload.
     let links = [
         ("8Mbit/s", "10ms", "20kB", 8e6),
         ("100Mbit/s", "10ms", "250kB", 100e6),
@@ -28,7 +28,7 @@ fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
             assert!(utilisation >= 0.95, "{control} on {rate}, {delay}: {utilisation:.3}");
             // Over the whole run, so that data held at the end of the warm-up is not counted
             // for the time after it.
-            let total = column(&outcome, "connections", "octets_delivered")[0] as f64 * 8.0 / 60.0;
+            let total = column(&outcome, "connections", "bytes_delivered")[0] as f64 * 8.0 / 60.0;
             assert!(total * 1500.0 / 1448.0 <= bits, "{control} on {rate}, {delay}: {total}");
         }
     }
@@ -51,7 +51,7 @@ fn wvegas_fills_a_clean_link_and_keeps_ten_segments_in_its_queue() {
 #[test]
 fn block_delay_is_send_buffer_over_goodput_less_the_way_back() {
     crate::common::depends_on_the_platform("the sizes of the buffers");
-    // Little's law: where the send buffer is the limit, an octet waits from its acceptance until
+    // Little's law: where the send buffer is the limit, a byte waits from its acceptance until
     // the buffer's worth before it is acknowledged, less the acknowledgement's way back.
     for (path, reverse) in [("wifi", 0.010), ("3g", 0.075)] {
         let connection = format!(
@@ -87,8 +87,8 @@ fn two_clean_paths_with_ample_buffers_give_nearly_twice_one() {
         let outcome = run(&scenario(&format!("direction = \"{direction}\"")), 1);
         let ratio = goodput(&outcome) / one;
         assert!(ratio >= 1.9, "{direction}: {ratio:.3}");
-        for octets in column(&outcome, "subflows", "octets_sent") {
-            assert!(octets as f64 >= 0.4 * 60.0 * one / 8.0, "{direction}: {octets}");
+        for bytes in column(&outcome, "subflows", "bytes_sent") {
+            assert!(bytes as f64 >= 0.4 * 60.0 * one / 8.0, "{direction}: {bytes}");
         }
     }
 }

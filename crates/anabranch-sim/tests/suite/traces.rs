@@ -21,12 +21,12 @@ fn a_trace_of_constant_opportunities_gives_the_goodput_of_the_same_rate() {
     let constant = goodput(&run(&over("rate = \"12.032Mbit/s\""), 1));
     println!("trace {traced:.0} bit/s, rate {constant:.0} bit/s");
     assert!((traced / constant - 1.0).abs() < 0.002, "{traced} {constant}");
-    // TCP and IP headers with timestamps leave 1448 of 1500 octets.
+    // TCP and IP headers with timestamps leave 1448 of 1500 bytes.
     assert!(traced > 0.99 * 12.032e6 * 1448.0 / 1500.0, "{traced}");
 }
 
 fn delivered_by_link(outcome: &Outcome) -> u64 {
-    column(outcome, "links", "octets_delivered")[0]
+    column(outcome, "links", "bytes_delivered")[0]
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn a_trace_file_and_its_normalised_form_give_the_same_run() {
     let text = std::fs::read_to_string(&file).expect("an example");
     let scenario = Scenario::from_toml(&text, &file).expect("a valid example");
     let outcome = anabranch_sim::run(&scenario, 1, Options::default()).expect("it runs");
-    let cellular = column(&outcome, "links", "octets_delivered")[2];
-    assert!(cellular > 10_000_000, "{cellular} octets over the trace");
+    let cellular = column(&outcome, "links", "bytes_delivered")[2];
+    assert!(cellular > 10_000_000, "{cellular} bytes over the trace");
     let again = run_with(&scenario.to_toml(), 1, Options::default());
     assert_eq!(outcome.digest, again.digest);
 }

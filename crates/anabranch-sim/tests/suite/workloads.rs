@@ -19,23 +19,23 @@ fn delays_ms(outcome: &Outcome) -> Vec<f64> {
     accepted.iter().zip(delivered).map(|(from, to)| (to - from) as f64 / 1e6).collect()
 }
 
-/// Every octet came as it was sent, in both directions, and the connection closed.
+/// Every byte came as it was sent, in both directions, and the connection closed.
 fn assert_complete(outcome: &Outcome) {
-    assert_eq!(column(outcome, "connections", "corrupt_octets"), [0]);
+    assert_eq!(column(outcome, "connections", "corrupt_bytes"), [0]);
     assert_eq!(column(outcome, "connections", "failed"), [0]);
     assert_eq!(column(outcome, "connections", "completed"), [1]);
-    let octets: u64 = column(outcome, "blocks", "octets").iter().sum();
-    assert_eq!(column(outcome, "connections", "octets_delivered"), [octets]);
+    let bytes: u64 = column(outcome, "blocks", "bytes").iter().sum();
+    assert_eq!(column(outcome, "connections", "bytes_delivered"), [bytes]);
 }
 
 #[test]
-fn a_burst_takes_its_octets_at_the_rate_and_the_way() {
-    // 14 480 octets are ten full segments of 1500 octets on the wire: the initial window, sent at
-    // once. 15 000 octets at 8 Mbit/s are 15 ms, and the way takes 10 ms.
+fn a_burst_takes_its_bytes_at_the_rate_and_the_way() {
+    // 14 480 bytes are ten full segments of 1500 bytes on the wire: the initial window, sent at
+    // once. 15 000 bytes at 8 Mbit/s are 15 ms, and the way takes 10 ms.
     let workload = "kind = \"on_off\"\nburst_size = \"14480B\"\ninterval = \"500ms\"\ncount = 20";
     let outcome = run(&single(workload), 1);
     assert_complete(&outcome);
-    assert_eq!(column(&outcome, "blocks", "octets"), vec![14_480; 20]);
+    assert_eq!(column(&outcome, "blocks", "bytes"), vec![14_480; 20]);
     let delays = delays_ms(&outcome);
     assert!(delays.iter().all(|delay| (delay - 25.0).abs() < 0.001), "{delays:?}");
     let starts = column(&outcome, "blocks", "accepted_ns");
@@ -44,7 +44,7 @@ fn a_burst_takes_its_octets_at_the_rate_and_the_way() {
 
 #[test]
 fn a_round_takes_the_request_there_and_the_response_back() {
-    // A request of 100 octets in 152 takes 0.152 ms and 10 ms; the response of 2 × 1448 octets in
+    // A request of 100 bytes in 152 takes 0.152 ms and 10 ms; the response of 2 × 1448 bytes in
     // 2 × 1500 another 3 ms and 10 ms.
     let workload = "kind = \"request_response\"\nrequest_size = \"100B\"\nresponses = 2\n\
                     response_size = \"1448B\"\nthink_time = \"100ms\"\ncount = 30";
@@ -72,13 +72,13 @@ fn drawn_requests_and_responses_are_delivered_whole_over_two_paths() {
         let scenario = wifi_3g(&connection, MAPS);
         let outcome = run(&scenario, 1);
         assert_complete(&outcome);
-        let octets = column(&outcome, "blocks", "octets");
+        let bytes = column(&outcome, "blocks", "bytes");
         // 8 to 20 tiles of about 10 to 25 kB, 14 × 16.4 kB on average.
-        assert!(octets.iter().all(|octets| (80_000..500_000).contains(octets)), "{octets:?}");
-        let mean = octets.iter().sum::<u64>() as f64 / 40.0;
+        assert!(bytes.iter().all(|bytes| (80_000..500_000).contains(bytes)), "{bytes:?}");
+        let mean = bytes.iter().sum::<u64>() as f64 / 40.0;
         assert!((200_000.0..260_000.0).contains(&mean), "{mean}");
-        assert_eq!(octets, column(&run(&scenario, 1), "blocks", "octets"));
-        assert_ne!(octets, column(&run(&scenario, 2), "blocks", "octets"));
+        assert_eq!(bytes, column(&run(&scenario, 1), "blocks", "bytes"));
+        assert_ne!(bytes, column(&run(&scenario, 2), "blocks", "bytes"));
         let checked = Options { round_trip: true, ..Options::default() };
         assert_eq!(run_with(&scenario, 1, checked).digest, outcome.digest);
     }
@@ -92,10 +92,10 @@ fn drawn_bursts_through_small_buffers_are_delivered_whole() {
     let buffers = "send_buffer = \"50kB\"\nreceive_buffer = \"50kB\"";
     let outcome = run(&wifi_3g(buffers, workload), 3);
     assert_complete(&outcome);
-    let octets = column(&outcome, "blocks", "octets");
+    let bytes = column(&outcome, "blocks", "bytes");
     // The smallest is a third of the mean.
-    assert!(octets.iter().all(|octets| *octets >= 33_333), "{octets:?}");
-    assert!(octets.iter().any(|octets| *octets > 200_000), "{octets:?}");
+    assert!(bytes.iter().all(|bytes| *bytes >= 33_333), "{bytes:?}");
+    assert!(bytes.iter().any(|bytes| *bytes > 200_000), "{bytes:?}");
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn a_page_of_objects_over_several_connections() {
     let paths = common::WIFI_3G;
     let outcome = run(&format!("name = \"page\"\nduration = \"30s\"\n{paths}\n{connections}"), 1);
     assert_eq!(column(&outcome, "connections", "completed"), [1; 6]);
-    assert_eq!(column(&outcome, "connections", "octets_delivered"), [9 * 29_000; 6]);
-    assert_eq!(column(&outcome, "connections", "corrupt_octets"), [0; 6]);
-    assert_eq!(column(&outcome, "blocks", "octets"), [29_000; 54]);
+    assert_eq!(column(&outcome, "connections", "bytes_delivered"), [9 * 29_000; 6]);
+    assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0; 6]);
+    assert_eq!(column(&outcome, "blocks", "bytes"), [29_000; 54]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_connection_that_joins_shifts_no_draws_of_another() {
     let sizes = |connections: &str| {
         let paths = common::WIFI_3G;
         let text = format!("name = \"n\"\nduration = \"10s\"\n{paths}{connections}");
-        column(&run(&text, 1), "blocks", "octets")
+        column(&run(&text, 1), "blocks", "bytes")
     };
     assert_eq!(sizes(&one), sizes(&two)[5..]);
     assert_ne!(sizes(&one), sizes(&two)[..5]);

@@ -11,26 +11,26 @@ pub(crate) struct Carried<'a> {
 ///
 /// # Errors
 /// If the link type is not known.
-pub(crate) fn unwrap(link_type: u16, octets: &[u8]) -> Result<Option<Carried<'_>>, u16> {
+pub(crate) fn unwrap(link_type: u16, bytes: &[u8]) -> Result<Option<Carried<'_>>, u16> {
     let seen = |packet, place| Some(Carried { packet, place });
     Ok(match link_type {
-        ETHERNET => ethernet(octets).and_then(|packet| seen(packet, 0)),
-        RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => seen(octets, 0),
+        ETHERNET => ethernet(bytes).and_then(|packet| seen(packet, 0)),
+        RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => seen(bytes, 0),
         // The address family has different numbers on different systems; IP tells its own version.
-        NULL | LOOP => octets.get(4..).and_then(|packet| seen(packet, 0)),
-        LINUX_SLL => sll(octets),
-        LINUX_SLL2 => sll2(octets),
+        NULL | LOOP => bytes.get(4..).and_then(|packet| seen(packet, 0)),
+        LINUX_SLL => sll(bytes),
+        LINUX_SLL2 => sll2(bytes),
         unknown => return Err(unknown),
     })
 }
 
-fn ethernet(octets: &[u8]) -> Option<&[u8]> {
-    network(u16_at(octets, 12)?, octets.get(14..)?)
+fn ethernet(bytes: &[u8]) -> Option<&[u8]> {
+    network(u16_at(bytes, 12)?, bytes.get(14..)?)
 }
 
 /// The IP packet behind an Ethernet type and any VLAN tags.
-fn network(ether_type: u16, octets: &[u8]) -> Option<&[u8]> {
-    let (mut ether_type, mut rest) = (ether_type, octets);
+fn network(ether_type: u16, bytes: &[u8]) -> Option<&[u8]> {
+    let (mut ether_type, mut rest) = (ether_type, bytes);
     for _ in 0..MOST_TAGS {
         match ether_type {
             TYPE_IPV4 | TYPE_IPV6 => return Some(rest),
@@ -44,15 +44,15 @@ fn network(ether_type: u16, octets: &[u8]) -> Option<&[u8]> {
     None
 }
 
-fn sll(octets: &[u8]) -> Option<Carried<'_>> {
-    let packet = network(u16_at(octets, 14)?, octets.get(16..)?)?;
-    Some(Carried { packet, place: outgoing(u16_at(octets, 0)?) })
+fn sll(bytes: &[u8]) -> Option<Carried<'_>> {
+    let packet = network(u16_at(bytes, 14)?, bytes.get(16..)?)?;
+    Some(Carried { packet, place: outgoing(u16_at(bytes, 0)?) })
 }
 
-fn sll2(octets: &[u8]) -> Option<Carried<'_>> {
-    let packet = network(u16_at(octets, 0)?, octets.get(20..)?)?;
-    let interface = u32::from(u16_at(octets, 4)?) << 16 | u32::from(u16_at(octets, 6)?);
-    Some(Carried { packet, place: interface << 1 | outgoing(u16::from(*octets.get(10)?)) })
+fn sll2(bytes: &[u8]) -> Option<Carried<'_>> {
+    let packet = network(u16_at(bytes, 0)?, bytes.get(20..)?)?;
+    let interface = u32::from(u16_at(bytes, 4)?) << 16 | u32::from(u16_at(bytes, 6)?);
+    Some(Carried { packet, place: interface << 1 | outgoing(u16::from(*bytes.get(10)?)) })
 }
 
 /// Is this the packet type of what the host itself sends?
@@ -60,8 +60,8 @@ fn outgoing(packet_type: u16) -> u32 {
     u32::from(packet_type == 4)
 }
 
-fn u16_at(octets: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(octets.get(at..at + 2)?.try_into().ok()?))
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 const NULL: u16 = 0;

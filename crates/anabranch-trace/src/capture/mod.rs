@@ -21,16 +21,16 @@ pub(crate) struct Frame {
     /// Interface within the section.
     pub(crate) interface: u32,
     pub(crate) time: Instant,
-    /// What its octets begin with: a LINKTYPE_ number.
+    /// What its bytes begin with: a LINKTYPE_ number.
     pub(crate) link_type: u16,
     /// What was captured.
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Why a file cannot be read on.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Octets from the beginning of the file to what cannot be read.
+    /// Bytes from the beginning of the file to what cannot be read.
     pub offset: u64,
     /// What is wrong there.
     pub what: String,
@@ -40,11 +40,7 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "at octet {}: {}; {} packets come before it",
-            self.offset, self.what, self.packets
-        )
+        write!(f, "at byte {}: {}; {} packets come before it", self.offset, self.what, self.packets)
     }
 }
 
@@ -61,7 +57,7 @@ enum Format {
 }
 
 impl<R: Read> Reader<R> {
-    /// Recognise the format by the first octets.
+    /// Recognise the format by the first bytes.
     pub(crate) fn new(input: R) -> Result<Self, Damage> {
         let mut input = Input { inner: input, offset: 0 };
         let format = open(&mut input).map_err(|error| error.damage(0, 0))?;
@@ -81,7 +77,7 @@ impl<R: Read> Reader<R> {
         read.map_err(|error| error.damage(self.input.offset, self.packets))
     }
 
-    /// Octets read so far.
+    /// Bytes read so far.
     pub(crate) fn offset(&self) -> u64 {
         self.input.offset
     }
@@ -102,7 +98,7 @@ impl<R: Read> Reader<R> {
 
 /// Why reading stopped, where it began to read.
 enum ReadError {
-    /// What stands there cannot be right; octets from the start of what was being read.
+    /// What stands there cannot be right; bytes from the start of what was being read.
     Wrong {
         at: u64,
         what: String,
@@ -123,19 +119,19 @@ impl ReadError {
     }
 }
 
-/// Counts octets.
+/// Counts bytes.
 struct Input<R> {
     inner: R,
     offset: u64,
 }
 
 impl<R: Read> Input<R> {
-    /// Fill `octets`; says whether there was anything at all, and how far it came if not enough.
-    fn fill(&mut self, octets: &mut [u8]) -> Result<bool, ReadError> {
+    /// Fill `bytes`; says whether there was anything at all, and how far it came if not enough.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, ReadError> {
         let start = self.offset;
         let mut filled = 0;
-        while filled < octets.len() {
-            match self.inner.read(&mut octets[filled..]) {
+        while filled < bytes.len() {
+            match self.inner.read(&mut bytes[filled..]) {
                 Ok(0) if filled == 0 => return Ok(false),
                 Ok(0) => {
                     return Err(ReadError::wrong(start, "the file ends in the middle of a packet"));
@@ -149,12 +145,12 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Fill `octets`, which belong to what began at `start`.
-    fn rest(&mut self, start: u64, octets: &mut [u8]) -> Result<(), ReadError> {
-        if octets.is_empty() {
+    /// Fill `bytes`, which belong to what began at `start`.
+    fn rest(&mut self, start: u64, bytes: &mut [u8]) -> Result<(), ReadError> {
+        if bytes.is_empty() {
             return Ok(());
         }
-        match self.fill(octets) {
+        match self.fill(bytes) {
             Ok(true) => Ok(()),
             Ok(false) | Err(ReadError::Wrong { .. }) => {
                 Err(ReadError::wrong(start, "the file ends in the middle of a packet"))
@@ -188,8 +184,8 @@ fn open<R: Read>(input: &mut Input<R>) -> Result<Format, ReadError> {
     Err(ReadError::wrong(0, what))
 }
 
-/// Most octets of a packet or block; whoever claims more is wrong.
-const MOST_OCTETS: u32 = 1 << 24;
+/// Most bytes of a packet or block; whoever claims more is wrong.
+const MOST_BYTES: u32 = 1 << 24;
 
 /// Byte order of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,19 +195,19 @@ enum Endian {
 }
 
 impl Endian {
-    fn u16(self, octets: &[u8], at: usize) -> Option<u16> {
-        let octets = octets.get(at..at + 2)?.try_into().ok()?;
+    fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let bytes = bytes.get(at..at + 2)?.try_into().ok()?;
         Some(match self {
-            Endian::Little => u16::from_le_bytes(octets),
-            Endian::Big => u16::from_be_bytes(octets),
+            Endian::Little => u16::from_le_bytes(bytes),
+            Endian::Big => u16::from_be_bytes(bytes),
         })
     }
 
-    fn u32(self, octets: &[u8], at: usize) -> Option<u32> {
-        let octets = octets.get(at..at + 4)?.try_into().ok()?;
+    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
         Some(match self {
-            Endian::Little => u32::from_le_bytes(octets),
-            Endian::Big => u32::from_be_bytes(octets),
+            Endian::Little => u32::from_le_bytes(bytes),
+            Endian::Big => u32::from_be_bytes(bytes),
         })
     }
 }

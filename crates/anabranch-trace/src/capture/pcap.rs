@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anabranch_wire::Instant;
 
-use super::{Endian, Frame, Input, MOST_OCTETS, ReadError};
+use super::{Endian, Frame, Input, MOST_BYTES, ReadError};
 
 /// What holds for all packets of a file.
 pub(super) struct Header {
@@ -46,16 +46,16 @@ impl Header {
         }
         let word = |at| self.endian.u32(&header, at).unwrap_or(0);
         let (seconds, fraction, captured) = (word(0), word(4), word(8));
-        if captured > MOST_OCTETS {
-            return Err(ReadError::wrong(start, format!("a packet of {captured} octets")));
+        if captured > MOST_BYTES {
+            return Err(ReadError::wrong(start, format!("a packet of {captured} bytes")));
         }
         frame.section = 0;
         frame.interface = 0;
         frame.link_type = self.link_type;
         let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.unit;
         frame.time = Instant::from_nanos(nanos);
-        frame.octets.resize(captured as usize, 0);
-        input.rest(start, &mut frame.octets)?;
+        frame.bytes.resize(captured as usize, 0);
+        input.rest(start, &mut frame.bytes)?;
         Ok(true)
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anabranch_wire::Instant;
 
-use super::{Endian, Frame, Input, MOST_OCTETS, ReadError};
+use super::{Endian, Frame, Input, MOST_BYTES, ReadError};
 
 /// Type of the block that begins a section; it reads the same in both byte orders.
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -22,7 +22,7 @@ pub(super) struct Section {
 
 struct Interface {
     link_type: u16,
-    /// Most octets of a packet; 0 stands for all.
+    /// Most bytes of a packet; 0 stands for all.
     snap_length: u32,
     ticks_per_second: u64,
     /// Seconds to add.
@@ -100,7 +100,7 @@ impl Section {
         self.read_rest(start, length, 12, input)
     }
 
-    /// Read the length of a block and what follows it; `read` octets have been by then.
+    /// Read the length of a block and what follows it; `read` bytes have been by then.
     fn read_body<R: Read>(
         &mut self,
         start: u64,
@@ -121,9 +121,9 @@ impl Section {
         read: u32,
         input: &mut Input<R>,
     ) -> Result<(), ReadError> {
-        let rest = length.checked_sub(read + 4).filter(|_| length <= MOST_OCTETS);
+        let rest = length.checked_sub(read + 4).filter(|_| length <= MOST_BYTES);
         let Some(rest) = rest else {
-            return Err(ReadError::wrong(start, format!("a block of {length} octets")));
+            return Err(ReadError::wrong(start, format!("a block of {length} bytes")));
         };
         self.body.resize(rest as usize, 0);
         input.rest(start, &mut self.body)?;
@@ -154,9 +154,9 @@ impl Section {
                     let base: u64 = if resolution & 0x80 == 0 { 10 } else { 2 };
                     interface.ticks_per_second = base.checked_pow(power)?;
                 }
-                (IF_TSOFFSET, octets) => {
-                    let low = i64::from(self.endian.u32(octets, 0)?);
-                    let high = i64::from(self.endian.u32(octets, 4)?);
+                (IF_TSOFFSET, bytes) => {
+                    let low = i64::from(self.endian.u32(bytes, 0)?);
+                    let high = i64::from(self.endian.u32(bytes, 4)?);
                     interface.offset = match self.endian {
                         Endian::Little => high << 32 | low,
                         Endian::Big => low << 32 | high,
@@ -193,7 +193,7 @@ impl Section {
         self.packet(0, None, 4, whole.min(most), frame)
     }
 
-    /// The packet of `captured` octets at `at`.
+    /// The packet of `captured` bytes at `at`.
     fn packet(
         &mut self,
         interface: u32,
@@ -203,7 +203,7 @@ impl Section {
         frame: &mut Frame,
     ) -> Option<bool> {
         let about = self.interfaces.get(interface as usize)?;
-        let octets = self.body.get(at..)?.get(..captured as usize)?;
+        let bytes = self.body.get(at..)?.get(..captured as usize)?;
         if let Some(ticks) = ticks {
             self.time = about.time(ticks);
         }
@@ -211,8 +211,8 @@ impl Section {
         frame.interface = interface;
         frame.link_type = about.link_type;
         frame.time = self.time;
-        frame.octets.clear();
-        frame.octets.extend_from_slice(octets);
+        frame.bytes.clear();
+        frame.bytes.extend_from_slice(bytes);
         Some(true)
     }
 }

@@ -157,7 +157,7 @@ fn a_join_to_an_address_that_was_denied() {
 #[test]
 fn reserved_bits_wrong_lengths_and_unknown_subtypes() {
     // RFC 8684 §3.3, §7.2
-    for (octets, rule) in [
+    for (bytes, rule) in [
         (vec![30, 8, 0x20, 0x21], "reserved_bits"),
         (vec![30, 7, 0x20, 0x01], "option_length"),
         (vec![30, 4, 0xa0, 0x00], "unknown_subtype"),
@@ -174,9 +174,9 @@ fn reserved_bits_wrong_lengths_and_unknown_subtypes() {
         let options = &mut pure.expect("a pure acknowledgement").segment.options;
         let mut raw = Vec::new();
         options.dss.take().unwrap().emit(&mut raw);
-        let mut changed = octets.clone();
-        changed.extend(raw[4..].iter().take(usize::from(octets[1]) - 4));
-        if octets[2] != 0x20 {
+        let mut changed = bytes.clone();
+        changed.extend(raw[4..].iter().take(usize::from(bytes[1]) - 4));
+        if bytes[2] != 0x20 {
             changed.truncate(4);
         }
         options.unknown = Some(changed.into());
@@ -231,10 +231,10 @@ fn other_data_under_the_same_numbers() {
     let mut altered = download();
     let at = data_at(&altered);
     let mut copy = altered[at].clone();
-    let mut octets = Vec::new();
-    copy.segment.payload.for_each_slice(|slice| octets.extend_from_slice(slice));
-    octets[3] ^= 0x10;
-    copy.segment.payload = Payload::from(octets);
+    let mut bytes = Vec::new();
+    copy.segment.payload.for_each_slice(|slice| bytes.extend_from_slice(slice));
+    bytes[3] ^= 0x10;
+    copy.segment.payload = Payload::from(bytes);
     altered.insert(at + 1, copy);
     finds(&altered, &["different_data"]);
 }
@@ -316,10 +316,10 @@ fn checksums_that_are_wrong_missing_or_not_agreed_on() {
 
     let mut altered = with_checksums();
     let at = data_at(&altered);
-    let mut octets = Vec::new();
-    altered[at].segment.payload.for_each_slice(|slice| octets.extend_from_slice(slice));
-    octets[100] ^= 1;
-    altered[at].segment.payload = Payload::from(octets);
+    let mut bytes = Vec::new();
+    altered[at].segment.payload.for_each_slice(|slice| bytes.extend_from_slice(slice));
+    bytes[100] ^= 1;
+    altered[at].segment.payload = Payload::from(bytes);
     finds(&altered, &["checksum_wrong"]);
 
     let mut altered = with_checksums();

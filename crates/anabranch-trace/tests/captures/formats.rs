@@ -17,9 +17,9 @@ fn at_server(capture: &[u8]) -> Vec<Captured> {
 }
 
 fn emit(each: &Captured) -> Vec<u8> {
-    let mut octets = Vec::new();
-    each.segment.emit(&mut octets).expect("a segment that fits");
-    octets
+    let mut bytes = Vec::new();
+    each.segment.emit(&mut bytes).expect("a segment that fits");
+    bytes
 }
 
 /// What must not depend on the format.
@@ -27,7 +27,7 @@ fn essence(outcome: &Outcome) -> (Vec<u64>, Vec<u64>, Vec<u64>, Vec<String>) {
     let segments = table(outcome, "segments");
     let subflows = table(outcome, "subflows");
     let numbers_of = |name| numbers(segments, name);
-    (numbers_of("dsn"), numbers_of("kind"), numbers(subflows, "octets_in"), violations(outcome))
+    (numbers_of("dsn"), numbers_of("kind"), numbers(subflows, "bytes_in"), violations(outcome))
 }
 
 /// A classic capture in a given byte order, unit and link type, every packet behind `before`.
@@ -40,13 +40,13 @@ fn classic(all: &[Captured], big: bool, nanos: bool, link: u32, before: &[u8]) -
         capture.extend(word(value));
     }
     for each in all {
-        let octets = [before, &emit(each)].concat();
+        let bytes = [before, &emit(each)].concat();
         let fraction = each.time % 1_000_000_000 / if nanos { 1 } else { 1_000 };
         let times = [(each.time / 1_000_000_000) as u32, fraction as u32];
-        for value in [times[0], times[1], octets.len() as u32, octets.len() as u32] {
+        for value in [times[0], times[1], bytes.len() as u32, bytes.len() as u32] {
             capture.extend(word(value));
         }
-        capture.extend(octets);
+        capture.extend(bytes);
     }
     capture
 }
@@ -117,12 +117,12 @@ fn blocks(all: &[Captured], big: bool) -> Vec<u8> {
     block(1, &description.concat());
     block(0x0bad_0001, &[1, 2, 3, 4]);
     for each in all {
-        let mut octets = emit(each);
+        let mut bytes = emit(each);
         let ticks = ((u128::from(each.time) << 20) / 1_000_000_000) as u64 + (1000 << 20);
-        let len = word(octets.len() as u32);
-        octets.resize(octets.len().next_multiple_of(4), 0);
+        let len = word(bytes.len() as u32);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
         let times = [word((ticks >> 32) as u32), word(ticks as u32)];
-        block(6, &[&word(0)[..], &times[0], &times[1], &len, &len, &octets].concat());
+        block(6, &[&word(0)[..], &times[0], &times[1], &len, &len, &bytes].concat());
     }
     capture
 }
@@ -146,12 +146,12 @@ fn packets_whose_end_was_not_captured_still_count() {
     let mut cut = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     cut.extend([96, 0, 0, 0, 101, 0, 0, 0]);
     for each in &all {
-        let octets = emit(each);
-        let captured = octets.len().min(96);
-        for word in [0, each.time as u32, captured as u32, octets.len() as u32] {
+        let bytes = emit(each);
+        let captured = bytes.len().min(96);
+        for word in [0, each.time as u32, captured as u32, bytes.len() as u32] {
             cut.extend(word.to_le_bytes());
         }
-        cut.extend(&octets[..captured]);
+        cut.extend(&bytes[..captured]);
     }
     assert_eq!(essence(&analysis(&cut)), expected);
 }
@@ -165,7 +165,7 @@ fn both_ends_are_one_transfer_in_one_file_or_in_two() {
     let (client, server) = (pcap(&split(0)), pcap(&split(1)));
     let expected = essence(&analysis(&server));
     assert_eq!(essence(&analysis(&capture)), expected);
-    let files = [Input::octets("client", &client), Input::octets("server", &server)];
+    let files = [Input::bytes("client", &client), Input::bytes("server", &server)];
     let merged = analyse(&files, &mut |_, _| true).unwrap();
     assert_eq!(essence(&merged), expected);
     assert_eq!(texts(table(&merged, "connections"), "protocol"), ["MPTCP"]);
@@ -216,7 +216,7 @@ fn damage_is_told_with_its_place_and_what_comes_before_counts() {
     let mut longer = capture.clone();
     longer[at + 4..at + 8].copy_from_slice(&[0xff; 4]);
     let damage = analysis(&longer).damages[0].as_ref().expect("damage").what.clone();
-    assert_eq!(damage, "a block of 4294967295 octets");
+    assert_eq!(damage, "a block of 4294967295 bytes");
     let mut unequal = capture;
     unequal[at - 4] ^= 4;
     let damage = analysis(&unequal).damages[0].as_ref().expect("damage").what.clone();
@@ -225,14 +225,14 @@ fn damage_is_told_with_its_place_and_what_comes_before_counts() {
 
 #[test]
 fn what_is_no_capture_is_refused_with_the_reason() {
-    for (octets, reason) in [
+    for (bytes, reason) in [
         (&b""[..], "empty"),
         (b"PK", "neither pcapng nor pcap"),
         (b"name = \"t\"", "neither pcapng nor pcap"),
         (&[0x1f, 0x8b, 8, 0, 0], "compressed: unpack it first"),
         (&[0xd4, 0xc3, 0xb2, 0xa1, 2], "the file ends in the middle of a packet"),
     ] {
-        let failed = analyse(&[Input::octets("x", octets)], &mut |_, _| true);
+        let failed = analyse(&[Input::bytes("x", bytes)], &mut |_, _| true);
         match failed {
             Err(AnalyseError::NoCapture { damage, .. }) => assert_eq!(damage.what, reason),
             other => panic!("{reason}: {other:?}"),
@@ -244,7 +244,7 @@ fn what_is_no_capture_is_refused_with_the_reason() {
 fn whoever_shows_progress_may_stop() {
     let capture = run(&SCENARIO.replace("200kB", "10MB"), 1).capture;
     let mut seen = Vec::new();
-    let stopped = analyse(&[Input::octets("x", &capture)], &mut |done, all| {
+    let stopped = analyse(&[Input::bytes("x", &capture)], &mut |done, all| {
         seen.push((done, all));
         seen.len() < 2
     });
@@ -256,14 +256,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn arbitrary_octets_never_panic(octets in prop::collection::vec(any::<u8>(), 0..2_000), format in 0..3_usize) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000), format in 0..3_usize) {
         let starts: [&[u8]; 3] = [
             &[],
             &[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0],
             &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 28, 0, 0, 0],
         ];
-        let capture = [starts[format], &octets].concat();
-        let _ = analyse(&[Input::octets("x", &capture)], &mut |_, _| true);
+        let capture = [starts[format], &bytes].concat();
+        let _ = analyse(&[Input::bytes("x", &capture)], &mut |_, _| true);
     }
 
     #[test]
@@ -272,10 +272,10 @@ proptest! {
         dropped in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
         let mut packets: Vec<_> = small().iter().map(emit).collect();
-        for (packet, at, octet) in alterations {
+        for (packet, at, byte) in alterations {
             let packet = packet.index(packets.len());
             if let Some(place) = packets[packet].get_mut(at) {
-                *place = octet;
+                *place = byte;
             }
         }
         for packet in dropped {

@@ -22,9 +22,9 @@ fn sane(name: &str, run: &Run) {
     assert_eq!(outcome.damages, [None], "{name}");
 }
 
-/// Octets that the sender's subflows carried, by any order of the subflows.
+/// Bytes that the sender's subflows carried, by any order of the subflows.
 fn carried(run: &Run) -> Vec<[u64; 3]> {
-    let columns = ["octets_sent", "octets_retransmitted", "octets_reinjected"];
+    let columns = ["bytes_sent", "bytes_retransmitted", "bytes_reinjected"];
     let [sent, again, reinjected] = columns.map(|name| measured(run, "subflows", name));
     let rows = sent.iter().zip(again).zip(reinjected);
     let mut rows: Vec<_> = rows.map(|((s, a), r)| [*s, a, r]).collect();
@@ -35,7 +35,7 @@ fn carried(run: &Run) -> Vec<[u64; 3]> {
 
 fn shown(outcome: &anabranch_trace::Outcome, way: &str) -> Vec<[u64; 3]> {
     let subflows = table(outcome, "subflows");
-    let columns = ["octets", "retransmitted", "reinjected"];
+    let columns = ["bytes", "retransmitted", "reinjected"];
     let [sent, again, reinjected] = columns.map(|name| numbers(subflows, &format!("{name}_{way}")));
     let rows = sent.iter().zip(again).zip(reinjected);
     let mut rows: Vec<_> = rows.map(|((s, a), r)| [*s, a, r]).collect();
@@ -45,7 +45,7 @@ fn shown(outcome: &anabranch_trace::Outcome, way: &str) -> Vec<[u64; 3]> {
 }
 
 #[test]
-fn octets_of_subflows_are_those_of_the_run() {
+fn bytes_of_subflows_are_those_of_the_run() {
     let lossy = "loss = \"1%\"\n";
     let small = "send_buffer = \"100KiB\"\nreceive_buffer = \"100KiB\"\n\
                  remedies = { opportunistic_retransmission = true, penalisation = \"conext13\" }\n";
@@ -64,7 +64,7 @@ fn octets_of_subflows_are_those_of_the_run() {
         let way = if name == "upload" { "out" } else { "in" };
         for (shown, carried) in shown(&outcome, way).into_iter().zip(carried(&run)) {
             assert_eq!((shown[0], shown[2]), (carried[0], carried[2]), "{name}");
-            // The run counts a FIN that is sent again as an octet.
+            // The run counts a FIN that is sent again as a byte.
             assert!(
                 (shown[1]..=shown[1] + 2).contains(&carried[1]),
                 "{name}: {shown:?} {carried:?}"
@@ -74,8 +74,8 @@ fn octets_of_subflows_are_those_of_the_run() {
         assert_eq!(texts(connections, "protocol"), ["MPTCP"], "{name}");
         assert_eq!(texts(connections, "state"), ["closed"], "{name}");
         let acked = numbers(connections, &format!("acked_{way}"));
-        assert_eq!(acked, measured(&run, "connections", "octets_delivered"), "{name}");
-        assert_eq!(numbers(connections, &format!("octets_{way}")), acked, "{name}");
+        assert_eq!(acked, measured(&run, "connections", "bytes_delivered"), "{name}");
+        assert_eq!(numbers(connections, &format!("bytes_{way}")), acked, "{name}");
     }
 }
 
@@ -141,7 +141,7 @@ fn boxes_that_translate_split_or_merge_leave_nothing_to_complain_of() {
         assert_eq!((&*protocol, &*fallback), expected, "{kind}");
         let noted = outcome.notes.iter().any(|note| note.contains("removes them"));
         assert_eq!(noted, kind == "strip_options", "{:?}", outcome.notes);
-        assert_eq!(numbers(connections, "octets_in"), [1_000_000], "{kind}");
+        assert_eq!(numbers(connections, "bytes_in"), [1_000_000], "{kind}");
     }
 }
 
@@ -152,6 +152,6 @@ fn plain_tcp_is_listed_without_segments() {
     let connections = table(&outcome, "connections");
     assert_eq!(texts(connections, "protocol"), ["TCP"]);
     assert_eq!(texts(connections, "state"), ["closed"]);
-    assert_eq!(numbers(connections, "octets_in"), [1_000_000]);
+    assert_eq!(numbers(connections, "bytes_in"), [1_000_000]);
     assert_eq!(table(&outcome, "segments").rows(), 0);
 }

@@ -20,7 +20,7 @@ pub(crate) fn run(scenario: &str, seed: u64) -> Run {
 }
 
 pub(crate) fn analysis(capture: &[u8]) -> Outcome {
-    analyse(&[Input::octets("capture", capture)], &mut |_, _| true).expect("an analysis")
+    analyse(&[Input::bytes("capture", capture)], &mut |_, _| true).expect("an analysis")
 }
 
 pub(crate) fn table<'a>(outcome: &'a Outcome, name: &str) -> &'a Table {
@@ -88,8 +88,8 @@ pub(crate) fn segments(mut capture: &[u8]) -> Vec<Captured> {
     while !capture.is_empty() {
         let word = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().unwrap());
         if word(0) == 6 {
-            let octets = &capture[28..28 + word(20) as usize];
-            if let Ok(segment) = Segment::parse(octets) {
+            let bytes = &capture[28..28 + word(20) as usize];
+            if let Ok(segment) = Segment::parse(bytes) {
                 let time = u64::from(word(12)) << 32 | u64::from(word(16));
                 all.push(Captured { time, interface: word(8), segment });
             }
@@ -104,12 +104,12 @@ pub(crate) fn pcap(segments: &[Captured]) -> Vec<u8> {
     let mut capture = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     capture.extend([0xff, 0xff, 0, 0, 101, 0, 0, 0]);
     for each in segments {
-        let mut octets = Vec::new();
-        each.segment.emit(&mut octets).expect("a segment that fits");
+        let mut bytes = Vec::new();
+        each.segment.emit(&mut bytes).expect("a segment that fits");
         let words = [each.time / 1_000_000_000, each.time % 1_000_000_000];
-        let words = [words[0], words[1], octets.len() as u64, octets.len() as u64];
+        let words = [words[0], words[1], bytes.len() as u64, bytes.len() as u64];
         words.iter().for_each(|word| capture.extend((*word as u32).to_le_bytes()));
-        capture.extend(octets);
+        capture.extend(bytes);
     }
     capture
 }

@@ -26,7 +26,7 @@ pub struct RemoveAddr {
 }
 
 impl RemoveAddr {
-    /// Most identifiers that fit into 40 octets of options.
+    /// Most identifiers that fit into 40 bytes of options.
     pub const MAX_IDS: usize = 37;
 
     /// From 1 to 37 address identifiers; `None` for any other number.
@@ -51,13 +51,13 @@ impl AddAddr {
     ///
     /// # Errors
     /// If kind, subtype or length are not those of ADD_ADDR.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let echo = octets.get(2).is_some_and(|octet| octet & ECHO != 0);
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let echo = bytes.get(2).is_some_and(|byte| byte & ECHO != 0);
         let expected = if echo { ECHO_LENGTHS } else { ADD_ADDR_LENGTHS };
-        let (_, mut reader) = open(octets, Subtype::AddAddr, expected)?;
+        let (_, mut reader) = open(bytes, Subtype::AddAddr, expected)?;
         let address_id = reader.u8()?;
         let hmac = if echo { 0 } else { HMAC };
-        let address_and_port = octets.len() - FIXED - hmac;
+        let address_and_port = bytes.len() - FIXED - hmac;
         let address = match address_and_port {
             4 | 6 => IpAddr::from(Ipv4Addr::from(reader.array::<4>()?)),
             _ => IpAddr::from(Ipv6Addr::from(reader.array::<16>()?)),
@@ -68,8 +68,8 @@ impl AddAddr {
         Ok(AddAddr { address_id, address, port, truncated_hmac })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         let address = match self.address {
             IpAddr::V4(_) => 4,
             IpAddr::V6(_) => 16,
@@ -82,7 +82,7 @@ impl AddAddr {
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let flags = if self.truncated_hmac.is_none() { ECHO } else { 0 };
-        out.extend(opening(Subtype::AddAddr, self.octets_len(), flags));
+        out.extend(opening(Subtype::AddAddr, self.bytes_len(), flags));
         out.push(self.address_id);
         match self.address {
             IpAddr::V4(address) => out.extend(address.octets()),
@@ -99,34 +99,34 @@ impl RemoveAddr {
     /// # Errors
     /// If kind or subtype are not those of REMOVE_ADDR, or there is no identifier, or more than
     /// fit into a TCP header.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (_, reader) = open(octets, Subtype::RemoveAddr, REMOVE_ADDR_LENGTHS)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (_, reader) = open(bytes, Subtype::RemoveAddr, REMOVE_ADDR_LENGTHS)?;
         RemoveAddr::new(reader.rest()).ok_or(ParseError::MptcpLength {
             subtype: Subtype::RemoveAddr,
-            found: octets.len(),
+            found: bytes.len(),
             expected: REMOVE_ADDR_LENGTHS,
         })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         3 + self.len as usize
     }
 
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::RemoveAddr, self.octets_len(), 0));
+        out.extend(opening(Subtype::RemoveAddr, self.bytes_len(), 0));
         out.extend(self.address_ids());
     }
 }
 
-/// E, in the octet of the subtype. RFC 8684 §3.4.1, figure 12.
+/// E, in the byte of the subtype. RFC 8684 §3.4.1, figure 12.
 const ECHO: u8 = 0x01;
 
-/// Octets before the address: kind, length, subtype and flags, address identifier.
+/// Bytes before the address: kind, length, subtype and flags, address identifier.
 const FIXED: usize = 4;
 
-/// Octets of the truncated HMAC.
+/// Bytes of the truncated HMAC.
 const HMAC: usize = 8;
 
 /// With E = 0: IPv4 without and with a port, IPv6 without and with a port.
@@ -135,7 +135,7 @@ const ADD_ADDR_LENGTHS: Lengths = Lengths(&[16, 18, 28, 30]);
 /// With E = 1: the same without the HMAC.
 const ECHO_LENGTHS: Lengths = Lengths(&[8, 10, 20, 22]);
 
-/// RFC 8684 §3.4.2, figure 13: 3 octets and at least one identifier.
+/// RFC 8684 §3.4.2, figure 13: 3 bytes and at least one identifier.
 const REMOVE_ADDR_LENGTHS: Lengths = Lengths(&{
     let mut lengths = [0; RemoveAddr::MAX_IDS];
     let mut ids = 1;

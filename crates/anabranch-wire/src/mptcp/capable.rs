@@ -14,7 +14,7 @@ pub struct MpCapable {
     pub keys: CapableKeys,
 }
 
-/// The flag octet of MP_CAPABLE.
+/// The flag byte of MP_CAPABLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapableFlags {
     /// A: DSS checksums are required.
@@ -55,13 +55,13 @@ pub enum CapableKeys {
         receiver: u64,
     },
     /// First data segment (length 22, or 24 with a checksum): both keys and an implicit mapping
-    /// of `data_len` octets from DSN IDSN + 1 at subflow sequence 1.
+    /// of `data_len` bytes from DSN IDSN + 1 at subflow sequence 1.
     WithData {
         /// Key of the host that sends this option.
         sender: u64,
         /// Key of its peer.
         receiver: u64,
-        /// Data-level length in octets.
+        /// Data-level length in bytes.
         data_len: u16,
         /// DSS checksum when checksums are in use.
         checksum: Option<u16>,
@@ -75,10 +75,10 @@ impl MpCapable {
     ///
     /// # Errors
     /// If kind, subtype or length are not those of MP_CAPABLE.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (version, mut reader) = open(octets, Subtype::Capable, LENGTHS)?;
-        let flags = CapableFlags::from_octet(reader.u8()?);
-        let keys = match octets.len() {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (version, mut reader) = open(bytes, Subtype::Capable, LENGTHS)?;
+        let flags = CapableFlags::from_byte(reader.u8()?);
+        let keys = match bytes.len() {
             SYN => CapableKeys::None,
             SYN_ACK => CapableKeys::Sender(reader.u64()?),
             ACK => CapableKeys::Both { sender: reader.u64()?, receiver: reader.u64()? },
@@ -92,8 +92,8 @@ impl MpCapable {
         Ok(MpCapable { version, flags, keys })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         match self.keys {
             CapableKeys::None => SYN,
             CapableKeys::Sender(_) => SYN_ACK,
@@ -105,8 +105,8 @@ impl MpCapable {
 
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::Capable, self.octets_len(), self.version));
-        out.push(self.flags.to_octet());
+        out.extend(opening(Subtype::Capable, self.bytes_len(), self.version));
+        out.push(self.flags.to_byte());
         match self.keys {
             CapableKeys::None => {}
             CapableKeys::Sender(key) => out.extend(key.to_be_bytes()),
@@ -131,17 +131,17 @@ impl CapableFlags {
     const D_TO_G: u8 = 0x1e;
     const H: u8 = 0x01;
 
-    const fn from_octet(octet: u8) -> Self {
+    const fn from_byte(byte: u8) -> Self {
         CapableFlags {
-            checksum_required: octet & Self::A != 0,
-            extensibility: octet & Self::B != 0,
-            deny_join_to_source: octet & Self::C != 0,
-            unassigned: octet & Self::D_TO_G,
-            hmac_sha256: octet & Self::H != 0,
+            checksum_required: byte & Self::A != 0,
+            extensibility: byte & Self::B != 0,
+            deny_join_to_source: byte & Self::C != 0,
+            unassigned: byte & Self::D_TO_G,
+            hmac_sha256: byte & Self::H != 0,
         }
     }
 
-    const fn to_octet(self) -> u8 {
+    const fn to_byte(self) -> u8 {
         (self.checksum_required as u8 * Self::A)
             | (self.extensibility as u8 * Self::B)
             | (self.deny_join_to_source as u8 * Self::C)
@@ -150,7 +150,7 @@ impl CapableFlags {
     }
 }
 
-/// Octets of the SYN's form; the others add the fields of RFC 8684 §3.1, figure 4 in order.
+/// Bytes of the SYN's form; the others add the fields of RFC 8684 §3.1, figure 4 in order.
 const SYN: usize = 4;
 const SYN_ACK: usize = SYN + 8;
 const ACK: usize = SYN_ACK + 8;

@@ -4,7 +4,7 @@ use super::{Subtype, check_length, open, opening};
 use crate::reader::Reader;
 use crate::{DataSeq, Lengths, ParseError, SeqNumber};
 
-/// A number that is sent in 8 octets, or as its low 4 octets.
+/// A number that is sent in 8 bytes, or as its low 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WideOrNarrow {
     /// All 64 bits.
@@ -20,19 +20,19 @@ pub struct Dss {
     pub data_ack: Option<WideOrNarrow>,
     /// Which data this segment's payload (or a later one's) is.
     pub mapping: Option<Mapping>,
-    /// F: the mapping's last octet is the DATA_FIN. RFC 8684 §3.3.3.
+    /// F: the mapping's last byte is the DATA_FIN. RFC 8684 §3.3.3.
     pub data_fin: bool,
 }
 
 /// A data sequence mapping. RFC 8684 §3.3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Data sequence number of the first octet.
+    /// Data sequence number of the first byte.
     pub data_seq: WideOrNarrow,
-    /// Subflow sequence number of the first octet, relative to the subflow's ISN (the first
-    /// octet after the SYN is 1); 0 for a DATA_FIN without payload.
+    /// Subflow sequence number of the first byte, relative to the subflow's ISN (the first
+    /// byte after the SYN is 1); 0 for a DATA_FIN without payload.
     pub subflow_seq: SeqNumber,
-    /// Octets mapped, the DATA_FIN's included; 0 is the infinite mapping of a fallback.
+    /// Bytes mapped, the DATA_FIN's included; 0 is the infinite mapping of a fallback.
     pub len: u16,
     /// Checksum over payload and pseudo-header, when negotiated.
     pub checksum: Option<u16>,
@@ -47,8 +47,8 @@ impl WideOrNarrow {
         }
     }
 
-    /// Octets on the wire: 8 or 4.
-    pub const fn octets_len(self) -> usize {
+    /// Bytes on the wire: 8 or 4.
+    pub const fn bytes_len(self) -> usize {
         match self {
             WideOrNarrow::Wide(_) => 8,
             WideOrNarrow::Narrow(_) => 4,
@@ -76,11 +76,11 @@ impl Dss {
     ///
     /// # Errors
     /// If kind or subtype are not those of DSS, or the length is not the one that the flags ask
-    /// for (two octets more with a checksum).
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (_, mut reader) = open(octets, Subtype::Dss, LENGTHS)?;
+    /// for (two bytes more with a checksum).
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (_, mut reader) = open(bytes, Subtype::Dss, LENGTHS)?;
         let flags = reader.u8()?;
-        check_length(octets, Subtype::Dss, lengths(flags))?;
+        check_length(bytes, Subtype::Dss, lengths(flags))?;
         let data_ack = (flags & DATA_ACK != 0)
             .then(|| WideOrNarrow::parse(flags & DATA_ACK_WIDE != 0, &mut reader))
             .transpose()?;
@@ -90,15 +90,15 @@ impl Dss {
         Ok(Dss { data_ack, mapping, data_fin: flags & DATA_FIN != 0 })
     }
 
-    /// Octets of the option, kind and length included.
+    /// Bytes of the option, kind and length included.
     #[inline]
-    pub const fn octets_len(&self) -> usize {
+    pub const fn bytes_len(&self) -> usize {
         let data_ack = match self.data_ack {
-            Some(data_ack) => data_ack.octets_len(),
+            Some(data_ack) => data_ack.bytes_len(),
             None => 0,
         };
         let mapping = match self.mapping {
-            Some(mapping) => mapping.octets_len(),
+            Some(mapping) => mapping.bytes_len(),
             None => 0,
         };
         FIXED + data_ack + mapping
@@ -106,7 +106,7 @@ impl Dss {
 
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::Dss, self.octets_len(), 0));
+        out.extend(opening(Subtype::Dss, self.bytes_len(), 0));
         out.push(self.flags());
         if let Some(data_ack) = self.data_ack {
             data_ack.emit(out);
@@ -132,10 +132,10 @@ impl Dss {
 }
 
 impl Mapping {
-    /// Octets that the mapping takes within a DSS option.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes that the mapping takes within a DSS option.
+    pub const fn bytes_len(&self) -> usize {
         let checksum = if self.checksum.is_some() { CHECKSUM } else { 0 };
-        self.data_seq.octets_len() + SUBFLOW_SEQ_AND_LEN + checksum
+        self.data_seq.bytes_len() + SUBFLOW_SEQ_AND_LEN + checksum
     }
 
     fn parse(wide: bool, reader: &mut Reader<'_>) -> Result<Self, ParseError> {
@@ -178,18 +178,18 @@ const fn lengths(flags: u8) -> Lengths {
 /// Every length that DSS has with some flags.
 const LENGTHS: Lengths = Lengths(&[4, 8, 12, 14, 16, 18, 20, 22, 24, 26, 28]);
 
-/// Octets before the DATA_ACK: kind, length, subtype and flags. RFC 8684 §3.3, figure 9.
+/// Bytes before the DATA_ACK: kind, length, subtype and flags. RFC 8684 §3.3, figure 9.
 const FIXED: usize = 4;
 const SUBFLOW_SEQ_AND_LEN: usize = 6;
 const CHECKSUM: usize = 2;
 
 /// A: DATA_ACK present. RFC 8684 §3.3.
 const DATA_ACK: u8 = 0x01;
-/// a: DATA_ACK is 8 octets.
+/// a: DATA_ACK is 8 bytes.
 const DATA_ACK_WIDE: u8 = 0x02;
 /// M: mapping present.
 const MAPPING: u8 = 0x04;
-/// m: data sequence number is 8 octets.
+/// m: data sequence number is 8 bytes.
 const DATA_SEQ_WIDE: u8 = 0x08;
 /// F: DATA_FIN.
 const DATA_FIN: u8 = 0x10;

@@ -15,20 +15,20 @@ impl MpFail {
     ///
     /// # Errors
     /// If kind, subtype or length are not those of MP_FAIL.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (_, mut reader) = open(octets, Subtype::Fail, LENGTHS)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (_, mut reader) = open(bytes, Subtype::Fail, LENGTHS)?;
         let _reserved = reader.u8()?;
         Ok(MpFail { data_seq: DataSeq(reader.u64()?) })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         12
     }
 
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::Fail, self.octets_len(), 0));
+        out.extend(opening(Subtype::Fail, self.bytes_len(), 0));
         out.push(0);
         out.extend(self.data_seq.0.to_be_bytes());
     }

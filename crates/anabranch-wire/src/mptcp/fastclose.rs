@@ -15,20 +15,20 @@ impl MpFastclose {
     ///
     /// # Errors
     /// If kind, subtype or length are not those of MP_FASTCLOSE.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (_, mut reader) = open(octets, Subtype::Fastclose, LENGTHS)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (_, mut reader) = open(bytes, Subtype::Fastclose, LENGTHS)?;
         let _reserved = reader.u8()?;
         Ok(MpFastclose { receiver_key: reader.u64()? })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         12
     }
 
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::Fastclose, self.octets_len(), 0));
+        out.extend(opening(Subtype::Fastclose, self.bytes_len(), 0));
         out.push(0);
         out.extend(self.receiver_key.to_be_bytes());
     }

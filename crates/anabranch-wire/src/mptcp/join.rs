@@ -41,10 +41,10 @@ impl MpJoin {
     ///
     /// # Errors
     /// If kind, subtype or length are not those of MP_JOIN.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (flags, mut reader) = open(octets, Subtype::Join, LENGTHS)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (flags, mut reader) = open(bytes, Subtype::Join, LENGTHS)?;
         let (backup, address_id) = (flags & BACKUP != 0, reader.u8()?);
-        Ok(match octets.len() {
+        Ok(match bytes.len() {
             SYN => {
                 let (token, nonce) = (reader.u32()?, reader.u32()?);
                 MpJoin::Syn { backup, address_id, token, nonce }
@@ -57,8 +57,8 @@ impl MpJoin {
         })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         match self {
             MpJoin::Syn { .. } => SYN,
             MpJoin::SynAck { .. } => SYN_ACK,
@@ -87,19 +87,19 @@ impl MpJoin {
     }
 
     fn emit_opening(&self, backup: bool, address_id: u8, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::Join, self.octets_len(), u8::from(backup)));
+        out.extend(opening(Subtype::Join, self.bytes_len(), u8::from(backup)));
         out.push(address_id);
     }
 }
 
-/// Octets of the SYN's form. RFC 8684 §3.2, figure 5.
+/// Bytes of the SYN's form. RFC 8684 §3.2, figure 5.
 const SYN: usize = 12;
-/// Octets of the SYN/ACK's form. RFC 8684 §3.2, figure 6.
+/// Bytes of the SYN/ACK's form. RFC 8684 §3.2, figure 6.
 const SYN_ACK: usize = 16;
-/// Octets of the third ACK's form. RFC 8684 §3.2, figure 7.
+/// Bytes of the third ACK's form. RFC 8684 §3.2, figure 7.
 const ACK: usize = 24;
 
 const LENGTHS: Lengths = Lengths(&[SYN, SYN_ACK, ACK]);
 
-/// B, in the octet of the subtype.
+/// B, in the byte of the subtype.
 const BACKUP: u8 = 0x01;

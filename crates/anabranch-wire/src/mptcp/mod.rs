@@ -60,16 +60,16 @@ impl fmt::Display for Subtype {
 }
 
 impl Control {
-    /// Octets of all its options, without padding.
-    pub fn octets_len(&self) -> usize {
-        self.capable.map_or(0, |option| option.octets_len())
-            + self.join.map_or(0, |option| option.octets_len())
-            + self.add_addr.map_or(0, |option| option.octets_len())
-            + self.remove_addr.map_or(0, |option| option.octets_len())
-            + self.prio.map_or(0, |option| option.octets_len())
-            + self.fail.map_or(0, |option| option.octets_len())
-            + self.fastclose.map_or(0, |option| option.octets_len())
-            + self.reset.map_or(0, |option| option.octets_len())
+    /// Bytes of all its options, without padding.
+    pub fn bytes_len(&self) -> usize {
+        self.capable.map_or(0, |option| option.bytes_len())
+            + self.join.map_or(0, |option| option.bytes_len())
+            + self.add_addr.map_or(0, |option| option.bytes_len())
+            + self.remove_addr.map_or(0, |option| option.bytes_len())
+            + self.prio.map_or(0, |option| option.bytes_len())
+            + self.fail.map_or(0, |option| option.bytes_len())
+            + self.fastclose.map_or(0, |option| option.bytes_len())
+            + self.reset.map_or(0, |option| option.bytes_len())
     }
 
     /// Append its options, in the order of the fields, without padding.
@@ -85,38 +85,38 @@ impl Control {
     }
 }
 
-/// Check that `octets` are one whole option of this subtype, of a length that it has; give the
-/// low half of the octet with the subtype, and what follows that octet.
+/// Check that `bytes` are one whole option of this subtype, of a length that it has; give the
+/// low half of the byte with the subtype, and what follows that byte.
 fn open<'a>(
-    octets: &'a [u8],
+    bytes: &'a [u8],
     subtype: Subtype,
     expected: Lengths,
 ) -> Result<(u8, Reader<'a>), ParseError> {
-    let mut reader = Reader::new(subtype.name(), octets);
-    let [kind, length, subtype_octet] = reader.array()?;
+    let mut reader = Reader::new(subtype.name(), bytes);
+    let [kind, length, subtype_byte] = reader.array()?;
     if kind != KIND {
         return Err(ParseError::OptionKind { found: kind, expected: KIND });
     }
-    if subtype_octet >> 4 != subtype as u8 {
-        return Err(ParseError::MptcpSubtype { found: subtype_octet >> 4, expected: subtype });
+    if subtype_byte >> 4 != subtype as u8 {
+        return Err(ParseError::MptcpSubtype { found: subtype_byte >> 4, expected: subtype });
     }
-    if usize::from(length) != octets.len() {
-        return Err(ParseError::OptionOverrun { kind, found: length, available: octets.len() });
+    if usize::from(length) != bytes.len() {
+        return Err(ParseError::OptionOverrun { kind, found: length, available: bytes.len() });
     }
-    check_length(octets, subtype, expected)?;
-    Ok((subtype_octet & 0x0f, reader))
+    check_length(bytes, subtype, expected)?;
+    Ok((subtype_byte & 0x0f, reader))
 }
 
-fn check_length(octets: &[u8], subtype: Subtype, expected: Lengths) -> Result<(), ParseError> {
-    if expected.0.contains(&octets.len()) {
+fn check_length(bytes: &[u8], subtype: Subtype, expected: Lengths) -> Result<(), ParseError> {
+    if expected.0.contains(&bytes.len()) {
         return Ok(());
     }
-    Err(ParseError::MptcpLength { subtype, found: octets.len(), expected })
+    Err(ParseError::MptcpLength { subtype, found: bytes.len(), expected })
 }
 
-/// The first three octets of an option; `low_half` shares the third with the subtype.
-const fn opening(subtype: Subtype, octets_len: usize, low_half: u8) -> [u8; 3] {
-    [KIND, octets_len as u8, (subtype as u8) << 4 | low_half & 0x0f]
+/// The first three bytes of an option; `low_half` shares the third with the subtype.
+const fn opening(subtype: Subtype, bytes_len: usize, low_half: u8) -> [u8; 3] {
+    [KIND, bytes_len as u8, (subtype as u8) << 4 | low_half & 0x0f]
 }
 
 #[cfg(test)]

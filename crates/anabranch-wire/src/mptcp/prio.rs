@@ -15,24 +15,24 @@ impl MpPrio {
     ///
     /// # Errors
     /// If kind, subtype or length are not those of MP_PRIO.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (flags, _) = open(octets, Subtype::Prio, LENGTHS)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (flags, _) = open(bytes, Subtype::Prio, LENGTHS)?;
         Ok(MpPrio { backup: flags & BACKUP != 0 })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         3
     }
 
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::Prio, self.octets_len(), u8::from(self.backup)));
+        out.extend(opening(Subtype::Prio, self.bytes_len(), u8::from(self.backup)));
     }
 }
 
 /// The one length of MP_PRIO. RFC 8684 §3.3.8, figure 11.
 const LENGTHS: Lengths = Lengths(&[3]);
 
-/// B, in the octet of the subtype.
+/// B, in the byte of the subtype.
 const BACKUP: u8 = 0x01;

@@ -40,8 +40,8 @@ impl MpTcprst {
     ///
     /// # Errors
     /// If kind, subtype or length are not those of MP_TCPRST.
-    pub fn parse(octets: &[u8]) -> Result<Self, ParseError> {
-        let (flags, mut reader) = open(octets, Subtype::Tcprst, LENGTHS)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let (flags, mut reader) = open(bytes, Subtype::Tcprst, LENGTHS)?;
         Ok(MpTcprst {
             unassigned: flags & UNASSIGNED,
             transient: flags & TRANSIENT != 0,
@@ -49,15 +49,15 @@ impl MpTcprst {
         })
     }
 
-    /// Octets of the option, kind and length included.
-    pub const fn octets_len(&self) -> usize {
+    /// Bytes of the option, kind and length included.
+    pub const fn bytes_len(&self) -> usize {
         4
     }
 
     /// Append the option, kind and length included.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let flags = self.unassigned & UNASSIGNED | u8::from(self.transient);
-        out.extend(opening(Subtype::Tcprst, self.octets_len(), flags));
+        out.extend(opening(Subtype::Tcprst, self.bytes_len(), flags));
         out.push(self.reason.0);
     }
 }
@@ -65,7 +65,7 @@ impl MpTcprst {
 /// The one length of MP_TCPRST. RFC 8684 §3.6, figure 15.
 const LENGTHS: Lengths = Lengths(&[4]);
 
-/// U, V and W, in the octet of the subtype.
+/// U, V and W, in the byte of the subtype.
 const UNASSIGNED: u8 = 0x0e;
-/// T, in the octet of the subtype.
+/// T, in the byte of the subtype.
 const TRANSIENT: u8 = 0x01;

@@ -1,20 +1,20 @@
-//! Octets assembled by hand from the figures of RFC 8684, both ways.
+//! Bytes assembled by hand from the figures of RFC 8684, both ways.
 
 use super::*;
 use std::net::IpAddr;
 
 use crate::{DataSeq, SeqNumber};
 
-/// `$value` and `$octets` must turn into each other; emission must leave what is there alone.
+/// `$value` and `$bytes` must turn into each other; emission must leave what is there alone.
 macro_rules! assert_both_ways {
-    ($option:ty, $value:expr, $octets:expr) => {{
-        let (value, octets): ($option, &[u8]) = ($value, &$octets);
-        assert_eq!(<$option>::parse(octets), Ok(value));
-        assert_eq!(value.octets_len(), octets.len());
+    ($option:ty, $value:expr, $bytes:expr) => {{
+        let (value, bytes): ($option, &[u8]) = ($value, &$bytes);
+        assert_eq!(<$option>::parse(bytes), Ok(value));
+        assert_eq!(value.bytes_len(), bytes.len());
         let mut out = vec![0xa5; 3];
         value.emit(&mut out);
         assert_eq!(out[..3], [0xa5; 3]);
-        assert_eq!(out[3..], *octets);
+        assert_eq!(out[3..], *bytes);
     }};
 }
 
@@ -66,16 +66,16 @@ fn mp_capable_flags_stand_in_their_places() {
         (CapableFlags { unassigned: 0x02, ..none }, 0x02),
         (H_ONLY, 0x01),
     ];
-    for (flags, octet) in flags {
-        assert_both_ways!(MpCapable, capable(flags, CapableKeys::None), [30, 4, 0x01, octet]);
+    for (flags, byte) in flags {
+        assert_both_ways!(MpCapable, capable(flags, CapableKeys::None), [30, 4, 0x01, byte]);
     }
 }
 
 #[test]
 fn mp_capable_of_another_version_is_parsed_by_its_length() {
     // RFC 8684 §3.1: version 0 sends a key in the SYN, and a peer must see the version to answer.
-    let octets = [&[30, 12, 0x00, 0x81], &KEY_A[..]].concat();
-    let option = MpCapable::parse(&octets).unwrap();
+    let bytes = [&[30, 12, 0x00, 0x81], &KEY_A[..]].concat();
+    let option = MpCapable::parse(&bytes).unwrap();
     assert_eq!((option.version, option.keys), (0, CapableKeys::Sender(SENDER)));
     assert_eq!(MpCapable::parse(&[30, 4, 0x0f, 0x01]).unwrap().version, 15);
 }
@@ -92,11 +92,11 @@ fn mp_join_has_three_forms() {
     // RFC 8684 §3.2, figure 6
     let syn_ack =
         MpJoin::SynAck { backup: false, address_id: 9, truncated_hmac: SENDER, nonce: 0x1122_3344 };
-    let octets = [&[30, 16, 0x10, 9], &KEY_A[..], &[0x11, 0x22, 0x33, 0x44]].concat();
-    assert_both_ways!(MpJoin, syn_ack, octets);
+    let bytes = [&[30, 16, 0x10, 9], &KEY_A[..], &[0x11, 0x22, 0x33, 0x44]].concat();
+    assert_both_ways!(MpJoin, syn_ack, bytes);
     // RFC 8684 §3.2, figure 7
-    let octets = [&[30, 24, 0x10, 0], &[0xc3; 20][..]].concat();
-    assert_both_ways!(MpJoin, MpJoin::Ack { hmac: [0xc3; 20] }, octets);
+    let bytes = [&[30, 24, 0x10, 0], &[0xc3; 20][..]].concat();
+    assert_both_ways!(MpJoin, MpJoin::Ack { hmac: [0xc3; 20] }, bytes);
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn dss_has_every_combination_of_ack_and_mapping() {
         (Some(narrow(0x0102_0304)), 0x04, &KEY_A[..4]),
         (Some(wide(SENDER)), 0x0c, &KEY_A),
     ];
-    for (data_ack, ack_flags, ack_octets) in acks {
-        for (data_seq, map_flags, seq_octets) in numbers {
+    for (data_ack, ack_flags, ack_bytes) in acks {
+        for (data_seq, map_flags, seq_bytes) in numbers {
             for checksum in [None, Some(0xbeef)] {
                 for data_fin in [false, true] {
                     let mapping = data_seq.map(|data_seq| Mapping {
@@ -125,13 +125,13 @@ fn dss_has_every_combination_of_ack_and_mapping() {
                         checksum,
                     });
                     let flags = ack_flags | map_flags | if data_fin { 0x10 } else { 0 };
-                    let mut octets = [&[30, 0, 0x20, flags], ack_octets, seq_octets].concat();
+                    let mut bytes = [&[30, 0, 0x20, flags], ack_bytes, seq_bytes].concat();
                     if mapping.is_some() {
-                        octets.extend([0x21, 0x22, 0x23, 0x24, 0x05, 0x94]);
-                        octets.extend(checksum.into_iter().flat_map(u16::to_be_bytes));
+                        bytes.extend([0x21, 0x22, 0x23, 0x24, 0x05, 0x94]);
+                        bytes.extend(checksum.into_iter().flat_map(u16::to_be_bytes));
                     }
-                    octets[1] = octets.len() as u8;
-                    assert_both_ways!(Dss, Dss { data_ack, mapping, data_fin }, octets);
+                    bytes[1] = bytes.len() as u8;
+                    assert_both_ways!(Dss, Dss { data_ack, mapping, data_fin }, bytes);
                 }
             }
         }
@@ -146,37 +146,37 @@ fn dss_width_flags_mean_nothing_alone() {
 
 #[test]
 fn dss_of_a_length_that_its_flags_do_not_have_is_refused() {
-    // RFC 8684 §3.3: a 4-octet DATA_ACK and an 8-octet DSN make 22 octets, 24 with a checksum.
+    // RFC 8684 §3.3: a 4-byte DATA_ACK and an 8-byte DSN make 22 bytes, 24 with a checksum.
     for length in (0..=40).filter(|length| ![22, 24].contains(length)) {
-        let mut octets = vec![0; length];
-        octets.iter_mut().zip([30, length as u8, 0x20, 0x0d]).for_each(|(octet, is)| *octet = is);
-        assert!(Dss::parse(&octets).is_err(), "length {length}");
+        let mut bytes = vec![0; length];
+        bytes.iter_mut().zip([30, length as u8, 0x20, 0x0d]).for_each(|(byte, is)| *byte = is);
+        assert!(Dss::parse(&bytes).is_err(), "length {length}");
     }
-    let mut octets = [0; 26];
-    octets[..4].copy_from_slice(&[30, 26, 0x20, 0x0d]);
+    let mut bytes = [0; 26];
+    bytes[..4].copy_from_slice(&[30, 26, 0x20, 0x0d]);
     let expected = Lengths(&[22, 24]);
     let error = ParseError::MptcpLength { subtype: Subtype::Dss, found: 26, expected };
-    assert_eq!(Dss::parse(&octets), Err(error));
+    assert_eq!(Dss::parse(&bytes), Err(error));
 }
 
 #[test]
 fn add_addr_has_eight_forms() {
     // RFC 8684 §3.4.1, figure 12
     let v4: (IpAddr, &[u8]) = ([192, 0, 2, 1].into(), &[192, 0, 2, 1]);
-    let v6_octets = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
-    let v6: (IpAddr, &[u8]) = (v6_octets.into(), &v6_octets);
+    let v6_bytes = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
+    let v6: (IpAddr, &[u8]) = (v6_bytes.into(), &v6_bytes);
     let mut lengths = Vec::new();
-    for (address, address_octets) in [v4, v6] {
+    for (address, address_bytes) in [v4, v6] {
         for port in [None, Some(0x1f90)] {
             for truncated_hmac in [None, Some(SENDER)] {
                 let echo = u8::from(truncated_hmac.is_none());
-                let mut octets = [&[30, 0, 0x30 | echo, 3], address_octets].concat();
-                octets.extend(port.into_iter().flat_map(u16::to_be_bytes));
-                octets.extend(truncated_hmac.into_iter().flat_map(u64::to_be_bytes));
-                octets[1] = octets.len() as u8;
-                lengths.push(octets.len());
+                let mut bytes = [&[30, 0, 0x30 | echo, 3], address_bytes].concat();
+                bytes.extend(port.into_iter().flat_map(u16::to_be_bytes));
+                bytes.extend(truncated_hmac.into_iter().flat_map(u64::to_be_bytes));
+                bytes[1] = bytes.len() as u8;
+                lengths.push(bytes.len());
                 let option = AddAddr { address_id: 3, address, port, truncated_hmac };
-                assert_both_ways!(AddAddr, option, octets);
+                assert_both_ways!(AddAddr, option, bytes);
             }
         }
     }
@@ -186,9 +186,9 @@ fn add_addr_has_eight_forms() {
 #[test]
 fn add_addr_with_hmac_is_no_echo() {
     // RFC 8684 §3.4.1: the HMAC is there if and only if E is 0.
-    let mut octets = [0; 16];
-    octets[..3].copy_from_slice(&[30, 16, 0x31]);
-    assert!(AddAddr::parse(&octets).is_err());
+    let mut bytes = [0; 16];
+    bytes[..3].copy_from_slice(&[30, 16, 0x31]);
+    assert!(AddAddr::parse(&bytes).is_err());
     assert!(AddAddr::parse(&[30, 8, 0x30, 1, 192, 0, 2, 1]).is_err());
 }
 
@@ -198,8 +198,8 @@ fn remove_addr_lists_one_identifier_or_many() {
     assert_both_ways!(RemoveAddr, RemoveAddr::new(&[5]).unwrap(), [30, 4, 0x40, 5]);
     assert_both_ways!(RemoveAddr, RemoveAddr::new(&[1, 0, 9]).unwrap(), [30, 6, 0x40, 1, 0, 9]);
     let most: Vec<u8> = (0..37).collect();
-    let octets = [&[30, 40, 0x40], &most[..]].concat();
-    assert_both_ways!(RemoveAddr, RemoveAddr::new(&most).unwrap(), octets);
+    let bytes = [&[30, 40, 0x40], &most[..]].concat();
+    assert_both_ways!(RemoveAddr, RemoveAddr::new(&most).unwrap(), bytes);
 }
 
 #[test]
@@ -212,15 +212,15 @@ fn mp_prio_carries_the_backup_bit() {
 #[test]
 fn mp_fail_carries_the_data_sequence_number() {
     // RFC 8684 §3.7, figure 16
-    let octets = [&[30, 12, 0x60, 0], &KEY_A[..]].concat();
-    assert_both_ways!(MpFail, MpFail { data_seq: DataSeq(SENDER) }, octets);
+    let bytes = [&[30, 12, 0x60, 0], &KEY_A[..]].concat();
+    assert_both_ways!(MpFail, MpFail { data_seq: DataSeq(SENDER) }, bytes);
 }
 
 #[test]
 fn fastclose_carries_the_receivers_key() {
     // RFC 8684 §3.5, figure 14
-    let octets = [&[30, 12, 0x70, 0], &KEY_B[..]].concat();
-    assert_both_ways!(MpFastclose, MpFastclose { receiver_key: RECEIVER }, octets);
+    let bytes = [&[30, 12, 0x70, 0], &KEY_B[..]].concat();
+    assert_both_ways!(MpFastclose, MpFastclose { receiver_key: RECEIVER }, bytes);
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn reserved_bits_are_ignored() {
     // RFC 8684 §3.2, §3.3, §3.4.1, §3.5, §3.7: reserved bits are not looked at.
     assert_eq!(MpPrio::parse(&[30, 3, 0x5f]), Ok(MpPrio { backup: true }));
     assert_eq!(Dss::parse(&[30, 4, 0x2f, 0xe0]), Ok(Dss::default()));
-    let octets = [&[30, 12, 0x6f, 0xff], &KEY_A[..]].concat();
-    assert_eq!(MpFail::parse(&octets), Ok(MpFail { data_seq: DataSeq(SENDER) }));
-    let octets = [&[30, 24, 0x1f, 0xff], &[1; 20][..]].concat();
-    assert_eq!(MpJoin::parse(&octets), Ok(MpJoin::Ack { hmac: [1; 20] }));
+    let bytes = [&[30, 12, 0x6f, 0xff], &KEY_A[..]].concat();
+    assert_eq!(MpFail::parse(&bytes), Ok(MpFail { data_seq: DataSeq(SENDER) }));
+    let bytes = [&[30, 24, 0x1f, 0xff], &[1; 20][..]].concat();
+    assert_eq!(MpJoin::parse(&bytes), Ok(MpJoin::Ack { hmac: [1; 20] }));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn the_reason_for_a_refusal_is_told() {
 
 /// An option of this subtype and length, all else zero.
 fn zeros(subtype: Subtype, length: usize) -> Vec<u8> {
-    let mut octets = vec![0; length];
-    octets[..3].copy_from_slice(&opening(subtype, length, 0));
-    octets
+    let mut bytes = vec![0; length];
+    bytes[..3].copy_from_slice(&opening(subtype, length, 0));
+    bytes
 }

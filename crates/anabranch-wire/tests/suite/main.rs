@@ -1,4 +1,4 @@
-//! Segments and octets, both ways. One binary for all.
+//! Segments and bytes, both ways. One binary for all.
 
 mod arbitrary;
 mod datagram;

@@ -13,9 +13,9 @@ fn emitted(segment: &Segment) -> Vec<u8> {
     out
 }
 
-/// Parse octets that may be anything. What does parse must survive another round.
-fn parse_and_repeat(octets: &[u8]) -> Result<(), TestCaseError> {
-    if let Ok(segment) = Segment::parse(octets) {
+/// Parse bytes that may be anything. What does parse must survive another round.
+fn parse_and_repeat(bytes: &[u8]) -> Result<(), TestCaseError> {
+    if let Ok(segment) = Segment::parse(bytes) {
         prop_assert_eq!(Segment::parse(&emitted(&segment)), Ok(segment));
     }
     Ok(())
@@ -25,18 +25,18 @@ fn parse_and_repeat(octets: &[u8]) -> Result<(), TestCaseError> {
 fn plausible_options() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![4 => Just(30u8), 1 => 2..9u8, 1 => any::<u8>()];
     let option = (kind, 0..31u8, any::<u8>(), vec(any::<u8>(), 30), 0..40u8).prop_map(
-        |(kind, data, low_half, mut octets, lie)| {
-            octets[0] = low_half & 0x1f | octets[0] & 0xe0;
-            octets.truncate(usize::from(data));
-            // One length in forty contradicts the octets there are.
+        |(kind, data, low_half, mut bytes, lie)| {
+            bytes[0] = low_half & 0x1f | bytes[0] & 0xe0;
+            bytes.truncate(usize::from(data));
+            // One length in forty contradicts the bytes there are.
             let length = if lie == 0 { data } else { data + 2 };
-            [&[kind, length], &octets[..]].concat()
+            [&[kind, length], &bytes[..]].concat()
         },
     );
     vec(option, 0..5).prop_map(|options| {
-        let mut octets = options.concat();
-        octets.truncate(40);
-        octets
+        let mut bytes = options.concat();
+        bytes.truncate(40);
+        bytes
     })
 }
 
@@ -47,7 +47,7 @@ proptest! {
         segment.emit(&mut out).unwrap();
         prop_assert_eq!(&out[..7], &[0xa5; 7]);
         prop_assert_eq!(out.len() - 7, segment.wire_len());
-        // Octets behind the packet, as padding of a short frame leaves them, change nothing.
+        // Bytes behind the packet, as padding of a short frame leaves them, change nothing.
         out.extend([0xa5; 3]);
         prop_assert_eq!(Segment::parse(&out[7..]), Ok(segment));
     }
@@ -56,17 +56,17 @@ proptest! {
     fn options_survive_the_wire(options in arbitrary::options()) {
         let mut out = vec![0xa5];
         options.emit(&mut out).unwrap();
-        prop_assert_eq!(out.len() - 1, options.octets_len());
+        prop_assert_eq!(out.len() - 1, options.bytes_len());
         prop_assert_eq!(TcpOptions::parse(&out[1..]), Ok(options));
     }
 
     #[test]
-    fn arbitrary_octets_never_panic(
+    fn arbitrary_bytes_never_panic(
         first in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()],
-        mut octets in vec(any::<u8>(), 0..200),
+        mut bytes in vec(any::<u8>(), 0..200),
     ) {
-        octets.insert(0, first);
-        parse_and_repeat(&octets)?;
+        bytes.insert(0, first);
+        parse_and_repeat(&bytes)?;
     }
 
     #[test]
@@ -76,16 +76,16 @@ proptest! {
         kept in any::<Index>(),
         cut in any::<bool>(),
     ) {
-        let mut octets = emitted(&segment);
+        let mut bytes = emitted(&segment);
         // The payload is long and of no interest: mutate the headers.
-        let headers = octets.len() - segment.payload.len();
-        for (index, octet) in mutations {
-            octets[index.index(headers)] = octet;
+        let headers = bytes.len() - segment.payload.len();
+        for (index, byte) in mutations {
+            bytes[index.index(headers)] = byte;
         }
         if cut {
-            octets.truncate(kept.index(octets.len()));
+            bytes.truncate(kept.index(bytes.len()));
         }
-        parse_and_repeat(&octets)?;
+        parse_and_repeat(&bytes)?;
     }
 
     #[test]
@@ -95,17 +95,17 @@ proptest! {
         bit in 0..8u8,
     ) {
         let segment = Segment { checksum_ok: true, ..segment };
-        let mut octets = emitted(&segment);
-        let tcp = anabranch_wire::ip_header_octets(segment.source.address);
-        octets[tcp + at.index(segment.wire_len() - tcp)] ^= 1 << bit;
-        if let Ok(parsed) = Segment::parse(&octets) {
+        let mut bytes = emitted(&segment);
+        let tcp = anabranch_wire::ip_header_bytes(segment.source.address);
+        bytes[tcp + at.index(segment.wire_len() - tcp)] ^= 1 << bit;
+        if let Ok(parsed) = Segment::parse(&bytes) {
             prop_assert!(!parsed.checksum_ok);
         }
     }
 
     #[test]
-    fn plausible_options_never_panic_and_repeat(octets in plausible_options()) {
-        if let Ok(options) = TcpOptions::parse(&octets) {
+    fn plausible_options_never_panic_and_repeat(bytes in plausible_options()) {
+        if let Ok(options) = TcpOptions::parse(&bytes) {
             let mut out = Vec::new();
             options.emit(&mut out).expect("never longer than what was parsed");
             prop_assert_eq!(TcpOptions::parse(&out), Ok(options));

@@ -1,4 +1,4 @@
-//! Whole packets: known octets, what cannot be emitted, and a second opinion on every field.
+//! Whole packets: known bytes, what cannot be emitted, and a second opinion on every field.
 
 use std::net::IpAddr;
 
@@ -47,46 +47,46 @@ fn emitted(segment: &Segment) -> Vec<u8> {
 
 /// The TCP header and payload of [`segment`], with the checksum given.
 fn tcp(checksum: [u8; 2]) -> Vec<u8> {
-    let mut octets = vec![0x12, 0x34, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 0xfa, 0xf0];
-    octets.extend(checksum);
-    octets.extend([0, 0, b'h', b'i', b'!']);
-    octets
+    let mut bytes = vec![0x12, 0x34, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 0xfa, 0xf0];
+    bytes.extend(checksum);
+    bytes.extend([0, 0, b'h', b'i', b'!']);
+    bytes
 }
 
 #[test]
 fn an_ipv4_packet_by_hand() {
     // Sum of the IP header: 4501 002b 4000 4006 0a00 0001 0a00 0002 = d935, complement 26ca.
-    let mut octets = vec![0x45, 0x01, 0, 0x2b, 0, 0, 0x40, 0, 64, 6, 0x26, 0xca];
-    octets.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    let mut bytes = vec![0x45, 0x01, 0, 0x2b, 0, 0, 0x40, 0, 64, 6, 0x26, 0xca];
+    bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
     // Pseudo-header 0a00 0001 0a00 0002 0006 0017 = 1420; TCP 1234 0050 0001 0002 5018 faf0
     // 6869 2100 = 1e6f8, folded e6f9; together fb19, complement 04e6.
-    octets.extend(tcp([0x04, 0xe6]));
-    assert_eq!(emitted(&v4()), octets);
+    bytes.extend(tcp([0x04, 0xe6]));
+    assert_eq!(emitted(&v4()), bytes);
     assert_eq!(v4().wire_len(), 43);
-    assert_eq!(Segment::parse(&octets), Ok(v4()));
+    assert_eq!(Segment::parse(&bytes), Ok(v4()));
 }
 
 #[test]
 fn an_ipv6_packet_by_hand() {
-    let mut octets = vec![0x60, 0x10, 0, 0, 0, 23, 6, 64];
+    let mut bytes = vec![0x60, 0x10, 0, 0, 0, 23, 6, 64];
     for last in [1, 2] {
-        octets.extend([0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+        bytes.extend([0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
     }
     // Pseudo-header 2001 0db8 0001 2001 0db8 0002 0017 0006 = 5b92; TCP as in IPv4 e6f9;
     // together 1428b, folded 428c, complement bd73.
-    octets.extend(tcp([0xbd, 0x73]));
-    assert_eq!(emitted(&v6()), octets);
+    bytes.extend(tcp([0xbd, 0x73]));
+    assert_eq!(emitted(&v6()), bytes);
     assert_eq!(v6().wire_len(), 63);
-    assert_eq!(Segment::parse(&octets), Ok(v6()));
+    assert_eq!(Segment::parse(&bytes), Ok(v6()));
 }
 
 #[test]
 fn a_corrupted_segment_is_emitted_with_a_wrong_checksum() {
     for segment in [v4(), v6()] {
         let corrupted = Segment { checksum_ok: false, ..segment.clone() };
-        let octets = emitted(&corrupted);
-        assert_ne!(octets, emitted(&segment));
-        assert_eq!(Segment::parse(&octets), Ok(corrupted));
+        let bytes = emitted(&corrupted);
+        assert_ne!(bytes, emitted(&segment));
+        assert_eq!(Segment::parse(&bytes), Ok(corrupted));
     }
 }
 
@@ -133,7 +133,7 @@ fn packets_up_to_the_limit_of_their_header_can_be_emitted() {
         let longest = with(limit - headers);
         assert_eq!(Segment::parse(&emitted(&longest)), Ok(longest));
         let mut out = vec![0xa5];
-        let error = EmitError::PacketTooLong { octets: limit + 1, limit };
+        let error = EmitError::PacketTooLong { bytes: limit + 1, limit };
         assert_eq!(with(limit + 1 - headers).emit(&mut out), Err(error));
         assert_eq!(out, [0xa5]);
     }
@@ -143,7 +143,7 @@ fn packets_up_to_the_limit_of_their_header_can_be_emitted() {
 fn options_that_do_not_fit_cannot_be_emitted() {
     let options = TcpOptions { unknown: Some([254; 41].into()), ..TcpOptions::default() };
     let mut out = vec![0xa5];
-    let error = EmitError::OptionsTooLong { octets: 44 };
+    let error = EmitError::OptionsTooLong { bytes: 44 };
     assert_eq!(Segment { options, ..v4() }.emit(&mut out), Err(error));
     assert_eq!(out, [0xa5]);
 }
@@ -151,14 +151,14 @@ fn options_that_do_not_fit_cannot_be_emitted() {
 #[test]
 fn a_tcp_header_that_does_not_fit_is_refused_with_the_reason() {
     // RFC 9293 §3.1: a data offset of at least 5 words, within the segment.
-    let mut octets = emitted(&v4());
-    octets[32] = 0x40;
-    assert_eq!(Segment::parse(&octets), Err(ParseError::TcpDataOffset { found: 16 }));
-    octets[32] = 0x60;
+    let mut bytes = emitted(&v4());
+    bytes[32] = 0x40;
+    assert_eq!(Segment::parse(&bytes), Err(ParseError::TcpDataOffset { found: 16 }));
+    bytes[32] = 0x60;
     let error = ParseError::Truncated { what: "TCP header", needed: 24, available: 23 };
-    assert_eq!(Segment::parse(&octets), Err(error));
+    assert_eq!(Segment::parse(&bytes), Err(error));
     let error = ParseError::Truncated { what: "IPv4 packet", needed: 43, available: 39 };
-    assert_eq!(Segment::parse(&octets[..39]), Err(error));
+    assert_eq!(Segment::parse(&bytes[..39]), Err(error));
     let error = ParseError::Truncated { what: "IP header", needed: 1, available: 0 };
     assert_eq!(Segment::parse(&[]), Err(error));
 }
@@ -168,9 +168,9 @@ fn payload_of_the_pattern_goes_on_the_wire() {
     let end = Piece::Shared(Bytes::from_static(b"end"));
     let payload = Payload::new(Piece::pattern(pattern::PERIOD - 5, 10), end);
     let segment = Segment { payload, ..v4() };
-    let octets = emitted(&segment);
-    assert!(octets.ends_with(&[pattern::slice(0, 5), b"end"].concat()));
-    assert_eq!(Segment::parse(&octets), Ok(segment));
+    let bytes = emitted(&segment);
+    assert!(bytes.ends_with(&[pattern::slice(0, 5), b"end"].concat()));
+    assert_eq!(Segment::parse(&bytes), Ok(segment));
 }
 
 /// Compare every field of the TCP header, and the checksum, with what etherparse reads.
@@ -196,7 +196,7 @@ fn assert_tcp_agrees(segment: &Segment, tcp: &TcpSlice<'_>) {
     assert!(!tcp.ns());
     assert_eq!(tcp.window_size(), header.window);
     assert_eq!(tcp.urgent_pointer(), header.urgent);
-    assert_eq!(tcp.options().len(), segment.options.octets_len());
+    assert_eq!(tcp.options().len(), segment.options.bytes_len());
     assert_eq!(tcp.payload(), segment.payload.to_vec());
     let expected = match (segment.source.address, segment.destination.address) {
         (IpAddr::V4(from), IpAddr::V4(to)) => tcp.calc_checksum_ipv4(from.octets(), to.octets()),
@@ -206,28 +206,28 @@ fn assert_tcp_agrees(segment: &Segment, tcp: &TcpSlice<'_>) {
     assert_eq!(tcp.checksum() == expected.unwrap(), segment.checksum_ok);
 }
 
-fn assert_v4_agrees(segment: &Segment, octets: &[u8]) {
-    let ip = Ipv4HeaderSlice::from_slice(octets).unwrap();
+fn assert_v4_agrees(segment: &Segment, bytes: &[u8]) {
+    let ip = Ipv4HeaderSlice::from_slice(bytes).unwrap();
     assert_eq!(IpAddr::from(ip.source_addr()), segment.source.address);
     assert_eq!(IpAddr::from(ip.destination_addr()), segment.destination.address);
     assert_eq!((ip.version(), ip.ihl(), ip.ttl(), ip.protocol().0), (4, 5, 64, 6));
-    assert_eq!(usize::from(ip.total_len()), octets.len());
+    assert_eq!(usize::from(ip.total_len()), bytes.len());
     assert_eq!((ip.dont_fragment(), ip.more_fragments()), (true, false));
     assert_eq!((ip.dcp().value(), ip.ecn().value()), (0, segment.ecn));
     assert_eq!(ip.fragments_offset(), IpFragOffset::ZERO);
     assert_eq!(ip.header_checksum(), ip.to_header().calc_header_checksum());
-    assert_tcp_agrees(segment, &TcpSlice::from_slice(&octets[20..]).unwrap());
+    assert_tcp_agrees(segment, &TcpSlice::from_slice(&bytes[20..]).unwrap());
 }
 
-fn assert_v6_agrees(segment: &Segment, octets: &[u8]) {
-    let ip = Ipv6HeaderSlice::from_slice(octets).unwrap();
+fn assert_v6_agrees(segment: &Segment, bytes: &[u8]) {
+    let ip = Ipv6HeaderSlice::from_slice(bytes).unwrap();
     assert_eq!(IpAddr::from(ip.source_addr()), segment.source.address);
     assert_eq!(IpAddr::from(ip.destination_addr()), segment.destination.address);
     assert_eq!((ip.version(), ip.hop_limit(), ip.next_header().0), (6, 64, 6));
-    assert_eq!(usize::from(ip.payload_length()), octets.len() - 40);
+    assert_eq!(usize::from(ip.payload_length()), bytes.len() - 40);
     assert_eq!((ip.dscp().value(), ip.ecn().value()), (0, segment.ecn));
     assert_eq!(ip.flow_label().value(), 0);
-    assert_tcp_agrees(segment, &TcpSlice::from_slice(&octets[40..]).unwrap());
+    assert_tcp_agrees(segment, &TcpSlice::from_slice(&bytes[40..]).unwrap());
 }
 
 #[test]
@@ -238,21 +238,21 @@ fn packets_built_by_etherparse_parse_to_their_fields() {
         _ => unreachable!("neither packet mixes address families"),
     };
     for segment in [v4(), v6()] {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let tcp = builder(&segment).tcp(0x1234, 80, 1, 0xfaf0).ack(2).psh();
-        tcp.options_raw(&[2, 4, 5, 0xb4, 1, 0]).unwrap().write(&mut octets, b"hi!").unwrap();
+        tcp.options_raw(&[2, 4, 5, 0xb4, 1, 0]).unwrap().write(&mut bytes, b"hi!").unwrap();
         let options = TcpOptions { mss: Some(1460), ..TcpOptions::default() };
-        assert_eq!(Segment::parse(&octets), Ok(Segment { options, ecn: 0, ..segment }));
+        assert_eq!(Segment::parse(&bytes), Ok(Segment { options, ecn: 0, ..segment }));
     }
 }
 
 proptest! {
     #[test]
     fn etherparse_reads_the_same_fields_and_checksums(segment in arbitrary::segment()) {
-        let octets = emitted(&segment);
+        let bytes = emitted(&segment);
         match segment.source.address {
-            IpAddr::V4(_) => assert_v4_agrees(&segment, &octets),
-            IpAddr::V6(_) => assert_v6_agrees(&segment, &octets),
+            IpAddr::V4(_) => assert_v4_agrees(&segment, &bytes),
+            IpAddr::V6(_) => assert_v6_agrees(&segment, &bytes),
         }
     }
 }

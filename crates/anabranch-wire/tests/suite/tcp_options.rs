@@ -1,16 +1,16 @@
-//! The option list of a TCP header: known octets both ways, order, padding, what is kept raw.
+//! The option list of a TCP header: known bytes both ways, order, padding, what is kept raw.
 
 use anabranch_wire::mptcp::{Dss, Mapping, MpPrio, WideOrNarrow};
 use anabranch_wire::{
     DataSeq, EmitError, ParseError, SackBlock, SackBlocks, SeqNumber, TcpOptions, Timestamps,
 };
 
-/// `options` must emit as `octets`, behind what is there already, and `octets` parse as
+/// `options` must emit as `bytes`, behind what is there already, and `bytes` parse as
 /// `options`.
-fn assert_both_ways(options: &TcpOptions, octets: &[u8]) {
-    assert_eq!(emitted(options), octets);
-    assert_eq!(options.octets_len(), octets.len());
-    assert_eq!(&TcpOptions::parse(octets).unwrap(), options);
+fn assert_both_ways(options: &TcpOptions, bytes: &[u8]) {
+    assert_eq!(emitted(options), bytes);
+    assert_eq!(options.bytes_len(), bytes.len());
+    assert_eq!(&TcpOptions::parse(bytes).unwrap(), options);
 }
 
 fn emitted(options: &TcpOptions) -> Vec<u8> {
@@ -31,7 +31,7 @@ fn sack(blocks: &[(u32, u32)]) -> SackBlocks {
 const TIMESTAMPS: Option<Timestamps> = Some(Timestamps { value: 0x0102_0304, echo: 0x0506_0708 });
 
 #[test]
-fn no_options_take_no_octets() {
+fn no_options_take_no_bytes() {
     assert_both_ways(&TcpOptions::default(), &[]);
 }
 
@@ -45,8 +45,8 @@ fn the_options_of_a_syn() {
         window_scale: Some(7),
         ..TcpOptions::default()
     };
-    let octets = [2, 4, 0x05, 0xb4, 4, 2, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 3, 3, 7, 1];
-    assert_both_ways(&options, &octets);
+    let bytes = [2, 4, 0x05, 0xb4, 4, 2, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 3, 3, 7, 1];
+    assert_both_ways(&options, &bytes);
 }
 
 #[test]
@@ -57,16 +57,16 @@ fn sack_blocks_follow_the_timestamps() {
         sack: sack(&[(1, 2), (0xffff_fff0, 0x10)]),
         ..TcpOptions::default()
     };
-    let octets = [
+    let bytes = [
         8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0xff, 0xff, 0xff, 0xf0, 0, 0,
         0, 0x10,
     ];
-    assert_both_ways(&options, &octets);
+    assert_both_ways(&options, &bytes);
 }
 
 #[test]
 fn timestamps_and_the_longest_dss_fill_the_header() {
-    // RFC 8684 §3.3: 28 octets at most, and 10 of timestamps: padded to 40.
+    // RFC 8684 §3.3: 28 bytes at most, and 10 of timestamps: padded to 40.
     let mapping = Mapping {
         data_seq: WideOrNarrow::Wide(DataSeq(1)),
         subflow_seq: SeqNumber(2),
@@ -79,22 +79,22 @@ fn timestamps_and_the_longest_dss_fill_the_header() {
         data_fin: true,
     };
     let options = TcpOptions { timestamps: TIMESTAMPS, dss: Some(dss), ..TcpOptions::default() };
-    let octets = [
+    let bytes = [
         8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 30, 28, 0x20, 0x1f, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0,
         0, 0, 1, 0, 0, 0, 2, 0, 3, 0, 4, 1, 1,
     ];
-    assert_both_ways(&options, &octets);
+    assert_both_ways(&options, &bytes);
 }
 
 #[test]
-fn more_than_40_octets_are_an_error_and_leave_the_buffer_alone() {
+fn more_than_40_bytes_are_an_error_and_leave_the_buffer_alone() {
     let options = TcpOptions {
         timestamps: TIMESTAMPS,
         sack: sack(&[(1, 2), (3, 4), (5, 6), (7, 8)]),
         ..TcpOptions::default()
     };
     let mut out = vec![0xa5];
-    assert_eq!(options.emit(&mut out), Err(EmitError::OptionsTooLong { octets: 44 }));
+    assert_eq!(options.emit(&mut out), Err(EmitError::OptionsTooLong { bytes: 44 }));
     assert_eq!(out, [0xa5]);
 }
 
@@ -108,29 +108,29 @@ fn nothing_behind_the_end_of_list_is_parsed() {
 #[test]
 fn unknown_kinds_and_subtypes_survive_raw() {
     // RFC 8684 §7.2: subtype 0xf is for private use, 9 is unassigned.
-    let octets = [34, 3, 0xaa, 30, 4, 0xf0, 1, 30, 3, 0x90, 253, 2];
-    let options = TcpOptions::parse(&octets).unwrap();
-    assert_eq!(options.unknown.as_deref(), Some(&octets[..]));
-    assert_both_ways(&options, &octets);
+    let bytes = [34, 3, 0xaa, 30, 4, 0xf0, 1, 30, 3, 0x90, 253, 2];
+    let options = TcpOptions::parse(&bytes).unwrap();
+    assert_eq!(options.unknown.as_deref(), Some(&bytes[..]));
+    assert_both_ways(&options, &bytes);
 }
 
 #[test]
 fn options_of_a_wrong_length_survive_raw() {
     // RFC 9293 §3.1: what is not understood is ignored without error; its length tells where
     // the next option begins.
-    let octets =
+    let bytes =
         [2, 3, 5, 3, 4, 7, 0, 4, 3, 0, 5, 2, 8, 2, 30, 4, 0x50, 1, 30, 2, 30, 4, 0x20, 0x01];
-    let options = TcpOptions::parse(&octets).unwrap();
-    assert_eq!(options.unknown.as_deref(), Some(&octets[..]));
+    let options = TcpOptions::parse(&bytes).unwrap();
+    assert_eq!(options.unknown.as_deref(), Some(&bytes[..]));
     assert_eq!(options.control, None);
-    assert_both_ways(&options, &octets);
+    assert_both_ways(&options, &bytes);
 }
 
 #[test]
 fn second_copies_survive_raw_behind_the_first() {
-    let octets =
+    let bytes =
         [3, 3, 1, 3, 3, 2, 4, 2, 4, 2, 30, 3, 0x51, 30, 3, 0x50, 30, 4, 0x20, 0, 30, 4, 0x20, 0x10];
-    let options = TcpOptions::parse(&octets).unwrap();
+    let options = TcpOptions::parse(&bytes).unwrap();
     assert_eq!(options.window_scale, Some(1));
     assert_eq!(options.control.as_ref().unwrap().prio, Some(MpPrio { backup: true }));
     assert_eq!(options.dss, Some(Dss::default()));

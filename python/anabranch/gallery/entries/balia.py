@@ -127,7 +127,7 @@ def _goodputs(results: Results, curve: str) -> list[Sample]:
 def convergence_s(results: Results, curve: str) -> Estimate:
     """For how long, in s, the new capacity would have been unused if then it were used at once.
 
-    The octets that the time after the step brought less than the same time without a step, over
+    The bytes that the time after the step brought less than the same time without a step, over
     the rate by which the capacity grew.
 
     Raises:
@@ -236,7 +236,7 @@ def _draw_step(results: Results, axes: Axes) -> None:
         )
         every = samples.gather_every(20)  # of 100 ms
         seconds = every["time_ns"].to_numpy() / 1e9
-        rates = np.diff(every["subflow_octets_received"].to_numpy()) * 8e-6 / np.diff(seconds)
+        rates = np.diff(every["subflow_bytes_received"].to_numpy()) * 8e-6 / np.diff(seconds)
         lines[curve] = (seconds[1:] - STEP_AT_S, rates, style)
     figures.series(axes, lines, "throughput of path two (Mbit/s)")
     axes.set_xlabel("time since the step (s)")
@@ -273,7 +273,7 @@ def notes(results: Results) -> Sequence[str]:
         "fall where they fall, so that single runs differ, OLIA's the most.",
         "Each acknowledgement on the path that lags, its window w a third of the other, W, adds "
         "in units of w / (w + W)²: LIA 3, BALIA 2.8, OLIA 1. OLIA adds to this only when the path "
-        "is the best one, by octets without loss over RTT²: hence the late bend of its curve.",
+        "is the best one, by bytes without loss over RTT²: hence the late bend of its curve.",
         f"Mean share with 1, 2, 3 subflows — {'; '.join(means)}.",
         f"Mean goodput of TCP users in scenario C, Mbit/s — {'; '.join(users)}.",
     ]

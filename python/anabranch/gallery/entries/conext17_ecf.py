@@ -85,14 +85,14 @@ def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> C
     return Cell(cell_key(*words), scenario, at(curve, workload, rates, amount))
 
 
-def _octets(mbps: float) -> int:
+def _bytes(mbps: float) -> int:
     """Of a chunk of video."""
     return round(mbps * 1e6 * CHUNK_S / 8)
 
 
 def _video(mbps: float) -> RequestResponse:
     return RequestResponse(
-        request_size="400B", response_size=f"{_octets(mbps)}B", interval=f"{CHUNK_S}s"
+        request_size="400B", response_size=f"{_bytes(mbps)}B", interval=f"{CHUNK_S}s"
     )
 
 
@@ -107,7 +107,7 @@ def throughput_mbps(results: Results, curve: str, rates: str, mbps: float) -> Sa
         NothingMeasured: if there is none.
     """
     times = results.values("delay_mean_ms", **at(curve, STREAM, rates, mbps))
-    return _octets(mbps) * 8e-3 / times
+    return _bytes(mbps) * 8e-3 / times
 
 
 def _restarts(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample:
@@ -115,13 +115,13 @@ def _restarts(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample
 
 
 def out_of_order_s(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample:
-    """Mean time for which octets wait for earlier ones, for each seed, by Little's law.
+    """Mean time for which bytes wait for earlier ones, for each seed, by Little's law.
 
     Raises:
         NothingMeasured: if there is none.
     """
     cell = at(curve, STREAM, UNEQUAL, mbps)
-    waiting = results.values("out_of_order_mean_octets", **cell)
+    waiting = results.values("out_of_order_mean_bytes", **cell)
     return waiting * 8e-6 / results.values("goodput_mbps", **cell)
 
 
@@ -368,10 +368,10 @@ _PARAMETERS: tuple[tuple[str, str, str], ...] = (
     ("chunks", "5 s of video, asked for every 5 s, at once if one took longer", "CoNEXT'17"),
     ("rate of the video", "0.5 to 8 Mbit/s, fixed; judged at 8", "ours: the paper's adapts"),
     ("equal paths", "video of 0.5, 8 and 16 Mbit/s: nearly what they carry", "ours"),
-    ("throughput of chunks", "size over the mean time from request to last octet", "ours"),
+    ("throughput of chunks", "size over the mean time from request to last byte", "ours"),
     ("downloads", "64 to 2048 KiB, a fresh connection each", "CoNEXT'17"),
     ("windows after idle times", "halved for each retransmission timeout", "RFC 2861, as Linux"),
-    ("time out of order", "mean octets waiting / goodput", "ours: Little's law"),
+    ("time out of order", "mean bytes waiting / goodput", "ours: Little's law"),
     ("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "Linux 0.89 has them"),
     ("congestion control, buffers", "LIA; 4 and 6 MiB, the defaults", "ours"),
     ("Nagle's algorithm", "off", "ours"),
@@ -402,7 +402,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Time out of order, 0.3 + 8.6 Mbit/s",
-            "How long an octet waits for earlier ones, on the mean.",
+            "How long a byte waits for earlier ones, on the mean.",
             partial(_draw_video, values=out_of_order_s, unit="mean time out of order (s)"),
         ),
         Panel("LTE's window, video of 8 Mbit/s", "First seed.", _draw_window),
@@ -425,7 +425,7 @@ ENTRY = Entry(
         metrics={
             "delay_mean_ms": "mean time (ms)",
             "idle_restarts": "restarts after idle times",
-            "out_of_order_mean_octets": "out of order (octets)",
+            "out_of_order_mean_bytes": "out of order (bytes)",
         },
         path="wifi",
     ),

@@ -203,10 +203,10 @@ def notes(results: Results) -> Sequence[str]:
         f"With WiFi at {', '.join(map(str, faster))} Mbit/s and a queue of 54 packets, the mean "
         f"delay with both mechanisms is {ratios} times that of TCP over WiFi ({ratios_2012} with "
         "the penalisation of NSDI'12), and 3G carries "
-        f"{packets} of the octets. The source does not say whether it kept 54 packets or 80 ms of "
+        f"{packets} of the bytes. The source does not say whether it kept 54 packets or 80 ms of "
         f"queue; with 80 ms 3G carries {time}, because WiFi's window may then grow until it "
         "covers the whole receive buffer, and nothing is left for 3G.",
-        "Claims about cells in which 3G carried no more than 1 % of the octets are not judged: "
+        "Claims about cells in which 3G carried no more than 1 % of the bytes are not judged: "
         "there, nothing multipath happened.",
     ]
 

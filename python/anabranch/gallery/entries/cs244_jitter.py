@@ -209,7 +209,7 @@ def notes(results: Results) -> Sequence[str]:
         "the paper's; these links are theirs, not the paper's.",
         "Over the four jitters, 3G carried "
         + "; ".join(
-            f"{share(MPTCP, kib, model)} of MPTCP's octets and {share(MPTCP_M12, kib, model)} "
+            f"{share(MPTCP, kib, model)} of MPTCP's bytes and {share(MPTCP_M12, kib, model)} "
             f"with both mechanisms at {kib} KiB ({model})"
             for model in MODELS
             for kib in RECEIVE_KIB

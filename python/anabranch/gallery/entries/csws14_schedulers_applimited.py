@@ -39,7 +39,7 @@ from anabranch.scenarios.scenario import Cbr, Connection, Path, Scenario
 RATES_KBPS = (500, 1875)
 JUDGED_KBPS = 500
 COUNTS = {"quick": 40, "full": 200}
-BLOCK_OCTETS = 8192
+BLOCK_BYTES = 8192
 ROOM = 1.5
 """A setting counts if the capacities add up to this many times the application's rate."""
 
@@ -87,7 +87,7 @@ def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
         congestion_control="olia",
         send_buffer="2MB",
         receive_buffer="2MB",
-        workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_OCTETS}B"),
+        workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_BYTES}B"),
         **SETTINGS[curve],
     )
     scenario = Scenario(
@@ -104,10 +104,10 @@ def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
 def lowest_delay_ms(point: Point) -> float:
     """The least time in which the two paths together can carry one block, queues empty, in ms.
 
-    At time t after it was written, path i can have brought C_i · (t − d_i) octets, with its
+    At time t after it was written, path i can have brought C_i · (t − d_i) bytes, with its
     capacity C_i and its one-way delay d_i; headers are left out.
     """
-    bits = BLOCK_OCTETS * 8
+    bits = BLOCK_BYTES * 8
     ways = sorted(
         (nanoseconds(path.delay) / 1e6, mbps * 1e3)
         for path, mbps in zip(point.paths, point.capacities_mbps, strict=True)

@@ -122,7 +122,7 @@ def _capped(pair: str, name: str) -> list[Condition]:
 
 
 def _both_used(results: Results) -> str | None:
-    """A precondition: each path of each pair carried more than 1 % of the octets."""
+    """A precondition: each path of each pair carried more than 1 % of the bytes."""
     for pair, paths in PAIRS.items():
         for path in paths:
             for curve in STYLES:
@@ -163,7 +163,7 @@ CLAIMS = (
         "E6.d-less-waiting",
         "MPT-BM reduces what waits out of order.",
         "slides: less buffer space and delay",
-        _compared("out_of_order_mean_octets", "octets out of order", "≤", 0.7),
+        _compared("out_of_order_mean_bytes", "bytes out of order", "≤", 0.7),
         _both_used,
     ),
 )
@@ -179,7 +179,7 @@ def _end_s(results: Results, pair: str) -> float:
     ends = []
     for curve in STYLES:
         rows = _series(results, curve, pair)
-        missing = rows.filter(pl.col("octets_delivered") < rows["octets_delivered"].max())
+        missing = rows.filter(pl.col("bytes_delivered") < rows["bytes_delivered"].max())
         ends.append(float(missing["time_ns"].to_numpy().max()) / 1e9)
     return 1.1 * max(ends)
 
@@ -215,22 +215,22 @@ def _draw_connection(
 
 def _example(results: Results, path: str) -> pl.DataFrame:
     rows = _series(results, EXAMPLE, EXAMPLE_PAIR).filter(pl.col("path_name") == path)
-    octets = rows["octets_delivered"]
-    return rows.filter((octets < octets.max()) & (pl.col("srtt_ns") > 0))
+    delivered = rows["bytes_delivered"]
+    return rows.filter((delivered < delivered.max()) & (pl.col("srtt_ns") > 0))
 
 
 def _draw_rates(results: Results, axes: Axes) -> None:
     """What arrived at the application, and over each path, in each half second."""
     lines: dict[str, Any] = {}
     columns = {
-        "total": ("wlan", "octets_delivered", Style(RED, "-", "")),
-        "WLAN": ("wlan", "subflow_octets_received", Style(BLUE, "-", "")),
-        "3G2": ("3g2", "subflow_octets_received", Style(GREEN, (0, (4, 1.5)), "")),
+        "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
+        "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
+        "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
     }
     for label, (path, column, style) in columns.items():
         rows = _example(results, path).gather_every(5)
-        seconds, octets = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
-        lines[label] = (seconds[1:], np.diff(octets) * 8e-6 / np.diff(seconds), style)
+        seconds, delivered = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
+        lines[label] = (seconds[1:], np.diff(delivered) * 8e-6 / np.diff(seconds), style)
     figures.series(axes, lines, "in each half second (Mbit/s)")
     axes.set_ylim(0)
 
@@ -321,23 +321,23 @@ ENTRY = Entry(
             partial(_draw_srtt, pair="3G2+WLAN", name="3g2"),
         ),
         Panel(
-            "Octets delivered, 3G2 + WLAN",
+            "Bytes delivered, 3G2 + WLAN",
             "First seed; in order, to the application.",
             partial(
                 _draw_connection,
                 pair="3G2+WLAN",
-                column="octets_delivered",
+                column="bytes_delivered",
                 unit="delivered (MB)",
                 scale=1e6,
             ),
         ),
         Panel(
-            "Octets that wait, 3G2 + WLAN",
+            "Bytes that wait, 3G2 + WLAN",
             "First seed; arrived at data level, out of order.",
             partial(
                 _draw_connection,
                 pair="3G2+WLAN",
-                column="out_of_order_octets",
+                column="out_of_order_bytes",
                 unit="out of order (kB)",
                 scale=1e3,
             ),
@@ -353,11 +353,11 @@ ENTRY = Entry(
             partial(_draw_bars, metric="goodput_cov", unit="variation", scale=1),
         ),
         Panel(
-            "Octets out of order",
+            "Bytes out of order",
             "Mean while data arrived.",
             partial(
                 _draw_bars,
-                metric="out_of_order_mean_octets",
+                metric="out_of_order_mean_bytes",
                 unit="mean out of order (kB)",
                 scale=1e3,
             ),
@@ -373,7 +373,7 @@ ENTRY = Entry(
             "What waits at data level for something that is still in 3G2's queue.",
             partial(
                 _draw_example,
-                lines={"out of order": ("wlan", "out_of_order_octets", Style(RED, "-", ""))},
+                lines={"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
                 unit="out of order (kB)",
             ),
         ),
@@ -411,7 +411,7 @@ ENTRY = Entry(
         metrics={
             "transfer_mbps": "goodput (Mbit/s)",
             "goodput_cov": "variation",
-            "out_of_order_mean_octets": "out of order (octets)",
+            "out_of_order_mean_bytes": "out of order (bytes)",
         },
         path="3g2",
     ),

@@ -105,12 +105,12 @@ def _recovery_s(results: Results) -> Estimate:
 
 
 def _cellular_used(curve: str, second: str) -> Any:
-    """A precondition: at every buffer the second path carried octets."""
+    """A precondition: at every buffer the second path carried bytes."""
 
     def reason(results: Results) -> str | None:
         shares = [results.values("share_cellular", **at(curve, second, kib)) for kib in BUFFERS_KIB]
         lowest = min(float(share.min()) for share in shares)
-        return None if lowest > 0.001 else f"{second} carried {lowest:.2%} of the octets of {curve}"
+        return None if lowest > 0.001 else f"{second} carried {lowest:.2%} of the bytes of {curve}"
 
     return reason
 
@@ -205,7 +205,7 @@ CLAIMS = (
         "Probing costs little.",
         "ours; ten packets of 1 KiB a period are the slides'",
         at_every_buffer(
-            "octets that 2G carried",
+            "bytes that 2G carried",
             BUFFERS_KIB,
             "KiB",
             lambda kib: median_of("share_cellular", at(DREPAS, TWO_G, kib), 100),
@@ -237,8 +237,8 @@ def _draw_blackout(results: Results, axes: Axes) -> None:
             "time_ns", maintain_order=True
         )
         seconds = samples["time_ns"].to_numpy() / 1e9 - BLACKOUT_S
-        octets = samples["octets_delivered"].to_numpy() / 1e3
-        since = octets - np.interp(0, seconds, octets)
+        byte_count = samples["bytes_delivered"].to_numpy() / 1e3
+        since = byte_count - np.interp(0, seconds, byte_count)
         shown = (seconds >= -0.2) & (seconds <= 12)
         lines[curve] = (seconds[shown], since[shown], STYLES[curve])
     figures.series(axes, lines, "delivered since WLAN went away (kB)")
@@ -305,7 +305,7 @@ ENTRY = Entry(
         ),
         Panel(
             "WLAN goes away",
-            "Octets delivered since then, first seed, 512 KiB.",
+            "Bytes delivered since then, first seed, 512 KiB.",
             _draw_blackout,
         ),
     ),

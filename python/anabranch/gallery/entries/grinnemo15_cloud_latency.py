@@ -51,7 +51,7 @@ LOSSY_RTTS_MS = RTTS_MS[:3]
 """Of equal paths, and of path two where they differ."""
 BURSTS = {f"{segments} segments": segments for segments in (10, 20, 30, 40, 50)}
 BURST_RTTS_MS = {10: GREEN, 40: ORANGE, 100: RED}
-_SEGMENT_OCTETS = 1400
+_SEGMENT_BYTES = 1400
 _PERIOD_S = 3.0
 """Mean time from the start of a Netflix burst to the start of the next."""
 
@@ -73,7 +73,7 @@ def _netflix(median_size: str) -> OnOff:
 
 
 def _burst(segments: int) -> OnOff:
-    size = f"{segments * _SEGMENT_OCTETS}B"
+    size = f"{segments * _SEGMENT_BYTES}B"
     return OnOff(burst_size=size, interval=Distribution(kind="uniform", min="1s", max="3s"))
 
 
@@ -483,7 +483,7 @@ def _draw_bursts(results: Results, axes: Axes) -> None:
         for rtt, colour in BURST_RTTS_MS.items()
         for curve, words in ((MPTCP, "lowest RTT"), (ECF, "ECF"))
     }
-    _draw_relative(results, axes, list(BURSTS.values()), curves, "burst (segments of 1400 octets)")
+    _draw_relative(results, axes, list(BURSTS.values()), curves, "burst (segments of 1400 bytes)")
     axes.set_ylim(0)
 
 
@@ -530,7 +530,7 @@ def notes(results: Results) -> Sequence[str]:
         "for two windows over a path of 40 ms, the second of which arrives after 60 ms, but only "
         "for one over a path of 100 ms, which is there after 50 ms.",
         f"Docs: a message of one segment needs no second path. Yet at 10/40 ms {docs_two:.0f} % "
-        "of the octets take path two. The receiver delays the acknowledgement of a single segment "
+        "of the bytes take path two. The receiver delays the acknowledgement of a single segment "
         "by 40 ms, so that path one is measured at 50 ms and path two, until it is used, at 40 ms. "
         f"The mean latency is {mean_ms(MPTCP, 40):.1f} ms instead of {mean_ms(TCP, SHORT_MS):.1f}; "
         "the median does not show it. Claims about Docs have no precondition on shares.",
@@ -587,13 +587,13 @@ ENTRY = Entry(
         Parameter("paths", "two of 100 Mbit/s; RTT 10, 40, 100, 200, 400 ms", "Grinnemo'15"),
         Parameter("loss", "0, 2, 4 %, towards the receiver of the data", "rates: Grinnemo'15"),
         Parameter("unequal pairs", "10/40, 10/100, 10/200, 10/400 ms", "slides; last two ours"),
-        Parameter("buffers", "104857600 octets, send and receive", "Grinnemo'15"),
+        Parameter("buffers", "104857600 bytes, send and receive", "Grinnemo'15"),
         Parameter("queue", "2500 packets: every burst fits, loss is what the cell says", "ours"),
         Parameter("Netflix", "burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s", "ours"),
         Parameter("Maps", "8 to 20 tiles of about 16 kB for each pan, think time 2 s", "ours"),
         Parameter("Docs", "messages of 100 to 1000 B, exponential, mean 0.5 s", "ours"),
         Parameter("bursts", "10 to 50 segments at 10/10, 10/40, 10/100 ms", "Hurtig et al. 2019"),
-        Parameter("bursts' segments and pauses", "1400 octets; 1 to 3 s", "ours"),
+        Parameter("bursts' segments and pauses", "1400 bytes; 1 to 3 s", "ours"),
         Parameter("latency", "median over bursts, messages or rounds", "ours: not defined there"),
         Parameter("congestion control", "TCP CUBIC, MPTCP coupled (LIA)", "Grinnemo'15"),
         Parameter("uncoupled control, with loss", "CUBIC on each path", "ours, to explain"),

@@ -118,7 +118,7 @@ def _announced(results: Results) -> str | None:
         for family in ("ipv4", "ipv6"):
             share = results.values(f"share_{family}", **at(MPTCP, network)).min()
             if share < 0.01:
-                return f"{family} carried {share:.1%} of the octets ({network})"
+                return f"{family} carried {share:.1%} of the bytes ({network})"
     return None
 
 
@@ -165,7 +165,7 @@ CLAIMS = (
         "ours",
         (
             Condition(
-                "share of IPv6 in all octets, in spite of the outage",
+                "share of IPv6 in all bytes, in spite of the outage",
                 median_of("share_ipv6", at(MPTCP, OUTAGE), 100),
                 "≥",
                 20,
@@ -200,7 +200,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
         range(3), [100 - each for each in shares], 0.5, shares, color=BLUE, alpha=0.75, label="IPv4"
     )
     axes.set_xticks(range(3), ["core", "access", "outage"])
-    axes.set(xlabel="network", ylabel="share of MPTCP's octets (%)")  # fmt: skip
+    axes.set(xlabel="network", ylabel="share of MPTCP's bytes (%)")  # fmt: skip
 
 
 def _draw_outage(results: Results, axes: Axes) -> None:
@@ -210,7 +210,7 @@ def _draw_outage(results: Results, axes: Axes) -> None:
         samples = results.samples.filter(results.samples["cell"] == key)
         samples = samples.unique("time_ns", maintain_order=True)
         seconds = samples["time_ns"].to_numpy() / 1e9
-        rates = np.diff(samples["octets_delivered"].to_numpy()[::10]) * 8e-6
+        rates = np.diff(samples["bytes_delivered"].to_numpy()[::10]) * 8e-6
         lines[curve] = (seconds[10::10][: rates.size], rates, style)
     figures.series(axes, lines, "delivered in each second (Mbit/s)")
     axes.axvspan(AWAY_S, BACK_S, color="0.92", zorder=0)
@@ -224,7 +224,7 @@ def notes(results: Results) -> Sequence[str]:
         "The connection is opened over IPv4. The server announces its IPv6 address in an ADD_ADDR "
         "that only a holder of both keys can make, the client echoes it and joins from its own "
         f"IPv6 address; IPv6 carries {share:.0f} % where it has 63 % of the capacity.",
-        "IPv6's header is 20 octets longer: 1.3 % of a full packet.",
+        "IPv6's header is 20 bytes longer: 1.3 % of a full packet.",
     ]
 
 
@@ -256,7 +256,7 @@ ENTRY = Entry(
             "With bottlenecks in the core the sum; with one in the access nothing is gained.",
             _draw_goodput,
         ),
-        Panel("What each family carried", "Of MPTCP's octets.", _draw_shares),
+        Panel("What each family carried", "Of MPTCP's bytes.", _draw_shares),
         Panel(
             "IPv6 goes away and comes back",
             "Delivered in each second, first seed; the route is dead in the shaded time.",

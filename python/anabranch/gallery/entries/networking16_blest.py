@@ -105,7 +105,7 @@ def _heterogeneous(
 
 
 def _reinjects(results: Results) -> str | None:
-    """A precondition: lowest RTT reinjects, and both paths carry octets."""
+    """A precondition: lowest RTT reinjects, and both paths carry bytes."""
     reinjections = results.values("reinjections", **at(MIN_RTT, HETEROGENEOUS))
     if float(np.median(reinjections)) < 50:
         return f"lowest RTT reinjects only {np.median(reinjections):.0f} segments"
@@ -132,7 +132,7 @@ CLAIMS = (
         "E11.blest-out-of-order",
         "With BLEST less waits out of order.",
         "Networking'16: by 19 % (second-hand)",
-        _heterogeneous("out_of_order_mean_octets", "octets out of order", "≤", 0.95),
+        _heterogeneous("out_of_order_mean_bytes", "bytes out of order", "≤", 0.95),
         _reinjects,
     ),
     Claim(
@@ -187,7 +187,7 @@ def notes(results: Results) -> Sequence[str]:
         return median(results.values("share_second", **at(curve, HETEROGENEOUS)) * 100).text("%")
 
     return [
-        f"3G carries {share(MIN_RTT)} of the octets with lowest RTT, {share(BLEST)} with BLEST's "
+        f"3G carries {share(MIN_RTT)} of the bytes with lowest RTT, {share(BLEST)} with BLEST's "
         f"rule for Linux and {share(PAPER)} with the paper's.",
         "Random loss of 1 % keeps WLAN's congestion window small, so that WLAN is slower than 3G "
         "for most of the time. A rule that leaves 3G alone whenever it might block WLAN then gives "
@@ -231,11 +231,11 @@ ENTRY = Entry(
             partial(_draw, metric="transfer_mbps", unit="goodput (Mbit/s)", scale=1, workload=BULK),
         ),
         Panel(
-            "Octets out of order",
+            "Bytes out of order",
             "Mean while data arrived.",
             partial(
                 _draw,
-                metric="out_of_order_mean_octets",
+                metric="out_of_order_mean_bytes",
                 unit="mean out of order (kB)",
                 scale=1e3,
                 workload=BULK,
@@ -252,7 +252,7 @@ ENTRY = Entry(
         metrics={
             "transfer_mbps": "goodput (Mbit/s)",
             "reinjections": "reinjections",
-            "out_of_order_mean_octets": "out of order (octets)",
+            "out_of_order_mean_bytes": "out of order (bytes)",
             "delay_mean_ms": "mean delay (ms)",
         },
         path="second",

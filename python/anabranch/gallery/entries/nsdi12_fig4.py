@@ -332,7 +332,7 @@ ENTRY = Entry(
         Panel(
             "What 3G carried",
             "Proof that both paths were used.",
-            partial(_draw_metric, metric="share_3g", unit="octets that 3G carried (%)", scale=100),
+            partial(_draw_metric, metric="share_3g", unit="bytes that 3G carried (%)", scale=100),
         ),
     ),
     overview=Overview(

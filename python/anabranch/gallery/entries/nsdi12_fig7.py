@@ -276,7 +276,7 @@ def _draw_sweep_goodput(results: Results, axes: Axes) -> None:
 def _draw_sweep_share(results: Results, axes: Axes) -> None:
     _sweep(results, axes, "share_3g", (MPTCP, MPTCP_M12), scale=100)
     axes.set_ylim(0)
-    axes.set_ylabel("octets that 3G carried (%)")
+    axes.set_ylabel("bytes that 3G carried (%)")
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -298,7 +298,7 @@ def notes(results: Results) -> Sequence[str]:
     return [
         "The paper does not give the receive buffer, and it decides everything. CS244'15 asked "
         "Linux for 32 KiB, which Linux doubles and charges with overhead. Here a receive buffer "
-        f"is an exact window, and at 32 KiB 3G carries {share(small)} of MPTCP's octets: the "
+        f"is an exact window, and at 32 KiB 3G carries {share(small)} of MPTCP's bytes: the "
         "congestion window of the WiFi subflow alone covers the shared window, the scheduler "
         "prefers WiFi, and hardly any data can wait behind 3G. So the mean delay is "
         f"{mean(small)} without and {mean(at(MPTCP_M12, 32))} with the mechanisms, beside "

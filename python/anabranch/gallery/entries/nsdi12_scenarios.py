@@ -207,7 +207,7 @@ _SHORT_KB = [kb for kb in FILES_KB if kb <= 30]
 
 
 def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Any:
-    """A precondition: at every size the path carried octets."""
+    """A precondition: at every size the path carried bytes."""
 
     def reason(results: Results) -> str | None:
         shares = {
@@ -434,7 +434,7 @@ ENTRY = Entry(
         Parameter("memory", f"WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured", "ours"),
         Parameter("receive queue", "2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT", "ours"),
         Parameter(
-            "short flows", "one request of 200 octets over a new connection, two fast links", "ours"
+            "short flows", "one request of 200 bytes over a new connection, two fast links", "ours"
         ),
         *STACK_PARAMETERS,
     ),

@@ -97,7 +97,7 @@ def _access(name: str, via: str) -> Path:
 
 
 def share(results: Results, curve: str, network: str) -> Sample:
-    """TCP's share of the octets that link one delivers, for each seed."""
+    """TCP's share of the bytes that link one delivers, for each seed."""
 
     def goodput(name: str) -> Sample:
         return results.values("goodput_mbps", connection=name, **at(curve, network))
@@ -249,8 +249,8 @@ def _draw_over_time(results: Results, axes: Axes) -> None:
             pl.col("network") == TWO_LINKS_ONE_TCP,
             pl.col("connection_name") == name,
         ).unique("time_ns", maintain_order=True)
-        seconds, octets = rows["time_ns"].to_numpy() / 1e9, rows["octets_delivered"].to_numpy()
-        lines[label] = (seconds[1:], np.diff(octets) * 8 / 1e6 / np.diff(seconds), style)
+        seconds, delivered = rows["time_ns"].to_numpy() / 1e9, rows["bytes_delivered"].to_numpy()
+        lines[label] = (seconds[1:], np.diff(delivered) * 8 / 1e6 / np.diff(seconds), style)
     figures.series(axes, lines, "goodput (Mbit/s)")
     axes.set_ylim(0, 2 * LINK_MBPS)
     axes.axhline(

@@ -196,8 +196,8 @@ def _throughput(results: Results, arm: str, event: int) -> list[Sample]:
     throughputs = []
     for samples in rows.partition_by("seed", maintain_order=True):
         once = samples.unique("time_ns", maintain_order=True)
-        seconds, octets = once["time_ns"].to_numpy() / 1e9, once["octets_delivered"].to_numpy()
-        new = np.interp(ends, seconds, octets) - np.interp(ends - _WINDOW_S, seconds, octets)
+        seconds, delivered = once["time_ns"].to_numpy() / 1e9, once["bytes_delivered"].to_numpy()
+        new = np.interp(ends, seconds, delivered) - np.interp(ends - _WINDOW_S, seconds, delivered)
         throughputs.append(new * 8 / 1e6 / _WINDOW_S)
     return throughputs
 
@@ -262,7 +262,7 @@ def _completed(results: Results) -> Estimate:
 
 
 def _least_delivered(results: Results) -> Estimate:
-    delivered = results.values("octets_delivered", **_TRANSFER) / (TRANSFER_MB * 1e6)
+    delivered = results.values("bytes_delivered", **_TRANSFER) / (TRANSFER_MB * 1e6)
     return estimate(lambda a, axis: np.min(a, axis=axis), delivered * 100)
 
 
@@ -351,22 +351,22 @@ CLAIMS = (
     ),
     Claim(
         "E9.lan-nothing-lost",
-        "Interfaces that go up and down, even both, never halt a transfer or lose an octet.",
+        "Interfaces that go up and down, even both, never halt a transfer or lose a byte.",
         "ours; the slides' kernel froze sometimes",
         (
             Condition("transfers completed", _completed, "≥", 100, "%"),
-            Condition("octets delivered, worst seed", _least_delivered, "≥", 100, "%"),
+            Condition("bytes delivered, worst seed", _least_delivered, "≥", 100, "%"),
         ),
         carried("one", "two", **_TRANSFER),
         f"{TRANSFER_MB} MB",
     ),
     Claim(
         "E9.lan-balancing",
-        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most octets, with either MSS.",
+        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most bytes, with either MSS.",
         "slides, “LAN: Balancing”; the threshold is ours",
         tuple(
             Condition(
-                f"octets over 10 Gbit/s, MSS {mss}, {buffer} MB",
+                f"bytes over 10 Gbit/s, MSS {mss}, {buffer} MB",
                 median_of("share_ten", at(BALANCING, f"MSS {mss}", buffer), 100),
                 "≥",
                 70,
@@ -415,18 +415,18 @@ def _draw_flapping(results: Results, axes: Axes, arm: str) -> None:
     if rows.is_empty():
         raise NothingMeasured(f"no time series of {arm}")
     bin_s = 0.5
-    octets = (
+    delivered = (
         rows.sort("time_ns")
         .with_columns(
-            new=pl.col("subflow_octets_received").diff().over("subflow"),
+            new=pl.col("subflow_bytes_received").diff().over("subflow"),
             bin=(pl.col("time_ns") - 1) // round(bin_s * 1e9),
         )
         .pivot("path_name", index="bin", values="new", aggregate_function="sum")
         .sort("bin")
         .fill_null(0)
     )
-    seconds = (octets["bin"].to_numpy() + 0.5) * bin_s
-    rates = [octets[name].to_numpy() * 8 / 1e6 / bin_s for name in ("two", "one")]
+    seconds = (delivered["bin"].to_numpy() + 0.5) * bin_s
+    rates = [delivered[name].to_numpy() * 8 / 1e6 / bin_s for name in ("two", "one")]
     colours = [COLOURS[name] for name in ("two", "one")]
     axes.stackplot(seconds, *rates, colors=colours, alpha=0.8, labels=["path two", "path one"])
     times = [0.0, *_events(results), float(seconds[-1])]

@@ -105,7 +105,7 @@ CLAIMS = (
                 "Mbit/s",
                 basis="90 % of the sum of rates",
             ),
-            Condition("octets over 10 Gbit/s", median_of("share_far", RULE, 100), "≥", 70, "%"),
+            Condition("bytes over 10 Gbit/s", median_of("share_far", RULE, 100), "≥", 70, "%"),
         ),
         all_of(_without_loss, carried("small", "large", "far", **RULE)),
         "after slow start",
@@ -130,11 +130,11 @@ CLAIMS = (
     ),
     Claim(
         "E9.unscaled-balancing",
-        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most octets.",
+        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most bytes.",
         "slides, “LAN: Balancing”; the threshold is ours",
         (
             Condition(
-                "octets over 10 Gbit/s, MSS 8900",
+                "bytes over 10 Gbit/s, MSS 8900",
                 median_of("share_ten", at(BALANCING, BALANCING_MB), 100),
                 "≥",
                 70,

@@ -213,7 +213,7 @@ def notes(results: Results) -> Sequence[str]:
         "link holds up the data-level acknowledgement until the buffer is full, and the flight on "
         "the large one drains. A loss that is found there at that moment leaves half of what is in "
         "flight (RFC 5681), which is next to nothing. With twice the buffer that does not happen.",
-        "Octets sent on the near links wait for those sent earlier on the far one, so that a "
+        "Bytes sent on the near links wait for those sent earlier on the far one, so that a "
         "buffer is emptied about once in the far round-trip time. With three links, 1.3 Gbit/s × "
         f"{FAR_RTT_MS} ms = {latest_mb:.0f} MB give at least what two near links give alone; the "
         "claim holds for buffers well below that, and fails above.",

@@ -18,6 +18,6 @@ def red(packets: float) -> Queue:
 
 
 def all_carried(results: Results) -> str | None:
-    """A precondition: every subflow carried octets."""
-    idle = results.subflows.filter(pl.col("octets_received") == 0).height
+    """A precondition: every subflow carried bytes."""
+    idle = results.subflows.filter(pl.col("bytes_received") == 0).height
     return None if idle == 0 else f"{idle} subflows carried nothing"

@@ -142,7 +142,7 @@ def benefit(goodput: float, alone: Sequence[float]) -> float | None:
 
 
 def both_used(*curves: str) -> Callable[[Results], str | None]:
-    """A precondition: each path carried octets in at least nine of ten runs of `main` with a curve.
+    """A precondition: each path carried bytes in at least nine of ten runs of `main` with a curve.
 
     In the others one path is so slow or its queue so short that a good scheduler leaves it.
     """
@@ -154,7 +154,7 @@ def both_used(*curves: str) -> Callable[[Results], str | None]:
             )
             used = rows.filter((pl.col("share_one") > 0) & (pl.col("share_two") > 0)).height
             if used < 0.9 * rows.height:
-                return f"{curve}: both paths carried octets in only {used} of {rows.height} runs"
+                return f"{curve}: both paths carried bytes in only {used} of {rows.height} runs"
         return None
 
     return reason

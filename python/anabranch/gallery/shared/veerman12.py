@@ -1,7 +1,7 @@
 """What the entries after Veerman 2012 share: links, buffers, and how both are scaled.
 
 Rates and buffers are a tenth of the originals, round-trip times are not scaled: every window and
-every queue is a tenth in octets. Factors and labels keep the original buffers, in MB.
+every queue is a tenth in bytes. Factors and labels keep the original buffers, in MB.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SCALING = Parameter(
     "ours; veerman12-unscaled is not scaled",
 )
 STACK_PARAMETERS = (
-    Parameter("MSS", "1400 (MTU 1440 octets) unless it says 8900", "slides"),
+    Parameter("MSS", "1400 (MTU 1440 bytes) unless it says 8900", "slides"),
     Parameter("queues", "drop-tail, one bandwidth-delay product of the path", "ours"),
     Parameter("jitter", "± 0.1 ms, towards the client, so that seeds differ", "ours"),
     Parameter("workload", "bulk, download", "slides: iperf"),
-    Parameter("how buffers are counted", "payload octets, send = receive", "ours"),
+    Parameter("how buffers are counted", "payload bytes, send = receive", "ours"),
     Parameter("congestion control", "LIA (RFC 6356)", "slides"),
     Parameter("scheduler, path manager", "lowest RTT, full mesh", "defaults of that kernel"),
 )
@@ -85,14 +85,14 @@ def recovery_s(subflows: int, gbps: float, rtt_ms: float, mss: int, scale: int =
 
 
 def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
-    """A precondition: in every run with these factors each path carried over 1 % of the octets."""
+    """A precondition: in every run with these factors each path carried over 1 % of the bytes."""
 
     def reason(results: Results) -> str | None:
         for path in paths:
             least = float(results.values(f"share_{path}", **factors).min())
             if least <= 0.01:
                 words = ", ".join(str(value) for value in factors.values())
-                return f"{path} carried {least:.2%} of the octets ({words})"
+                return f"{path} carried {least:.2%} of the bytes ({words})"
         return None
 
     return reason
@@ -146,8 +146,10 @@ def path_mbps(results: Results, path: str, **factors: Factor) -> float:
     )
     if rows.is_empty():
         return 0.0
-    octets = pl.col("subflow_octets_received")
-    received = rows.group_by("subflow").agg(new=octets.max() - octets.min())["new"].to_numpy()
+    byte_count = pl.col("subflow_bytes_received")
+    received = (
+        rows.group_by("subflow").agg(new=byte_count.max() - byte_count.min())["new"].to_numpy()
+    )
     return float(received.sum() * 8e3 / np.ptp(rows["time_ns"].to_numpy()))
 
 

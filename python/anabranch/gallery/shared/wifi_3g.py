@@ -73,7 +73,7 @@ STACK_PARAMETERS = (
     Parameter("Hosts", "linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10", "ours"),
     Parameter(
         "how buffers are counted",
-        "payload octets at data level; KiB = 1024 octets, kB = 1000",
+        "payload bytes at data level; KiB = 1024 bytes, kB = 1000",
         "ours; Linux doubles what a program asks for and charges overhead",
     ),
     Parameter("start of the connection", "within 200 ms, depends on the seed", "ours"),
@@ -130,7 +130,7 @@ def little(
 
 
 def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
-    """A precondition: 3G carried more than 1 % of the octets in the runs with these factors."""
+    """A precondition: 3G carried more than 1 % of the bytes in the runs with these factors."""
 
     def reason(results: Results) -> str | None:
         try:
@@ -140,13 +140,13 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
         if share > 0.01:
             return None
         words = ", ".join(str(value) for value in factors.values())
-        return f"3G carried only {share * 100:.2f} % of the octets ({words})"
+        return f"3G carried only {share * 100:.2f} % of the bytes ({words})"
 
     return reason
 
 
 def share_condition(factors: Mapping[str, Factor]) -> Condition:
-    """3G's share of the octets is above 1 %."""
+    """3G's share of the bytes is above 1 %."""
     share = median_of("share_3g", factors, 100)
     return Condition(f"{factors['curve']}: share of 3G", share, ">", 1, "%")
 

@@ -184,11 +184,10 @@ fn closings(roles: Roles) -> Vec<Case> {
         sides.iter().fold(case, |case, side| case.at(300, *side, Action::Close))
     };
     // 300 ms of 30 Mbit/s, and what the buffers hold.
-    let cut =
-        |first| Expected { most_octets: Some(2_000_000), first_data_fin: Some(first), ..GOOD };
+    let cut = |first| Expected { most_bytes: Some(2_000_000), first_data_fin: Some(first), ..GOOD };
     let half_open = |first| Expected { first_data_fin: Some(first), ..GOOD };
-    let either = Expected { most_octets: Some(2_000_000), ..GOOD };
-    let silent = Expected { most_octets: Some(50_000), carried: Carried::ByAny, ..GOOD };
+    let either = Expected { most_bytes: Some(2_000_000), ..GOOD };
+    let silent = Expected { most_bytes: Some(50_000), carried: Carried::ByAny, ..GOOD };
     let both = [Side::Client, Side::Server];
     vec![
         case("sender closes early", DOWN, ENDLESS, cut(Side::Server), &[Side::Server]),

@@ -40,7 +40,7 @@ pub(super) fn clean() -> Vec<Trial> {
         ),
         ("download over IPv6", scenario(&ipv6, DOWN, BULK), GOOD),
         ("upload over IPv6", scenario(&ipv6, UP, BULK), GOOD),
-        ("one octet", scenario(&[FAST], DOWN, "kind = \"bulk\"\nsize = \"1B\"\n"), GOOD),
+        ("one byte", scenario(&[FAST], DOWN, "kind = \"bulk\"\nsize = \"1B\"\n"), GOOD),
         (
             "small window",
             scenario(&two, "receive_buffer = \"30kB\"\nsend_buffer = \"30kB\"\n", BULK),

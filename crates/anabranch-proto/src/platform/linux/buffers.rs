@@ -2,9 +2,9 @@
 
 use crate::platform::Held;
 
-/// Octets that an application is taken to read at a time.
+/// Bytes that an application is taken to read at a time.
 const READ: u64 = 1 << 16;
-/// Of the memory that a full segment lies in, what is payload, in 256ths: 1424 of 2304 octets for
+/// Of the memory that a full segment lies in, what is payload, in 256ths: 1424 of 2304 bytes for
 /// one that came through a veth device (`tcp_measure_rcv_mss`).
 const PAYLOAD_IN_MEMORY: u64 = 158;
 
@@ -13,13 +13,13 @@ pub(crate) fn send_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2)
 }
 
-/// Octets of payload in the receive buffer that is granted: of twice what is asked for (`SO_RCVBUF`
+/// Bytes of payload in the receive buffer that is granted: of twice what is asked for (`SO_RCVBUF`
 /// in socket(7)), the share that is payload, by which the window is reckoned.
 pub(crate) fn receive_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2 * PAYLOAD_IN_MEMORY).div_ceil(256)
 }
 
-/// Octets that Multipath TCP offers while a subflow, those that are opening included, has brought
+/// Bytes that Multipath TCP offers while a subflow, those that are opening included, has brought
 /// no data. The window is a share of the buffer, the lowest of the subflows' shares of payload in
 /// memory, and without data a half is taken for granted (`msk->scaling_ratio` in
 /// net/mptcp/protocol.c).
@@ -27,9 +27,9 @@ pub(crate) fn offered_at_first(asked: u64) -> u64 {
     asked
 }
 
-/// Octets that are acknowledged segment by segment: as long as the receive window opens, from half
-/// of the buffer, by two octets for each that arrives in full segments (`tcp_grow_window`).
-pub(crate) fn quick_ack_octets(asked: u64) -> u64 {
+/// Bytes that are acknowledged segment by segment: as long as the receive window opens, from half
+/// of the buffer, by two bytes for each that arrives in full segments (`tcp_grow_window`).
+pub(crate) fn quick_ack_bytes(asked: u64) -> u64 {
     receive_buffer(asked).saturating_sub(offered_at_first(asked)) / 2
 }
 

@@ -15,9 +15,9 @@ pub(crate) struct CwndUsage {
     until: u64,
     /// When the congestion window last limited the sender, or was last reduced for not doing so.
     limited_at: Instant,
-    /// Octets outstanding at the most in this window of data, or [`FULL`].
+    /// Bytes outstanding at the most in this window of data, or [`FULL`].
     most: u32,
-    /// Octets outstanding at the most since `limited_at`.
+    /// Bytes outstanding at the most since `limited_at`.
     used: u32,
 }
 
@@ -33,19 +33,19 @@ impl Default for CwndUsage {
 impl CwndUsage {
     /// New data went out, and `outstanding` is what lies between SND.UNA and SND.NXT.
     pub(crate) fn on_sent(&mut self, now: Instant, outstanding: Range<u64>, cwnd: Cwnd) {
-        let octets = u32::try_from(outstanding.end - outstanding.start).unwrap_or(FULL - 1);
+        let bytes = u32::try_from(outstanding.end - outstanding.start).unwrap_or(FULL - 1);
         let anew = outstanding.start >= self.until || cwnd.full;
-        if anew || octets > self.most {
-            (self.most, self.until) = (if cwnd.full { FULL } else { octets }, outstanding.end);
+        if anew || bytes > self.most {
+            (self.most, self.until) = (if cwnd.full { FULL } else { bytes }, outstanding.end);
         }
-        if self.limits(cwnd.octets, cwnd.slow_start) {
+        if self.limits(cwnd.bytes, cwnd.slow_start) {
             self.restart(now);
         } else {
-            self.used = self.used.max(octets);
+            self.used = self.used.max(bytes);
         }
     }
 
-    /// Does a congestion window of `cwnd` octets limit the sender? In slow start it may grow to
+    /// Does a congestion window of `cwnd` bytes limit the sender? In slow start it may grow to
     /// twice what was outstanding.
     pub(crate) fn limits(&self, cwnd: u64, slow_start: bool) -> bool {
         self.most == FULL || (slow_start && cwnd < 2 * u64::from(self.most))
@@ -56,7 +56,7 @@ impl CwndUsage {
         (self.limited_at, self.used) = (now, 0);
     }
 
-    /// The octets in use, if the window has not limited the sender for `rto`. RFC 2861 §3.2.
+    /// The bytes in use, if the window has not limited the sender for `rto`. RFC 2861 §3.2.
     pub(crate) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u64> {
         if self.used == 0 || now.saturating_since(self.limited_at) < rto {
             return None;
@@ -75,8 +75,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn cwnd(octets: u64, full: bool, slow_start: bool) -> Cwnd {
-        Cwnd { octets, full, slow_start }
+    fn cwnd(bytes: u64, full: bool, slow_start: bool) -> Cwnd {
+        Cwnd { bytes, full, slow_start }
     }
 
     #[test]

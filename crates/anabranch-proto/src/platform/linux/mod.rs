@@ -6,7 +6,7 @@ mod send_memory;
 pub(crate) mod socket_buffer;
 
 pub(super) use buffers::{
-    charged_beyond_holes, early_edge, known_window, offered_at_first, quick_ack_octets,
+    charged_beyond_holes, early_edge, known_window, offered_at_first, quick_ack_bytes,
     receive_buffer, send_buffer,
 };
 pub(super) use cwnd_usage::CwndUsage;
@@ -23,7 +23,7 @@ pub(super) const ENTRY: PlatformEntry = Entry {
     source: "Linux 6.18",
     parameters: &[Parameter {
         name: "buffers",
-        meaning: "what buffer sizes count: octets of payload, or what a program asks a socket for, which \
+        meaning: "what buffer sizes count: bytes of payload, or what a program asks a socket for, which \
                   Linux doubles and charges with memory",
         kind: Kind::Choice(&["payload", "socket"]),
         default: Value::Choice("payload"),
@@ -74,7 +74,7 @@ impl Platform {
     }
 }
 
-/// Octets paced out in a round-trip time: twice the window while that is below half of the
+/// Bytes paced out in a round-trip time: twice the window while that is below half of the
 /// slow-start threshold, and 1.2 times afterwards. What acknowledgements change counts; a window
 /// that is reduced after idling does not until then. `tcp_update_pacing_rate`.
 pub(super) fn paced_window(cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! A send buffer that is charged with memory instead of octets, as that of TCP is.
+//! A send buffer that is charged with memory instead of bytes, as that of TCP is.
 //!
 //! Linux keeps data in socket buffers, each of which costs its own size beside the payload. The
 //! last unsent one is filled up without a question; another is begun while everything is charged
@@ -12,7 +12,7 @@ use crate::platform::Extent;
 #[derive(Debug)]
 pub(crate) struct SendMemory {
     mss: u64,
-    /// Octets of a full one that was not sent: whole segments, and at most half of the peer's
+    /// Bytes of a full one that was not sent: whole segments, and at most half of the peer's
     /// window.
     full: u64,
     /// Offset at which the last one begins.
@@ -26,19 +26,19 @@ impl Default for SendMemory {
 }
 
 impl SendMemory {
-    /// Segments have `mss` octets, and the peer's window had at most `window`.
+    /// Segments have `mss` bytes, and the peer's window had at most `window`.
     pub(crate) fn measure(&mut self, mss: u64, window: u64) {
         self.mss = mss.max(1);
         self.full = ((window / 2).min(MOST) / self.mss * self.mss).max(self.mss);
     }
 
-    /// Octets that the last socket buffer still takes.
+    /// Bytes that the last socket buffer still takes.
     fn rest(&self, extent: Extent) -> u64 {
         let used = extent.end - self.last.max(extent.nxt);
         if extent.end == extent.nxt { 0 } else { self.full.saturating_sub(used) }
     }
 
-    /// Octets that may be written at once.
+    /// Bytes that may be written at once.
     pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
         let Extent { una, nxt, end } = extent;
         let sent = (nxt - una).div_ceil(SEGMENTS * self.mss);
@@ -49,10 +49,10 @@ impl SendMemory {
         if charged < limit { rest + self.full } else { rest }
     }
 
-    /// So many octets are written, no more than there is room for.
-    pub(crate) fn take(&mut self, octets: u64, extent: Extent) {
+    /// So many bytes are written, no more than there is room for.
+    pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
         let rest = self.rest(extent);
-        if octets > rest {
+        if bytes > rest {
             self.last = extent.end + rest;
         }
     }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_connection_holds_what_linux_holds() {
-        // Octets under way, the limit, and the fewest and most that were seen to wait besides.
+        // Bytes under way, the limit, and the fewest and most that were seen to wait besides.
         for (under_way, limit, seen) in [
             (123_560, 200_000, [60_816, 60_816]),
             (248_560, 400_000, [78_312, 143_056]),
@@ -110,7 +110,7 @@ mod tests {
             memory
         };
         let nothing = Extent { una: 0, nxt: 0, end: 0 };
-        // Full ones have 10,000 octets: the third is begun at 20,000 and two overheads.
+        // Full ones have 10,000 bytes: the third is begun at 20,000 and two overheads.
         assert_eq!(fill(&mut memory(), 21_665, nothing), 30_000);
         assert_eq!(fill(&mut memory(), 21_664, nothing), 20_000);
         // When all is sent, there is none to fill up.

@@ -5,5 +5,5 @@ pub(crate) const OVERHEAD: u64 = 832;
 /// Segments in one that was sent: the least, and what is sent at below some 20 Mbit/s
 /// (`tcp_tso_autosize`).
 pub(crate) const SEGMENTS: u64 = 2;
-/// Most octets in one that was not sent: 64 KiB less room for headers (`tcp_xmit_size_goal`).
+/// Most bytes in one that was not sent: 64 KiB less room for headers (`tcp_xmit_size_goal`).
 pub(crate) const MOST: u64 = 65_536 - 321;

@@ -63,7 +63,7 @@ fn a_one_way_delay_needs_to_know_which_copy_arrived() {
 #[test]
 fn a_receiver_measures_with_each_echo_once_and_not_with_short_segments() {
     let mut scene = Scene::stamping();
-    for (age, octets, measured) in [
+    for (age, bytes, measured) in [
         (40, 400, None),
         (1 << 20, 1000, None),
         (50, 600, Some(50)),
@@ -71,11 +71,11 @@ fn a_receiver_measures_with_each_echo_once_and_not_with_short_segments() {
         (58, 1000, Some(51)),
     ] {
         scene.now += ms(40);
-        let mut data = scene.segment(0, 1, octets);
+        let mut data = scene.segment(0, 1, bytes);
         let echo = (scene.now.as_millis() as u32).wrapping_sub(age);
         data.options.timestamps = Some(Timestamps { value: 9, echo });
         scene.takes(data);
-        assert_eq!(scene.subflow.view().receive_rtt, measured.map(ms), "{age} {octets}");
+        assert_eq!(scene.subflow.view().receive_rtt, measured.map(ms), "{age} {bytes}");
     }
 }
 

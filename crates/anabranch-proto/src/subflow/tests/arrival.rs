@@ -6,7 +6,7 @@ use super::*;
 fn a_segment_counts_if_some_of_it_lies_in_the_window() {
     // RFC 9293 §3.10.7.4: the table, and that a closed window still admits acknowledgements.
     let (ack, fin) = (Flags::ACK, Flags::ACK | Flags::FIN);
-    for (window, distance, octets, flags, counts) in [
+    for (window, distance, bytes, flags, counts) in [
         (1000, -1, 0, ack, false),
         (1000, 0, 0, ack, true),
         (1000, 999, 0, ack, true),
@@ -24,10 +24,10 @@ fn a_segment_counts_if_some_of_it_lies_in_the_window() {
         let mut scene = Scene::open();
         scene.takes(scene.segment(0, 1, 500));
         scene.write(1);
-        let mut segment = scene.segment(distance, 1001, octets);
+        let mut segment = scene.segment(distance, 1001, bytes);
         segment.header.flags = flags;
         let handled = scene.takes_within(segment, window);
-        let case = format!("{octets} octets at {distance} in {window}, {flags:?}");
+        let case = format!("{bytes} bytes at {distance} in {window}, {flags:?}");
         assert_eq!((handled.acceptable, scene.subflow.una() == 1001), (counts, counts), "{case}");
     }
 }
@@ -35,15 +35,15 @@ fn a_segment_counts_if_some_of_it_lies_in_the_window() {
 #[test]
 fn only_what_is_new_of_a_segment_becomes_part_of_the_stream() {
     let mut scene = Scene::open();
-    for (distance, octets) in [(0, 500), (-250, 500), (-750, 1000)] {
-        scene.takes(scene.segment(distance, 1, octets));
+    for (distance, bytes) in [(0, 500), (-250, 500), (-750, 1000)] {
+        scene.takes(scene.segment(distance, 1, bytes));
     }
     let mut next = 1;
     while let Some((start, payload)) = scene.subflow.poll_received() {
         assert!(start == next && payload.matches_pattern(start), "{start}");
         next += payload.len() as u64;
     }
-    assert_eq!((next, scene.subflow.totals.octets_received), (1001, 1000));
+    assert_eq!((next, scene.subflow.totals.bytes_received), (1001, 1000));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_reset_outside_of_the_window_is_not_even_challenged() {
 
 #[test]
 fn acknowledgements_count_from_a_window_back_to_all_that_was_sent() {
-    // RFC 5961 §5.2: MAX.SND.WND is 65535 octets at least here.
+    // RFC 5961 §5.2: MAX.SND.WND is 65535 bytes at least here.
     let mut scene = Scene::open();
     scene.write(70);
     for (ack, counts) in
@@ -80,7 +80,7 @@ fn timestamps_that_were_not_agreed_on_mean_nothing() {
     let mut old = scene.segment(0, 1, 100);
     old.options.timestamps = Some(Timestamps { value: u32::MAX, echo: 0 });
     assert!(scene.takes(old).acceptable);
-    let reply = scene.write_octets(100, None);
+    let reply = scene.write_bytes(100, None);
     assert_eq!((scene.subflow.receive_next(), reply.options.timestamps), (101, None));
 }
 
@@ -135,8 +135,8 @@ fn what_arrives_is_counted() {
     }
     assert!(scene.subflow.has_carried_data());
     let totals = scene.subflow.totals;
-    assert_eq!((totals.segments_received, totals.octets_received), (3, 500));
-    assert_eq!((totals.ce_received, scene.subflow.out_of_order_octets()), (2, 500));
+    assert_eq!((totals.segments_received, totals.bytes_received), (3, 500));
+    assert_eq!((totals.ce_received, scene.subflow.out_of_order_bytes()), (2, 500));
     let mut fin = scene.segment(0, 1, 500);
     fin.header.flags |= Flags::FIN;
     scene.takes(fin);
@@ -148,7 +148,7 @@ fn a_subflow_has_carried_data_once_some_was_acknowledged() {
     let mut scene = Scene::open();
     scene.write(2);
     let totals = scene.subflow.totals;
-    assert_eq!((totals.segments_sent, totals.octets_sent), (2, 2000));
+    assert_eq!((totals.segments_sent, totals.bytes_sent), (2, 2000));
     assert!(scene.subflow.has_outstanding() && !scene.subflow.has_carried_data());
     scene.takes(scene.ack(1001, &[]));
     assert!(scene.subflow.has_carried_data());

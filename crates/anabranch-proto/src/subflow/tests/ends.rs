@@ -136,7 +136,7 @@ fn a_handshake_that_was_sent_again_is_measured_if_its_last_syn_is_echoed() {
 
 #[test]
 fn a_subflow_whose_syn_was_lost_begins_with_one_segment() {
-    // RFC 5681 §3.1, in segments of 1000 octets; some platforms forgive one.
+    // RFC 5681 §3.1, in segments of 1000 bytes; some platforms forgive one.
     for state in [State::SynSent, State::SynReceived] {
         for (forgiven, syns, segments) in [(0, 1, 10), (0, 2, 1), (0, 3, 1), (1, 2, 10), (1, 3, 1)]
         {

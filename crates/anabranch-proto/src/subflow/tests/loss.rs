@@ -110,7 +110,7 @@ fn the_window_grows_only_while_it_is_in_use() {
 
 #[test]
 fn the_head_of_a_split_segment_counts_when_the_window_grows() {
-    // RFC 5681 §3.1: by as many octets as were acknowledged.
+    // RFC 5681 §3.1: by as many bytes as were acknowledged.
     let mut scene = Scene::open();
     scene.write_and_wait(10);
     for ack in [501, 1001] {
@@ -143,7 +143,7 @@ fn beyond_the_threshold_half_of_the_window_is_not_enough_for_it_to_grow() {
 #[test]
 fn the_window_restarts_after_more_than_a_timeout_without_data() {
     // RFC 5681 §4.1
-    for (restart, octets, beyond, left) in [
+    for (restart, bytes, beyond, left) in [
         (true, 10_000, 0, 20_000),
         (true, 10_000, 9000, 10_000),
         (false, 10_000, 9000, 20_000),
@@ -151,16 +151,16 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
     ] {
         let options = TcpOptions { timestamps: None, ..all_options() };
         let mut scene = Scene::open_to(options, |config| config.tcp.idle_restart = restart);
-        scene.write_and_wait(octets / MSS);
-        scene.takes(scene.ack(1 + octets, &[]));
+        scene.write_and_wait(bytes / MSS);
+        scene.takes(scene.ack(1 + bytes, &[]));
         let before = scene.cwnd();
         scene.now = scene.subflow.last_data_sent + scene.subflow.rto() + ms(beyond);
         scene.write_and_wait(1);
-        assert_eq!(scene.cwnd(), left, "{restart} {octets} {beyond}");
+        assert_eq!(scene.cwnd(), left, "{restart} {bytes} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
         // What is paced out is twice the window, and follows with the next acknowledgement.
         assert_eq!(scene.subflow.view().paced_window, 2 * before);
-        scene.takes(scene.ack(1 + octets + MSS, &[]));
+        scene.takes(scene.ack(1 + bytes + MSS, &[]));
         assert_eq!(scene.subflow.view().paced_window, 2 * scene.cwnd());
     }
 }

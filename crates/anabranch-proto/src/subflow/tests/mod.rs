@@ -8,7 +8,7 @@ mod options;
 
 use anabranch_wire::mptcp::{AddAddr, CapableFlags, CapableKeys, Dss, MpCapable, WideOrNarrow};
 use anabranch_wire::{
-    CE, Flags, MAX_OPTION_OCTETS, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps,
+    CE, Flags, MAX_OPTION_BYTES, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps,
 };
 
 use super::input::Handled;
@@ -54,7 +54,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// It has neither sent nor received anything. Segments of 1000 octets, no timestamps, and the
+    /// It has neither sent nor received anything. Segments of 1000 bytes, no timestamps, and the
     /// RFCs' parameters, but for what `change` changes.
     fn closed(purpose: Purpose, state: State, change: impl FnOnce(&mut ConnectionConfig)) -> Scene {
         let tcp = TcpConfig { mtu: 1040, timestamps: false, ..TcpConfig::default() };
@@ -115,8 +115,8 @@ impl Scene {
         })
     }
 
-    /// From the peer: `distance` octets beyond what it has sent, acknowledging up to offset `ack`.
-    fn segment(&self, distance: i64, ack: u64, octets: u32) -> Segment {
+    /// From the peer: `distance` bytes beyond what it has sent, acknowledging up to offset `ack`.
+    fn segment(&self, distance: i64, ack: u64, bytes: u32) -> Segment {
         let next = self.subflow.receiver.nxt() as i64 + distance;
         let header = TcpHeader {
             seq: PEER_ISS + next as u32,
@@ -130,7 +130,7 @@ impl Scene {
             destination: self.subflow.local,
             header,
             options: TcpOptions::default(),
-            payload: Payload::from(Piece::pattern(next as u64, octets)),
+            payload: Payload::from(Piece::pattern(next as u64, bytes)),
             ecn: 0,
             checksum_ok: true,
         }
@@ -167,12 +167,12 @@ impl Scene {
     /// It sends `segments` full segments of new data.
     fn write(&mut self, segments: u64) {
         for _ in 0..segments {
-            self.write_octets(MSS as u32, None);
+            self.write_bytes(MSS as u32, None);
         }
     }
 
-    fn write_octets(&mut self, octets: u32, cargo: Option<Cargo>) -> Segment {
-        let payload = Payload::from(Piece::pattern(0, octets));
+    fn write_bytes(&mut self, bytes: u32, cargo: Option<Cargo>) -> Segment {
+        let payload = Payload::from(Piece::pattern(0, bytes));
         let segment = self.subflow.send_data(self.now, &self.level, payload, cargo, false, &[]);
         let mut view = self.subflow.view();
         self.subflow.after_sending(self.now, &mut view);

@@ -53,7 +53,7 @@ fn the_end_of_multipath_tcp_is_announced_until_it_was_heard() {
     };
     scene.subflow.announce_infinite(mapping);
     assert!(scene.subflow.announces_infinite());
-    let sent = scene.write_octets(100, None);
+    let sent = scene.write_bytes(100, None);
     assert_eq!(sent.options.dss.and_then(|dss| dss.mapping), Some(mapping));
     scene.takes(scene.ack(101, &[]));
     assert!(scene.subflow.end_announcement() && !scene.subflow.announces_infinite());
@@ -86,12 +86,12 @@ fn a_repeat_whose_numbers_have_become_wide_fits_the_packet() {
             scene.subflow.confirmed = true;
             let carries = Carries::Mapping { checksum: false, wide: false, wide_ack: false };
             scene.subflow.set_carries(carries, &[]);
-            let octets = scene.subflow.mss() - short_by;
-            scene.write_octets(octets, Some(Cargo::new(DataSeq(1))));
+            let bytes = scene.subflow.mss() - short_by;
+            scene.write_bytes(bytes, Some(Cargo::new(DataSeq(1))));
             scene.waits();
             scene.level = level;
             let again = scene.subflow.send_tail_probe(scene.now, &scene.level).expect("a probe");
-            assert!(again.payload.len() + again.options.octets_len() <= 1000);
+            assert!(again.payload.len() + again.options.bytes_len() <= 1000);
             let Dss { data_ack, mapping, .. } = again.options.dss.expect("a mapping");
             assert_eq!((data_ack.is_some(), mapping.is_some()), (acknowledges, true), "{short_by}");
         }
@@ -104,9 +104,9 @@ fn no_packet_is_larger_than_the_path_takes() {
     let mut scene = Scene::open();
     assert_eq!(scene.subflow.mss(), 1000);
     scene.takes(scene.segment(500, 1, 500));
-    for octets in [1000, 980] {
-        let sent = scene.write_octets(octets, None);
-        assert!(sent.payload.len() + sent.options.octets_len() <= 1000);
+    for bytes in [1000, 980] {
+        let sent = scene.write_bytes(bytes, None);
+        assert!(sent.payload.len() + sent.options.bytes_len() <= 1000);
         scene.takes(scene.segment(500, 1, 500));
     }
 }
@@ -122,7 +122,7 @@ fn what_does_not_fit_beside_an_address_is_told_apart_from_it() {
     scene.subflow.signal_priority(true);
     let mut sent = Vec::new();
     while let Some(segment) = scene.replies() {
-        assert!(segment.options.octets_len() <= MAX_OPTION_OCTETS);
+        assert!(segment.options.bytes_len() <= MAX_OPTION_BYTES);
         sent.extend(segment.options.control.map(|it| (it.prio.is_some(), it.add_addr)));
     }
     assert_eq!(sent, [(true, None), (false, Some(told))]);

@@ -9,7 +9,7 @@ use anabranch_wire::{Duration, Instant, Segment, SocketAddress};
 use super::support::{Draws, both, buffers, error_of};
 use crate::pair::{PORT, client_address, ms, on_any_platform, server_address};
 
-const OCTETS: u64 = 300_000;
+const BYTES: u64 = 300_000;
 
 /// Two hosts, each with a clock of its own, and a driver that does not do what it should.
 struct Careless {
@@ -55,11 +55,11 @@ impl Careless {
             assert!(payload.matches_pattern(self.received[side]), "corrupt data");
             self.received[side] += payload.len() as u64;
         }
-        let left = OCTETS - self.written[side];
+        let left = BYTES - self.written[side];
         if left > 0
-            && let Ok(octets) = self.hosts[side].send_pattern(id, self.written[side], left as u32)
+            && let Ok(bytes) = self.hosts[side].send_pattern(id, self.written[side], left as u32)
         {
-            self.written[side] += octets as u64;
+            self.written[side] += bytes as u64;
         }
     }
 
@@ -71,7 +71,7 @@ impl Careless {
 
     fn is_over(&self) -> bool {
         let failed = self.events.iter().any(|events| error_of(events).is_some());
-        failed || self.received == [OCTETS; 2]
+        failed || self.received == [BYTES; 2]
     }
 
     /// One step of a bad driver; clocks may jump by hours.
@@ -141,7 +141,7 @@ fn cases() -> impl Iterator<Item = (u64, ConnectionConfig)> {
 }
 
 #[test]
-fn clocks_apart_and_careless_timers_cost_no_octet() {
+fn clocks_apart_and_careless_timers_cost_no_byte() {
     for (seed, config) in cases() {
         let mut draws = Draws::new(seed);
         let skew = Duration::from_nanos(draws.below(1 << 52));
@@ -150,7 +150,7 @@ fn clocks_apart_and_careless_timers_cost_no_octet() {
             hosts.misbehave(&mut draws, false);
         }
         hosts.behave(Duration::from_secs(600));
-        assert_eq!(hosts.received, [OCTETS; 2], "seed {seed} {:?}", hosts.events);
+        assert_eq!(hosts.received, [BYTES; 2], "seed {seed} {:?}", hosts.events);
     }
 }
 
@@ -180,7 +180,7 @@ fn while_time_stands_still_nothing_happens_twice_and_it_goes_on_after() {
         }
         assert!(hosts.received[1] > 10_000, "{:?}", hosts.received);
         hosts.behave(Duration::from_secs(60));
-        assert_eq!(hosts.received, [OCTETS; 2]);
+        assert_eq!(hosts.received, [BYTES; 2]);
     }
 }
 

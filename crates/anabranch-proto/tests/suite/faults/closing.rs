@@ -135,7 +135,7 @@ fn data_fins_in_every_order_end_both_directions_after_all_data() {
     for seed in 0..300 {
         let mut draws = Draws::new(seed);
         let (client_at, server_at) = (draws.below(400), draws.below(400));
-        let octets = [draws.below(100_000), draws.below(100_000)];
+        let bytes = [draws.below(100_000), draws.below(100_000)];
         let (loss, late) = (draws.below(20), draws.below(30));
         let mut fins = draws.below(4);
         let mut filter = Draws::new(seed + 1_000);
@@ -158,19 +158,19 @@ fn data_fins_in_every_order_end_both_directions_after_all_data() {
             });
         let mut closed = [false; 2];
         for now in 0..30_000 {
-            pair.write(0, octets[0]);
+            pair.write(0, bytes[0]);
             if pair.accepted.is_some() {
-                pair.write(1, octets[1]);
+                pair.write(1, bytes[1]);
             }
             // RFC 9293 §3.10.4: before there is a connection, closing gives up what was written.
             let connected = pair.client_events.contains(&Event::Connected);
-            if now >= client_at && connected && !closed[0] && pair.written[0] == octets[0] {
+            if now >= client_at && connected && !closed[0] && pair.written[0] == bytes[0] {
                 closed[0] = true;
                 pair.client.close(pair.connection);
             }
             if now >= server_at
                 && !closed[1]
-                && pair.written[1] == octets[1]
+                && pair.written[1] == bytes[1]
                 && let Some(accepted) = pair.accepted
             {
                 closed[1] = true;
@@ -215,11 +215,11 @@ fn a_fin_without_a_data_fin_is_not_the_end_of_the_stream() {
     let mut pair = with_a_fin(1, 0);
     pair.upload(500_000, 120_000);
     let ended = pair.server.is_at_end(at_server(&pair)) && error_of(&pair.server_events).is_none();
-    assert!(!ended, "{} octets, and the end", pair.received[1]);
+    assert!(!ended, "{} bytes, and the end", pair.received[1]);
     pair.run_ms(3_600_000);
     let whole = pair.received[1] == 600_000;
     let failed = error_of(&pair.client_events).is_some();
-    assert!(whole || failed, "{} octets, {:?}", pair.received[1], pair.client_events);
+    assert!(whole || failed, "{} bytes, {:?}", pair.received[1], pair.client_events);
     assert!(pair.segments(is_rst) < 1_000);
 }
 

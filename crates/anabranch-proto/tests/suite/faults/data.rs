@@ -14,16 +14,16 @@ use crate::pair::{
     Fate, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms, to_server,
 };
 
-/// A secret with which the host's initial data sequence number is less than `octets` before a
+/// A secret with which the host's initial data sequence number is less than `bytes` before a
 /// multiple of 2^32: its keys follow from its secret.
-fn secret_near_wrap(of_client: bool, octets: u32) -> [u8; 32] {
+fn secret_near_wrap(of_client: bool, bytes: u32) -> [u8; 32] {
     let near = (0..).map(secret).find(|secret| {
         let secrets = if of_client { (*secret, [2; 32]) } else { ([1; 32], *secret) };
         let mut pair = of_secrets(secrets.0, secrets.1, &buffers(10_000));
         pair.run_ms(30);
         let keys = keys(&pair);
         let start = initial_data_seq(if of_client { keys.0 } else { keys.1 });
-        (start.0 as u32).wrapping_neg() < octets
+        (start.0 as u32).wrapping_neg() < bytes
     });
     near.expect("one of many")
 }
@@ -75,7 +75,7 @@ fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
     liar.say(0, 500, &[1; 300]);
     assert_eq!(liar.heard(), [0; 0]);
     let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
-    assert_eq!(held.map(|stats| stats.out_of_order_octets), Some(300));
+    assert_eq!(held.map(|stats| stats.out_of_order_bytes), Some(300));
     liar.say(300, 0, &[2; 600]);
     let heard = liar.heard();
     assert_eq!((heard.len(), &heard[..500], &heard[600..]), (800, &[2; 500][..], &[1; 200][..]));
@@ -99,7 +99,7 @@ fn data_outside_of_the_window_is_dropped_and_what_is_old_is_not_delivered_again(
         assert_eq!(liar.heard(), [0; 0], "{data}");
     }
     let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
-    assert_eq!(held.map(|stats| stats.out_of_order_octets), Some(0));
+    assert_eq!(held.map(|stats| stats.out_of_order_bytes), Some(0));
     if liar.is_alive() {
         liar.say(at, 0, &[8; 1000]);
         assert_eq!(liar.heard(), [8; 1000]);
@@ -118,21 +118,21 @@ fn data_that_reaches_beyond_the_window_is_cut_there() {
     let mut liar = Liar::new();
     liar.say(0, 99_500, &[1; 1000]);
     let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
-    assert!(held.is_some_and(|stats| stats.out_of_order_octets <= 1000));
+    assert!(held.is_some_and(|stats| stats.out_of_order_bytes <= 1000));
     for n in 0..100 {
         liar.say(1000 + n * 1000, i64::from(n) * 1000, &[2; 1000]);
     }
     let heard = liar.heard();
     assert!(heard.len() >= 100_000, "{}", heard.len());
-    assert!(heard.iter().enumerate().all(|(at, octet)| {
-        *octet == if (99_500..100_500).contains(&at) { 1 } else { 2 } || at >= 99_500
+    assert!(heard.iter().enumerate().all(|(at, byte)| {
+        *byte == if (99_500..100_500).contains(&at) { 1 } else { 2 } || at >= 99_500
     }));
-    assert!(heard[..99_500].iter().all(|octet| *octet == 2));
+    assert!(heard[..99_500].iter().all(|byte| *byte == 2));
     assert!(liar.is_alive());
 }
 
 #[test]
-fn a_mapping_of_65535_octets_holds_for_the_octets_that_come() {
+fn a_mapping_of_65535_bytes_holds_for_the_bytes_that_come() {
     let mut liar = Liar::new();
     liar.say_mapped(0, &[1], 0, 0, u16::MAX);
     for n in 0..65 {
@@ -154,12 +154,12 @@ fn what_comes_beyond_a_hole_is_counted_and_so_is_what_its_subflow_brings_out_of_
         liar.say(at as u32 * 1000, data, &[1; 1000]);
     }
     let stats = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
-    let counts = stats.map(|s| (s.out_of_order_segments, s.stray_segments, s.out_of_order_octets));
+    let counts = stats.map(|s| (s.out_of_order_segments, s.stray_segments, s.out_of_order_bytes));
     assert_eq!(counts, Some((4, 2, 1_000)));
 }
 
 #[test]
-fn mappings_of_octets_that_are_far_off_on_the_subflow_are_not_kept() {
+fn mappings_of_bytes_that_are_far_off_on_the_subflow_are_not_kept() {
     let mut liar = Liar::new();
     let before = liar.pair.server.counters().dss_not_matching;
     for subflow in [1 << 20, 1 << 30, (1 << 30) * 2 - 20_000] {
@@ -176,7 +176,7 @@ fn mappings_of_octets_that_are_far_off_on_the_subflow_are_not_kept() {
 #[test]
 fn mappings_are_kept_as_far_off_as_a_subflow_may_be_ahead_and_64_kib_more() {
     depends_on_the_platform("the sizes of the buffers and windows");
-    // Twice the 100,000 octets of the buffer and 65,536.
+    // Twice the 100,000 bytes of the buffer and 65,536.
     let mut liar = Liar::new();
     for n in 0..400 {
         liar.say(n * 1000, i64::from(n) * 1000, &[1; 1000]);
@@ -205,7 +205,7 @@ fn data_acks_of_what_was_never_sent_or_long_ago_change_nothing() {
     pair.run_ms(5);
     let stats = |pair: &Pair| {
         let stats = pair.client.connection_stats(pair.now, pair.connection).expect("open");
-        (stats.octets_acknowledged, stats.window_room)
+        (stats.bytes_acknowledged, stats.window_room)
     };
     let (base, before) = (pair.last(|s| !to_server(s)), stats(&pair));
     let start = initial_data_seq(keys(&pair).0) + 1;
@@ -301,7 +301,7 @@ fn a_reader_slower_than_a_kilobyte_a_second_gets_everything() {
         }
         pair.drain();
         pair.run_ms(1_500);
-        assert!(pair.now < Instant::ZERO + ms(300_000), "{} octets", pair.received[1]);
+        assert!(pair.now < Instant::ZERO + ms(300_000), "{} bytes", pair.received[1]);
     }
     assert_eq!(pair.segments(is_rst), 0);
     assert!(pair.segments(|_| true) < 1_000, "no storm of probes");
@@ -320,7 +320,7 @@ fn a_subflow_takes_copies_beyond_the_window_of_the_connection() {
         let mut liar = Liar::of(buffers(buffer));
         liar.say(ahead, 0, &[1; 1000]);
         let answer = liar.pair.last(|s| !to_server(s));
-        assert_eq!(!answer.options.sack.is_empty(), taken, "{ahead} octets ahead");
+        assert_eq!(!answer.options.sack.is_empty(), taken, "{ahead} bytes ahead");
     }
 }
 
@@ -339,13 +339,13 @@ fn mp_fail_about_what_was_never_sent_is_ignored() {
         give(&mut liar.pair, segment);
         let accepted = at_server(&liar.pair);
         let stats = liar.pair.server.connection_stats(liar.pair.now, accepted).expect("alive");
-        assert_eq!(stats.is_mptcp, !believed, "{ahead} octets ahead");
+        assert_eq!(stats.is_mptcp, !believed, "{ahead} bytes ahead");
     }
 }
 
 #[test]
-fn data_carries_a_data_ack_of_8_octets_where_it_fits() {
-    // RFC 8684 §3.3.2: data with numbers of 8 octets has come.
+fn data_carries_a_data_ack_of_8_bytes_where_it_fits() {
+    // RFC 8684 §3.3.2: data with numbers of 8 bytes has come.
     let mut liar = Liar::new();
     liar.say(0, 0, &[1; 1000]);
     let before = liar.pair.log.len();
@@ -492,7 +492,7 @@ fn a_shut_window_opens_by_a_segment_and_not_by_less() {
 
 #[test]
 fn what_tcp_has_acknowledged_when_the_peer_asks_for_tcp_counts_as_acknowledged() {
-    // RFC 8684 §3.7: on the last of two subflows, whose octets have other numbers than the
+    // RFC 8684 §3.7: on the last of two subflows, whose bytes have other numbers than the
     // stream's.
     let (dark, darken) = switch();
     let mut pair = default_pair(2)
@@ -514,5 +514,5 @@ fn what_tcp_has_acknowledged_when_the_peer_asks_for_tcp_counts_as_acknowledged()
     give(&mut pair, fails);
     let stats = pair.client.connection_stats(pair.now, pair.connection).expect("open");
     let acknowledged = second.distance_from(first) as u64;
-    assert_eq!((stats.is_mptcp, stats.octets_acknowledged), (false, 350_000 + acknowledged));
+    assert_eq!((stats.is_mptcp, stats.bytes_acknowledged), (false, 350_000 + acknowledged));
 }

@@ -13,7 +13,7 @@ use crate::pair::{
 /// Challenge ACKs that one subflow sends in a second at most.
 const MOST_CHALLENGES: usize = 10;
 
-/// What a guesser can send: addresses and ports are known, `ahead` of the expected octet is not.
+/// What a guesser can send: addresses and ports are known, `ahead` of the expected byte is not.
 fn forged(pair: &Pair, from_client: bool, path: u8, flags: Flags, ahead: u32) -> Segment {
     let last = pair.last(|s| is_on(s, path) && to_server(s) != from_client);
     let mut segment = last.clone();
@@ -43,7 +43,7 @@ fn blind_resets_and_syns_anywhere_in_the_window_end_nothing_and_are_answered_ten
         for flags in kinds {
             let before = from_target(&pair, from_client, path);
             let base = forged(&pair, from_client, path, flags, 0);
-            // Every 64 octets of 16 MiB, more than the largest window, and both edges.
+            // Every 64 bytes of 16 MiB, more than the largest window, and both edges.
             for n in 1..(1 << 18) {
                 let mut segment = base.clone();
                 segment.header.seq = segment.header.seq + n * 64;

@@ -23,7 +23,7 @@ fn reason(segment: &Segment) -> Option<ResetReason> {
 
 #[test]
 fn payload_whose_mapping_comes_with_a_later_segment_waits_for_it() {
-    // RFC 8684 §3.3.1: a mapping is for octets, not for a segment. That it does not come at once
+    // RFC 8684 §3.3.1: a mapping is for bytes, not for a segment. That it does not come at once
     // does not mean that the path lets no options through, even if it lost those of a copy before.
     for late_fallback in [false, true] {
         let mut liar = Liar::of(late(late_fallback));
@@ -117,21 +117,21 @@ fn a_connection_that_has_gone_back_to_tcp_takes_no_join() {
 }
 
 #[test]
-fn a_mapping_with_checksum_may_come_octet_by_octet() {
+fn a_mapping_with_checksum_may_come_byte_by_byte() {
     // RFC 8684 §3.3.1
-    for octets in [500, 4_000, 10_000] {
+    for bytes in [500, 4_000, 10_000] {
         let mut liar = Liar::of(buffers(100_000).dss_checksum(true));
-        let payload = Payload::from(Bytes::from(vec![5; usize::from(octets)]));
+        let payload = Payload::from(Bytes::from(vec![5; usize::from(bytes)]));
         let subflow_seq = SeqNumber(liar.subflow_seq);
-        let checksum = Some(dss_checksum(liar.data_seq, subflow_seq, octets, &payload));
+        let checksum = Some(dss_checksum(liar.data_seq, subflow_seq, bytes, &payload));
         let data_seq = WideOrNarrow::Wide(liar.data_seq);
-        let mapping = Mapping { data_seq, subflow_seq, len: octets, checksum };
+        let mapping = Mapping { data_seq, subflow_seq, len: bytes, checksum };
         let mut first = liar.bare(0, &[5]);
         first.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false });
         give(&mut liar.pair, first);
-        for at in 1..u32::from(octets) {
+        for at in 1..u32::from(bytes) {
             liar.say_unmapped(at, &[5]);
         }
-        assert!(liar.is_alive() && liar.heard().len() == usize::from(octets), "{octets}");
+        assert!(liar.is_alive() && liar.heard().len() == usize::from(bytes), "{bytes}");
     }
 }

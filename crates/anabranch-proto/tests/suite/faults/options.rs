@@ -8,23 +8,23 @@ use crate::pair::{Fate, Pair, client_address, is_syn, on_any_platform, server_ad
 
 /// TCP option kind of Multipath TCP. RFC 8684 §3.
 const MPTCP: u8 = 30;
-/// Octets that a TCP header has for options.
+/// Bytes that a TCP header has for options.
 const MOST: usize = 40;
 
 /// An option of this subtype and length, twice if there is room: the content is drawn.
 fn drawn(draws: &mut Draws, subtype: u8, len: usize) -> TcpOptions {
     let mut option = vec![MPTCP, len as u8];
     option.resize(len, 0);
-    for octet in &mut option[2..] {
-        *octet = [0, 1, 0xff, draws.below(256) as u8][draws.below(4) as usize];
+    for byte in &mut option[2..] {
+        *byte = [0, 1, 0xff, draws.below(256) as u8][draws.below(4) as usize];
     }
     if len > 2 {
         // The low half is a version or flags.
         option[2] = subtype << 4 | option[2] & 0x0f;
     }
     let twice = draws.below(2) == 0 && 2 * len <= MOST;
-    let octets = option.repeat(if twice { 2 } else { 1 });
-    TcpOptions::parse(&octets).expect("an option that is not understood is no error")
+    let bytes = option.repeat(if twice { 2 } else { 1 });
+    TcpOptions::parse(&bytes).expect("an option that is not understood is no error")
 }
 
 fn every_option() -> impl Iterator<Item = (u8, usize)> {
@@ -45,10 +45,10 @@ fn options_of_any_kind_on_an_open_connection_do_no_harm() {
             segment.options = TcpOptions { timestamps, ..drawn(&mut draws, subtype, len) };
             give(&mut pair, segment);
         }
-        // Whatever was in them, what arrives is the stream: the pair checks each octet.
+        // Whatever was in them, what arrives is the stream: the pair checks each byte.
         pair.upload(100_000, 3_000);
         let ended = error_of(&pair.client_events).or(error_of(&pair.server_events)).is_some();
-        let case = format!("subtype {subtype}, {len} octets, {}", pair.received[1]);
+        let case = format!("subtype {subtype}, {len} bytes, {}", pair.received[1]);
         assert!(ended || pair.received[1] == 120_000 || subtype == 2 || subtype == 6, "{case}");
         // A mapping that was made up may hold the stream up, but not for ever.
         pair.run_ms(2_000_000);
@@ -97,14 +97,14 @@ fn options_of_any_kind_on_every_answer_leave_a_stream_or_an_error() {
             }
             Fate::Deliver
         });
-        // Mappings that are made up put octets where they do not belong.
+        // Mappings that are made up put bytes where they do not belong.
         pair.unchecked = true;
         pair.upload(50_000, 2_000);
         pair.client.close(pair.connection);
         pair.run_ms(3_700_000);
         pair.client.abort(pair.connection);
         pair.run_ms(300_000);
-        assert_eq!(pair.client.connections().count(), 0, "subtype {subtype}, {len} octets");
+        assert_eq!(pair.client.connections().count(), 0, "subtype {subtype}, {len} bytes");
         assert!(pair.log.len() < 20_000, "{} segments", pair.log.len());
     }
 }

@@ -6,7 +6,7 @@ use anabranch_wire::{Flags, Segment};
 use super::support::{both, give, initial_data_seq, keys, switch};
 use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, is_syn, on_any_platform, to_server};
 
-/// Two subflows have data under way, 40 000 octets in all, that never arrives.
+/// Two subflows have data under way, 40 000 bytes in all, that never arrives.
 pub(crate) fn under_way() -> Pair {
     let (lost, lose) = switch();
     let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
@@ -80,12 +80,12 @@ fn a_data_ack_on_a_reset_counts() {
     reset.options.dss = Some(Dss { data_ack: Some(data_ack), ..Dss::default() });
     give(&mut pair, reset);
     let stats = pair.client.connection_stats(pair.now, pair.connection).expect("open");
-    assert_eq!(stats.octets_acknowledged, 340_000);
+    assert_eq!(stats.bytes_acknowledged, 340_000);
 }
 
 #[test]
 fn what_a_reset_says_that_is_not_believed_counts_for_nothing() {
-    // RFC 5961 §3.2: only at the very next octet is it believed.
+    // RFC 5961 §3.2: only at the very next byte is it believed.
     let mut pair = under_way();
     let mut reset = reset(&pair, 1, because(ResetReason::MIDDLEBOX_INTERFERENCE));
     reset.header.seq = reset.header.seq + 1;

@@ -10,10 +10,10 @@ use anabranch_wire::{Duration, Instant};
 use super::support::{Draws, assert_closed_and_forgotten, both, buffers, error_of};
 use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, ms, to_server};
 
-fn upload_and_close(pair: &mut Pair, octets: u64, limit_ms: u64, case: &str) {
-    pair.upload(octets, limit_ms);
-    pair.download(octets, limit_ms);
-    assert_eq!(pair.received, [octets; 2], "{case}");
+fn upload_and_close(pair: &mut Pair, bytes: u64, limit_ms: u64, case: &str) {
+    pair.upload(bytes, limit_ms);
+    pair.download(bytes, limit_ms);
+    assert_eq!(pair.received, [bytes; 2], "{case}");
     pair.close_both();
     pair.run_ms(limit_ms);
     assert_closed_and_forgotten(pair, case);
@@ -49,7 +49,7 @@ fn half_of_all_segments_late_half_of_them_twice_and_some_spoilt() {
 }
 
 #[test]
-fn delays_from_a_microsecond_to_a_minute_cost_time_and_no_octet() {
+fn delays_from_a_microsecond_to_a_minute_cost_time_and_no_byte() {
     for seed in 0..30 {
         let mut draws = Draws::new(seed);
         let mut pair = both(buffers(60_000), 1 + (seed % 2) as u8).with_filter(move |n, _| {
@@ -75,7 +75,7 @@ struct Flapping {
 }
 
 #[test]
-fn paths_that_flap_every_50_ms_to_5_s_cost_no_octet() {
+fn paths_that_flap_every_50_ms_to_5_s_cost_no_byte() {
     depends_on_the_platform("timeouts of whole seconds would keep step with the paths");
     for seed in 0..60 {
         let mut draws = Draws::new(seed);

@@ -36,8 +36,8 @@ pub(crate) fn default_pair(addresses: u8) -> Pair {
     both(on_any_platform(), addresses)
 }
 
-pub(crate) fn buffers(octets: u64) -> ConnectionConfig {
-    on_any_platform().send_buffer(octets).receive_buffer(octets)
+pub(crate) fn buffers(bytes: u64) -> ConnectionConfig {
+    on_any_platform().send_buffer(bytes).receive_buffer(bytes)
 }
 
 /// Between the pair's usual addresses, hosts with other secrets.
@@ -92,13 +92,13 @@ pub(crate) fn give(pair: &mut Pair, segment: Segment) {
 /// RFC 8684 §3.1
 pub(crate) fn initial_data_seq(key: u64) -> DataSeq {
     let digest = Sha256::digest(key.to_be_bytes());
-    DataSeq(u64::from_be_bytes(digest[24..].try_into().expect("8 octets")))
+    DataSeq(u64::from_be_bytes(digest[24..].try_into().expect("8 bytes")))
 }
 
 /// RFC 8684 §3.2
 pub(crate) fn token(key: u64) -> u32 {
     let digest = Sha256::digest(key.to_be_bytes());
-    u32::from_be_bytes(digest[..4].try_into().expect("4 octets"))
+    u32::from_be_bytes(digest[..4].try_into().expect("4 bytes"))
 }
 
 /// The last segment from `source`, as an acknowledgement that carries `control` and nothing else.
@@ -146,7 +146,7 @@ pub(crate) fn assert_takes_no_join(pair: &mut Pair) {
 pub(crate) struct Liar {
     pub(crate) pair: Pair,
     pub(crate) base: Segment,
-    /// Subflow sequence number, relative, and data sequence number, of the next octet.
+    /// Subflow sequence number, relative, and data sequence number, of the next byte.
     pub(crate) subflow_seq: u32,
     pub(crate) data_seq: DataSeq,
     read: usize,
@@ -170,14 +170,14 @@ impl Liar {
         Liar { pair, base, subflow_seq: 10_001, data_seq, read: 0 }
     }
 
-    /// `octets` at `subflow` beyond the next, mapped to `data` beyond the next.
-    pub(crate) fn say(&mut self, subflow: u32, data: i64, octets: &[u8]) {
-        let len = octets.len() as u16;
-        self.say_mapped(subflow, octets, subflow, data, len);
+    /// `bytes` at `subflow` beyond the next, mapped to `data` beyond the next.
+    pub(crate) fn say(&mut self, subflow: u32, data: i64, bytes: &[u8]) {
+        let len = bytes.len() as u16;
+        self.say_mapped(subflow, bytes, subflow, data, len);
     }
 
-    pub(crate) fn say_mapped(&mut self, at: u32, octets: &[u8], subflow: u32, data: i64, len: u16) {
-        let mut segment = self.bare(at, octets);
+    pub(crate) fn say_mapped(&mut self, at: u32, bytes: &[u8], subflow: u32, data: i64, len: u16) {
+        let mut segment = self.bare(at, bytes);
         let mapping = Mapping {
             data_seq: WideOrNarrow::Wide(DataSeq(self.data_seq.0.wrapping_add_signed(data))),
             subflow_seq: SeqNumber(self.subflow_seq + subflow),
@@ -188,19 +188,19 @@ impl Liar {
         give(&mut self.pair, segment);
     }
 
-    /// `octets` at `at` beyond the next, without options of Multipath TCP.
-    pub(crate) fn bare(&self, at: u32, octets: &[u8]) -> Segment {
+    /// `bytes` at `at` beyond the next, without options of Multipath TCP.
+    pub(crate) fn bare(&self, at: u32, bytes: &[u8]) -> Segment {
         let mut segment = self.base.clone();
         segment.header.seq = segment.header.seq + at;
         segment.header.flags = Flags::ACK;
-        segment.payload = Payload::from(Bytes::copy_from_slice(octets));
+        segment.payload = Payload::from(Bytes::copy_from_slice(bytes));
         segment.options.dss = None;
         segment
     }
 
     /// The same with a data sequence signal that maps nothing.
-    pub(crate) fn say_unmapped(&mut self, at: u32, octets: &[u8]) {
-        let mut segment = self.bare(at, octets);
+    pub(crate) fn say_unmapped(&mut self, at: u32, bytes: &[u8]) {
+        let mut segment = self.bare(at, bytes);
         segment.options.dss = Some(Dss::default());
         give(&mut self.pair, segment);
     }

@@ -27,7 +27,7 @@ pub(crate) struct Tally {
     pub(crate) unopened: u64,
 }
 
-/// Octets of the longest mapping.
+/// Bytes of the longest mapping.
 const LONGEST_MAPPING: u64 = 9_000;
 
 impl Tally {
@@ -51,11 +51,11 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
     let scenario = Scenario::from_toml(&drawn.toml, "soak.toml")
         .map_err(|error| format!("the scenario is refused: {error}"))?;
     let outcome = run(&scenario, seed, false)?;
-    // Now and then: the same again, through octets, gives the same.
+    // Now and then: the same again, through bytes, gives the same.
     if seed.is_multiple_of(16) {
         let again = run(&scenario, seed, true)?;
         if again.digest != outcome.digest {
-            return Err("a second run through octets has another digest".into());
+            return Err("a second run through bytes has another digest".into());
         }
     }
     judge(&drawn, &outcome)
@@ -88,7 +88,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     for (index, size) in drawn.sizes.iter().enumerate() {
         let value = |name| column(outcome, "connections", name)[index];
         let (completed, failed) = (value("completed") == 1, value("failed") == 1);
-        let (delivered, corrupt) = (value("octets_delivered"), value("corrupt_octets"));
+        let (delivered, corrupt) = (value("bytes_delivered"), value("corrupt_bytes"));
         let mptcp = value("is_mptcp") == 1 && value("fallback") == 0;
         // Without Multipath TCP's checksums nobody can know what a box makes of the stream.
         let protected = !drawn.rewrites || drawn.checksums[index] && mptcp;
@@ -98,11 +98,11 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         tally.collisions += u64::from(collision);
         tally.unopened += u64::from(unopened);
         let problem = if protected && corrupt > 0 && !collision {
-            Some(format!("{corrupt} octets are corrupt"))
+            Some(format!("{corrupt} bytes are corrupt"))
         } else if protected && delivered > *size {
-            Some(format!("{delivered} octets delivered of {size}"))
+            Some(format!("{delivered} bytes delivered of {size}"))
         } else if protected && completed && delivered < *size {
-            Some(format!("closed after {delivered} octets of {size}"))
+            Some(format!("closed after {delivered} bytes of {size}"))
         } else if is_stuck(completed || failed, delivered, outcome, index)
             // A host whose peer has vanished waits for the end of its stream, unless it asks. Under
             // Multipath TCP a peer vanishes only where something may end the connection.
@@ -111,10 +111,10 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             // So does one whose third ACK never arrived, if it has nothing to send.
             && (drawn.keep_alive[index] || sender_is_open(outcome, index))
         {
-            Some(format!("stuck after {delivered} octets of {size}"))
+            Some(format!("stuck after {delivered} bytes of {size}"))
         } else if failed && !drawn.may_fail[index] && !unopened {
             Some(format!(
-                "an error after {delivered} octets of {size}, and nothing that explains it"
+                "an error after {delivered} bytes of {size}, and nothing that explains it"
             ))
         } else {
             None
@@ -139,10 +139,10 @@ fn sender_is_open(outcome: &Outcome, index: usize) -> bool {
     column(outcome, "subflows", "connection").contains(&(index as u64))
 }
 
-/// Octets that the connection had delivered in the middle of the run.
+/// Bytes that the connection had delivered in the middle of the run.
 fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
     let of = |name| column(outcome, "connection_samples", name);
-    let mut rows = of("connection").into_iter().zip(of("time_ns")).zip(of("octets_delivered"));
+    let mut rows = of("connection").into_iter().zip(of("time_ns")).zip(of("bytes_delivered"));
     let middle = outcome.end.as_nanos() / 2;
     rows.rfind(|((connection, at), _)| *connection == index as u64 && *at <= middle)
         .map(|(_, delivered)| delivered)

@@ -70,7 +70,7 @@ pub(crate) struct Drawn {
     pub(crate) checksums: Vec<bool>,
     /// May they end with an error?
     pub(crate) may_fail: Vec<bool>,
-    /// Octets that each connection is to transfer.
+    /// Bytes that each connection is to transfer.
     pub(crate) sizes: Vec<u64>,
 }
 
@@ -226,10 +226,10 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
         }
         6 => {
             let change = dice.pick(&["replace", "insert", "remove"]);
-            let (octets, at) = (dice.between(1, 40), dice.spread(1.0, 500_000.0));
+            let (bytes, at) = (dice.between(1, 40), dice.spread(1.0, 500_000.0));
             let _ = write!(
                 toml,
-                "kind = \"rewrite_payload\"\nchange = \"{change}\"\noctets = {octets}\n\
+                "kind = \"rewrite_payload\"\nchange = \"{change}\"\nbytes = {bytes}\n\
                  at = \"{at}B\"\n"
             );
             (boxes.rewrite, boxes.harm) = (true, true);

@@ -7,7 +7,7 @@ use anabranch_wire::mptcp::{
     MpJoin, MpPrio, MpTcprst, RemoveAddr, ResetReason, WideOrNarrow,
 };
 use anabranch_wire::{
-    DataSeq, Flags, MAX_OPTION_OCTETS, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber,
+    DataSeq, Flags, MAX_OPTION_BYTES, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber,
     SocketAddress, TcpHeader, TcpOptions, Timestamps,
 };
 use proptest::collection::vec;
@@ -30,7 +30,7 @@ pub(crate) fn segment() -> impl Strategy<Value = Segment> {
     )
 }
 
-/// Any options that take at most 40 octets.
+/// Any options that take at most 40 bytes.
 pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
     let tcp = (
         weighted(0.2, any::<u16>()),
@@ -72,7 +72,7 @@ fn cut_to_fit(mut options: TcpOptions, victim: usize) -> TcpOptions {
         |options| options.window_scale = None,
     ];
     for cut in cuts.iter().cycle().skip(victim).take(cuts.len()) {
-        if options.octets_len() > MAX_OPTION_OCTETS {
+        if options.bytes_len() > MAX_OPTION_BYTES {
             cut(&mut options);
         }
     }
@@ -80,8 +80,8 @@ fn cut_to_fit(mut options: TcpOptions, victim: usize) -> TcpOptions {
 }
 
 fn endpoints() -> impl Strategy<Value = (SocketAddress, SocketAddress)> {
-    let v4 = || any::<[u8; 4]>().prop_map(|octets| IpAddr::from(Ipv4Addr::from(octets)));
-    let v6 = || any::<[u8; 16]>().prop_map(|octets| IpAddr::from(Ipv6Addr::from(octets)));
+    let v4 = || any::<[u8; 4]>().prop_map(|bytes| IpAddr::from(Ipv4Addr::from(bytes)));
+    let v6 = || any::<[u8; 16]>().prop_map(|bytes| IpAddr::from(Ipv6Addr::from(bytes)));
     let addresses = prop_oneof![(v4(), v4()), (v6(), v6())];
     (addresses, any::<u16>(), any::<u16>()).prop_map(|((source, destination), from, to)| {
         (SocketAddress::new(source, from), SocketAddress::new(destination, to))
@@ -106,7 +106,7 @@ fn payload() -> impl Strategy<Value = Payload> {
         prop_oneof![
             Just(Piece::EMPTY),
             (any::<u32>(), 0..1500u32).prop_map(|(at, len)| Piece::pattern(u64::from(at), len)),
-            vec(any::<u8>(), 0..200).prop_map(|octets| Piece::Shared(octets.into())),
+            vec(any::<u8>(), 0..200).prop_map(|bytes| Piece::Shared(bytes.into())),
         ]
     };
     (piece(), piece()).prop_map(|(first, second)| Payload::new(first, second))

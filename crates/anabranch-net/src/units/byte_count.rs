@@ -1,4 +1,4 @@
-//! Sizes in octets.
+//! Sizes in bytes.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,31 +6,31 @@ use core::str::FromStr;
 use super::UnitError;
 use super::decimal::{Quantity, Unit};
 
-/// A number of octets. Written `1500B`, `200kB` (1000 octets each) or `200KiB` (1024 each).
+/// A number of bytes. Written `1500B`, `200kB` (1000 bytes each) or `200KiB` (1024 each).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Octets(u64);
+pub struct ByteCount(u64);
 
-impl Octets {
-    /// `octets` octets.
-    pub const fn new(octets: u64) -> Self {
-        Octets(octets)
+impl ByteCount {
+    /// `bytes` bytes.
+    pub const fn new(bytes: u64) -> Self {
+        ByteCount(bytes)
     }
 
-    /// The number of octets.
+    /// The number of bytes.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 }
 
-impl FromStr for Octets {
+impl FromStr for ByteCount {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        SIZE.parse(text).map(Octets)
+        SIZE.parse(text).map(ByteCount)
     }
 }
 
-impl fmt::Display for Octets {
+impl fmt::Display for ByteCount {
     /// The shortest whole number with its unit; where two are as short, the decimal one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole =
@@ -41,7 +41,7 @@ impl fmt::Display for Octets {
     }
 }
 
-impl fmt::Debug for Octets {
+impl fmt::Debug for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -61,7 +61,7 @@ pub(super) const SIZE: Quantity = Quantity {
     noun: "a size",
     example: "\"200kB\"",
     endings: "B, kB, KiB, MB, MiB, GB or GiB",
-    counted_in: "octets",
+    counted_in: "bytes",
     units: UNITS,
     max: 1_000_000_000_000_000,
     max_text: "1000000GB",
