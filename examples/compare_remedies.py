@@ -9,8 +9,8 @@ import anabranch
 from anabranch.results import metrics
 
 PATHS = (
-    anabranch.Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="80ms"),
-    anabranch.Path(name="3g", rate="2Mbit/s", delay="75ms", limit="2s"),
+    anabranch.NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="80ms"),
+    anabranch.NetworkPath(name="3g", rate="2Mbit/s", delay="75ms", limit="2s"),
 )
 
 REMEDIES: dict[str, dict[str, Any]] = {

@@ -23,10 +23,10 @@ def scenario(scheduler: str | type[Scheduler]) -> anabranch.Scenario:
         name="wifi-3g",
         duration="20s",
         paths=(
-            anabranch.Path(
+            anabranch.NetworkPath(
                 name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets", loss="0.5%"
             ),
-            anabranch.Path(
+            anabranch.NetworkPath(
                 name="3g", rate="2Mbit/s", delay="75ms", limit="334packets", jitter="50ms"
             ),
         ),

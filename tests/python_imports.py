@@ -37,6 +37,7 @@ FLOORS = (
     "anabranch.gallery",
     "anabranch.analyze",
     "anabranch.conformance",
+    "anabranch.api",
     "anabranch.cli",
     "anabranch",
 )

@@ -43,6 +43,9 @@ Schema = dict[str, Any]
 SCHEMA: Schema = json.loads(_core.json_schema())
 DEFINITIONS: dict[str, Schema] = SCHEMA["$defs"]
 
+CLASSES = {"Path": "NetworkPath"}
+"""Names of classes that are not those of their definitions: `Path` would hide `pathlib.Path`."""
+
 PLURALS = {"path": "paths", "connection": "connections"}
 PLURALS |= {"middlebox": "middleboxes", "change": "changes"}
 """Names of fields that hold several tables."""
@@ -79,8 +82,18 @@ def source() -> str:
     parts += [class_of(*workload) for workload in workloads.items()]
     about = DEFINITIONS["Workload"]["description"]
     parts += [f'Workload = {" | ".join(workloads)}\n"""{about}"""\n']
-    parts += [class_of(name, schema) for name, schema in DEFINITIONS.items() if is_class(name)]
-    names = ["Distribution", *workloads, "Workload", "TomlTable", *filter(is_class, DEFINITIONS)]
+    parts += [
+        class_of(CLASSES.get(name, name), schema)
+        for name, schema in DEFINITIONS.items()
+        if is_class(name)
+    ]
+    names = [
+        "Distribution",
+        *workloads,
+        "Workload",
+        "TomlTable",
+        *(CLASSES.get(name, name) for name in filter(is_class, DEFINITIONS)),
+    ]
     listed = f"__all__ = {json.dumps(sorted(names))}\n"
     return "\n\n".join([*parts, class_of("Scenario", SCHEMA), listed])
 
@@ -173,7 +186,7 @@ def types_of(form: Schema) -> list[str]:
         if name.startswith(MANY):
             return ["Distribution"]
         known = is_class(name) or is_enumeration(name) or name == "Workload"
-        return [name] if known else types_of(DEFINITIONS[name])
+        return [CLASSES.get(name, name)] if known else types_of(DEFINITIONS[name])
     alternatives = form.get("oneOf") or form.get("anyOf") or []
     names = form.get("enum") or [each["const"] for each in alternatives if "const" in each]
     if names:

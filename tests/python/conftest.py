@@ -5,8 +5,10 @@ import pytest
 
 import anabranch
 
-WIFI = anabranch.Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
-THREE_G = anabranch.Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets", jitter="50ms")
+WIFI = anabranch.NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+THREE_G = anabranch.NetworkPath(
+    name="3g", rate="2Mbit/s", delay="75ms", limit="334packets", jitter="50ms"
+)
 
 
 def scenario(duration: str = "3s", **changes: object) -> anabranch.Scenario:

@@ -15,7 +15,7 @@ import pytest
 
 import anabranch
 from anabranch import InputError, Job, PolicyError, ScenarioError, _core, policy
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 from anabranch.policy import (
     Decision,
     Duplicate,
@@ -181,7 +181,7 @@ VIEWS = {
 
 @pytest.mark.parametrize(("file", "kind"), [(f, k) for f, kinds in VIEWS.items() for k in kinds])
 def test_fields_are_those_of_the_engine(file: str, kind: str) -> None:
-    extra = {"rng"} if kind in ("ScheduleContext", "Start") else set()
+    extra = {"ScheduleContext": {"rng"}, "Start": {"rng"}, "SubflowView": {"path"}}.get(kind, set())
     assert python_fields(getattr(policy, kind)) == rust_fields(file, kind) | extra
 
 
@@ -234,6 +234,7 @@ def test_a_scheduler_sees_the_connection() -> None:
     assert isinstance(seen["pending"], policy.NewData)
     wifi, three_g = seen["views"]
     assert (wifi["id"], three_g["id"]) == (SubflowId(0), SubflowId(1))
+    assert (wifi["path"], three_g["path"]) == ("wifi", "3g")
     assert wifi["usability"] == "usable"
     assert wifi["phase"] in ("open", "recovery")
     assert 20_000_000 < wifi["min_rtt_ns"] < 40_000_000
@@ -401,6 +402,11 @@ def test_a_subflow_is_named_by_its_view_or_identifier() -> None:
     assert "0 (int): name a subflow by its SubflowView or SubflowId" in str(error)
     with pytest.raises(ValueError, match="slot 32: must be at most 31"):
         SubflowId(32)
+
+
+def test_identifiers_are_ordered() -> None:
+    second, stale, first = SubflowId(1), SubflowId(0), SubflowId(0, generation=1)
+    assert sorted([second, first, stale]) == [stale, first, second]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from anabranch.scenarios.scenario import (
     CrossTraffic,
     Distribution,
     Middlebox,
+    NetworkPath,
     OnOff,
-    Path,
     RequestResponse,
     Reverse,
     Scenario,
@@ -78,7 +78,7 @@ def test_blocks_bursts_and_rounds_are_measured(workload: Workload, byte_count: l
 
 
 def full() -> Scenario:
-    path = Path(
+    path = NetworkPath(
         name="wifi",
         rate="8Mbit/s",
         delay="10ms",
@@ -185,7 +185,7 @@ def test_a_trace_is_a_file_or_its_content(
     monkeypatch.chdir(tmp_path)
 
     def over(trace: str | Trace) -> Scenario:
-        path = Path(name="lte", trace=trace, delay="20ms", limit="100ms")
+        path = NetworkPath(name="lte", trace=trace, delay="20ms", limit="100ms")
         connection = Connection(workload=Bulk())
         return Scenario(name="a/b", duration="1s", paths=(path,), connections=(connection,))
 

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::own_policies::{OwnPolicies, Owner};
+use crate::own_policies::{OwnPolicies, Owner, PathNames};
 use crate::recorder::{Observed, Progress};
 use crate::scenario::{self, CongestionControl, LinkState, Policy};
 use crate::topology;
@@ -83,7 +83,8 @@ impl Host {
         let mut endpoint = Endpoint::new(addresses, secret(seed, side));
         let none = OwnPolicies::default();
         let app = |(index, connection): (usize, &scenario::Connection)| {
-            let owner = Owner { connection: connection.name.clone(), side, seed };
+            let paths = PathNames::of(connection, scenario);
+            let owner = Owner { connection: connection.name.clone(), side, paths, seed };
             let policies = own_policies.get(index).unwrap_or(&none);
             EngineApp::new(scenario, connection, &owner, policies)
         };

@@ -58,6 +58,7 @@ pub use anabranch_net::Side;
 pub use error::RunError;
 pub use own_policies::{
     OwnCongestionControl, OwnPathManager, OwnPolicies, OwnPoliciesError, OwnScheduler, Owner,
+    PathNames,
 };
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, run};

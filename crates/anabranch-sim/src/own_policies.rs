@@ -8,6 +8,7 @@ use anabranch_proto::config::{CongestionControlFactory, PathManagerFactory, Sche
 use anabranch_proto::congestion::{CongestionControl, Start};
 use anabranch_proto::path_manager::PathManager;
 use anabranch_proto::scheduler::Scheduler;
+use anabranch_proto::view::SubflowView;
 use thiserror::Error;
 
 use crate::scenario::{Connection, Policy, Scenario};
@@ -19,8 +20,31 @@ pub struct Owner {
     pub connection: String,
     /// The end of the connection that the policy acts at.
     pub side: Side,
+    /// Names of the connection's paths.
+    pub paths: PathNames,
     /// Seed of the run.
     pub seed: u64,
+}
+
+/// Names of a connection's paths, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathNames(Arc<[String]>);
+
+impl PathNames {
+    /// Those of a connection.
+    pub(crate) fn of(connection: &Connection, scenario: &Scenario) -> Self {
+        PathNames(connection.paths.iter().map(|path| scenario.paths[*path].name.clone()).collect())
+    }
+
+    /// The path of a subflow, seen from `side`. The client's address on path *n* has the Address
+    /// ID *n*. RFC 8684 §3.2.
+    pub fn of_subflow(&self, side: Side, subflow: &SubflowView) -> Option<&str> {
+        let id = match side {
+            Side::Client => subflow.local_address_id,
+            Side::Server => subflow.remote_address_id,
+        };
+        self.0.get(usize::from(id)).map(String::as_str)
+    }
 }
 
 /// Makes the scheduler of one end of a connection.
@@ -80,7 +104,7 @@ impl Owner {
     /// Seed of a stream of random numbers that nobody else draws from; `component` tells the
     /// streams of one owner apart.
     pub fn stream_seed(&self, component: &str) -> u64 {
-        let Owner { connection, side, seed } = self;
+        let Owner { connection, side, seed, .. } = self;
         rng::stream_seed(*seed, &format!("policy/{connection}/{side}/{component}"))
     }
 }

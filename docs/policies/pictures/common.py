@@ -14,30 +14,29 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from anabranch import Bulk, Connection, Path, Run, Scenario
+from anabranch import Bulk, Connection, Job, NetworkPath, Run, Scenario, run_many
 from anabranch.reports import figures
 from anabranch.reports.figures import GREY
 from anabranch.results import metrics
-from anabranch.runs.run import Job, run_many
 
 Numbers = npt.NDArray[np.float64]
 
 # ---- links of papers and tests --------------------------------------------------------------
 
-WIFI = Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+WIFI = NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
 """NSDI 2012: 20 ms round trip, 80 ms of queue."""
-THREE_G = Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
+THREE_G = NetworkPath(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
 """NSDI 2012: 150 ms round trip, 2 s of queue."""
-LTE = Path(name="lte", rate="8Mbit/s", delay="30ms", limit="100packets")
+LTE = NetworkPath(name="lte", rate="8Mbit/s", delay="30ms", limit="100packets")
 """The second path of `crates/anabranch-sim/tests/suite/path_managers.rs`."""
-GPRS = Path(name="2g", rate="0.2Mbit/s", delay="200ms", limit="6s")
+GPRS = NetworkPath(name="2g", rate="0.2Mbit/s", delay="200ms", limit="6s")
 """The same; within DRePaS's profile of 2G."""
 
 # ---- runs -----------------------------------------------------------------------------------
 
 
 def scenario(
-    paths: Sequence[Path],
+    paths: Sequence[NetworkPath],
     connections: Sequence[Connection],
     duration_s: float,
     warm_up_s: float = 0,

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from anabranch import Bulk, Connection, Path, Queue, Run, Scenario
+from anabranch import Bulk, Connection, NetworkPath, Queue, Run, Scenario
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, SKY
 from anabranch.scenarios.scenario import SharedBottleneckDetection
 from pictures.common import (
@@ -31,9 +31,9 @@ from pictures.common import (
 )
 
 
-def access(name: str, via: str = "core", delay: str = "1ms") -> Path:
+def access(name: str, via: str = "core", delay: str = "1ms") -> NetworkPath:
     """A way to a shared link that is never the bottleneck itself."""
-    return Path(name=name, via=via, rate="1Gbit/s", delay=delay, limit="infinite")
+    return NetworkPath(name=name, via=via, rate="1Gbit/s", delay=delay, limit="infinite")
 
 
 def tcp(path: str, start_ms: int = 0) -> Connection:
@@ -41,21 +41,21 @@ def tcp(path: str, start_ms: int = 0) -> Connection:
     return bulk(paths=(path,), protocol="tcp", start=f"{start_ms}ms", congestion_control="new_reno")
 
 
-def _alone(path: Path, control: str, duration_s: float = 60, **keys: Any) -> Run:
+def _alone(path: NetworkPath, control: str, duration_s: float = 60, **keys: Any) -> Run:
     connection = bulk(protocol="tcp", congestion_control=control, **keys)
     return run_one(scenario([path], [connection], duration_s, 10, "50ms"))
 
 
 # ---- uncoupled ------------------------------------------------------------------------------
 
-LONG = Path(name="long", rate="100Mbit/s", delay="50ms", limit="1250kB")
+LONG = NetworkPath(name="long", rate="100Mbit/s", delay="50ms", limit="1250kB")
 AMPLE: dict[str, Any] = {"send_buffer": "64MiB", "receive_buffer": "64MiB"}
 
 
 @picture()
 def new_reno(axes: Sequence[Axes]) -> Caption:
     """The sawtooth, and how slow start ends."""
-    path = Path(name="path", rate="10Mbit/s", delay="20ms", limit="35packets")
+    path = NetworkPath(name="path", rate="10Mbit/s", delay="20ms", limit="35packets")
     seconds, cwnd = series(_alone(path, "new_reno"), "cwnd")
     curve(axes[0], (seconds, cwnd / 1448), BLUE)
     axes[0].set(xlabel="time (s)", ylabel="congestion window (segments)", xlim=(0, 60))
@@ -82,7 +82,7 @@ def new_reno(axes: Sequence[Axes]) -> Caption:
 def cubic(axes: Sequence[Axes]) -> Caption:
     """Two subflows of one connection over equal lossy paths, one CUBIC and one NewReno."""
     paths = [
-        Path(name=name, rate="100Mbit/s", delay="50ms", limit="900packets", loss="0.02%")
+        NetworkPath(name=name, rate="100Mbit/s", delay="50ms", limit="900packets", loss="0.02%")
         for name in ("a", "b")
     ]
     numbers = {}
@@ -129,7 +129,7 @@ def cubic_linux(axes: Sequence[Axes]) -> Caption:
         for name, colour in colours.items():
             scenarios = []
             for loss, delay in cases:
-                path = Path(
+                path = NetworkPath(
                     name="a",
                     rate="100Mbit/s",
                     delay=f"{delay}ms",
@@ -171,7 +171,7 @@ CONTROLS = {
 def _against_tcp(core: tuple[tuple[str, str], ...], control: str, seed: int) -> Scenario:
     keys: dict[str, Any] = dict(core)
     paths = [
-        Path(name="core", rate="10Mbit/s", delay="20ms", **keys),
+        NetworkPath(name="core", rate="10Mbit/s", delay="20ms", **keys),
         *(access(name) for name in "abc"),
     ]
     first = bulk(paths=("a", "b"), congestion_control=control)
@@ -220,10 +220,12 @@ def _scenario_c(control: str, seed: int) -> Scenario:
     """Three users with a link of their own and a way over a shared one, three with the latter."""
     limit = "1000packets"
     paths = [
-        Path(name="shared", rate="6Mbit/s", delay="20ms", limit=limit, queue=_red(10, 42))
+        NetworkPath(name="shared", rate="6Mbit/s", delay="20ms", limit=limit, queue=_red(10, 42))
     ]  # fmt: skip
     for n in range(3):
-        own = Path(name=f"own{n}", rate="2Mbit/s", delay="21ms", limit=limit, queue=_red(5, 15))
+        own = NetworkPath(
+            name=f"own{n}", rate="2Mbit/s", delay="21ms", limit=limit, queue=_red(5, 15)
+        )
         paths += [own, access(f"also{n}", "shared"), access(f"only{n}", "shared")]
     several = [
         bulk(
@@ -270,7 +272,8 @@ def olia(axes: Sequence[Axes]) -> Caption:
 def _rivals(control: str, seed: int) -> Scenario:
     """Two links; after a minute three TCP flows of 18 MB each come to the second."""
     paths = [
-        Path(name=name, rate="10Mbit/s", delay="20ms", limit="35packets") for name in ("a", "b")
+        NetworkPath(name=name, rate="10Mbit/s", delay="20ms", limit="35packets")
+        for name in ("a", "b")
     ]
     starts = [60_000 + seed * 7919 % 1000 + 331 * n for n in range(3)]
     rivals = [dataclasses.replace(tcp("b", start), workload=Bulk(size="18MB")) for start in starts]
@@ -309,7 +312,7 @@ def balia(axes: Sequence[Axes]) -> Caption:
 @picture()
 def wvegas(axes: Sequence[Axes]) -> Caption:
     """The queue it keeps, and the paths it does not fill."""
-    path = Path(name="path", rate="100Mbit/s", delay="10ms", limit="250kB")
+    path = NetworkPath(name="path", rate="100Mbit/s", delay="10ms", limit="250kB")
     for name, colour in (("new_reno", GREY), ("wvegas", BLUE)):
         seconds, queue = series(_alone(path, name), "queue_packets")
         curve(axes[0], (seconds, queue), colour, name)
@@ -320,7 +323,9 @@ def wvegas(axes: Sequence[Axes]) -> Caption:
     places = ((8, 20), (10, 100), (10, 200), (20, 200), (50, 200))
     for at, (rate, rtt) in enumerate(places):
         queue_kb = rate * rtt / 8
-        path = Path(name="p", rate=f"{rate}Mbit/s", delay=f"{rtt / 2:g}ms", limit=f"{queue_kb:g}kB")
+        path = NetworkPath(
+            name="p", rate=f"{rate}Mbit/s", delay=f"{rtt / 2:g}ms", limit=f"{queue_kb:g}kB"
+        )
         for side, (name, colour) in enumerate((("new_reno", GREY), ("wvegas", BLUE))):
             used = goodput(_alone(path, name, 100)) * 1500 / 1448 / rate
             axes[1].bar(at + (side - 0.5) * 0.38, 100 * used, 0.36, color=colour)
@@ -346,10 +351,12 @@ def _detection(separate: bool, keys: dict[str, Any], seed: int) -> Scenario:
     start = seed * 7919 % 1000
     if separate:
         links = (("a", "15ms", 50), ("b", "30ms", 80))
-        paths = [Path(name=n, rate="10Mbit/s", delay=d, limit=f"{p}packets") for n, d, p in links]
+        paths = [
+            NetworkPath(name=n, rate="10Mbit/s", delay=d, limit=f"{p}packets") for n, d, p in links
+        ]
         rivals = [tcp("a", start), tcp("b", 2 * start)]
     else:
-        core = Path(name="core", rate="10Mbit/s", delay="10ms", limit="60packets")
+        core = NetworkPath(name="core", rate="10Mbit/s", delay="10ms", limit="60packets")
         paths = [core, access("a", delay="5ms"), access("b", delay="20ms")]
         rivals = [tcp("core", start)]
     return scenario(paths, [bulk(paths=("a", "b"), **keys), *rivals], 200, 60, "350ms")

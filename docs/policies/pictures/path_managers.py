@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from anabranch import Blocks, Connection, Path, Queue, Run
+from anabranch import Blocks, Connection, NetworkPath, Queue, Run
 from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, RED
 from anabranch.results import metrics
 from anabranch.scenarios.scenario import Change
@@ -42,7 +42,9 @@ def _silent(down_s: int, up_s: int | None, noticed: bool = False) -> tuple[Chang
     return (down,) if up_s is None else (down, Change(at=f"{up_s}s", state="up", noticed=noticed))
 
 
-def _run(manager: Any, changes: tuple[Change, ...] = (), second: Path = LTE, **keys: Any) -> Run:
+def _run(
+    manager: Any, changes: tuple[Change, ...] = (), second: NetworkPath = LTE, **keys: Any
+) -> Run:
     connection = Connection(
         workload=Blocks(), path_manager=manager,
         **({"send_buffer": "512KiB", "receive_buffer": "512KiB"} | keys),
@@ -110,7 +112,7 @@ def initial_only(axes: Sequence[Axes]) -> Caption:
     return Caption("One subflow is TCP: no second path, nowhere to go", LINKS, numbers)
 
 
-PORTS = Path(
+PORTS = NetworkPath(
     name="wlan", rate="10Mbit/s", delay="20ms", limit="200packets",
     queue=Queue(kind="red", min_packets=10, max_packets=60),
 )  # fmt: skip

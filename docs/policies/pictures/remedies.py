@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from anabranch import Path, Run
+from anabranch import NetworkPath, Run
 from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, RED, plain_ticks
 from anabranch.scenarios.scenario import Change
 from pictures.common import (
@@ -42,7 +42,7 @@ SWEEP = (
 )
 
 
-def _jittery() -> list[Path]:
+def _jittery() -> list[NetworkPath]:
     return [dataclasses.replace(path, jitter="1ms") for path in (WIFI, THREE_G)]
 
 
@@ -132,7 +132,8 @@ def penalisation(axes: Sequence[Axes]) -> Caption:
 # ---- buffers --------------------------------------------------------------------------------
 
 CLEAN = [
-    Path(name=name, rate="10Mbit/s", delay="20ms", limit="50kB") for name in ("first", "second")
+    NetworkPath(name=name, rate="10Mbit/s", delay="20ms", limit="50kB")
+    for name in ("first", "second")
 ]
 
 
@@ -187,7 +188,7 @@ ENDLESS = dataclasses.replace(THREE_G, limit="infinite")
 BLOAT = "WLAN 8 Mbit/s, 20 ms RTT and 3G 2 Mbit/s, 150 ms RTT; buffers of 16 MiB; NewReno"
 
 
-def _bloated(remedies: dict[str, Any], path: Path) -> Run:
+def _bloated(remedies: dict[str, Any], path: NetworkPath) -> Run:
     connection = bulk(
         send_buffer="16MiB", receive_buffer="16MiB", congestion_control="new_reno",
         remedies=remedies,

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from anabranch import Blocks, Bulk, Cbr, Connection, Path, Run
+from anabranch import Blocks, Bulk, Cbr, Connection, NetworkPath, Run
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED
 from anabranch.results import metrics
 from anabranch.scenarios.scenario import Change
@@ -63,10 +63,10 @@ def min_rtt(axes: Sequence[Axes]) -> Caption:
     )
 
 
-NEAR = Path(name="near", rate="50Mbit/s", delay="5ms", limit="200packets")
-FAR = Path(name="far", rate="50Mbit/s", delay="50ms", limit="200packets")
-FAST = Path(name="fast", rate="8Mbit/s", delay="5ms", limit="200packets")
-SLOW = Path(name="slow", rate="2Mbit/s", delay="50ms", limit="200packets")
+NEAR = NetworkPath(name="near", rate="50Mbit/s", delay="5ms", limit="200packets")
+FAR = NetworkPath(name="far", rate="50Mbit/s", delay="50ms", limit="200packets")
+FAST = NetworkPath(name="fast", rate="8Mbit/s", delay="5ms", limit="200packets")
+SLOW = NetworkPath(name="slow", rate="2Mbit/s", delay="50ms", limit="200packets")
 STRICT = {"kind": "round_robin", "cwnd_limited": False}
 
 
@@ -115,11 +115,11 @@ def _stacked(axes: Axes, runs: Sequence[Run], paths: Sequence[str]) -> None:
     axes.legend(loc="upper right")
 
 
-def _two_paths(dead: bool) -> list[Path]:
+def _two_paths(dead: bool) -> list[NetworkPath]:
     down = (Change(at="5s", state="down"),) if dead else ()
     return [
-        Path(name="fast", rate="8Mbit/s", delay="10ms", limit="54packets", changes=down),
-        Path(name="slow", rate="8Mbit/s", delay="20ms", limit="54packets"),
+        NetworkPath(name="fast", rate="8Mbit/s", delay="10ms", limit="54packets", changes=down),
+        NetworkPath(name="slow", rate="8Mbit/s", delay="20ms", limit="54packets"),
     ]
 
 
@@ -167,8 +167,8 @@ def _delays(blocks: pl.DataFrame) -> tuple[Numbers, Numbers]:
     return accepted / 1e9, (delivered - accepted) / 1e6
 
 
-WLAN = Path(name="wlan", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%")
-BLOATED = Path(name="3g", rate="5Mbit/s", delay="65ms", limit="3750packets")
+WLAN = NetworkPath(name="wlan", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%")
+BLOATED = NetworkPath(name="3g", rate="5Mbit/s", delay="65ms", limit="3750packets")
 
 
 @picture()
@@ -222,8 +222,8 @@ def _duration_s(run: Run) -> float:
 def ecf(axes: Sequence[Axes]) -> Caption:
     """How long transfers take, by their size."""
     paths = [
-        Path(name="fast", rate="10Mbit/s", delay="20ms", limit="100packets"),
-        Path(name="slow", rate="1Mbit/s", delay="50ms", limit="infinite"),
+        NetworkPath(name="fast", rate="10Mbit/s", delay="20ms", limit="100packets"),
+        NetworkPath(name="slow", rate="1Mbit/s", delay="50ms", limit="infinite"),
     ]
     sizes = np.arange(256, 4097, 128)
     kinds: dict[str, tuple[dict[str, Any], str]] = {

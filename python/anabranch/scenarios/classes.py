@@ -410,7 +410,7 @@ class Middlebox:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path:
+class NetworkPath:
     """A path.
 
     Its own keys describe the forward direction, which is always from server to client; `reverse`
@@ -546,7 +546,7 @@ class Scenario:
 
     name: str
     duration: str
-    paths: tuple[Path, ...] = field(metadata={"key": "path"})
+    paths: tuple[NetworkPath, ...] = field(metadata={"key": "path"})
     connections: tuple[Connection, ...] = field(metadata={"key": "connection"})
     cross_traffic: tuple[CrossTraffic, ...] = ()
     description: str | None = None
@@ -564,8 +564,8 @@ __all__ = [
     "CrossTraffic",
     "Distribution",
     "Middlebox",
+    "NetworkPath",
     "OnOff",
-    "Path",
     "Queue",
     "RequestResponse",
     "Reverse",

@@ -12,7 +12,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::{Own, Rng, Role, Watch, described, view};
+use super::view::Place;
+use super::{Own, Rng, described};
+use crate::watch::{Role, Watch};
 
 /// What a new subflow starts with.
 #[pyclass(frozen, module = "anabranch.policy", name = "Start")]
@@ -132,8 +134,9 @@ impl CongestionControl for PyCongestionControl {
 
     fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
         let Some(on_ack) = self.on_ack.take() else { return };
+        let place = Place::of(&self.own.role.owner);
         self.tell(Some(sample.now), |py| {
-            let arguments = (PyAckSample::from(sample), me, view::tuple(py, peers)?);
+            let arguments = (PyAckSample::from(sample), me, place.tuple(py, peers)?);
             on_ack.call1(py, arguments).map(drop)
         });
         self.on_ack = Some(on_ack);
@@ -154,8 +157,9 @@ impl CongestionControl for PyCongestionControl {
             | CongestionEvent::Underused { .. } => None,
         };
         let object = Python::attach(|py| self.own.object.clone_ref(py));
+        let place = Place::of(&self.own.role.owner);
         self.tell(now, |py| {
-            let arguments = (event_object(py, event)?, me, view::tuple(py, peers)?);
+            let arguments = (event_object(py, event)?, me, place.tuple(py, peers)?);
             object.call_method1(py, intern!(py, "on_congestion_event"), arguments).map(drop)
         });
     }

@@ -8,7 +8,6 @@ mod congestion;
 mod path_manager;
 mod scheduler;
 mod view;
-mod watch;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-pub(crate) use watch::Watch;
+use crate::watch::{Role, Watch};
 
 /// What makes policies in Python, for one connection: a dictionary of classes or other callables,
 /// or `None` where the policy is a built-in one.
@@ -45,15 +44,6 @@ struct Own {
     object: Py<PyAny>,
     role: Role,
     watch: Arc<Watch>,
-}
-
-/// Which policy of whom.
-#[derive(Clone, Debug)]
-struct Role {
-    kind: &'static str,
-    /// As the scenario names it.
-    name: String,
-    owner: Owner,
 }
 
 /// A generator of Python's for one policy; made when it is first used.

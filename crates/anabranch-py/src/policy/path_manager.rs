@@ -13,8 +13,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::view::{self, PySubflowId, subflow_id};
-use super::{Own, Rng, Role, Watch, described};
+use super::view::{Place, PySubflowId, subflow_id};
+use super::{Own, Rng, described};
+use crate::watch::{Role, Watch};
 
 /// Stands for a path manager in Python. After every call its actions and its deadline are fetched,
 /// so that the engine, which polls often, does not enter Python for them.
@@ -48,7 +49,11 @@ impl PyPathManager {
     ) {
         let asked = self.own.ask(now, |py| {
             let object = self.own.object.bind(py);
-            let context = (now.as_nanos(), view::tuple(py, subflows)?, self.rng.get(py)?);
+            let context = (
+                now.as_nanos(),
+                Place::of(&self.own.role.owner).tuple(py, subflows)?,
+                self.rng.get(py)?,
+            );
             let module = py.import(intern!(py, "anabranch.policy"))?;
             call(object, module.call_method1("PathContext", context)?)?;
             Ok((fetch_actions(object)?, fetch_timeout(object)?))

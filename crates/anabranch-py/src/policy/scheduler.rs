@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFrozenSet, PyTuple};
 
-use super::view::{self, PySubflowId, PySubflowView, subflow_id};
-use super::{Own, Rng, Role, Watch, described};
+use super::view::{Place, PySubflowId, PySubflowView, subflow_id};
+use super::{Own, Rng, described};
+use crate::watch::{Role, Watch};
 
 /// Data that was never sent.
 #[pyclass(frozen, eq, get_all, module = "anabranch.policy")]
@@ -40,6 +41,7 @@ struct PyScheduleContext {
     #[pyo3(get)]
     blocked: u64,
     rng: Arc<Rng>,
+    place: Place,
 }
 
 /// Send the next segment on this subflow.
@@ -71,14 +73,15 @@ pub(super) struct PyScheduler {
     schedule: Option<Py<PyAny>>,
     on_sent: Option<Py<PyAny>>,
     rng: Arc<Rng>,
+    place: Place,
 }
 
 impl PyScheduler {
     pub(super) fn new(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>) -> Self {
-        let rng = Rng::new(&role, "scheduler");
+        let (rng, place) = (Rng::new(&role, "scheduler"), Place::of(&role.owner));
         let own = Own::made_by(factory, role, watch, &["schedule"]);
         let (schedule, on_sent) = (own.method("schedule"), own.own_method("Scheduler", "on_sent"));
-        PyScheduler { own, schedule, on_sent, rng }
+        PyScheduler { own, schedule, on_sent, rng, place }
     }
 
     fn context(&self, context: &ScheduleContext<'_>) -> PyScheduleContext {
@@ -92,6 +95,7 @@ impl PyScheduler {
             window: context.window,
             blocked: context.blocked,
             rng: self.rng.clone(),
+            place: self.place.clone(),
         }
     }
 }
@@ -151,7 +155,7 @@ impl PyScheduleContext {
 
     #[getter]
     fn subflows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let tuple = || view::tuple(py, &self.views).map(Bound::unbind);
+        let tuple = || self.place.tuple(py, &self.views).map(Bound::unbind);
         Ok(self.subflows.get_or_try_init(py, tuple)?.bind(py).clone())
     }
 
@@ -167,15 +171,15 @@ impl PyScheduleContext {
     }
 
     fn candidates(&self) -> Vec<PySubflowView> {
-        self.as_engine().candidates().copied().map(PySubflowView).collect()
+        self.as_engine().candidates().map(|view| self.place.view(view)).collect()
     }
 
     fn eligible(&self) -> Vec<PySubflowView> {
-        self.as_engine().eligible().copied().map(PySubflowView).collect()
+        self.as_engine().eligible().map(|view| self.place.view(view)).collect()
     }
 
     fn fastest(&self) -> Option<PySubflowView> {
-        self.as_engine().fastest().copied().map(PySubflowView)
+        self.as_engine().fastest().map(|view| self.place.view(view))
     }
 
     fn has_carried(&self, subflow: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -1,6 +1,8 @@
 //! Subflows as a policy in Python sees them.
 
+use anabranch_net::Side;
 use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowSet, SubflowView, Usability};
+use anabranch_sim::{Owner, PathNames};
 use anabranch_wire::Duration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -10,8 +12,8 @@ use pyo3::types::{PyString, PyTuple};
 use super::described;
 
 /// Names a subflow of a connection.
-#[pyclass(frozen, eq, hash, module = "anabranch.policy", name = "SubflowId")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[pyclass(frozen, eq, ord, hash, module = "anabranch.policy", name = "SubflowId")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PySubflowId(pub(super) SubflowId);
 
 #[pymethods]
@@ -43,14 +45,46 @@ impl PySubflowId {
 
 /// The state of one subflow: a copy.
 #[pyclass(frozen, eq, module = "anabranch.policy", name = "SubflowView")]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PySubflowView(pub(super) SubflowView);
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PySubflowView(pub(super) SubflowView, Place);
+
+/// Where a connection's subflows are seen from, and what its paths are called.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place {
+    side: Side,
+    paths: PathNames,
+}
+
+impl Place {
+    pub(super) fn of(owner: &Owner) -> Self {
+        Place { side: owner.side, paths: owner.paths.clone() }
+    }
+
+    /// A subflow as Python sees it.
+    pub(super) fn view(&self, view: &SubflowView) -> PySubflowView {
+        PySubflowView(*view, self.clone())
+    }
+
+    /// Subflows as a tuple.
+    pub(super) fn tuple<'py>(
+        &self,
+        py: Python<'py>,
+        views: &[SubflowView],
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, views.iter().map(|view| self.view(view)))
+    }
+}
 
 #[pymethods]
 impl PySubflowView {
     #[getter]
     fn id(&self) -> PySubflowId {
         PySubflowId(self.0.id)
+    }
+
+    #[getter]
+    fn path(&self) -> Option<&str> {
+        self.1.paths.of_subflow(self.1.side, &self.0)
     }
 
     #[getter]
@@ -176,11 +210,6 @@ impl PySubflowView {
 /// A shortest time that is known once something was measured.
 fn known(time: Duration) -> Option<u64> {
     (time != Duration::MAX).then_some(time.as_nanos())
-}
-
-/// The views as a tuple.
-pub(super) fn tuple<'py>(py: Python<'py>, views: &[SubflowView]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, views.iter().map(|view| PySubflowView(*view)))
 }
 
 /// The subflow that `value` names, by its view or its identifier.

@@ -40,7 +40,7 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Change, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath, Scenario
 
 SCENARIO_C = "scenario C"
 IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}
@@ -102,9 +102,9 @@ def _step(curve: str, network: str) -> Cell:
     return Cell(cell_key(curve, network), scenario, at(curve, network))
 
 
-def _path(name: str, mbps: int, *changes: Change) -> Path:
+def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
     """With a queue for the larger rate. By its jitter seeds differ before anything is dropped."""
-    return Path(
+    return NetworkPath(
         name=name,
         rate=f"{mbps}Mbit/s",
         delay="50ms",

@@ -27,17 +27,17 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.classes import Protocol
-from anabranch.scenarios.scenario import Blocks, Bulk, Cbr, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Blocks, Bulk, Cbr, Connection, NetworkPath, Scenario
 
 _LINKS = {
     "8 Mbit/s, 20 ms": WIFI,
     "2 Mbit/s, 150 ms": THREE_G,
-    "20 Mbit/s, 40 ms": Path(name="link", rate="20Mbit/s", delay="20ms", limit="67packets"),
-    "50 Mbit/s, 10 ms": Path(name="link", rate="50Mbit/s", delay="5ms", limit="84packets"),
-    "20 Mbit/s, 40 ms, shallow": Path(
+    "20 Mbit/s, 40 ms": NetworkPath(name="link", rate="20Mbit/s", delay="20ms", limit="67packets"),
+    "50 Mbit/s, 10 ms": NetworkPath(name="link", rate="50Mbit/s", delay="5ms", limit="84packets"),
+    "20 Mbit/s, 40 ms, shallow": NetworkPath(
         name="link", rate="20Mbit/s", delay="20ms", limit="20packets"
     ),
-    "20 Mbit/s, 40 ms, 0.5 % lost": Path(
+    "20 Mbit/s, 40 ms, 0.5 % lost": NetworkPath(
         name="link", rate="20Mbit/s", delay="20ms", limit="67packets", loss="0.5%"
     ),
 }
@@ -53,7 +53,7 @@ _LARGE = ("2MB", "4MB")
 class _Setting:
     group: str
     name: str
-    paths: tuple[Path, ...]
+    paths: tuple[NetworkPath, ...]
     connection: Connection
 
 

@@ -25,7 +25,7 @@ from anabranch.reports.figures import (
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, median, ratio_of_medians
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 
 UNCOUPLED, LIA, OLIA, BALIA = "uncoupled NewReno", "LIA", "OLIA", "BALIA"
 STYLES = {
@@ -61,14 +61,16 @@ def cells(tier: Tier) -> list[Cell]:
     return [_cell(tier, curve, ratio) for ratio in RATIOS for curve in STYLES]
 
 
-def _link(name: str, mbps: float, delay: str) -> Path:
+def _link(name: str, mbps: float, delay: str) -> NetworkPath:
     """A link whose RED queue is scaled to 42 ms of the rate."""
     queue = red(mbps * 1e6 * 0.042 / 12_000)
-    return Path(name=name, rate=f"{mbps:g}Mbit/s", delay=delay, limit="1000packets", queue=queue)
+    return NetworkPath(
+        name=name, rate=f"{mbps:g}Mbit/s", delay=delay, limit="1000packets", queue=queue
+    )
 
 
-def _access(name: str) -> Path:
-    return Path(name=name, rate="1Gbit/s", delay="1ms", limit="infinite", via="shared")
+def _access(name: str) -> NetworkPath:
+    return NetworkPath(name=name, rate="1Gbit/s", delay="1ms", limit="infinite", via="shared")
 
 
 def _cell(tier: Tier, curve: str, ratio: str) -> Cell:

@@ -18,7 +18,7 @@ from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Connection, Path, RequestResponse, Scenario
+from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse, Scenario
 
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
 STYLES = {
@@ -77,8 +77,10 @@ def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> C
         duration=tier.duration,
         warm_up=tier.warm_up if workload == STREAM else None,
         paths=(
-            Path(name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"),
-            Path(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
+            NetworkPath(
+                name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"
+            ),
+            NetworkPath(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
         ),
         connections=(connection,),
     )

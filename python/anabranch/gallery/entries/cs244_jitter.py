@@ -30,7 +30,7 @@ from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks, Path, Scenario
+from anabranch.scenarios.scenario import Blocks, NetworkPath, Scenario
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)
@@ -38,7 +38,7 @@ JUDGED_KIB = (30, 200)
 MODELS: tuple[JitterOrder, ...] = ("fifo", "reordering")
 WORDS = {"fifo": "order kept", "reordering": "reordering"}
 
-WIFI = Path(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
+WIFI = NetworkPath(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
 
 
 def at(curve: str, receive_kib: int, jitter_ms: int, model: str) -> dict[str, Factor]:
@@ -65,7 +65,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> Cell:
-    three_g = Path(
+    three_g = NetworkPath(
         name="3g",
         rate="3Mbit/s",
         delay="31ms",

@@ -33,8 +33,8 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, ratio_of_medians
 from anabranch.results.folder import Factor, Results
-from anabranch.runs.run import nanoseconds
-from anabranch.scenarios.scenario import Cbr, Connection, Path, Scenario
+from anabranch.scenarios.quantities import nanoseconds
+from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath, Scenario
 
 RATES_KBPS = (500, 1875)
 JUDGED_KBPS = 500
@@ -44,7 +44,7 @@ ROOM = 1.5
 """A setting counts if the capacities add up to this many times the application's rate."""
 
 WIFI_3G = "WLAN + 3G"
-_WLAN = Path(name="one", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms")
+_WLAN = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms")
 _RTTS_3G_MS = (75, 100, 125, 150)
 
 
@@ -61,7 +61,9 @@ def wifi_3g_points() -> tuple[Point, ...]:
             rtt,
             (
                 _WLAN,
-                Path(name="two", rate="2Mbit/s", delay=f"{rtt / 2}ms", limit="2s", jitter="5ms"),
+                NetworkPath(
+                    name="two", rate="2Mbit/s", delay=f"{rtt / 2}ms", limit="2s", jitter="5ms"
+                ),
             ),
             (8.0, 2.0),
         )

@@ -19,7 +19,7 @@ from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Sty
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 
 DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
 STYLES = {
@@ -31,9 +31,9 @@ _LAMBDA = {BM15: 1.5, BM30: 3.0}
 EXAMPLE, EXAMPLE_PAIR = "M1,2, bounded", "3G2+WLAN"
 """The slides' example of what bufferbloat does: the window is bounded, and 3G2 penalised."""
 
-WLAN = Path(name="wlan", rate="5Mbit/s", delay="10ms", limit="80ms", jitter="1ms", loss="1%")
-THREE_G_ONE = Path(name="3g1", rate="3Mbit/s", delay="30ms", limit="2s", jitter="5ms")
-THREE_G_TWO = Path(name="3g2", rate="6Mbit/s", delay="50ms", limit="4s", jitter="5ms")
+WLAN = NetworkPath(name="wlan", rate="5Mbit/s", delay="10ms", limit="80ms", jitter="1ms", loss="1%")
+THREE_G_ONE = NetworkPath(name="3g1", rate="3Mbit/s", delay="30ms", limit="2s", jitter="5ms")
+THREE_G_TWO = NetworkPath(name="3g2", rate="6Mbit/s", delay="50ms", limit="4s", jitter="5ms")
 PAIRS = {
     "3G1+WLAN": (WLAN, THREE_G_ONE),
     "3G2+WLAN": (WLAN, THREE_G_TWO),

@@ -23,7 +23,7 @@ from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
@@ -39,8 +39,8 @@ BLACKOUT_S = 35
 """When WLAN goes away: 30 s after the warm-up."""
 
 _SECOND = {
-    TWO_G: Path(name="cellular", rate="0.2Mbit/s", delay="200ms", limit="6s", jitter="5ms"),
-    THREE_G: Path(name="cellular", rate="2Mbit/s", delay="75ms", limit="2s", jitter="5ms"),
+    TWO_G: NetworkPath(name="cellular", rate="0.2Mbit/s", delay="200ms", limit="6s", jitter="5ms"),
+    THREE_G: NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="2s", jitter="5ms"),
 }
 _RTO_S = 0.4 + 0.2
 """Retransmission timeout of 2G without queue: its round trip and Linux' minimum variance."""
@@ -74,7 +74,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = False) -> Cell:
     away = (Change(at=f"{BLACKOUT_S}s", state="down"),) if blackout else ()
-    wlan = Path(
+    wlan = NetworkPath(
         name="wlan", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms", changes=away
     )
     tcp = curve == TCP_WLAN

@@ -19,8 +19,8 @@ from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import (
     Connection,
     Distribution,
+    NetworkPath,
     OnOff,
-    Path,
     RequestResponse,
     Scenario,
 )
@@ -173,8 +173,8 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
     return Cell(cell_key(*words), scenario, at(application, curve, one, two, loss))
 
 
-def _path(name: str, rtt_ms: int, loss_percent: int) -> Path:
-    return Path(
+def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
+    return NetworkPath(
         name=name,
         rate="100Mbit/s",
         delay=f"{rtt_ms // 2}ms",

@@ -17,7 +17,7 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition, Measure, between
 from anabranch.results.estimates import Estimate, estimate, median
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
 
 TCP_V4, TCP_V6, MPTCP = "TCP over IPv4", "TCP over IPv6", "MPTCP over both"
 STYLES = {
@@ -52,12 +52,12 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
     down_and_up = (Change(at=f"{AWAY_S}s", state="down"), Change(at=f"{BACK_S}s", state="up"))
     paths = (
-        Path(name="access", rate=_ACCESS_RATE[network], delay="5ms", limit="60ms"),
-        Path(
+        NetworkPath(name="access", rate=_ACCESS_RATE[network], delay="5ms", limit="60ms"),
+        NetworkPath(
             name="ipv4", via="access", family="ipv4", rate="12Mbit/s", delay="10ms",
             limit="60ms", jitter="1ms",
         ),
-        Path(
+        NetworkPath(
             name="ipv6", via="access", family="ipv6", rate="20Mbit/s", delay="20ms",
             limit="60ms", jitter="1ms", changes=down_and_up if network == OUTAGE else (),
         ),

@@ -17,7 +17,7 @@ from anabranch.reports.figures import BLUE, GREEN, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Cbr, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath, Scenario
 
 MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
 STYLES = {
@@ -31,10 +31,12 @@ _SCHEDULER: dict[str, Any] = {
     PAPER: {"kind": "blest", "rule": "paper"},
 }
 
-WLAN = Path(name="wlan", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%")
+WLAN = NetworkPath(name="wlan", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%")
 SECOND = {
-    "3G+WLAN": Path(name="second", rate="5Mbit/s", delay="65ms", limit="3750packets"),
-    "WLAN+WLAN": Path(name="second", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%"),
+    "3G+WLAN": NetworkPath(name="second", rate="5Mbit/s", delay="65ms", limit="3750packets"),
+    "WLAN+WLAN": NetworkPath(
+        name="second", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%"
+    ),
 }
 HETEROGENEOUS, HOMOGENEOUS = SECOND
 BULK, CBR = "bulk 64 MiB", "CBR 1 Mbit/s"

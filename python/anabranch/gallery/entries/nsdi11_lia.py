@@ -26,7 +26,7 @@ from anabranch.reports.figures import (
 from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, Path, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 
 LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
 STYLES = {
@@ -38,9 +38,13 @@ _CONTROL = {LIA: "lia", BALIA: "balia", UNCOUPLED: "new_reno", TCP: "new_reno"}
 RANDOM_LOSS, DROP_TAIL, RED_QUEUE = "random loss", "drop-tail", "RED"
 SUBFLOWS = (1, 2, 3)
 _CORE = {
-    RANDOM_LOSS: Path(name="core", rate="10Mbit/s", delay="20ms", limit="400packets", loss="0.5%"),
-    DROP_TAIL: Path(name="core", rate="10Mbit/s", delay="20ms", limit="35packets"),
-    RED_QUEUE: Path(name="core", rate="10Mbit/s", delay="20ms", limit="400packets", queue=red(35)),
+    RANDOM_LOSS: NetworkPath(
+        name="core", rate="10Mbit/s", delay="20ms", limit="400packets", loss="0.5%"
+    ),
+    DROP_TAIL: NetworkPath(name="core", rate="10Mbit/s", delay="20ms", limit="35packets"),
+    RED_QUEUE: NetworkPath(
+        name="core", rate="10Mbit/s", delay="20ms", limit="400packets", queue=red(35)
+    ),
 }
 """One bandwidth-delay product of queue for drop-tail; with loss the queue plays no part."""
 
@@ -50,12 +54,12 @@ CORES = (RANDOM_LOSS, DROP_TAIL)
 WIFI_3G, UNEQUAL_LOSS, TORUS = "WiFi and 3G", "unequal loss", "torus"
 _PAIRS = {
     WIFI_3G: (
-        Path(name="one", rate="14.4Mbit/s", delay="10ms", limit="24packets"),
-        Path(name="two", rate="2.1Mbit/s", delay="50ms", limit="18packets"),
+        NetworkPath(name="one", rate="14.4Mbit/s", delay="10ms", limit="24packets"),
+        NetworkPath(name="two", rate="2.1Mbit/s", delay="50ms", limit="18packets"),
     ),
     UNEQUAL_LOSS: (
-        Path(name="one", rate="50Mbit/s", delay="20ms", limit="200packets", loss="0.1%"),
-        Path(name="two", rate="50Mbit/s", delay="20ms", limit="200packets", loss="1%"),
+        NetworkPath(name="one", rate="50Mbit/s", delay="20ms", limit="200packets", loss="0.1%"),
+        NetworkPath(name="two", rate="50Mbit/s", delay="20ms", limit="200packets", loss="1%"),
     ),
 }
 TCP_ONE, TCP_TWO = "TCP over one", "TCP over two"
@@ -85,9 +89,11 @@ def cells(tier: Tier) -> list[Cell]:
     return [*shared, *pairs, _torus(tier)]
 
 
-def _access(name: str, via: str) -> Path:
+def _access(name: str, via: str) -> NetworkPath:
     """A path over a bottleneck; by its jitter seeds differ where the bottleneck draws nothing."""
-    return Path(name=name, via=via, rate="1Gbit/s", delay="2ms", limit="infinite", jitter="1ms")
+    return NetworkPath(
+        name=name, via=via, rate="1Gbit/s", delay="2ms", limit="infinite", jitter="1ms"
+    )
 
 
 def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
@@ -101,7 +107,7 @@ def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
 
 
 def _scenario(
-    tier: Tier, name: str, paths: Sequence[Path], connections: Sequence[Connection]
+    tier: Tier, name: str, paths: Sequence[NetworkPath], connections: Sequence[Connection]
 ) -> Scenario:
     return Scenario(
         name=name,
@@ -133,7 +139,7 @@ def _pair(tier: Tier, curve: str, name: str) -> Cell:
 def _torus(tier: Tier) -> Cell:
     """Five links in a ring, and five connections, each over two neighbouring links."""
     links = [
-        Path(name=f"link{n}", rate="10Mbit/s", delay="25ms", limit="45packets")
+        NetworkPath(name=f"link{n}", rate="10Mbit/s", delay="25ms", limit="45packets")
         for n in range(_LINKS)
     ]
     ways, connections = [], []

@@ -28,7 +28,7 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, S
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, Path, RequestResponse, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse, Scenario
 
 WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
 MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"
@@ -51,7 +51,7 @@ CONFIGURED_KB = 6000
 
 _WIFI = dataclasses.replace(WIFI, jitter="1ms")
 _WEAK_3G = dataclasses.replace(THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
-_FAST = Path(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
+_FAST = NetworkPath(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
 _SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
 _REMEDIES: dict[str, dict[str, Any]] = {
@@ -134,7 +134,7 @@ def _short(tier: Tier) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _equal(*names: str) -> tuple[Path, ...]:
+def _equal(*names: str) -> tuple[NetworkPath, ...]:
     return tuple(dataclasses.replace(_FAST, name=name) for name in names)
 
 
@@ -153,7 +153,7 @@ def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connec
 
 
 def _cell(
-    tier: Tier, network: str, curve: str, size: int, paths: Sequence[Path], main: Connection
+    tier: Tier, network: str, curve: str, size: int, paths: Sequence[NetworkPath], main: Connection
 ) -> Cell:
     scenario = Scenario(
         name=f"{network}, {curve}, {size}",

@@ -22,7 +22,7 @@ from anabranch.scenarios.scenario import (
     Connection,
     CrossTraffic,
     Distribution,
-    Path,
+    NetworkPath,
     Scenario,
     SharedBottleneckDetection,
 )
@@ -57,9 +57,9 @@ class Bottleneck:
     queue_ms: float
     load: float
 
-    def path(self, name: str) -> Path:
+    def path(self, name: str) -> NetworkPath:
         """As a path of a scenario."""
-        return Path(
+        return NetworkPath(
             name=name,
             rate=f"{self.rate_mbps:.3f}Mbit/s",
             delay=f"{self.delay_ms:.3f}ms",
@@ -102,8 +102,8 @@ def cells(tier: Tier) -> list[Cell]:
     ]
 
 
-def _access(name: str, via: str) -> Path:
-    return Path(name=name, via=via, rate="1Gbit/s", delay="1ms", limit="infinite")
+def _access(name: str, via: str) -> NetworkPath:
+    return NetworkPath(name=name, via=via, rate="1Gbit/s", delay="1ms", limit="infinite")
 
 
 def _cell(

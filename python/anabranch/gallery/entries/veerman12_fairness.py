@@ -27,7 +27,7 @@ from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Path, Scenario
+from anabranch.scenarios.scenario import NetworkPath, Scenario
 
 LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
 STYLES = {
@@ -92,7 +92,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
     return Cell(cell_key(curve, network), scenario, at(curve, network))
 
 
-def _access(name: str, via: str) -> Path:
+def _access(name: str, via: str) -> NetworkPath:
     return replace(link(name, 100, 1), limit="infinite", via=via)
 
 

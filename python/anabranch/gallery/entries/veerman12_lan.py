@@ -46,8 +46,8 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style, referen
 from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.runs.run import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Change, Path, Scenario
+from anabranch.scenarios.quantities import nanoseconds
+from anabranch.scenarios.scenario import Bulk, Change, NetworkPath, Scenario
 
 RTT_MS = 5
 LINK_MBPS = 1000 / SCALE
@@ -117,7 +117,7 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(
     tier: Tier,
     factors: dict[str, Factor],
-    paths: Sequence[Path] = (link("one", 1, RTT_MS), link("two", 1, RTT_MS)),
+    paths: Sequence[NetworkPath] = (link("one", 1, RTT_MS), link("two", 1, RTT_MS)),
     sessions: Sequence[str] = ("main",),
     **others: Any,
 ) -> Cell:

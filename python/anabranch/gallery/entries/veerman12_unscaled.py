@@ -29,14 +29,14 @@ from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style, reference_line
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import Path, Scenario
+from anabranch.scenarios.scenario import NetworkPath, Scenario
 
 TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
 
 _WAN_MS, _FAR_MS, _LAN_MS = 35, 202, 5
 
 
-def _link(name: str, gbps: float, rtt_ms: float, mss: int = SMALL_MSS) -> Path:
+def _link(name: str, gbps: float, rtt_ms: float, mss: int = SMALL_MSS) -> NetworkPath:
     return link(name, gbps, rtt_ms, mss=mss, scale=1)
 
 

@@ -20,7 +20,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import Path
+from anabranch.scenarios.scenario import NetworkPath
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
 
@@ -58,7 +58,7 @@ class Point:
 
     environment: str
     number: int
-    paths: tuple[Path, Path]
+    paths: tuple[NetworkPath, NetworkPath]
     capacities_mbps: tuple[float, float]
 
     @property
@@ -88,8 +88,8 @@ def points(environment: str, count: int) -> tuple[Point, ...]:
     )
 
 
-def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> Path:
-    return Path(
+def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> NetworkPath:
+    return NetworkPath(
         name=name,
         rate=f"{mbps:.3f}Mbit/s",
         delay=f"{rtt_ms / 2:.3f}ms",

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Parameter
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.runs.run import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Change, Connection, Path
+from anabranch.scenarios.quantities import nanoseconds
+from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
 
 SCALE = 10
 """What rates and buffers are divided by, unless an entry says otherwise."""
@@ -53,9 +53,9 @@ def link(
     mss: int = SMALL_MSS,
     scale: int = SCALE,
     changes: tuple[Change, ...] = (),
-) -> Path:
+) -> NetworkPath:
     """A link of the slides with one bandwidth-delay product of queue."""
-    return Path(
+    return NetworkPath(
         name=name,
         rate=f"{gbps * 1000 / scale:g}Mbit/s",
         delay=f"{rtt_ms / 2:g}ms",

@@ -14,7 +14,7 @@ from anabranch.results.claims import Condition
 from anabranch.results.estimates import Estimate, Sample, median
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.results.metrics import expected_delay_ms
-from anabranch.scenarios.scenario import Blocks, Bulk, Connection, Path
+from anabranch.scenarios.scenario import Blocks, Bulk, Connection, NetworkPath
 
 TCP_WIFI = "TCP over WiFi"
 TCP_3G = "TCP over 3G"
@@ -38,8 +38,8 @@ _REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M12_NSDI: {"opportunistic_retransmission": True, "penalisation": "nsdi12"},
 }
 
-WIFI = Path(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
-THREE_G = Path(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
+WIFI = NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+THREE_G = NetworkPath(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
 
 RAICIU = (
     "C. Raiciu, C. Paasch, S. Barré, A. Ford, M. Honda, F. Duchêne, O. Bonaventure, M. Handley: "

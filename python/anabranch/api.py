@@ -1,0 +1,263 @@
+"""Runs and experiments for a notebook or a script: what ``import anabranch`` offers.
+
+Tables are polars frames; ``frame.to_pandas()`` turns one into a pandas frame if pandas is
+installed (the extra ``pandas``).
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from anabranch.batches.single import single
+from anabranch.gallery import catalogue
+from anabranch.gallery import reproduce as gallery
+from anabranch.reports import figures, single_run
+from anabranch.reports.figures import Panel
+from anabranch.results import folder, frames, metrics
+from anabranch.results.claims import Judgement
+from anabranch.runs import run as core
+from anabranch.runs.executors import Progress
+from anabranch.runs.run import PCAP_LIMIT, Job
+from anabranch.scenarios.scenario import Scenario
+from anabranch.sweeps import panels as sweep_panels
+from anabranch.sweeps import sweep as sweeps
+from anabranch.sweeps.plan import Plan
+
+T = TypeVar("T")
+
+_COLUMNS = 3
+"""Drawings side by side."""
+
+
+class Run(core.Run):
+    """One execution of a scenario, with tables and drawings for people.
+
+    The attributes are those of `anabranch.runs.run.Run`: the frames ``connections``, ``subflows``,
+    ``links``, ``blocks``, ``connection_samples``, ``subflow_samples`` and ``counters`` as the core
+    records them (integers, times in nanoseconds, sizes in bytes), and ``toml``, ``seed``,
+    ``digest``, ``virtual_ns``, ``segments``, ``wall_s`` and ``cpu_s``.
+    """
+
+    @classmethod
+    def of(cls, made: core.Run) -> Run:
+        """The same run, with tables and drawings."""
+        return cls(**{each.name: getattr(made, each.name) for each in dataclasses.fields(made)})
+
+    def summary(self) -> pl.DataFrame:
+        """A row for each connection: goodput, delays of blocks in ms, shares of the paths."""
+        rows = [metrics.connection_row(self, index) for index in range(self.connections.height)]
+        shares = [f"share_{name}" for name in self.path_names]
+        return pl.DataFrame(rows, infer_schema_length=None).select(*_SUMMARY, *shares)
+
+    def timeseries(self) -> pl.DataFrame:
+        """What happened over time: a row for each sample and subflow; see `frames.timeseries`."""
+        return frames.timeseries(metrics.sample_rows(self))
+
+    def plot(self) -> Figure:
+        """Goodput, throughput by path, windows, round-trip times, queues, delays of blocks."""
+        return _figure(single_run.panels(self.results()), self.results(), self.settings["name"])
+
+    def results(self) -> folder.Results:
+        """The run as results that `anabranch report` can draw, once they are saved."""
+        return single(self, self.settings["name"], self.wall_s)
+
+    def __repr__(self) -> str:
+        goodputs = ", ".join(
+            f"{row['connection']} {row['goodput_mbps']:.2f} Mbit/s"
+            for row in self.summary().iter_rows(named=True)
+        )
+        name = self.settings["name"]
+        return f"<Run {name!r}, seed {self.seed}, {self.virtual_ns / 1e9:g} s: {goodputs}>"
+
+    def _repr_html_(self) -> str:
+        return _page(repr(self), self.summary(), self.plot())
+
+
+_SUMMARY = (
+    "connection", "goodput_mbps", "block_count", "delay_mean_ms", "delay_p50_ms", "delay_p95_ms",
+    "delay_p99_ms", "delay_max_ms", "window_limited_share", "reinjections", "completed", "failed",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Sweep:
+    """The results of many runs of a scenario.
+
+    Attributes:
+        results: All tables; ``results.runs`` has a row for each connection of each run, with
+            factors and metrics as columns.
+    """
+
+    results: folder.Results
+
+    def summary(self) -> pl.DataFrame:
+        """A row for each cell and connection: medians over seeds of goodput, delays and shares."""
+        keys = ("cell", *self.results.provenance["factors"], "connection")
+        measured = pl.col(
+            "goodput_mbps", "delay_mean_ms", "delay_p95_ms", "reinjections", "^share_.*$"
+        )
+        groups = self.results.runs.group_by(keys, maintain_order=True)
+        return groups.agg(pl.col("seed").n_unique().alias("seeds"), measured.median())
+
+    def timeseries(self) -> pl.DataFrame:
+        """Time series of the runs whose samples were kept (``keep = ["samples"]`` in the plan)."""
+        labels = ("cell", *self.results.provenance["factors"], "seed")
+        return frames.timeseries(self.results.samples, labels)
+
+    def plot(self) -> Figure:
+        """Goodput and delay over the factors."""
+        name = str(self.results.provenance["sweep"])
+        return _figure(sweep_panels.panels(self.results), self.results, name)
+
+    def __repr__(self) -> str:
+        about = self.results.provenance
+        cells = self.results.runs["cell"].n_unique()
+        return f"<Sweep {about['sweep']!r}: {cells} cells, {len(about['seeds'])} seeds>"
+
+    def _repr_html_(self) -> str:
+        return _page(repr(self), self.summary(), self.plot())
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Reproduction:
+    """A published experiment that was run and judged.
+
+    Attributes:
+        id: Its name in the gallery.
+        results: All tables, as of a sweep.
+        judgements: The claims with what was measured.
+    """
+
+    id: str
+    results: folder.Results
+    judgements: tuple[Judgement, ...]
+
+    def claims(self) -> pl.DataFrame:
+        """A row for each claim: its statement, source and check, what was measured, the verdict."""
+        keys = ("id", "statement", "source", "check", "measured", "verdict")
+        rows = [judgement.as_json() for judgement in self.judgements]
+        return pl.DataFrame([{key: row[key] for key in keys} for row in rows])
+
+    def plot(self) -> Figure:
+        """The figure of the report."""
+        entry = catalogue.entry(self.id)
+        return _figure(entry.panels, self.results, entry.title)
+
+    def __repr__(self) -> str:
+        verdicts = [judgement.verdict for judgement in self.judgements]
+        counts = (
+            f"{verdicts.count(verdict)} {verdict.words}" for verdict in dict.fromkeys(verdicts)
+        )
+        return f"<Reproduction {self.id!r}: {', '.join(counts)}>"
+
+    def _repr_html_(self) -> str:
+        return _page(repr(self), self.claims(), self.plot())
+
+
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    seed: int = 1,
+    pcap: str | os.PathLike[str] | None = None,
+    *,
+    pcap_limit: int = PCAP_LIMIT,
+) -> Run:
+    """Run a scenario, given as an object or as the name of a TOML file.
+
+    Writes a capture of all links to the file `pcap` if it is given. The capture ends when it has
+    `pcap_limit` bytes; the run goes on. Trace files are looked for beside the TOML file, those of
+    an object in the working directory.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+        InputError: if a file cannot be read or written.
+        IntegrityError: if the run stopped before its end.
+        PolicyError: if a policy of the user's own raised an exception.
+    """
+    return Run.of(core.run(scenario, seed, pcap, pcap_limit=pcap_limit))
+
+
+def run_many(
+    jobs: Sequence[Job],
+    reduce: Callable[[Job, Run], T],
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    workers: int | None = None,
+) -> list[T]:
+    """Run `jobs` on all cores and return what `reduce` makes of each run, in the order of `jobs`.
+
+    Only what `reduce` returns is kept, which bounds the memory; it runs in this process, in one of
+    several threads.
+
+    Raises:
+        ScenarioError: if a scenario is wrong; the other runs are abandoned.
+        InputError: if a policy of the user's own cannot be handed to a process.
+        PolicyError: if one raised an exception.
+    """
+    return core.run_many(
+        jobs, lambda job, made: reduce(job, Run.of(made)), on_progress=on_progress, workers=workers
+    )
+
+
+def sweep(
+    plan: str | os.PathLike[str] | Plan,
+    out: str | os.PathLike[str],
+    *,
+    on: str | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Sweep:
+    """Run a sweep, given as a plan or as the name of its TOML file, into the folder `out`.
+
+    Called again with the same folder, it makes only the runs that the folder does not hold yet.
+    `on` is the address of a Dask scheduler (``dask://HOST:PORT``), all local cores unless given.
+
+    Raises:
+        ScenarioError: if the scenario of a cell is wrong.
+        InputError: if the plan is wrong or the folder cannot be written.
+        IntegrityError: if a run delivered wrong bytes.
+    """
+    return Sweep(sweeps.sweep(plan, out, on=on, on_progress=on_progress))
+
+
+def reproduce(
+    entry: str,
+    out: str | os.PathLike[str],
+    *,
+    seeds: int | None = None,
+    full: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Reproduction:
+    """Run a published experiment into the folder `out`, judge its claims and write its report.
+
+    Called again with the same folder, it makes only the runs that the folder does not hold yet.
+    `seeds` is the number of seeds; ``full=True`` runs it at the size of the paper.
+
+    Raises:
+        InputError: if there is no such entry, or the folder cannot be written.
+    """
+    chosen = catalogue.entry(entry)
+    tier = chosen.full if full else chosen.quick
+    tier = dataclasses.replace(tier, seeds=seeds or tier.seeds)
+    results = gallery.execute(chosen, tier, Path(out), on_progress=on_progress)
+    return Reproduction(entry, results, tuple(gallery.save_entry(chosen, results, Path(out))))
+
+
+def _figure(panels: Sequence[Panel], results: folder.Results, title: str) -> Figure:
+    return figures.compose(panels, results, title, _COLUMNS)
+
+
+def _page(head: str, table: pl.DataFrame, figure: Figure) -> str:
+    """What a notebook shows."""
+    image = base64.b64encode(figures.rendered(figure, "svg")).decode()
+    return (
+        f"<p><code>{html.escape(head)}</code></p>{table._repr_html_()}"
+        f'<img src="data:image/svg+xml;base64,{image}" style="max-width: 100%">'
+    )
