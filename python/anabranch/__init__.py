@@ -5,59 +5,8 @@ in parallel, keeps results in a folder, and checks published claims against them
 line `anabranch` does the same without writing Python.
 """
 
-from anabranch._core import ScenarioError, __version__
-from anabranch.errors import AnabranchError, InputError, IntegrityError, PolicyError
-from anabranch.runs.executors import Progress
-from anabranch.runs.run import Job, Run, run, run_many
-from anabranch.scenarios.scenario import (
-    Blocks,
-    Bulk,
-    BurstLoss,
-    Cbr,
-    Change,
-    Connection,
-    CrossTraffic,
-    Distribution,
-    Middlebox,
-    OnOff,
-    Path,
-    Queue,
-    RequestResponse,
-    Reverse,
-    Scenario,
-    SharedBottleneckDetection,
-    Trace,
-)
-from anabranch.sweeps.sweep import sweep
+import lazy_loader
 
-__all__ = [
-    "AnabranchError",
-    "Blocks",
-    "Bulk",
-    "BurstLoss",
-    "Cbr",
-    "Change",
-    "Connection",
-    "CrossTraffic",
-    "Distribution",
-    "InputError",
-    "IntegrityError",
-    "Job",
-    "Middlebox",
-    "OnOff",
-    "Path",
-    "PolicyError",
-    "Progress",
-    "Queue",
-    "RequestResponse",
-    "Reverse",
-    "Run",
-    "Scenario",
-    "ScenarioError",
-    "SharedBottleneckDetection",
-    "Trace",
-    "__version__",
-    "run",
-    "run_many",
-    "sweep",
-]
+# The names, and where each is from, are in `__init__.pyi`. A module is imported when one of its
+# names is first used, so that the command line can answer at once.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

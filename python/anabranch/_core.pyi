@@ -12,9 +12,7 @@ __all__ = [
     "Duplicate",
     "NewData",
     "Reinjection",
-    "ScenarioError",
     "ScheduleContext",
-    "ScriptError",
     "Send",
     "Start",
     "SubflowId",
@@ -39,12 +37,6 @@ __all__ = [
 
 __version__: str
 
-class ScenarioError(ValueError):
-    """What is wrong with a scenario: one line with file, key, value and what would be right."""
-
-class ScriptError(ValueError):
-    """What is wrong with a packet script: one line with file, line, column and what is right."""
-
 def validate(toml: str, file: str, folder: str | os.PathLike[str] | None = None) -> str: ...
 def with_own(
     toml: str,
@@ -61,8 +53,11 @@ def run(
     toml: str,
     file: str,
     seed: int,
+    *,
     pcap: str | None = None,
+    pcap_limit: int | None = None,
     own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
+    tick: Callable[[int], object] | None = None,
 ) -> dict[str, object]: ...
 def analyse(
     files: Sequence[str | os.PathLike[str]],
@@ -82,6 +77,7 @@ def live_run(
     client: str,
     server: str,
     pcap: str | None = None,
+    pcap_limit: int | None = None,
 ) -> dict[str, Any]: ...
 def live_stop_preferring() -> None: ...
 
@@ -89,12 +85,17 @@ def live_stop_preferring() -> None: ...
 class SubflowId:
     """Names a subflow of a connection.
 
-    Slots are reused, generations are not, so a stale name is recognised.
+    Slots are reused, generations are not, so a stale name is recognised. Identifiers are ordered
+    by slot.
     """
 
     def __new__(cls, slot: int, generation: int = 0) -> SubflowId: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
+    def __lt__(self, other: SubflowId, /) -> bool: ...
+    def __le__(self, other: SubflowId, /) -> bool: ...
+    def __gt__(self, other: SubflowId, /) -> bool: ...
+    def __ge__(self, other: SubflowId, /) -> bool: ...
     def __hash__(self) -> int: ...
     @property
     def slot(self) -> int:
@@ -112,6 +113,9 @@ class SubflowView:
     @property
     def id(self) -> SubflowId:
         """Who this is."""
+    @property
+    def path(self) -> str | None:
+        """Name of the path that it uses."""
     @property
     def local_address_id(self) -> int:
         """Identifier of the local address."""

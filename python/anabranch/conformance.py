@@ -67,15 +67,14 @@ def run(file: Path, *, live: bool = False, platform: str | None = None) -> Resul
     """Play one script against the engine, or with `live` against this host's kernel.
 
     Raises:
-        InputError: if the script is wrong, or the system refuses what a live run needs.
+        ScriptError: if the script is wrong.
+        InputError: if it cannot be read, or the system refuses what a live run needs.
     """
     try:
         text = file.read_text(encoding="utf-8")
         played = at_priority(_core.conform, text, os.fspath(file), platform, live)
-    except (_core.ScriptError, UnicodeDecodeError) as error:
-        message = str(error)
-        prefix = "" if isinstance(error, _core.ScriptError) else f"{file}: "
-        raise InputError(f"{prefix}{message}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: {error}") from error
     except OSError as error:
         raise InputError(f"{file}: {error}; see: anabranch doctor") from error
     return Result(**played)

@@ -7,17 +7,24 @@ from collections.abc import Iterable
 
 
 class AnabranchError(Exception):
-    """Base of the package's own exceptions; its message is one line for the user.
-
-    Errors in a scenario are `anabranch.ScenarioError`, a `ValueError` that the compiled core
-    raises, because the core alone reads scenarios.
-    """
+    """Base of the package's own exceptions; its message is one line for the user."""
 
     exit_status = 2
 
 
 class InputError(AnabranchError):
     """A name, a number, a file or a folder that was given cannot be used."""
+
+
+class ScenarioError(AnabranchError, ValueError):
+    """A scenario is wrong: the message names file, key, value and what would be right.
+
+    The compiled core raises it, because the core alone reads scenarios.
+    """
+
+
+class ScriptError(AnabranchError, ValueError):
+    """A packet script is wrong: the message names file, line, column, and what would be right."""
 
 
 class PolicyError(AnabranchError):

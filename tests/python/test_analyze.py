@@ -12,7 +12,7 @@ from anabranch import _core
 from anabranch.analyze import analyze
 from anabranch.analyze import panels as analyze_panels
 from anabranch.analyze.analysis import TABLES, Analysis, largest
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 
 SCENARIO = """
 name = "capture"

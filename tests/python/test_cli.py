@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import _core
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 from anabranch.gallery import catalogue
 from anabranch.gallery.entry import Tier
 from anabranch.results.claims import Claim
@@ -196,8 +196,8 @@ def test_list_names_all_entries(capsys: Captured) -> None:
 def test_policies_lists_all_with_their_parameters(capsys: Captured) -> None:
     assert run_command(["policies"]) == 0
     out = capsys.readouterr().out
-    kinds = ["bulk", "request_response"]
-    assert all(f" {workload} " in out for workload in kinds)
+    assert all(f"\n{workload}  " in out for workload in ("bulk", "request_response"))
+    out = " ".join(out.split())
     assert all(each["name"] in out for each in _core.parts())
     assert 'options = ["mptcp"]' in out
     for policy in _core.policies():

@@ -3,18 +3,18 @@ from pathlib import Path
 
 import pytest
 
-import anabranch
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.results.folder import Results
 from anabranch.sweeps import compare
+from anabranch.sweeps.sweep import sweep
 from sweeping import PLAN, write_plan
 
 Captured = pytest.CaptureFixture[str]
 
 
 def swept(folder: Path, text: str = PLAN) -> Results:
-    return anabranch.sweep(write_plan(folder, text), folder / "out")
+    return sweep(write_plan(folder, text), folder / "out")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_two_folders_with_one_thing_changed(results: Results, tmp_path: Path) ->
     write_plan(tmp_path / "plan")
     base = tmp_path / "plan" / "base.toml"
     base.write_text(base.read_text() + '\n[connection.remedies]\npenalisation = "conext13"\n')
-    other = anabranch.sweep(tmp_path / "plan" / "plan.toml", tmp_path / "out")
+    other = sweep(tmp_path / "plan" / "plan.toml", tmp_path / "out")
     found = compare.folders(results, other, ("without", "with"))
     assert found.changed == ("connection[0].remedies: nothing → penalisation=(form=conext13)",)
     assert found.notes == ()

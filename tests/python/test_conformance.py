@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import conformance
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 
 SCRIPTS = Path(__file__).parents[2] / "conformance"

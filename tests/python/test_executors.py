@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import anabranch
 from anabranch import Progress
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
+from anabranch.sweeps.sweep import sweep
 from sweeping import PLAN, provenance, tables, write_plan
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'anabranch[dask]'")
@@ -56,18 +56,18 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_a_sweep_survives_the_death_of_a_worker(cluster: Cluster, tmp_path: Path) -> None:
     file = write_plan(tmp_path / "plan", PLAN.replace("[1, 2, 3]", "8"), duration="50s")
-    anabranch.sweep(file, tmp_path / "here")
+    sweep(file, tmp_path / "here")
 
     def kill_one(step: Progress) -> None:
         if step.done == 4:
             cluster.workers[0].kill()
 
     arguments = (file, tmp_path / "there")
-    anabranch.sweep(*arguments, on=cluster.address, on_progress=kill_one)
+    sweep(*arguments, on=cluster.address, on_progress=kill_one)
     assert cluster.workers[0].wait(timeout=10) != 0
     assert tables(tmp_path / "there") == tables(tmp_path / "here")
     assert provenance(tmp_path / "there")["runs"] == provenance(tmp_path / "here")["runs"]
-    assert anabranch.sweep(*arguments).provenance["runs_found"] == 32
+    assert sweep(*arguments).provenance["runs_found"] == 32
 
 
 @pytest.mark.parametrize(

@@ -144,11 +144,3 @@ def test_runs_that_are_not_used_are_dropped(tmp_path: Path, made: dict[str, Redu
         kept.keep_only_used()
         assert kept.find(keys[1]) is not None
     assert found(tmp_path, made) == [False, True, False]
-
-
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    with (
-        closing(Journal(tmp_path)),
-        pytest.raises(InputError, match="another process is writing results to this folder"),
-    ):
-        Journal(tmp_path)

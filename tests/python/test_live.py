@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 from anabranch.errors import InputError, TooLateError
 from anabranch.gallery import catalogue, reproduce
 from anabranch.gallery.entry import Cell, Entry, Tier

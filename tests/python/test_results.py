@@ -1,3 +1,5 @@
+import errno
+import os
 from pathlib import Path
 
 import polars as pl
@@ -7,7 +9,7 @@ from anabranch import Run
 from anabranch.batches.single import single
 from anabranch.errors import InputError
 from anabranch.gallery.entry import start_time
-from anabranch.results.folder import TABLES, NothingMeasured, Results, load, prepare_folder
+from anabranch.results.folder import TABLES, NothingMeasured, Results, load, prepare_folder, writing
 
 
 @pytest.fixture
@@ -82,12 +84,49 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_is_explained(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise pl.exceptions.ComputeError("parquet: No space left on device (os error 28)")
+    results.save(tmp_path)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    def full(file: Path, data: bytes) -> int:
+        if file.name.startswith("links"):
+            file.touch()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return len(data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(InputError, match="no space left on device"):
         results.save(tmp_path)
+    after = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert after == before
+
+
+def test_one_process_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
+    with (
+        writing(tmp_path),
+        pytest.raises(InputError, match="another process is writing results to this folder"),
+        writing(tmp_path),
+    ):
+        pass
+    with writing(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "make the results again"),
+        ("[]", "not an object"),
+        ("{}", '"version" is missing or damaged'),
+        ('{"version": 7}', '"version" is missing or damaged'),
+    ],
+)
+def test_damaged_provenance_is_refused(
+    text: str, words: str, results: Results, tmp_path: Path
+) -> None:
+    results.save(tmp_path)
+    (tmp_path / "provenance.json").write_text(text)
+    with pytest.raises(InputError, match=words):
+        load(tmp_path)
 
 
 def test_start_times_spread_over_200_ms() -> None:

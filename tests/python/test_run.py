@@ -5,7 +5,7 @@ import pytest
 
 import anabranch
 from anabranch import Job, Progress, Run, ScenarioError
-from anabranch.runs.run import byte_count, nanoseconds
+from anabranch.scenarios.quantities import nanoseconds, size
 from conftest import scenario
 
 
@@ -74,5 +74,5 @@ def test_durations_as_the_core_writes_them(text: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [("200KiB", 204_800), ("6MB", 6_000_000), ("1B", 1)])
-def test_sizes_as_the_core_writes_them(text: str, value: int) -> None:
-    assert byte_count(text) == value
+def test_sizes(text: str, value: int) -> None:
+    assert size(text, "--pcap-limit") == value

@@ -17,7 +17,7 @@ from anabranch import Progress
 from anabranch.batches import batch, journal
 from anabranch.batches.journal import FILE, Journal
 from anabranch.batches.reduction import Task
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue, reproduce
 from anabranch.gallery.entry import Cell, Tier
@@ -26,6 +26,7 @@ from anabranch.runs import executors
 from anabranch.runs.executors import Meter
 from anabranch.runs.run import cost, normalised
 from anabranch.sweeps import plan as sweep_plan
+from anabranch.sweeps.sweep import sweep
 from conftest import scenario
 from sweeping import PLAN, provenance, tables, write_plan
 
@@ -51,7 +52,7 @@ def start(file: Path, out: Path) -> subprocess.Popen[str]:
     # On one core, so that few runs are under way.
     program = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
-        "from anabranch.cli.commands import main; main()"
+        "from anabranch.__main__ import main; main()"
     )
     command = [sys.executable, "-c", program, "sweep", str(file), "--out", str(out)]
     process = subprocess.Popen(
@@ -70,7 +71,7 @@ def start(file: Path, out: Path) -> subprocess.Popen[str]:
 
 def test_every_cell_runs_with_every_seed(file: Path, tmp_path: Path) -> None:
     steps: list[Progress] = []
-    results = anabranch.sweep(file, tmp_path / "out", on_progress=steps.append)
+    results = sweep(file, tmp_path / "out", on_progress=steps.append)
     runs = results.runs.select("connection.main.scheduler", "path.wifi.rate", "seed").rows()
     assert runs == [
         (scheduler, rate, seed)
@@ -88,14 +89,14 @@ def test_every_cell_runs_with_every_seed(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_cell_is_the_run_of_its_scenario(file: Path, tmp_path: Path) -> None:
-    results = anabranch.sweep(file, tmp_path / "out")
+    results = sweep(file, tmp_path / "out")
     alone = anabranch.run(tmp_path / "out" / "scenarios" / "ecf_4Mbits.toml", seed=2)
     digests = {(run["cell"], run["seed"]): run["digest"] for run in results.provenance["runs"]}
     assert digests["ecf_4Mbits", 2] == alone.digest
 
 
 def test_tables_are_read_by_others(file: Path, tmp_path: Path) -> None:
-    anabranch.sweep(file, tmp_path / "out")
+    sweep(file, tmp_path / "out")
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     for name in TABLES:
         table = tmp_path / "out" / f"{name}.parquet"
@@ -104,9 +105,9 @@ def test_tables_are_read_by_others(file: Path, tmp_path: Path) -> None:
 
 
 def test_samples_and_blocks_are_kept_on_request(file: Path, tmp_path: Path) -> None:
-    assert anabranch.sweep(file, tmp_path / "out").samples.is_empty()
+    assert sweep(file, tmp_path / "out").samples.is_empty()
     file.write_text(PLAN.replace("seeds", 'keep = ["samples", "blocks"]\nseeds', 1))
-    results = anabranch.sweep(file, tmp_path / "out")
+    results = sweep(file, tmp_path / "out")
     assert set(results.samples["seed"]) == {1}
     assert set(results.blocks["seed"]) == {1, 2, 3}
 
@@ -122,7 +123,7 @@ def test_a_design_varies_all_its_factors_together(file: Path, tmp_path: Path) ->
         buffers = { from = "50KiB", to = "500KiB", keys = [
           "connection[0].send_buffer", "connection[0].receive_buffer" ] }
     """)
-    results = anabranch.sweep(file, tmp_path / "out")
+    results = sweep(file, tmp_path / "out")
     rates = results.runs["path.wifi.rate (Mbit/s)"]
     assert results.runs.height == rates.n_unique() == 6
     assert rates.is_between(1, 20).all()
@@ -150,7 +151,7 @@ def test_a_grid_design_has_all_combinations(file: Path) -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> None:
     file = write_plan(tmp_path / "plan", duration=LONG)
-    anabranch.sweep(file, tmp_path / "whole")
+    sweep(file, tmp_path / "whole")
 
     process = start(file, tmp_path / "cut")
     process.send_signal(how)
@@ -163,7 +164,7 @@ def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> No
     assert not (tmp_path / "cut" / "runs.parquet").exists()
 
     steps: list[Progress] = []
-    anabranch.sweep(file, tmp_path / "cut", on_progress=steps.append)
+    sweep(file, tmp_path / "cut", on_progress=steps.append)
     assert steps[0].found == steps[0].done == finished
     assert len(steps) - 1 == 12 - finished
     assert provenance(tmp_path / "cut")["runs_found"] == finished
@@ -172,9 +173,9 @@ def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> No
 
 
 def test_the_same_again_runs_nothing(file: Path, tmp_path: Path) -> None:
-    first = anabranch.sweep(file, tmp_path / "out")
+    first = sweep(file, tmp_path / "out")
     before = tables(tmp_path / "out")
-    again = anabranch.sweep(file, tmp_path / "out")
+    again = sweep(file, tmp_path / "out")
     assert again.provenance["runs_found"] == 12
     assert again.provenance["wall_all_s"] >= first.provenance["wall_all_s"] > 0
     assert again.provenance["segments"] == first.provenance["segments"] > 0
@@ -193,17 +194,17 @@ def test_the_same_again_runs_nothing(file: Path, tmp_path: Path) -> None:
 def test_a_changed_plan_runs_what_is_new(
     old: str, new: str, found: int, file: Path, tmp_path: Path
 ) -> None:
-    anabranch.sweep(file, tmp_path / "out")
+    sweep(file, tmp_path / "out")
     file.write_text(PLAN.replace(old, new))
-    assert anabranch.sweep(file, tmp_path / "out").provenance["runs_found"] == found
-    anabranch.sweep(file, tmp_path / "afresh")
+    assert sweep(file, tmp_path / "out").provenance["runs_found"] == found
+    sweep(file, tmp_path / "afresh")
     assert tables(tmp_path / "out") == tables(tmp_path / "afresh")
 
 
 def test_a_changed_scenario_runs_anew(file: Path, tmp_path: Path) -> None:
-    anabranch.sweep(file, tmp_path / "out")
+    sweep(file, tmp_path / "out")
     write_plan(tmp_path / "plan", duration="3s")
-    assert anabranch.sweep(file, tmp_path / "out").provenance["runs_found"] == 0
+    assert sweep(file, tmp_path / "out").provenance["runs_found"] == 0
 
 
 def test_a_full_disk_keeps_what_is_finished(
@@ -303,7 +304,7 @@ def test_remaining_time_follows_the_cost() -> None:
         ("path.wifi.rate", "path[2].rate", "the scenario has no path[2], only 2"),
         ("path.wifi.rate", "path.wifi.rat", 'unknown key; did you mean "rate"?'),
         ("path.wifi.rate", "path.wifi", "name a key of that path"),
-        ("path.wifi.rate", "path..rate", "is no key"),
+        ("path.wifi.rate", "path..rate", "is not a key"),
         ('"8Mbit/s"', '"8"', '"8" has no unit'),
         ('"8Mbit/s"', '"4Mbit/s"', "4Mbit/s is there twice"),
         ('["4Mbit/s", "8Mbit/s"]', '"4Mbit/s"', "'4Mbit/s' is not a list of values"),
@@ -366,7 +367,7 @@ def test_sweep_prints_a_summary_and_writes_a_report(
     out = tmp_path / "out"
     assert run_command(["sweep", str(file), "--out", str(out)]) == 0
     printed = capsys.readouterr().out
-    for word in ("connection.main.scheduler", "path.wifi.rate", "goodput", "3g carried", "12 runs"):
+    for word in ("min_rtt · 4Mbit/s", "goodput", "3g carried", "12 runs"):
         assert word in printed
     report = (out / "report.html").read_text()
     (out / "report.html").unlink()

@@ -21,6 +21,7 @@
 //!     server: Stack::Kernel,
 //!     capture: None,
 //!     linger: None,
+//!     capture_limit: None,
 //!     interventions: Vec::new(),
 //! };
 //! let outcome = run(&scenario, 1, options)?;

@@ -38,6 +38,8 @@ pub struct Options<'a> {
     pub server: Stack,
     /// Where to write a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
+    /// Bytes that the capture may have; the run goes on without it.
+    pub capture_limit: Option<u64>,
     /// End the run so long after all connections have ended.
     pub linger: Option<Duration>,
     /// What somebody does to hosts while the run lasts.
@@ -84,6 +86,8 @@ pub struct Outcome {
     pub lateness: Lateness,
     /// What client and server counted.
     pub counters: [HostCounters; 2],
+    /// When the capture reached its limit.
+    pub capture_full_at: Option<Instant>,
     /// What was not as the scenario has it.
     pub notices: Vec<String>,
 }
@@ -190,7 +194,10 @@ impl<'s, 'c> Lab<'s, 'c> {
             lateness: Lateness::default(),
             packets: 0,
             foreign: 0,
-            capture: options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?,
+            capture: options
+                .capture
+                .map(|out| CaptureFile::new(out, options.capture_limit, scenario))
+                .transpose()?,
             buffer: vec![0; LONGEST_PACKET],
             linger: options.linger,
             interventions,
@@ -372,6 +379,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             foreign: self.foreign,
             lateness: self.lateness,
             counters,
+            capture_full_at: self.capture.as_ref().and_then(CaptureFile::full_at),
             notices: self.settings.notices,
         })
     }

@@ -8,12 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-pyo3::create_exception!(
-    anabranch._core,
-    ScriptError,
-    PyValueError,
-    "A packet script is wrong: one line with file, line, column, and what would be right."
-);
+pyo3::import_exception!(anabranch.errors, ScriptError);
 
 /// Play the packet script `text` against the engine in virtual time, or with `live` against this
 /// host's kernel; `file` is its name in messages. `platform` ("linux" or "rfc") overrides the
@@ -100,6 +95,5 @@ fn details<'py>(py: Python<'py>, failure: &Failure) -> PyResult<Bound<'py, PyDic
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("ScriptError", module.py().get_type::<ScriptError>())?;
     module.add_function(wrap_pyfunction!(conform, module)?)
 }

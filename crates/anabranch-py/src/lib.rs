@@ -5,6 +5,7 @@ mod conform;
 mod listing;
 mod live;
 mod policy;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,17 +15,14 @@ use std::sync::Arc;
 
 use anabranch_sim::scenario::{self, OwnNames, Scenario};
 use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError, Table};
-use policy::{Factories, Watch};
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use anabranch_wire::Instant;
+use policy::Factories;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use watch::Watch;
 
-pyo3::create_exception!(
-    anabranch._core,
-    ScenarioError,
-    PyValueError,
-    "A scenario is wrong: one line that names file, key, value and what would be right."
-);
+pyo3::import_exception!(anabranch.errors, ScenarioError);
 
 fn invalid(error: scenario::ScenarioError) -> PyErr {
     ScenarioError::new_err(error.to_string())
@@ -63,71 +61,69 @@ fn json_schema() -> String {
     Scenario::json_schema()
 }
 
-/// Run the scenario `toml` with `seed`, writing a pcapng capture to `pcap` if that is given.
+/// Run the scenario `toml` with `seed`. Write a pcapng capture of at most `pcap_limit` bytes to the
+/// file `pcap` if that is given.
 ///
 /// `own_policies` holds for each connection a dictionary of what makes its policies in Python:
 /// `scheduler`, `congestion_control`, `path_manager`. A run without any releases the interpreter
-/// lock.
+/// lock. `tick` is called about twenty times a second with the simulated time in nanoseconds; what
+/// it raises ends the run, and so does a signal such as Ctrl-C.
 ///
-/// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables` and `counters`; a table is
-/// a dictionary of columns, a column a pair of NumPy type and little-endian bytes. Counters are a
+/// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables`, `counters` and
+/// `pcap_full_ns`, the time at which the capture reached its limit or `None`. A table is a
+/// dictionary of columns, a column a pair of NumPy type and little-endian bytes. Counters are a
 /// dictionary for client and server, by name.
 #[pyfunction]
-#[pyo3(signature = (toml, file, seed, pcap=None, own_policies=None))]
+#[pyo3(signature = (toml, file, seed, *, pcap=None, pcap_limit=None, own_policies=None, tick=None))]
+#[expect(clippy::too_many_arguments)] // Each is a keyword in Python.
 fn run<'py>(
     py: Python<'py>,
     toml: &str,
     file: &str,
     seed: u64,
     pcap: Option<&str>,
+    pcap_limit: Option<u64>,
     own_policies: Option<Vec<Factories>>,
+    tick: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
+    let watch = Arc::new(Watch::default());
+    let mut stop = watch.stop(tick);
+    let capture = pcap.map(|path| (path, pcap_limit));
     let outcome = match own_policies {
-        None => py.detach(|| execute(&scenario, seed, pcap, &[], None))?,
-        Some(factories) => with_python(py, &scenario, seed, pcap, factories)?,
+        None => py.detach(|| execute(&scenario, seed, capture, &[], &mut stop)),
+        Some(factories) => {
+            let own = policy::own_policies(&scenario, factories, &watch);
+            execute(&scenario, seed, capture, &own, &mut stop)
+        }
     };
+    let outcome = watch.take().map_or(outcome.map_err(|error| failed(error, file)), Err)?;
     dictionary(py, &outcome)
 }
 
-/// Run with policies in Python; what they raise ends the run, and is raised here.
-fn with_python(
-    py: Python<'_>,
-    scenario: &Scenario,
-    seed: u64,
-    pcap: Option<&str>,
-    factories: Vec<Factories>,
-) -> PyResult<Outcome> {
-    let watch = Arc::new(Watch::default());
-    let own: Vec<OwnPolicies> = policy::own_policies(scenario, factories, &watch);
-    let mut stop = watch.stop(py);
-    let outcome = execute(scenario, seed, pcap, &own, Some(&mut stop));
-    watch.take().map_or(outcome, Err)
-}
-
+/// Run the scenario, with a capture in a file of at most so many bytes.
 fn execute(
     scenario: &Scenario,
     seed: u64,
-    pcap: Option<&str>,
+    capture: Option<(&str, Option<u64>)>,
     own_policies: &[OwnPolicies],
-    stop: Option<&mut dyn FnMut() -> bool>,
-) -> PyResult<Outcome> {
-    let stop = stop.map(|stop| stop as _);
-    let options = Options { own_policies, stop, ..Options::default() };
-    let Some(path) = pcap else {
-        return anabranch_sim::run(scenario, seed, options).map_err(failed);
+    stop: &mut dyn FnMut(Instant) -> bool,
+) -> Result<Outcome, RunError> {
+    let options = Options { own_policies, stop: Some(stop), ..Options::default() };
+    let Some((path, capture_limit)) = capture else {
+        return anabranch_sim::run(scenario, seed, options);
     };
-    let unwritable = |error: std::io::Error| PyOSError::new_err(format!("{path}: {error}"));
-    let mut capture = BufWriter::new(File::create(path).map_err(unwritable)?);
-    let options = Options { capture: Some(&mut capture), ..options };
-    let outcome = anabranch_sim::run(scenario, seed, options).map_err(failed)?;
-    capture.flush().map_err(unwritable)?;
+    let mut file = BufWriter::new(File::create(path)?);
+    let options = Options { capture: Some(&mut file), capture_limit, ..options };
+    let outcome = anabranch_sim::run(scenario, seed, options)?;
+    file.flush()?;
     Ok(outcome)
 }
 
-fn failed(error: RunError) -> PyErr {
+fn failed(error: RunError, file: &str) -> PyErr {
     match error {
-        RunError::OwnPolicies(error) => ScenarioError::new_err(error.to_string()),
+        RunError::OwnPolicies(error) => ScenarioError::new_err(format!("{file}: {error}")),
+        RunError::Capture(error) => error.into(),
         error => PyRuntimeError::new_err(error.to_string()),
     }
 }
@@ -138,6 +134,7 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
     result.set_item("virtual_ns", outcome.end.as_nanos())?;
     result.set_item("segments", outcome.segments)?;
     result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
+    result.set_item("pcap_full_ns", outcome.capture_full_at.map(Instant::as_nanos))?;
     let counters = outcome.counters.map(|host| BTreeMap::from(host.named()));
     result.set_item("counters", counters)?;
     Ok(result)
@@ -168,7 +165,6 @@ fn bytes(column: &Column) -> (&'static str, Vec<u8>) {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(with_own, module)?)?;
     module.add_function(wrap_pyfunction!(json_schema, module)?)?;

@@ -8,8 +8,10 @@ mod linux {
     use std::io::{BufWriter, Write};
 
     use anabranch_live::{LiveError, Options, Outcome, Stack};
+    use anabranch_sim::RunError;
     use anabranch_sim::scenario::Scenario;
-    use pyo3::exceptions::{PyOSError, PyRuntimeError};
+    use anabranch_wire::Instant;
+    use pyo3::exceptions::PyRuntimeError;
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
@@ -52,7 +54,8 @@ mod linux {
 
     /// Run the scenario `toml` in real time; `client` and `server` are "engine" or "kernel".
     #[pyfunction]
-    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
+    #[pyo3(signature = (toml, file, seed, client, server, pcap=None, pcap_limit=None))]
+    #[expect(clippy::too_many_arguments)] // Some are keywords in Python.
     pub(super) fn live_run<'py>(
         py: Python<'py>,
         toml: &str,
@@ -61,21 +64,25 @@ mod linux {
         client: &str,
         server: &str,
         pcap: Option<&str>,
+        pcap_limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
         let (client, server) = (stack(client), stack(server));
-        let unwritable = |error| PyOSError::new_err(format!("{}: {error}", pcap.unwrap_or("")));
-        let mut capture = pcap
-            .map(|path| File::create(path).map(BufWriter::new).map_err(unwritable))
-            .transpose()?;
+        let mut capture = pcap.map(|path| File::create(path).map(BufWriter::new)).transpose()?;
         let outcome = py.detach(|| {
             let capture = capture.as_mut().map(|file| file as _);
-            let options =
-                Options { client, server, capture, linger: None, interventions: Vec::new() };
+            let options = Options {
+                client,
+                server,
+                capture,
+                capture_limit: pcap_limit,
+                linger: None,
+                interventions: Vec::new(),
+            };
             anabranch_live::run(&scenario, seed, options)
         });
         if let Some(capture) = &mut capture {
-            capture.flush().map_err(unwritable)?;
+            capture.flush()?;
         }
         dictionary(py, &outcome.map_err(failed)?)
     }
@@ -87,6 +94,7 @@ mod linux {
     fn failed(error: LiveError) -> PyErr {
         match error {
             LiveError::Unsupported(what) => ScenarioError::new_err(what),
+            LiveError::Capture(RunError::Capture(error)) => error.into(),
             error => PyRuntimeError::new_err(error.to_string()),
         }
     }
@@ -98,6 +106,7 @@ mod linux {
         result.set_item("virtual_ns", outcome.end.as_nanos())?;
         result.set_item("segments", outcome.packets)?;
         result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
+        result.set_item("pcap_full_ns", outcome.capture_full_at.map(Instant::as_nanos))?;
         result.set_item("foreign", outcome.foreign)?;
         result.set_item("valid", late.is_valid())?;
         result.set_item("late_share", late.late_share())?;
@@ -132,7 +141,7 @@ mod linux {
     }
 
     #[pyfunction]
-    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
+    #[pyo3(signature = (toml, file, seed, client, server, pcap=None, pcap_limit=None))]
     pub(super) fn live_run(
         toml: &str,
         file: &str,
@@ -140,8 +149,9 @@ mod linux {
         client: &str,
         server: &str,
         pcap: Option<&str>,
+        pcap_limit: Option<u64>,
     ) -> PyResult<()> {
-        let _ = (toml, file, seed, client, server, pcap);
+        let _ = (toml, file, seed, client, server, pcap, pcap_limit);
         Err(PyOSError::new_err("live runs need Linux"))
     }
 }

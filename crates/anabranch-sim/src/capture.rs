@@ -15,14 +15,25 @@ pub struct CaptureFile<'a> {
     /// Client's and server's interface on each path.
     interfaces: Vec<[InterfaceId; 2]>,
     bytes: Vec<u8>,
+    /// Bytes that it may have.
+    limit: u64,
+    full_at: Option<Instant>,
 }
 
+/// What a packet takes in the file beside its own bytes, at most.
+const PACKET_OVERHEAD: u64 = 64;
+
 impl<'a> CaptureFile<'a> {
-    /// Begin a capture.
+    /// Begin a capture that ends before the packet with which it would exceed `limit` bytes, if
+    /// there is a limit.
     ///
     /// # Errors
     /// If writing fails.
-    pub fn new(out: &'a mut dyn Write, scenario: &Scenario) -> Result<Self, RunError> {
+    pub fn new(
+        out: &'a mut dyn Write,
+        limit: Option<u64>,
+        scenario: &Scenario,
+    ) -> Result<Self, RunError> {
         let mut writer = PcapWriter::new(out)?;
         let mut interfaces = Vec::new();
         for path in &scenario.paths {
@@ -32,7 +43,13 @@ impl<'a> CaptureFile<'a> {
             };
             interfaces.push([add(Side::Client)?, add(Side::Server)?]);
         }
-        Ok(CaptureFile { writer, interfaces, bytes: Vec::new() })
+        let limit = limit.unwrap_or(u64::MAX);
+        Ok(CaptureFile { writer, interfaces, bytes: Vec::new(), limit, full_at: None })
+    }
+
+    /// When the first packet was left out because of the limit.
+    pub fn full_at(&self) -> Option<Instant> {
+        self.full_at
     }
 
     /// Write a packet that passes an interface of `side`.
@@ -47,8 +64,15 @@ impl<'a> CaptureFile<'a> {
         direction: Direction,
         packet: &Packet,
     ) -> Result<(), RunError> {
+        if self.full_at.is_some() {
+            return Ok(());
+        }
         self.bytes.clear();
         packet.emit(&mut self.bytes)?;
+        if self.writer.written() + self.bytes.len() as u64 + PACKET_OVERHEAD > self.limit {
+            self.full_at = Some(now);
+            return Ok(());
+        }
         let interface = self.interfaces[path][side as usize];
         self.writer.write_packet(interface, now, direction, &self.bytes, None)?;
         Ok(())

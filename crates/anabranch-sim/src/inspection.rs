@@ -29,6 +29,11 @@ impl<'c> Inspection<'c> {
         self.digest.value()
     }
 
+    /// When the capture reached its limit.
+    pub(crate) fn capture_full_at(&self) -> Option<Instant> {
+        self.capture.as_ref().and_then(CaptureFile::full_at)
+    }
+
     /// The first error inside the network since the last call.
     #[inline]
     pub(crate) fn take_error(&mut self) -> Option<RunError> {

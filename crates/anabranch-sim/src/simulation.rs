@@ -21,14 +21,16 @@ use crate::scenario::Scenario;
 pub struct Options<'a> {
     /// Where to write a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
+    /// Bytes that the capture may have; the run goes on without it.
+    pub capture_limit: Option<u64>,
     /// Turn every packet into bytes and back before it enters a link: slower, and proof that
     /// nothing travels that could not be sent.
     pub round_trip: bool,
     /// The policies of the user's own, those of connection number *n* at index *n*; connections
     /// beyond the end have none.
     pub own_policies: &'a [OwnPolicies],
-    /// Asked before each event: is the run to end here?
-    pub stop: Option<&'a mut dyn FnMut() -> bool>,
+    /// Asked before each event, with its time: is the run to end here?
+    pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
 }
 
 /// What a run leaves behind.
@@ -46,6 +48,8 @@ pub struct Outcome {
     pub tables: Vec<Table>,
     /// What client and server counted.
     pub counters: [Counters; 2],
+    /// When the capture reached its limit.
+    pub capture_full_at: Option<Instant>,
 }
 
 impl Outcome {
@@ -79,7 +83,7 @@ struct Simulation<'s, 'c> {
     warm_at: Option<Instant>,
     segments: u64,
     data_segments_delivered: u64,
-    stop: Option<&'c mut dyn FnMut() -> bool>,
+    stop: Option<&'c mut dyn FnMut(Instant) -> bool>,
 }
 
 /// What is due next.
@@ -92,8 +96,9 @@ enum Due {
 impl<'s, 'c> Simulation<'s, 'c> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
         own_policies::check_all(scenario, options.own_policies)?;
-        let capture = options.capture.map(|out| CaptureFile::new(out, scenario)).transpose()?;
-        let inspection = Inspection::new(capture, options.round_trip);
+        let limit = options.capture_limit;
+        let capture = options.capture.map(|out| CaptureFile::new(out, limit, scenario));
+        let inspection = Inspection::new(capture.transpose()?, options.round_trip);
         let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
         Ok(Simulation {
             scenario,
@@ -119,7 +124,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             if at > end {
                 break;
             }
-            if self.stop.as_mut().is_some_and(|stop| stop()) {
+            if self.stop.as_mut().is_some_and(|stop| stop(at)) {
                 return Err(RunError::Stopped);
             }
             self.now = self.now.max(at);
@@ -244,6 +249,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             counters: self.hosts.each_ref().map(|host| host.endpoint.counters()),
             tables: self.recorder.finish(self.now, hosts, self.network.paths()),
             digest: self.network.tap().digest(),
+            capture_full_at: self.network.tap().capture_full_at(),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::Instant;
 pub struct PcapWriter<W> {
     out: W,
     interfaces: u32,
+    written: u64,
 }
 
 /// An interface of one capture file, in the order of [`PcapWriter::add_interface`].
@@ -37,8 +38,8 @@ impl<W: Write> PcapWriter<W> {
         body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         body.extend(VERSION.map(u16::to_le_bytes).as_flattened());
         body.extend(SECTION_LENGTH_UNKNOWN.to_le_bytes());
-        write_block(&mut out, SECTION_HEADER, &body)?;
-        Ok(PcapWriter { out, interfaces: 0 })
+        let written = write_block(&mut out, SECTION_HEADER, &body)?;
+        Ok(PcapWriter { out, interfaces: 0, written })
     }
 
     /// Declare an interface for packets that begin with their IP header.
@@ -61,7 +62,7 @@ impl<W: Write> PcapWriter<W> {
         }
         push_option(&mut body, IF_TSRESOL, &[NANOSECONDS])?;
         push_option(&mut body, END_OF_OPTIONS, &[])?;
-        write_block(&mut self.out, INTERFACE_DESCRIPTION, &body)?;
+        self.written += write_block(&mut self.out, INTERFACE_DESCRIPTION, &body)?;
         self.interfaces += 1;
         Ok(id)
     }
@@ -98,7 +99,13 @@ impl<W: Write> PcapWriter<W> {
         }
         push_option(&mut body, PACKET_FLAGS, &direction.flags().to_le_bytes())?;
         push_option(&mut body, END_OF_OPTIONS, &[])?;
-        write_block(&mut self.out, ENHANCED_PACKET, &body)
+        self.written += write_block(&mut self.out, ENHANCED_PACKET, &body)?;
+        Ok(())
+    }
+
+    /// Bytes of all blocks so far.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Flush, and give the underlying writer back.
@@ -121,13 +128,15 @@ impl Direction {
     }
 }
 
-/// Write a block: type, total length, body, total length again.
-fn write_block(out: &mut impl Write, block_type: u32, body: &[u8]) -> io::Result<()> {
-    let total = length32(body.len() + BLOCK_OVERHEAD)?.to_le_bytes();
+/// Write a block: type, total length, body, total length again. Returns the total length.
+fn write_block(out: &mut impl Write, block_type: u32, body: &[u8]) -> io::Result<u64> {
+    let length = length32(body.len() + BLOCK_OVERHEAD)?;
+    let total = length.to_le_bytes();
     out.write_all(&block_type.to_le_bytes())?;
     out.write_all(&total)?;
     out.write_all(body)?;
-    out.write_all(&total)
+    out.write_all(&total)?;
+    Ok(u64::from(length))
 }
 
 /// Append an option: code, length of its value, value, padding.

@@ -15,12 +15,13 @@ import polars as pl
 
 from anabranch.batches.journal import Journal
 from anabranch.batches.reduction import Reduced, Task, make
-from anabranch.results.folder import PROVENANCE, TABLES, Results, prepare_folder
+from anabranch.results.folder import PROVENANCE, TABLES, Results, writing
 from anabranch.results.provenance import describe_host
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
-from anabranch.runs.run import cost, nanoseconds
+from anabranch.runs.run import cost
 from anabranch.scenarios import own
+from anabranch.scenarios.quantities import nanoseconds
 
 _LIVE_COST = 2e6
 """Packets that can be simulated in a second; what a second of real time costs, then."""
@@ -49,8 +50,8 @@ def execute(
         PolicyError: if a policy of the user's own raised an exception.
     """
     started = time.perf_counter()
-    prepare_folder(folder)
-    with contextlib.closing(Journal(folder)) as journal:
+    executors.check_address(on)
+    with writing(folder), contextlib.closing(Journal(folder)) as journal:
         if journal.damage:
             warnings.warn(journal.damage, RuntimeWarning, stacklevel=2)
         before_s = _earlier_wall_s(folder)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import io
 import json
@@ -46,10 +45,10 @@ class _Place:
 
 
 class Journal:
-    """The finished runs of a results folder; one process at a time may open it.
+    """The finished runs of a results folder, for the process that writes to it (`folder.writing`).
 
     Raises:
-        InputError: if it cannot be opened, or another process has it open.
+        InputError: if it cannot be opened.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -103,25 +102,16 @@ class Journal:
             self._rewrite(list(self._used))
 
     def close(self) -> None:
-        """Flush to the disk, and let other processes open it."""
+        """Flush to the disk."""
         with contextlib.suppress(OSError):
             os.fsync(self._file.fileno())
         self._file.close()
 
     def _open(self, path: Path) -> BinaryIO:
         try:
-            file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by `close`)
+            return open(path, "a+b", buffering=0)
         except OSError as error:
             raise self._unwritable(error) from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.close()
-            raise InputError(
-                f"{path}: another process is writing results to this folder; wait for it or name "
-                "another folder"
-            ) from error
-        return file
 
     def _append(self, key: str, body: bytes) -> None:
         record = _HEAD.pack(_MAGIC, len(body), hashlib.sha256(body).digest()) + body

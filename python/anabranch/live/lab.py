@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from anabranch import _core
 from anabranch.errors import InputError
+from anabranch.runs import interruption
 
 T = TypeVar("T")
 
@@ -25,15 +30,44 @@ def enter(arguments: Sequence[str]) -> int:
     Raises:
         InputError: if this host does not allow it.
     """
+    # Ctrl-C reaches both processes: the other one ends, and this one waits for it.
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return _core.live_enter([sys.executable, "-m", "anabranch", *arguments])
     except OSError as error:
         raise InputError(
             f"live runs need network namespaces: {reason(error)}; see: anabranch doctor"
         ) from error
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-_laboratory: list[ThreadPoolExecutor] = []
+class _Laboratory:
+    """A thread that calls functions, one after the other. Nobody waits for it at the end."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def call(self, function: Callable[[], T]) -> T:
+        future: Future[T] = Future()
+        self._calls.put((future, function))
+        while not wait([future], timeout=0.05).done:
+            interruption.check()
+        return future.result()
+
+    def _work(self) -> None:
+        while True:
+            future, function = self._calls.get()
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+
+
+_laboratory: list[_Laboratory] = []
 """The thread that makes live runs, once there is one."""
 
 
@@ -43,17 +77,17 @@ def settle_in() -> None:
     Only that thread makes live runs then. Those that draw or simulate are started later and run
     as usual; what libraries started before, which sleeps (jemalloc, polars), keeps the priority.
     """
-    executor = ThreadPoolExecutor(max_workers=1)
-    executor.submit(int).result()  # the thread inherits the priority that this one has
+    laboratory = _Laboratory()
+    laboratory.call(int)  # the thread inherits the priority that this one has
     _core.live_stop_preferring()
-    _laboratory.append(executor)
+    _laboratory.append(laboratory)
 
 
 def at_priority(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function in the thread for live runs if there is one, else here."""
     if not _laboratory:
         return function(*arguments)
-    return _laboratory[0].submit(function, *arguments).result()
+    return _laboratory[0].call(functools.partial(function, *arguments))
 
 
 def doctor() -> list[dict[str, Any]]:

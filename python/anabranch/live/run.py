@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch import _core
-from anabranch.errors import InputError, IntegrityError, TooLateError
-from anabranch.live.lab import at_priority, reason
-from anabranch.runs.run import Run, counters, frame
+from anabranch.errors import IntegrityError, TooLateError
+from anabranch.live.lab import at_priority
+from anabranch.runs.run import Capture, Run, counters, frame
 
 STACKS = ("engine", "kernel")
 
@@ -70,7 +70,7 @@ def _measured_run(*arguments: Any) -> tuple[dict[str, Any], float]:
 
 
 def run_toml(
-    toml: str, file: str, seed: int, stacks: tuple[str, str], pcap: str | None = None
+    toml: str, file: str, seed: int, stacks: tuple[str, str], capture: Capture | None = None
 ) -> tuple[Run, Conditions]:
     """Run the scenario with the text `toml` in real time, with these stacks at client and server.
 
@@ -81,10 +81,13 @@ def run_toml(
     """
     normalised = _core.validate(toml, file)
     started = time.perf_counter()
+    arguments = (normalised, file, seed, *stacks)
     try:
-        result, cpu_s = at_priority(_measured_run, normalised, file, seed, *stacks, pcap)
-    except OSError as error:
-        raise InputError(f"--pcap {reason(error)}; name a file that can be written") from error
+        if capture is None:
+            result, cpu_s = at_priority(_measured_run, *arguments)
+        else:
+            with capture.opened() as pcap:
+                result, cpu_s = at_priority(_measured_run, *arguments, pcap, capture.limit)
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
     tables: Mapping[str, Mapping[str, tuple[str, bytes]]] = result["tables"]
@@ -97,6 +100,7 @@ def run_toml(
         wall_s=time.perf_counter() - started,
         cpu_s=cpu_s,
         own_policies=(),
+        pcap_full_ns=result["pcap_full_ns"],
         counters=counters(result["counters"]),
         **{name: frame(columns) for name, columns in tables.items()},
     )

@@ -17,9 +17,13 @@ Everything that is drawn or judged is computed from these files alone.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import io
 import json
+import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +36,15 @@ from anabranch.results.estimates import Sample
 
 TABLES = ("runs", "subflows", "links", "counters", "blocks", "samples")
 PROVENANCE = "provenance.json"
+
+_PROVENANCE_KEYS: dict[str, Any] = {
+    "version": str,
+    "duration": str,
+    "warm_up": str,
+    "seeds": list,
+    "runs": list,
+    "entry": (str, type(None)),
+}
 
 Factor = str | int | float | bool
 """Value of something that differs between the cells of a sweep."""
@@ -84,20 +97,17 @@ class Results:
         Raises:
             InputError: if the folder cannot be written.
         """
-        prepare_folder(folder)
-        scenarios = folder / "scenarios"
-        try:
-            scenarios.mkdir(exist_ok=True)
-            for stale in scenarios.glob("*.toml"):
-                stale.unlink()
-            for cell, toml in self.scenarios.items():
-                (scenarios / f"{cell}.toml").write_text(toml, encoding="utf-8")
-            for name in TABLES:
-                getattr(self, name).write_parquet(folder / f"{name}.parquet", compression="zstd")
-            text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
-            (folder / PROVENANCE).write_text(text + "\n", encoding="utf-8")
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise _unwritable(folder, error) from error
+        files = {f"scenarios/{cell}.toml": toml.encode() for cell, toml in self.scenarios.items()}
+        for name in TABLES:
+            table = io.BytesIO()
+            getattr(self, name).write_parquet(table, compression="zstd")
+            files[f"{name}.parquet"] = table.getvalue()
+        text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
+        files[PROVENANCE] = f"{text}\n".encode()
+        write_whole(folder, files)
+        for scenario in (folder / "scenarios").glob("*.toml"):
+            if scenario.stem not in self.scenarios:
+                scenario.unlink(missing_ok=True)
 
 
 def load(folder: Path) -> Results:
@@ -119,24 +129,86 @@ def load(folder: Path) -> Results:
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
         tables = {name: pl.read_parquet(folder / f"{name}.parquet") for name in TABLES}
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         first_line = (str(error).splitlines() or ["cannot be read"])[0]
         raise InputError(f"{folder}: {first_line}; make the results again") from error
+    _check_provenance(folder / PROVENANCE, provenance)
     for name, table in tables.items():
-        _refuse_old_columns(folder / f"{name}.parquet", table.columns)
+        _check_columns(folder / f"{name}.parquet", table)
     files = sorted((folder / "scenarios").glob("*.toml"))
     scenarios = {file.stem: file.read_text(encoding="utf-8") for file in files}
     return Results(provenance=provenance, scenarios=scenarios, **tables)
 
 
-def _refuse_old_columns(file: Path, columns: Sequence[str]) -> None:
-    for old in columns:
+def _check_provenance(file: Path, provenance: object) -> None:
+    if not isinstance(provenance, dict):
+        raise InputError(f"{file}: not an object; make the results again")
+    for key, kind in _PROVENANCE_KEYS.items():
+        if not isinstance(provenance.get(key), kind):
+            raise InputError(f'{file}: "{key}" is missing or damaged; make the results again')
+    if not all(isinstance(run, dict) and "digest" in run for run in provenance["runs"]):
+        raise InputError(f'{file}: "runs" is damaged; make the results again')
+
+
+def _check_columns(file: Path, table: pl.DataFrame) -> None:
+    for old in table.columns:
         new = old.replace("octets", "bytes")
         if new != old:
             raise InputError(
                 f"{file}: the column {old} is called {new} since version 0.1.0; run the command "
                 "that wrote this folder again, with an empty folder"
             )
+    for column in ("cell", "seed"):
+        if column not in table.columns:
+            raise InputError(f"{file}: no column {column}; make the results again")
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Make the folder, and keep other processes from writing results to it.
+
+    Raises:
+        InputError: if it cannot be written, or another process writes to it.
+    """
+    prepare_folder(folder)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(handle, folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise InputError(
+            f"{folder}: another process is writing results to this folder; wait for it or name "
+            "another folder"
+        ) from error
+
+
+def write_whole(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, by their names in the folder: all of them or, if the disk is full, none.
+
+    Raises:
+        InputError: if they cannot be written.
+    """
+    parts = {folder / f"{name}.part": folder / name for name in files}
+    try:
+        for part, data in zip(parts, files.values(), strict=True):
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(data)
+        for part, whole in parts.items():
+            part.replace(whole)
+    except BaseException as error:
+        for part in parts:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _unwritable(folder, error) from error
+        raise
 
 
 def prepare_folder(folder: Path) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from anabranch.runs.run import Run, nanoseconds
+from anabranch.runs.run import Run
+from anabranch.scenarios.quantities import nanoseconds
 
 Numbers = npt.NDArray[np.float64]
 

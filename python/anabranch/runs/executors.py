@@ -10,14 +10,18 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, TypeVar
 
 from anabranch.errors import InputError
+from anabranch.runs import interruption
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
@@ -54,7 +58,17 @@ class Executor(Protocol):
         """Call the function and return what it returns, or raise what it raises."""
 
     def abandon(self) -> None:
-        """Give up what is under way, as far as that is possible."""
+        """End the calls that are under way."""
+
+
+def check_address(on: str | None) -> None:
+    """Find out early whether `opened` can understand an address.
+
+    Raises:
+        InputError: if not.
+    """
+    if on is not None and not (on.startswith(_DASK) and ":" in on.removeprefix(_DASK)):
+        raise InputError(f'--on {on}: write dask://HOST:PORT, such as "dask://localhost:8786"')
 
 
 @contextlib.contextmanager
@@ -75,10 +89,17 @@ def opened(
         with _dask(on) as executor:
             yield executor
     elif own_policies:
-        # Fresh interpreters: a fork would copy the locks of other threads.
-        fresh = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(max_workers=workers, mp_context=fresh) as pool:
-            yield _Processes(pool, workers)
+        # Fresh interpreters: a fork would copy the locks of other threads. Ctrl-C reaches them too;
+        # it is this process that ends them.
+        pool = ProcessPoolExecutor(
+            max_workers=workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_IGN),
+        )
+        others = frozenset(multiprocessing.active_children())
+        with pool:
+            yield _Processes(pool, workers, others)
     else:
         yield _Threads(workers)
 
@@ -92,19 +113,24 @@ def call_all(
 ) -> None:
     """Let a thread for each slot do `work` on the items, the most expensive first.
 
-    Hands index and result of each to `on_done`, in this thread. What `work` raises is raised here;
-    the items not yet begun are abandoned.
+    Hands index and result of each to `on_done`, in this thread. What `work` raises is raised here,
+    after the calls under way have ended by themselves. `KeyboardInterrupt` ends them, and nobody
+    waits for that. Items not yet begun are dropped in both cases.
     """
     order = sorted(range(len(items)), key=lambda index: -costs[index])
-    with ThreadPoolExecutor(max_workers=executor.slots) as pool:
+    pool = ThreadPoolExecutor(max_workers=executor.slots)
+    try:
         indices = {pool.submit(work, items[index]): index for index in order}
-        try:
-            for future in _as_completed(indices):
-                on_done(indices[future], future.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            executor.abandon()
-            raise
+        for future in _as_completed(indices):
+            on_done(indices[future], future.result())
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        executor.abandon()
+        raise
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 class Meter:
@@ -154,18 +180,22 @@ def available_cores() -> int:
 @dataclass(frozen=True)
 class _Threads:
     slots: int
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def call(self, function: Callable[[_A], _T], argument: _A, /) -> _T:
-        return function(argument)
+        with interruption.stopped_by(self.stop):
+            return function(argument)
 
     def abandon(self) -> None:
-        pass
+        self.stop.set()
 
 
 @dataclass(frozen=True)
 class _Processes:
     pool: ProcessPoolExecutor
     slots: int
+    others: frozenset[BaseProcess]
+    """Children of this process that are none of the pool's."""
 
     def call(self, function: Callable[[_A], _T], argument: _A, /) -> _T:
         try:
@@ -178,6 +208,8 @@ class _Processes:
 
     def abandon(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - self.others:
+            child.terminate()
 
 
 @dataclass(frozen=True)
@@ -206,8 +238,7 @@ class _Dask:
 
 @contextlib.contextmanager
 def _dask(on: str) -> Iterator[Executor]:
-    if not on.startswith(_DASK) or ":" not in on.removeprefix(_DASK):
-        raise InputError(f'--on {on}: write dask://HOST:PORT, such as "dask://localhost:8786"')
+    check_address(on)
     try:
         from distributed import Client
     except ImportError as error:
@@ -234,8 +265,9 @@ def _dask(on: str) -> Iterator[Executor]:
 
 
 def _as_completed(futures: Iterable[Future[_T]]) -> Iterator[Future[_T]]:
-    """The futures as they complete; unlike the library's, wakes up for keyboard interrupts."""
+    """The futures as they complete; unlike the library's, looks for interruptions meanwhile."""
     pending = set(futures)
     while pending:
-        done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+        done, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
+        interruption.check()
         yield from done

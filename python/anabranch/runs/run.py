@@ -6,11 +6,12 @@ the same numbers on every machine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,28 +22,22 @@ import polars as pl
 
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
-from anabranch.runs import executors
+from anabranch.runs import executors, interruption
 from anabranch.runs.executors import Meter, Progress
 from anabranch.scenarios import own
 from anabranch.scenarios.own import OwnPolicy
+from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.scenario import Scenario
 
 _T = TypeVar("_T")
 
-_NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_BYTES = {
-    "B": 1,
-    "kB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-}
-
-_BITS_PER_SECOND = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
 _PACKET_BITS = 12_000
+
+PCAP_LIMIT = 2_000_000_000
+"""Bytes that a capture may have, unless more is asked for."""
 _TRACE_RATE = 20_000_000
+_CAPTURED_PER_PACKET = 2 * (1500 + 60) + 2 * 0.5 * (72 + 60)
+"""Bytes: the packet and half an acknowledgement, each at both hosts, with what frames them."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +70,8 @@ class Run:
     subflow_samples: pl.DataFrame
     connection_samples: pl.DataFrame
     counters: pl.DataFrame
+    pcap_full_ns: int | None = None
+    """When the capture reached its limit."""
     own_policies: tuple[OwnPolicy, ...] = ()
     """The user's own policies that took part: with any, `toml` alone does not repeat the run."""
 
@@ -100,6 +97,60 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Capture:
+    """Where to write a capture (pcapng), and how much of it."""
+
+    file: Path
+    limit: int = PCAP_LIMIT
+    """Bytes."""
+
+    @property
+    def _part(self) -> Path:
+        """The file to write to until the capture is whole."""
+        if self.file.exists() and not self.file.is_file():  # a pipe or a device
+            return self.file
+        return self.file.with_name(self.file.name + ".part")
+
+    def require_writable(self) -> None:
+        """Find out before the run.
+
+        Raises:
+            InputError: if the file cannot be written.
+        """
+        with self._explained():
+            if self._part != self.file:
+                self._part.touch()
+                self._part.unlink()
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[str]:
+        """The name of a file to write to, which gets its own name when it is whole.
+
+        Raises:
+            InputError: if it cannot be written; nothing is left of it then.
+        """
+        part = self._part
+        try:
+            with self._explained():
+                yield os.fspath(part)
+                if part != self.file:
+                    part.replace(self.file)
+        finally:
+            if part != self.file:
+                part.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = re.sub(r" \(os error \d+\)$", "", error.strerror or str(error)).lower()
+            raise InputError(
+                f"--pcap {self.file}: {reason}; name a file that can be written"
+            ) from error
+
+
+@dataclass(frozen=True)
 class Job:
     """A run to be made."""
 
@@ -109,11 +160,18 @@ class Job:
     """Name of what the run belongs to, for whoever collects the results."""
 
 
-def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | None = None) -> Run:
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    seed: int = 1,
+    pcap: str | os.PathLike[str] | None = None,
+    *,
+    pcap_limit: int = PCAP_LIMIT,
+) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
 
-    Writes a capture of all links to the file `pcap` when it is given. Trace files are looked for
-    beside the TOML file, those of an object in the working directory.
+    Writes a capture of all links to the file `pcap` if it is given. The capture ends when it has
+    `pcap_limit` bytes; the run goes on. Trace files are looked for beside the TOML file, those of
+    an object in the working directory.
 
     Raises:
         ScenarioError: if the scenario is wrong.
@@ -122,9 +180,12 @@ def run(scenario: Scenario | str | os.PathLike[str], seed: int = 1, pcap: str | 
         PolicyError: if a policy of the user's own raised an exception.
     """
     if isinstance(scenario, Scenario):
-        toml, made_by = scenario.to_toml(), scenario.made_by()
-        return run_toml(toml, scenario.name, seed, pcap, made_by, os.curdir)
-    return run_toml(read_scenario(scenario), os.fspath(scenario), seed, pcap)
+        toml, file, made_by = scenario.to_toml(), scenario.name, scenario.made_by()
+    else:
+        toml, file, made_by = read_scenario(scenario), os.fspath(scenario), None
+    folder = os.curdir if isinstance(scenario, Scenario) else None
+    capture = None if pcap is None else Capture(Path(pcap), pcap_limit)
+    return run_toml(toml, file, seed, capture, made_by, folder)
 
 
 def read_scenario(file: str | os.PathLike[str]) -> str:
@@ -147,22 +208,37 @@ def run_toml(
     toml: str,
     file: str,
     seed: int,
-    pcap: str | None = None,
+    capture: Capture | None = None,
     made_by: own.MadeBy | None = None,
     folder: str | None = None,
+    on_tick: Callable[[int], None] | None = None,
 ) -> Run:
     """Run the scenario with the text `toml`; messages call it `file`.
 
     `made_by` holds what makes the user's own policies, for each connection. Trace files are
-    looked for in `folder`, or in that of `file`.
+    looked for in `folder`, or in that of `file`. `on_tick` is called about twenty times a second
+    with the simulated time in nanoseconds.
     """
     normalised = _core.validate(toml, file, folder)
+
+    def tick(now_ns: int) -> None:
+        interruption.check()
+        if on_tick is not None:
+            on_tick(now_ns)
+
+    def execute(pcap: str | None = None) -> dict[str, object]:
+        limit = None if capture is None else capture.limit
+        return _core.run(
+            normalised, file, seed, pcap=pcap, pcap_limit=limit, own_policies=made_by, tick=tick
+        )
+
     started, cpu_before = time.perf_counter(), time.thread_time()
     try:
-        result = _core.run(normalised, file, seed, pcap, made_by)
-    except OSError as error:
-        reason = re.sub(r" \(os error \d+\)$", "", str(error)).lower()
-        raise InputError(f"--pcap {reason}; name a file that can be written") from error
+        if capture is None:
+            result = execute()
+        else:
+            with capture.opened() as pcap:
+                result = execute(pcap)
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
     wall_s, cpu_s = time.perf_counter() - started, time.thread_time() - cpu_before
@@ -176,6 +252,7 @@ def run_toml(
         segments=cast("int", result["segments"]),
         wall_s=wall_s,
         cpu_s=cpu_s,
+        pcap_full_ns=cast("int | None", result["pcap_full_ns"]),
         own_policies=own.describe(names, made_by) if made_by else (),
         counters=counters(cast("Sequence[Mapping[str, int]]", result["counters"])),
         **{name: frame(columns) for name, columns in tables.items()},
@@ -264,21 +341,11 @@ def cost(toml: str) -> float:
     return nanoseconds(settings["duration"]) / 1e9 * sum(rates) / _PACKET_BITS
 
 
+def capture_estimate(toml: str) -> float:
+    """About how many bytes a capture of a normalised scenario has if its links are busy."""
+    return cost(toml) * _CAPTURED_PER_PACKET
+
+
 def _rate(path: Mapping[str, Any]) -> float:
     """Rate of a path in bit/s; a usual one for a path that follows a trace."""
-    return _quantity(path["rate"], _BITS_PER_SECOND) if "rate" in path else _TRACE_RATE
-
-
-def nanoseconds(text: str) -> int:
-    """A duration in the form in which the core writes it, such as ``"5s"`` or ``"0.5ms"``."""
-    return _quantity(text, _NANOSECONDS)
-
-
-def byte_count(text: str) -> int:
-    """A size in the form in which the core writes it, such as ``"200KiB"``."""
-    return _quantity(text, _BYTES)
-
-
-def _quantity(text: str, units: Mapping[str, int]) -> int:
-    number = text.rstrip("/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    return round(float(number) * units[text[len(number) :].strip()])
+    return bits_per_second(path["rate"]) if "rate" in path else _TRACE_RATE

@@ -12,13 +12,11 @@ import importlib.util
 import inspect
 import pickle
 import sys
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch import _core
 from anabranch.errors import InputError, PolicyError
 
 KINDS = ("scheduler", "congestion_control", "path_manager")
@@ -124,45 +122,6 @@ def require_picklable(made_by: MadeBy) -> None:
                 ) from error
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Policies that were named on the command line, as ``FILE.py:CLASS``."""
-
-    scheduler: str | None
-    congestion_control: str | None
-    path_manager: str | None
-
-    def put_into(self, toml: str, file: str) -> tuple[str, MadeBy | None]:
-        """The scenario with their names in it, and what makes them, for each connection.
-
-        Raises:
-            ScenarioError: if the scenario is wrong.
-            InputError: if there is no such policy, or no connection for it.
-        """
-        texts = {kind: getattr(self, kind) for kind in KINDS}
-        chosen = {kind: load(_option(kind), text) for kind, text in texts.items() if text}
-        if not chosen:
-            return toml, None
-        names = {kind: name_of(factory) for kind, factory in chosen.items()}
-        named = _core.with_own(toml, file, **names)
-        made_by = [
-            {kind: chosen.get(kind) if _is_own(connection[kind]) else None for kind in KINDS}
-            for connection in tomllib.loads(named)["connection"]
-        ]
-        for kind in chosen:
-            if not any(each[kind] for each in made_by):
-                raise InputError(f"{_option(kind)}: no connection of {file} speaks mptcp")
-        return named, made_by
-
-
-def _is_own(written: object) -> bool:
-    return isinstance(written, str) and written.startswith(PREFIX)
-
-
-def _option(kind: str) -> str:
-    return "--" + kind.replace("_", "-")
-
-
 def load(option: str, text: str) -> Factory:
     """The class that ``FILE.py:CLASS`` names, for the option of the command line.
 
@@ -198,7 +157,9 @@ def _module(file: Path) -> Any:
     sys.modules[file.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also a SystemExit
         del sys.modules[file.stem]
         raise PolicyError(f"{file}: {type(error).__name__}: {error}") from error
     return module

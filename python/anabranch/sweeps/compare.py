@@ -87,15 +87,18 @@ class Comparison:
         headings = ("cell", "connection", "metric", "A", "B", "B − A [95 %]", "relative", "pairs")
         return Table(headings, tuple(map(_row, shown)))
 
+    def to_json(self) -> str:
+        """Everything, as the text of a JSON object."""
+        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+
     def save(self, file: Path) -> None:
         """Write everything as JSON.
 
         Raises:
             InputError: if the file cannot be written.
         """
-        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
         try:
-            file.write_text(text + "\n", encoding="utf-8")
+            file.write_text(self.to_json() + "\n", encoding="utf-8")
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise InputError(f"{file}: {reason}; name a file that can be written") from error

@@ -20,6 +20,9 @@ _KINDS = (*get_args(design.Kind), "grid")
 _RANGE = re.compile(r"([0-9.eE+-]+)\s*([A-Za-z%/]*)")
 _COUNTED = ("packets", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB")
 """Units of which there are whole numbers only."""
+_MOST_POINTS = 100_000
+_MOST_WSP_POINTS = 1_000
+"""The time that the search takes grows with the square of the points: 1,000 take seconds."""
 _DIGITS = 4
 """Significant digits of a coordinate: what a person would write."""
 
@@ -45,6 +48,7 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
             f'{where}: ranges: missing; write "path.wifi.rate" = {{ from = "1Mbit/s", '
             'to = "20Mbit/s" } and so on'
         )
+    _check_count(kind, count, len(ranges), where)
     unit = (
         _grid(count, len(ranges))
         if kind == "grid"
@@ -54,6 +58,18 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
         _factor(key, value, unit[:, [column]], f'{where}.ranges."{key}"')
         for column, (key, value) in enumerate(ranges.items())
     )
+
+
+def _check_count(kind: str, count: int, dimensions: int, where: str) -> None:
+    """Refuse designs of more points than can be run, or found in time."""
+    most = int(_MOST_POINTS ** (1 / dimensions)) if kind == "grid" else _MOST_POINTS
+    if kind == "wsp" and count > _MOST_WSP_POINTS:
+        raise InputError(
+            f'{where}: points: {count} is too many for "wsp" (at most {_MOST_WSP_POINTS:,}); '
+            'write kind = "lhs" or "sobol" for more'
+        )
+    if count > most:
+        raise InputError(f"{where}: points: {count} is too many; write at most {most:,}")
 
 
 def _grid(count: int, dimensions: int) -> Points:

@@ -24,7 +24,7 @@ def panels(results: Results) -> tuple[Panel, ...]:
             "A dot for each cell: its median over seeds. Bars: medians over the cells.",
             partial(_draw, factor=factor, metric=metric),
         )
-        for factor in results.provenance["factors"][:_MAX_FACTORS]
+        for factor in results.provenance["factors"][:_MAX_FACTORS] or ["connection"]
         for metric in measured
     )
 
@@ -32,7 +32,7 @@ def panels(results: Results) -> tuple[Panel, ...]:
 def _draw(results: Results, axes: Axes, factor: str, metric: str) -> None:
     cells = (
         results.runs.drop_nulls(metric)
-        .group_by("cell", "connection", factor, maintain_order=True)
+        .group_by(list(dict.fromkeys(["cell", "connection", factor])), maintain_order=True)
         .agg(pl.col(metric).median())
     )
     if cells.is_empty():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import tomllib
@@ -18,6 +19,7 @@ from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
 from anabranch.results.provenance import build
 from anabranch.runs.run import read_scenario
+from anabranch.scenarios import keys
 from anabranch.scenarios.scenario import TomlTable, to_toml
 from anabranch.sweeps import design_factors, factors
 from anabranch.sweeps.factors import Factor, Level
@@ -25,6 +27,7 @@ from anabranch.sweeps.factors import Factor, Level
 KEYS = ("name", "description", "scenario", "seeds", "keep", "factors", "design")
 KEEP = ("blocks", "samples")
 MAX_SEED = 2**64 - 1
+MAX_RUNS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,13 @@ class Plan:
             InputError: if a factor does not fit the scenario.
             ScenarioError: if a cell is wrong.
         """
+        count = math.prod(len(factor.levels) for factor in self.factors) * len(self.seeds)
+        count *= len(self.design[0].levels) if self.design else 1
+        if count > MAX_RUNS:
+            raise InputError(
+                f"{self.file}: these factors and seeds are {count:,} runs; a sweep has at most "
+                f"{MAX_RUNS:,}"
+            )
         cells = list(self._cells())
         names = _names([list(levels) for levels in cells], len(self.design))
         return [
@@ -78,7 +88,7 @@ class Plan:
         table = self.scenario
         for factor, level in cell:
             for key in factor.keys:
-                table = factors.put(table, key, level.value, f"{self.file}: {factor.where}")
+                table = keys.put(table, key, level.value, factor.where)
         words = ", ".join(f"{factor.name} = {level.label}" for factor, level in cell)
         where = f"{self.file}: {words}" if words else self.file
         toml = _core.validate(to_toml(table), where, self.folder)
@@ -118,7 +128,7 @@ def read(file: str | os.PathLike[str]) -> Plan:
         file=where,
         name=_text(table, "name", where, Path(where).stem),
         description=_text(table, "description", where, ""),
-        scenario=_with_names(_toml(text, str(base_file)), tomllib.loads(normalised)),
+        scenario=keys.with_names(_toml(text, str(base_file)), tomllib.loads(normalised)),
         folder=base_file.parent,
         seeds=_seeds(table.get("seeds", 1), where),
         keep=_keep(table.get("keep", []), where),
@@ -138,19 +148,6 @@ def _toml(text: str, where: str) -> TomlTable:
         raise InputError(f"{where}: {error}") from error
 
 
-def _with_names(table: TomlTable, normalised: TomlTable) -> TomlTable:
-    """The scenario as written, with the names that it leaves to defaults."""
-    named = {
-        key: [
-            {"name": full["name"], **each} if "name" in full else each
-            for each, full in zip(table[key], normalised[key], strict=True)
-        ]
-        for key in factors.ARRAYS
-        if key in table
-    }
-    return {**table, **named}
-
-
 def _text(table: TomlTable, key: str, where: str, default: str) -> str:
     value = table.get(key, default)
     if not isinstance(value, str):
@@ -160,6 +157,10 @@ def _text(table: TomlTable, key: str, where: str, default: str) -> str:
 
 def _seeds(value: object, where: str) -> tuple[int, ...]:
     """A number of seeds, from 1 on, or a list of them."""
+    if isinstance(value, int) and value > MAX_RUNS:
+        raise InputError(
+            f"{where}: seeds: {value} is too many; a sweep has at most {MAX_RUNS:,} runs"
+        )
     listed = list(range(1, value + 1)) if isinstance(value, int) else value
     if (
         not isinstance(listed, list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -24,20 +25,43 @@ _METRICS = {
 
 def summary(results: Results) -> Table:
     """Every cell and connection: medians over seeds with their intervals."""
-    factors = list(results.provenance["factors"])
-    several = results.runs["connection"].n_unique() > 1
+    names = name_columns(results)
     shares = {
         column: f"{column.removeprefix('share_')} carried"
         for column in results.runs.columns
         if column.startswith("share_")
     }
-    columns = [*factors, *(["connection"] if several else [])]
     return Table(
-        (*columns, *_METRICS.values(), *shares.values()),
+        (*short_names(names), *_METRICS.values(), *shares.values()),
         tuple(
-            overview_row(runs, columns, list(_METRICS), list(shares))
+            overview_row(runs, names, list(_METRICS), list(shares))
             for runs in results.runs.partition_by(_GROUP, maintain_order=True)
         ),
+    )
+
+
+def name_columns(results: Results) -> list[str]:
+    """The columns that tell the rows of the summary apart."""
+    factors = list(results.provenance["factors"])
+    several = results.runs["connection"].n_unique() > 1
+    return [*factors, "connection"] if several or not factors else factors
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Keys of a scenario without the leading parts that do not tell them apart.
+
+    ``"connection.download.scheduler"`` becomes ``"scheduler"`` unless another name ends like that.
+    """
+    return [_short(name, [other for other in names if other != name]) for name in names]
+
+
+def _short(name: str, others: Sequence[str]) -> str:
+    parts = name.split(".")
+    endings = (".".join(parts[start:]) for start in range(len(parts) - 1, -1, -1))
+    return next(
+        ending
+        for ending in endings
+        if not any(f".{other}".endswith(f".{ending}") for other in others)
     )
 
 

@@ -111,6 +111,7 @@ fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
         server: case.stacks[1],
         capture: case.captured.then_some(&mut capture as _),
         linger: Some(LINGER),
+        capture_limit: None,
         interventions: case.interventions.clone(),
     };
     match anabranch_live::run(&scenario, 1, options) {

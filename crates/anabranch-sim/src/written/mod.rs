@@ -258,6 +258,9 @@ pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     if name.trim().is_empty() {
         return Err(D::Error::custom(format!("{name:?}: a name needs at least one letter")));
     }
+    if name.chars().any(char::is_control) {
+        return Err(D::Error::custom(format!("{name:?}: a name has no control characters")));
+    }
     Ok(name)
 }
 

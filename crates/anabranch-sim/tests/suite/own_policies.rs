@@ -79,7 +79,7 @@ fn what_the_scenario_names_and_what_is_handed_over_belong_together() {
 fn a_run_can_be_stopped() {
     let scenario = Scenario::from_toml(&scenario(&connection("main", "")), "own.toml").unwrap();
     let mut left = 100;
-    let mut stop = || {
+    let mut stop = |_| {
         left -= 1;
         left == 0
     };

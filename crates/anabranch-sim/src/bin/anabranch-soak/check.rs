@@ -63,7 +63,7 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
 
 fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, String> {
     let mut events = 0u64;
-    let mut too_many = || {
+    let mut too_many = |_| {
         events += 1;
         events > MOST_EVENTS
     };

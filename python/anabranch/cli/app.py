@@ -1,0 +1,121 @@
+"""The command line's frame: the app that commands join, and what several of them share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch import _core
+from anabranch.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anabranch.results.claims import Judgement
+    from anabranch.results.folder import Results
+
+# Commands import what they need when they run, so that help and errors come at once.
+
+app = typer.Typer(
+    name="anabranch",
+    help="Multipath TCP that you can run, measure, explain and trust.",
+    epilog="Example: anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"anabranch {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-V", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def out_option(text: str) -> Any:
+    """The option that names a folder or file to write."""
+    return typer.Option("--out", parser=_place, metavar="PATH", help=text)
+
+
+def _place(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("is empty; name a folder")
+    return Path(text)
+
+
+ON: Any = typer.Option(
+    "--on", metavar="dask://HOST:PORT", help="Run on a Dask cluster instead of all local cores."
+)
+JSON: Any = typer.Option("--json", help="Print the results as JSON.")
+STRICT: Any = typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
+
+
+def enter_lab() -> None:
+    """Start the command again where live runs are possible, unless it has been."""
+    from anabranch.live import lab
+
+    if not lab.is_inside():
+        raise typer.Exit(lab.enter(sys.argv[1:]))
+    lab.settle_in()
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        InputError: with the message, unless the condition holds.
+    """
+    if not condition:
+        raise InputError(message)
+
+
+def write_report(results: Results, folder: Path) -> list[Judgement]:
+    """Judge the claims of results, if they have any, and write their report."""
+    from anabranch.cli import console
+    from anabranch.gallery import catalogue
+    from anabranch.gallery.reproduce import save_entry
+    from anabranch.reports import single_run
+    from anabranch.sweeps import report as sweep_report
+
+    with console.working("drawing the report"):
+        if "sweep" in results.provenance:
+            sweep_report.save(results, folder)
+            return []
+        if results.provenance["entry"] is None:
+            single_run.save(results, folder)
+            return []
+        return save_entry(catalogue.entry(results.provenance["entry"]), results, folder)
+
+
+def print_judgements(results: Results, judgements: Sequence[Judgement], folder: Path) -> None:
+    """Print claims with their verdicts, what the runs took, and where the report is."""
+    from anabranch.cli import console, tables
+    from anabranch.results.provenance import effort
+
+    screen = console.stdout()
+    if judgements:
+        screen.print(tables.claims(judgements))
+        screen.print(effort(results.provenance))
+    print_report(folder)
+
+
+def print_report(folder: Path) -> None:
+    """Say where the report is."""
+    from anabranch.cli import console
+
+    console.stdout().print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)

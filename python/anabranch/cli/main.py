@@ -1,0 +1,115 @@
+"""Running the command line: errors become one line and an exit status.
+
+Exit status: 0 when the command completed; 1 with ``--strict`` when a claim is not reproduced or a
+capture violates RFC 8684, when a script fails, or when a run broke a promise of the engine; 2 for
+bad input, with one line on standard error, which follows the traceback if a policy of the user's
+own failed; 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+import typer
+
+from anabranch.cli import experiments, runs, tools
+from anabranch.cli.app import app
+from anabranch.errors import AnabranchError, PolicyError
+from anabranch.runs import interruption
+
+__all__ = ["experiments", "run_command", "runs", "tools"]
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run the command line with these arguments and return the exit status."""
+    warnings.showwarning = _warn
+    with _interruptible():
+        status = 0
+        try:
+            status = _status(arguments)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            interruption.request()
+        except BrokenPipeError:
+            return _give_up_output(0)
+        except OSError as error:  # of print; others are turned into errors of this package
+            reason = (error.strerror or str(error)).lower()
+            return _give_up_output(_complain(f"standard output: {reason}", 2))
+    # An interruption counts even if the exception that it raised got lost in a destructor.
+    return _complain("interrupted", 130) if interruption.requested() else status
+
+
+def _status(arguments: Sequence[str]) -> int:
+    try:
+        status = app(list(arguments) or ["--help"], prog_name="anabranch", standalone_mode=False)
+    except PolicyError as error:
+        _print_traceback(error.__cause__)
+        return _complain(str(error), error.exit_status)
+    except AnabranchError as error:
+        return _complain(str(error), error.exit_status)
+    except typer.TyperException as error:
+        return _complain(f"{error.format_message()} (see: anabranch --help)", 2)
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    return status if isinstance(status, int) else 0
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C asks all runs to end, and raises `KeyboardInterrupt`.
+
+    A shell starts background commands with SIGINT ignored, and so it stays then.
+    """
+    interruption.request(wanted=False)
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, _on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _on_interrupt(*_: object) -> None:
+    interruption.request()
+    raise KeyboardInterrupt
+
+
+def _print_traceback(error: BaseException | None) -> None:
+    """The traceback of an error in the user's own code, from the first frame that is the user's."""
+    if error is None:
+        return
+    frames = error.__traceback__
+    while frames is not None and not _is_users(frames):
+        frames = frames.tb_next
+    traceback.print_exception(type(error), error, frames, file=sys.stderr)
+
+
+def _is_users(frame: TracebackType) -> bool:
+    file = frame.tb_frame.f_code.co_filename
+    return not file.startswith(("<frozen", os.path.dirname(os.path.dirname(__file__)) + os.sep))
+
+
+def _give_up_output(status: int) -> int:
+    """Nobody reads what is still to be printed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    _complain(str(message), 0)
+
+
+def _complain(message: str, status: int) -> int:
+    line = " ".join(message.split())
+    print(f"anabranch: {line}", file=sys.stderr)
+    return status

@@ -1,0 +1,325 @@
+"""Commands that run scenarios of the user's own: run, sweep, compare."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch import _core
+from anabranch.cli.app import (
+    JSON,
+    ON,
+    app,
+    enter_lab,
+    out_option,
+    print_report,
+    require,
+    write_report,
+)
+from anabranch.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from anabranch.live.run import Conditions
+    from anabranch.results.folder import Results
+    from anabranch.runs.run import Capture, Run
+    from anabranch.scenarios.overrides import Overrides
+
+_MAX_SEED = 2**64 - 1
+
+
+class Stack(StrEnum):
+    """Whose TCP a host of a live run runs."""
+
+    ENGINE = "engine"
+    KERNEL = "kernel"
+
+
+def _policy_option(kind: str) -> Any:
+    return typer.Option(metavar="NAME|FILE.py:CLASS", help=f"{kind}: a built-in one or your own.")
+
+
+@app.command(
+    "run", epilog="Example: anabranch run examples/wifi_3g.toml --set path.wifi.rate=20Mbit/s"
+)
+def run_scenarios(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE.toml...", help="One or more scenarios.")
+    ],
+    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Random seed.")] = 1,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, from --seed on.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
+    ] = None,
+    scheduler: Annotated[str | None, _policy_option("Scheduler")] = None,
+    congestion_control: Annotated[str | None, _policy_option("Congestion control")] = None,
+    path_manager: Annotated[str | None, _policy_option("Path manager")] = None,
+    out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
+    pcap: Annotated[
+        Path | None, typer.Option(help="Write a capture of all links (pcapng) to this file.")
+    ] = None,
+    pcap_limit: Annotated[
+        str, typer.Option(metavar="SIZE", help="End the capture at this size.")
+    ] = "2GB",
+    live: Annotated[bool, typer.Option("--live", help="Run in real time (Linux only).")] = False,
+    client: Annotated[
+        Stack | None, typer.Option(help="TCP stack of the client with --live.  [default: kernel]")
+    ] = None,
+    server: Annotated[
+        Stack | None, typer.Option(help="TCP stack of the server with --live.  [default: kernel]")
+    ] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Run your own scenarios.
+
+    Prints goodput, delays, and what each path carried.
+
+    Several files or --seeds run each file with each seed on all cores, and print medians.
+
+    A policy of your own is a class in a Python file: --scheduler examples/my_scheduler.py:LowestRtt
+    It goes to the connections that ask for one ("own:NAME"), or if none does, to all Multipath TCP
+    connections.
+    """
+    from anabranch.runs.run import Capture
+    from anabranch.scenarios import own, quantities
+    from anabranch.scenarios.overrides import Overrides
+
+    named = dict(zip(own.KINDS, (scheduler, congestion_control, path_manager), strict=True))
+    policies = {kind: text for kind, text in named.items() if text is not None}
+    overrides = Overrides(settings or (), policies)
+    require(live or client is server is None, "--client and --server need --live")
+    if len(files) > 1 or seeds is not None:
+        require(pcap is None, "--pcap takes one scenario and no --seeds")
+        require(not live, "--live takes one scenario and no --seeds")
+        _run_several(files, overrides, range(seed, seed + (seeds or 1)), out, as_json)
+        return
+    capture = None if pcap is None else Capture(pcap, quantities.size(pcap_limit, "--pcap-limit"))
+    stacks = None
+    if live:
+        stacks = ((client or Stack.KERNEL).value, (server or Stack.KERNEL).value)
+    _run_one(files[0], overrides, seed, capture, stacks, out, as_json)
+
+
+def _run_one(
+    file: Path,
+    overrides: Overrides,
+    seed: int,
+    capture: Capture | None,
+    stacks: tuple[str, str] | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    from anabranch.batches.single import single
+    from anabranch.cli import console
+    from anabranch.results.folder import writing
+    from anabranch.runs.run import read_scenario
+
+    toml, made_by = overrides.apply(read_scenario(file), str(file))
+    require(stacks is None or made_by is None, "--live: own policies run in virtual time only")
+    normalised = _core.validate(toml, str(file))
+    if stacks is not None:
+        enter_lab()
+    if capture is not None:
+        capture.require_writable()
+    console.caution(normalised, capture)
+    with contextlib.ExitStack() as stack:
+        if out is not None:
+            stack.enter_context(writing(out))
+        started = time.perf_counter()
+        run, conditions = _made(toml, normalised, str(file), seed, capture, made_by, stacks)
+        _print_run(run, conditions, out, as_json)
+        if out is not None:
+            results = single(run, run.settings["name"], time.perf_counter() - started, conditions)
+            results.save(out)
+            write_report(results, out)
+    if out is not None and not as_json:
+        print_report(out)
+    if conditions is not None and not conditions.valid:
+        raise IntegrityError(
+            f"{file}: the emulator was late too often; repeat on a quieter machine"
+        )
+
+
+def _made(
+    toml: str,
+    normalised: str,
+    file: str,
+    seed: int,
+    capture: Capture | None,
+    made_by: Any,
+    stacks: tuple[str, str] | None,
+) -> tuple[Run, Conditions | None]:
+    """Make the run, in virtual time or with these stacks in real time."""
+    from anabranch.cli import console
+    from anabranch.runs.run import run_toml
+    from anabranch.scenarios.quantities import nanoseconds
+
+    duration_s = nanoseconds(tomllib.loads(normalised)["duration"]) / 1e9
+    if stacks is None:
+        with console.simulating(file, duration_s) as on_tick:
+            run = run_toml(toml, file, seed, capture, made_by, on_tick=on_tick)
+        return run, None
+    from anabranch.live.run import run_toml as run_live
+
+    with console.elapsing(file, duration_s):
+        return run_live(toml, file, seed, stacks, capture)
+
+
+def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_json: bool) -> None:
+    from anabranch.cli import console, tables
+
+    if as_json:
+        about = tables.run_json(run, conditions)
+        about["report"] = None if out is None else str(out / "report.html")
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    for table in tables.run(run):
+        console.show(table)
+    screen = console.stdout()
+    screen.print(tables.effort_of(run, conditions))
+    for policy in run.own_policies:
+        screen.print(f"{policy.connection}: {policy.kind} {policy.name} of your own")
+    if run.pcap_full_ns is not None:
+        screen.print(
+            f"the capture reached its limit, and ends {run.pcap_full_ns / 1e9:g} s into the run"
+        )
+
+
+def _run_several(
+    files: list[Path], overrides: Overrides, seeds: range, out: Path | None, as_json: bool
+) -> None:
+    """Run each scenario with each seed, as a sweep whose only factor is the scenario."""
+    from anabranch.batches import batch
+    from anabranch.cli import console
+    from anabranch.sweeps import several
+
+    about, tasks = several.tasks(files, overrides, seeds)
+    with _folder(out) as folder, console.progress(f"{len(tasks)} runs") as advance:
+        results = batch.execute(about, tasks, folder, on_progress=advance)
+    if out is not None:
+        write_report(results, out)
+    print_sweep(results, out, as_json=as_json)
+
+
+@contextlib.contextmanager
+def _folder(out: Path | None) -> Iterator[Path]:
+    """The folder for results; without one, a temporary folder."""
+    if out is not None:
+        yield out
+        return
+    with tempfile.TemporaryDirectory(prefix="anabranch-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@app.command(
+    "sweep", epilog="Example: anabranch sweep examples/sweep_wifi_3g.toml --out results/sweep"
+)
+def run_sweep(
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN.toml", help="Base scenario, seeds and factors.")
+    ],
+    out: Annotated[
+        Path | None, out_option("Folder for the results.  [default: results/NAME]")
+    ] = None,
+    on: Annotated[str | None, ON] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Run a scenario over factors and seeds.
+
+    Runs all combinations of factors, with several seeds each.
+
+    After an interruption the same command makes only the runs that are missing, and so it does
+    when the plan has changed.
+    """
+    from anabranch.cli import console
+    from anabranch.sweeps import plan as sweep_plan
+    from anabranch.sweeps.sweep import sweep
+
+    with console.working("reading the plan"):
+        planned = sweep_plan.read(plan)
+    folder = out or Path("results") / planned.name
+    with console.progress(planned.name) as advance:
+        results = sweep(planned, folder, on=on, on_progress=advance)
+    write_report(results, folder)
+    print_sweep(results, folder, as_json=as_json)
+
+
+@app.command(epilog="Example: anabranch compare results/sweep --by scheduler min_rtt ecf")
+def compare(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR [DIR]", help="Two results, or one with --by.")
+    ],
+    by: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option(metavar="FACTOR A B", help="Compare two levels of a factor."),
+    ] = None,
+    out: Annotated[Path | None, out_option("Write the comparison to this JSON file.")] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Compare runs pair by pair: what changes?
+
+    A pair is two runs with the same seed.
+
+    Prints medians of the paired differences with 95 % bootstrap intervals.
+    """
+    from anabranch.cli import console, tables
+    from anabranch.results.folder import load
+    from anabranch.sweeps import compare as comparing
+
+    require(
+        len(folders) == (2 if by is None else 1),
+        "compare: name two folders, or one folder and --by FACTOR A B",
+    )
+    loaded = [load(folder) for folder in folders]
+    if by is None:
+        names = (str(folders[0]), str(folders[1]))
+        comparison = comparing.folders(loaded[0], loaded[1], names)
+    else:
+        comparison = comparing.levels(loaded[0], *by)
+    if out is not None:
+        comparison.save(out)
+    if as_json:
+        typer.echo(comparison.to_json())
+        return
+    screen = console.stdout()
+    screen.print(f"A: {comparison.a}\nB: {comparison.b}", markup=False)
+    console.show(tables.of_report(comparison.table(), "Medians of paired differences"))
+    for words in (*comparison.changed, *(f"note: {note}" for note in comparison.notes)):
+        screen.print(words, markup=False, soft_wrap=True)
+
+
+def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False) -> None:
+    """Print a sweep: every cell with medians over its seeds."""
+    from anabranch.cli import console, tables
+    from anabranch.results.provenance import effort
+    from anabranch.sweeps import report as sweep_report
+
+    if as_json:
+        about = tables.sweep_json(results)
+        about["report"] = None if folder is None else str(folder / "report.html")
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    screen = console.stdout()
+    cells = results.runs["cell"].n_unique()
+    if folder is None or cells <= sweep_report.MAX_CELLS_SHOWN:
+        summary = sweep_report.summary(results)
+        names = len(sweep_report.name_columns(results))
+        console.show(tables.of_report(summary, "Medians over seeds [95 % interval]", names))
+    else:
+        screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
+    if sweep_report.all_seeds_alike(results):
+        screen.print("every seed gave the same numbers: nothing in the scenario is random")
+    screen.print(effort(results.provenance))
+    if folder is not None:
+        print_report(folder)

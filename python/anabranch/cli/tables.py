@@ -1,0 +1,353 @@
+"""What the command line prints about results, as text and as JSON."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from anabranch.live.run import Conditions
+from anabranch.results import metrics
+from anabranch.results.claims import Judgement, Verdict
+from anabranch.results.estimates import number
+from anabranch.results.folder import Results
+from anabranch.runs.run import Run
+
+if TYPE_CHECKING:
+    from anabranch.analyze.analysis import Analysis
+    from anabranch.reports import report
+
+_VERDICTS = {
+    Verdict.REPRODUCED: ("✓", "green"),
+    Verdict.PARTLY: ("~", "yellow"),
+    Verdict.NOT_REPRODUCED: ("✗", "red"),
+    Verdict.NOT_APPLICABLE: ("–", "bright_black"),
+}
+
+_GAP = 2
+"""Spaces between columns."""
+
+_MOST_ROWS = 30
+"""Rows of each table of a capture that are printed."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table that chooses its layout by the width of the terminal."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    names: int = 1
+    """Columns at the left that say what a row is about."""
+    caption: str = ""
+
+    def fitted(self, screen: Console) -> Iterator[RenderableType]:
+        """The table as it is, or transposed, or row by row: the first that fits.
+
+        No layout cuts or breaks a number.
+        """
+        if self.title:
+            yield Text(self.title, style="bold")
+        columns = [
+            (heading, *cells) for heading, *cells in zip(self.headings, *self.rows, strict=True)
+        ]
+        names = ("", *self.headings[self.names :])
+        sideways = [names, *((self._name(row), *row[self.names :]) for row in self.rows)]
+        if _width(columns) <= screen.width:
+            yield self._upright()
+        elif _width(sideways) <= screen.width:
+            yield self._transposed()
+        else:
+            yield self._row_by_row(screen.width)
+        if self.caption:
+            yield Text(self.caption, style="dim")
+        yield ""
+
+    def _upright(self) -> Table:
+        table = _table()
+        for index, heading in enumerate(self.headings):
+            numeric = index >= self.names and all(_is_number(row[index]) for row in self.rows)
+            table.add_column(Text(heading), justify="right" if numeric else "left", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
+
+    def _transposed(self) -> Table:
+        table = _table()
+        table.add_column("", no_wrap=True)
+        for row in self.rows:
+            table.add_column(Text(self._name(row)), justify="right", no_wrap=True)
+        for index in range(self.names, len(self.headings)):
+            table.add_row(self.headings[index], *(Text(row[index]) for row in self.rows))
+        return table
+
+    def _row_by_row(self, width: int) -> RenderableType:
+        parts: list[RenderableType] = []
+        for row in self.rows:
+            pairs = zip(self.headings[self.names :], row[self.names :], strict=True)
+            words = [f"{heading}: {value}" for heading, value in pairs]
+            lines = Text("\n".join(_packed(words, width - _GAP)), no_wrap=True)
+            parts += [
+                Text(self._name(row), style="bold"),
+                indented(lines, by=_GAP),
+            ]
+        return Group(*parts)
+
+    def _name(self, row: Sequence[str]) -> str:
+        return " · ".join(row[: self.names])
+
+
+def _packed(words: Sequence[str], width: int) -> list[str]:
+    """Words in as few lines as possible; a word that is too long has a line of its own."""
+    lines: list[str] = []
+    for word in words:
+        longer = f"{lines[-1]}{' ' * _GAP}{word}" if lines else ""
+        if lines and cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    """Width of a table with nothing cut."""
+    return sum(max(map(cell_len, column)) + _GAP for column in columns) - _GAP
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+
+
+def _is_number(cell: str) -> bool:
+    """Is it a number, perhaps with a unit or an interval, or a dash for none?"""
+    return cell[:1] in "-+–0123456789" and " – " not in cell
+
+
+def of_report(shown: report.Table, title: str, names: int = 1) -> Grid:
+    """A table of a report, for the terminal."""
+    caption = f"{shown.left_out:,} more rows are not shown" if shown.left_out else ""
+    return Grid(title, shown.headings, shown.rows, names, caption)
+
+
+def claims(judgements: Sequence[Judgement]) -> RenderableType:
+    """Claims with their verdicts and what was measured."""
+    parts: list[RenderableType] = []
+    for judgement in judgements:
+        mark, colour = _VERDICTS[judgement.verdict]
+        claim = judgement.claim
+        head = Text.assemble(
+            (f"{mark} ", colour),
+            (claim.id, "bold"),
+            f"  {claim.statement} ",
+            (f"({claim.source})", "dim"),
+        )
+        body = Text.assemble((f"{judgement.verdict.words}: ", colour), judgement.measured)
+        parts += [head, indented(body, by=4)]
+    return Group(*parts, "")
+
+
+def side_by_side(rows: Mapping[str, Sequence[str]]) -> Grid:
+    """Virtual time beside Linux: goodput in Mbit/s, and delays of blocks in ms."""
+    headings = [
+        "scenario",
+        *(
+            heading
+            for metric in ("goodput Mbit/s", "p50 ms", "p95 ms")
+            for heading in (metric, "Linux", "off by")
+        ),
+    ]
+    cells = [(name, *values) for name, values in rows.items()]
+    return Grid("Virtual time beside Linux", headings, cells)
+
+
+def effort_of(run: Run, conditions: Conditions | None) -> str:
+    """How a run was made, in a line, or in real time in some."""
+    if conditions is None:
+        return (
+            f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} "
+            f"segments · seed {run.seed} · digest {run.digest}"
+        )
+    first = (
+        f"{run.virtual_ns / 1e9:.3g} s in real time · client {conditions.client}, "
+        f"server {conditions.server} · {run.segments:,} packets · seed {run.seed}"
+    )
+    notices = [f"note: {notice}" for notice in conditions.notices]
+    return "\n".join([first, conditions.lateness(), *notices])
+
+
+def run(run: Run) -> list[Grid]:
+    """A run in tables: its connections, what every subflow carried, and what its hosts counted."""
+    return [_connections(run), _subflows(run), _counters(run)]
+
+
+def _connections(run: Run) -> Grid:
+    names = ("mean", "p50", "p95", "p99", "max")
+    headings = (
+        "connection", "goodput Mbit/s", "window-limited", "reinjections", "blocks",
+        *(f"{name} ms" for name in names), "state",
+    )  # fmt: skip
+    rows = []
+    for index in range(run.connections.height):
+        row = metrics.connection_row(run, index)
+        delays = [row[f"delay_{name}_ms"] for name in names]
+        rows.append(
+            (
+                row["connection"],
+                number(row["goodput_mbps"]),
+                f"{row['window_limited_share'] * 100:.1f} %",
+                str(row["reinjections"]),
+                str(row["block_count"]),
+                *("–" if delay is None else number(delay) for delay in delays),
+                _state(row),
+            )
+        )
+    return Grid("Connections (after the warm-up; delays are of blocks)", headings, rows)
+
+
+def _state(row: dict[str, object]) -> str:
+    spoken = "MPTCP" if row["is_mptcp"] else "TCP"
+    if row["fallback"]:
+        spoken = f"fallback to TCP ({str(row['fallback']).replace('_', ' ')})"
+    end = "failed" if row["failed"] else "completed" if row["completed"] else "open at the end"
+    return f"{spoken}, {end}"
+
+
+def _subflows(run: Run) -> Grid:
+    headings = (
+        "connection", "path", "sent", "received", "share", "retransmitted", "reinjected",
+        "timeouts", "min RTT ms",
+    )  # fmt: skip
+    rows = [
+        (
+            row["connection_name"],
+            row["path_name"],
+            f"{row['bytes_sent']:,}",
+            f"{row['bytes_received']:,}",
+            f"{row['share'] * 100:.2f} %",
+            f"{row['bytes_retransmitted']:,}",
+            f"{row['bytes_reinjected']:,}",
+            str(row["timeouts"]),
+            number(row["min_rtt_ns"] / 1e6),
+        )
+        for row in metrics.subflow_rows(run).iter_rows(named=True)
+    ]
+    return Grid("Subflows (whole run, bytes of payload)", headings, rows, names=2)
+
+
+def _counters(run: Run) -> Grid:
+    sides = run.counters.pivot("host", index="counter", values="count")
+    rows = [
+        (name, *("–" if count is None else f"{count:,}" for count in counts))
+        for name, *counts in sides.select("counter", "client", "server").iter_rows()
+        if any(counts)
+    ]
+    title = "Counters that moved (docs/counters.md)"
+    return Grid(title, ("counter", "client", "server"), rows)
+
+
+def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
+    """A run as plain values: sizes in bytes, times in ns where the name does not say otherwise."""
+    counters = {
+        host: dict(run.counters.filter(host=host)["counter", "count"].iter_rows())
+        for host in ("client", "server")
+    }
+    return {
+        "scenario": run.settings["name"],
+        "seed": run.seed,
+        "digest": run.digest or None,
+        "simulated_s": run.virtual_ns / 1e9,
+        "wall_s": round(run.wall_s, 3),
+        "segments": run.segments,
+        "connections": [
+            metrics.connection_row(run, index) for index in range(run.connections.height)
+        ],
+        "subflows": metrics.subflow_rows(run).to_dicts(),
+        "links": metrics.link_rows(run).to_dicts(),
+        "counters": counters,
+        "live": None if conditions is None else conditions.provenance(),
+    }
+
+
+def sweep_json(results: Results) -> dict[str, Any]:
+    """A sweep as plain values: its factors, and a row for each connection of each run."""
+    return {
+        "name": results.provenance["sweep"],
+        "factors": results.provenance["factors"],
+        "seeds": results.provenance["seeds"],
+        "runs": results.runs.to_dicts(),
+    }
+
+
+def analysis(found: Analysis) -> Iterator[Grid]:
+    """What captures show: connections, their subflows, and the first violations."""
+    from anabranch.analyze import report as analyze_report
+
+    yield of_report(analyze_report.connections(found, _MOST_ROWS), "Connections")
+    subflows = analyze_report.subflows(found, _MOST_ROWS)
+    if subflows.rows:
+        yield of_report(subflows, "Subflows (bytes of payload, both directions)", names=2)
+    violations = analyze_report.violations(found, _MOST_ROWS)
+    if violations.rows:
+        yield of_report(violations, "Violations of RFC 8684")
+
+
+def policies(all_of_them: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
+    """Policies by sort: what they do, what can be set, where they are from."""
+    for sort, group in itertools.groupby(all_of_them, key=lambda policy: str(policy["sort"])):
+        yield Text(sort.replace("_", " "), style="bold underline")
+        for each in group:
+            yield _described(each["name"], each["summary"])
+            for parameter in each["parameters"]:
+                yield indented(_parameter(parameter), by=4)
+            yield indented(f"Source: {each['source']}", "dim")
+        yield ""
+
+
+def workloads(schema: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """The workloads in the JSON Schema of scenarios: what they do, and their keys."""
+    yield Text("workload", style="bold underline")
+    for workload in schema["$defs"]["Workload"]["oneOf"]:
+        keys = {key: about["description"] for key, about in workload["properties"].items()}
+        kind = workload["properties"]["kind"]["const"]
+        del keys["kind"]
+        yield _described(kind, " ".join(workload["description"].split()))
+        for key, about in keys.items():
+            yield indented(f"{key}: {' '.join(about.split())}", by=4)
+    yield ""
+
+
+def capabilities(found: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
+    """What this host allows: what each capability is for, and how to get those that are missing."""
+    for each in found:
+        works = each["problem"] is None
+        mark, colour = ("✓", "green") if works else ("✗", "red")
+        yield Text.assemble((f"{mark} ", colour), (each["name"], "bold"), f"  {each['purpose']}")
+        if not works:
+            yield indented(f"missing: {each['problem']}")
+            yield indented(f"to do: {each['remedy']}")
+
+
+def indented(text: str | Text, style: str = "", by: int = 2) -> Padding:
+    """A paragraph that is moved to the right, all its lines."""
+    styled = Text(text, style) if isinstance(text, str) else text
+    return Padding(styled, (0, 0, 0, by), expand=False)
+
+
+def _described(name: str, summary: str) -> Text:
+    return Text.assemble((name, "bold"), f"  {summary}")
+
+
+def _parameter(parameter: Mapping[str, Any]) -> str:
+    only = "" if parameter["only_with"] is None else f"; with {parameter['only_with']}"
+    return (
+        f"{parameter['name']} = {parameter['default']} ({parameter['origin']}): "
+        f"{parameter['meaning']}; {parameter['values']}{only}"
+    )

@@ -1,0 +1,163 @@
+"""Commands beside running: analyze, conform, doctor, policies, schema."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch import _core
+from anabranch.cli.app import app, enter_lab, out_option, print_report, require
+from anabranch.errors import InputError
+
+if TYPE_CHECKING:
+    from anabranch.analyze.analysis import Analysis
+
+
+class Platform(StrEnum):
+    """Where the engine's TCP parameters come from."""
+
+    LINUX = "linux"
+    RFC = "rfc"
+
+
+@app.command()
+def policies() -> None:
+    """List policies, queues, workloads and so on.
+
+    Lists everything that a scenario chooses by name, with its parameters: schedulers, remedies,
+    congestion controls, path managers, hosts, queues, middleboxes and workloads.
+    """
+    from anabranch.cli import console, tables
+
+    screen = console.stdout()
+    for line in tables.policies([*_core.policies(), *_core.parts()]):
+        screen.print(line)
+    for line in tables.workloads(json.loads(_core.json_schema())):
+        screen.print(line)
+    screen.print("A policy of your own: docs/policies/your-own.md")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    typer.echo(_core.json_schema())
+
+
+@app.command()
+def doctor() -> None:
+    """Check whether this host supports live runs."""
+    from anabranch.cli import console, tables
+    from anabranch.live import lab
+
+    if not lab.is_inside():
+        raise typer.Exit(lab.enter(["doctor"]))
+    found = lab.doctor()
+    for line in tables.capabilities(found):
+        console.stdout().print(line)
+    possible = not any(each["required"] and each["problem"] for each in found)
+    console.stdout().print(f"live runs are {'possible' if possible else 'not possible'} here")
+    if not possible:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: anabranch analyze client.pcapng server.pcap --out results/capture")
+def analyze(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Captures: pcapng or pcap.")
+    ],
+    out: Annotated[
+        Path | None, out_option("Write tables, drawings and a report to this folder.")
+    ] = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="With --out: tables as CSV instead of Parquet.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if anything violates RFC 8684.")
+    ] = False,
+) -> None:
+    """Explain a capture: connections and violations.
+
+    Reconstructs the Multipath TCP connections of captures, and says what violates RFC 8684.
+
+    Any capture will do: of a run (--pcap), of tcpdump or Wireshark, of several interfaces. Several
+    files are merged by time. If a file is damaged, the command shows what comes before the damage
+    and exits with 2.
+    """
+    from anabranch.analyze import analysis
+    from anabranch.cli import console, tables
+
+    require(out is not None or not csv, "--csv needs --out, the folder for the tables")
+    with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
+        found = analysis.analyze(*files, on_progress=advance)
+    for table in tables.analysis(found):
+        console.show(table)
+    screen = console.stdout()
+    for note in found.notes:
+        screen.print(f"note: {note}", markup=False, soft_wrap=True)
+    count = found.violations.height
+    screen.print(f"{count or 'no'} violation{'' if count == 1 else 's'} of RFC 8684")
+    if out is not None:
+        _save(found, out, csv=csv)
+    damages = found.files.filter(found.files["damage"].is_not_null())
+    if not damages.is_empty():
+        raise InputError(
+            "; ".join(f"{name}: {what}" for name, what in damages["file", "damage"].rows())
+        )
+    if strict and count:
+        raise typer.Exit(1)
+
+
+def _save(found: Analysis, out: Path, *, csv: bool) -> None:
+    from anabranch.analyze import report as analyze_report
+    from anabranch.cli import console
+    from anabranch.results.folder import writing
+
+    with writing(out):
+        found.save(out, csv=csv)
+        with console.reading("drawing") as advance:
+            analyze_report.save(found, out, advance)
+    print_report(out)
+
+
+@app.command(epilog="Example: anabranch conform conformance/ --live")
+def conform(
+    scripts: Annotated[
+        list[Path], typer.Argument(metavar="FILE.pkt|DIR...", help="Scripts, or folders of them.")
+    ],
+    live: Annotated[
+        bool, typer.Option("--live", help="Test this host's kernel instead of the engine.")
+    ] = False,
+    platform: Annotated[
+        Platform | None,
+        typer.Option(help="TCP parameters of the engine, whatever the scripts say."),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print all segments and calls, as a script.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Play packet scripts against a TCP stack.
+
+    Judges every segment that the stack sends.
+
+    The engine runs in virtual time, the kernel behind a TUN device in a network namespace. Exits
+    with 1 if a script fails. docs/conformance.md describes the language.
+    """
+    from anabranch import conformance
+
+    files = conformance.find(scripts)
+    if live:
+        enter_lab()
+    name = None if platform is None else platform.value
+    results = []
+    for file in files:
+        results.append(conformance.run(file, live=live, platform=name))
+        if not as_json:
+            typer.echo(conformance.text(results[-1], verbose=verbose))
+    typer.echo(conformance.to_json(results) if as_json else conformance.summary(results))
+    if any(result.verdict == "failed" for result in results):
+        raise typer.Exit(1)

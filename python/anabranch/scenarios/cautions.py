@@ -1,0 +1,34 @@
+"""What is allowed in a scenario and probably a mistake."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+from anabranch.scenarios.quantities import nanoseconds
+
+
+def of(toml: str) -> list[str]:
+    """One line for each probable mistake in a normalised scenario."""
+    table = tomllib.loads(toml)
+    return [line for path in table["path"] for line in _of_path(path, table["duration"])]
+
+
+def _of_path(path: dict[str, Any], duration: str) -> Iterator[str]:
+    for index, change in enumerate(path.get("change", [])):
+        if nanoseconds(change["at"]) > nanoseconds(duration):
+            yield (
+                f"path.{path['name']}.change[{index}]: at {change['at']} the run has ended "
+                f"(duration {duration}); the change has no effect"
+            )
+    for where, link in (
+        (f"path.{path['name']}", path),
+        (f"path.{path['name']}.reverse", path.get("reverse", {})),
+    ):
+        delay, jitter = link.get("delay"), link.get("jitter")
+        if delay is not None and jitter is not None and nanoseconds(jitter) > nanoseconds(delay):
+            yield (
+                f"{where}: the jitter ({jitter}) is larger than the delay ({delay}); delays "
+                "below zero count as zero"
+            )

@@ -1,0 +1,111 @@
+"""Changes to a scenario from the command line: single keys, and policies."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch import _core
+from anabranch.errors import InputError, unknown
+from anabranch.scenarios import keys, own
+from anabranch.scenarios.scenario import TomlTable, to_toml
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What to change in a scenario."""
+
+    settings: Sequence[str] = ()
+    """Keys and their values, each as ``KEY=VALUE``."""
+    policies: Mapping[str, str] | None = None
+    """For each of `own.KINDS` that changes, the name of a built-in policy or ``FILE.py:CLASS``.
+
+    They go to all Multipath TCP connections, a congestion control also to TCP connections. A
+    policy of the user's own goes only to the connections that ask for one (``"own:NAME"``), if
+    there are such connections.
+    """
+
+    def apply(self, toml: str, file: str) -> tuple[str, own.MadeBy | None]:
+        """The changed scenario, and for each connection what makes the user's own policies.
+
+        Raises:
+            ScenarioError: if the scenario is wrong.
+            InputError: if there is no such key or policy, or no connection for it.
+            PolicyError: if the file of a policy cannot be imported.
+        """
+        chosen = self.policies or {}
+        classes = {
+            kind: own.load(_option(kind), text) for kind, text in chosen.items() if _is_file(text)
+        }
+        built_in = {kind: name for kind, name in chosen.items() if kind not in classes}
+        if self.settings or built_in:
+            toml = self._changed(toml, file, built_in)
+        return _with_classes(toml, file, classes) if classes else (toml, None)
+
+    def _changed(self, toml: str, file: str, built_in: Mapping[str, str]) -> str:
+        normalised = tomllib.loads(_core.validate(toml, file))
+        table = keys.with_names(tomllib.loads(toml), normalised)
+        for setting in self.settings:
+            table = _set(table, setting)
+        for kind, name in built_in.items():
+            _require_known(kind, name)
+            for index, connection in enumerate(normalised["connection"]):
+                if kind == "congestion_control" or connection["protocol"] == "mptcp":
+                    table = keys.put(table, f"connection[{index}].{kind}", name, _option(kind))
+        return to_toml(table)
+
+
+def _set(table: TomlTable, setting: str) -> TomlTable:
+    key, equals, value = setting.partition("=")
+    where = f"--set {setting}"
+    if not equals or not key.strip():
+        raise InputError(f"{where}: write KEY=VALUE, such as path.wifi.rate=20Mbit/s")
+    return keys.put(table, key.strip(), _value(value.strip()), where)
+
+
+def _value(text: str) -> Any:
+    """A value in TOML, or as text without quotation marks."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+
+
+def _require_known(kind: str, name: str) -> None:
+    names = [str(each["name"]) for each in _core.policies() if each["sort"] == kind]
+    if name not in names:
+        raise unknown(f"{_option(kind)}: unknown {kind.replace('_', ' ')}", name, [*names, _CLASS])
+
+
+def _with_classes(
+    toml: str, file: str, classes: Mapping[str, own.Factory]
+) -> tuple[str, own.MadeBy]:
+    """The scenario with the names of the user's own policies in it, and what makes them."""
+    named = _core.with_own(
+        toml, file, **{kind: own.name_of(each) for kind, each in classes.items()}
+    )
+    made_by = [
+        {kind: classes.get(kind) if _is_own(connection[kind]) else None for kind in own.KINDS}
+        for connection in tomllib.loads(named)["connection"]
+    ]
+    for kind in classes:
+        if not any(each[kind] for each in made_by):
+            raise InputError(f"{_option(kind)}: no connection of {file} speaks mptcp")
+    return named, made_by
+
+
+_CLASS = "FILE.py:CLASS"
+
+
+def _is_file(text: str) -> bool:
+    return ":" in text or text.endswith(".py")
+
+
+def _is_own(written: object) -> bool:
+    return isinstance(written, str) and written.startswith(own.PREFIX)
+
+
+def _option(kind: str) -> str:
+    return "--" + kind.replace("_", "-")

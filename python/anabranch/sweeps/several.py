@@ -1,0 +1,65 @@
+"""Several scenarios with several seeds: a sweep whose only factor is the scenario."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core
+from anabranch.batches.reduction import Task
+from anabranch.errors import InputError
+from anabranch.results.provenance import build
+from anabranch.runs.run import read_scenario
+from anabranch.scenarios.overrides import Overrides
+
+
+def tasks(
+    files: Sequence[Path], overrides: Overrides, seeds: range
+) -> tuple[dict[str, Any], list[Task]]:
+    """What the provenance says about the runs, and every file with every seed.
+
+    Raises:
+        ScenarioError: if a scenario is wrong.
+        InputError: if a file cannot be read, or is named twice.
+    """
+    made = [task for file in files for task in _of_file(file, overrides, seeds, len(files) > 1)]
+    cells = list(dict.fromkeys(task.cell for task in made))
+    if len(cells) < len(files):
+        raise InputError(
+            f"{files[0]}: every scenario needs a file name of its own, also without the folder"
+        )
+    about = {
+        "entry": None,
+        "sweep": ", ".join(cells),
+        "description": "Scenarios side by side."
+        if len(files) > 1
+        else made[0].settings["description"],
+        "plan": None,
+        "factors": ["scenario"] if len(files) > 1 else [],
+        "seeds": list(seeds),
+        "duration": made[0].settings["duration"],
+        "warm_up": made[0].settings["warm_up"],
+    }
+    return about, made
+
+
+def _of_file(file: Path, overrides: Overrides, seeds: range, several: bool) -> list[Task]:
+    toml, made_by = overrides.apply(read_scenario(file), str(file))
+    normalised = _core.validate(toml, str(file))
+    name = re.sub(r"[^\w.()-]+", "", file.stem)
+    return [
+        Task(
+            cell=name,
+            factors={"scenario": name} if several else {},
+            toml=normalised,
+            file=str(file),
+            seed=seed,
+            build=build(),
+            keep_samples=seed == seeds[0],
+            may_fail=True,
+            made_by=made_by,
+        )
+        for seed in seeds
+    ]

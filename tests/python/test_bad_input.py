@@ -1,0 +1,428 @@
+"""Bad input gets one line that says what is wrong, and exit status 2; nothing is written."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from anabranch.cli.main import run_command
+
+Captured = pytest.CaptureFixture[str]
+
+SCENARIO = """
+name = "short"
+duration = "300ms"
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "54packets"
+jitter = "1ms"
+loss = "0%"
+mtu = "1500B"
+queue = { kind = "codel", target = "5ms" }
+[[path.change]]
+at = "100ms"
+rate = "4Mbit/s"
+[[path.middlebox]]
+kind = "rewrite_payload"
+change = "insert"
+bytes = 4
+at = "1GB"
+[[path]]
+name = "3g"
+rate = "2Mbit/s"
+delay = "75ms"
+limit = "334packets"
+[[connection]]
+name = "main"
+protocol = "mptcp"
+dss_checksum = true
+paths = ["wifi", "3g"]
+send_buffer = "200KiB"
+receive_buffer = "200KiB"
+scheduler = "min_rtt"
+congestion_control = "lia"
+path_manager = "full_mesh"
+remedies = { penalisation = "conext13" }
+workload = { kind = "blocks", block_size = "8KiB" }
+[[cross_traffic]]
+path = "wifi"
+rate = "500kbit/s"
+on = { kind = "exponential", mean = "50ms" }
+off = { kind = "exponential", mean = "50ms" }
+"""
+
+PLAN = """
+scenario = "good.toml"
+seeds = 1
+[factors]
+"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]
+"""
+
+POLICIES = """
+class Good:
+    def schedule(self, context): ...
+
+class Exits:
+    def __init__(self):
+        raise SystemExit(0)
+
+class Fails:
+    def __init__(self):
+        raise ValueError("no")
+
+number = 7
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of a run and a capture."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "good.toml").write_text(SCENARIO)
+    capture = folder / "good.pcapng"
+    arguments = [
+        str(folder / "good.toml"),
+        "--out",
+        str(folder / "results"),
+        "--pcap",
+        str(capture),
+    ]
+    assert run_command(["run", *arguments]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: good and bad files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "good_policies", raising=False)
+    (tmp_path / "good.toml").write_text(SCENARIO)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "good_policies.py").write_text(POLICIES)
+    (tmp_path / "bad_syntax.py").write_text("class Good:\n    def schedule(self, context)\n")
+    (tmp_path / "bad_import.py").write_text("import nothing_of_that_name\n")
+    (tmp_path / "bad_exit.py").write_text("raise SystemExit(0)\n")
+    (tmp_path / "text.txt").write_text("not a scenario")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "cut.pcapng").write_bytes((finished / "good.pcapng").read_bytes()[:-7])
+    (tmp_path / "bad.pkt").write_text("0.0 nonsense\n")
+    shutil.copytree(finished / "results", tmp_path / "results")
+    return tmp_path
+
+
+def complaint(captured: Captured, *, status: int, wanted: int = 2) -> str:
+    """The only line on standard error, but for a forecast of what a capture needs."""
+    out, err = captured.readouterr()
+    assert status == wanted, err or out
+    assert re.fullmatch(r"(anabranch: capture: [^\n]+\n)?anabranch: [^\n]+\n", err), err
+    return err
+
+
+# ---- the command line -----------------------------------------------------------------------
+
+COMMANDS = [
+    ("frobnicate", "frobnicate"),
+    ("--frobnicate", "--frobnicate"),
+    ("list extra", "extra"),
+    ("schema --json", "--json"),
+    ("doctor now", "now"),
+    ("policies ecf", "ecf"),
+    ("reproduce", "ID"),
+    ("reproduce nsdi12-fig", 'did you mean "nsdi12-fig7"?'),
+    ("reproduce nsdi12-fig7 --seeds 0", "--seeds"),
+    ("reproduce nsdi12-fig7 --seeds 100000000000", "--seeds"),
+    ("reproduce nsdi12-fig7 --seeds many", "--seeds"),
+    ("reproduce nsdi12-fig7 --sedes 3", "--sedes"),
+    ("reproduce nsdi12-fig7 --out good.toml/folder", "not a directory"),
+    ("reproduce nsdi12-fig7 --out EMPTY", "--out"),
+    ("reproduce nsdi12-fig7 --on localhost", "write dask://HOST:PORT"),
+    ("reproduce nsdi12-fig7 --on dask://", "write dask://HOST:PORT"),
+    ("gallery nsdi12-fig", "unknown entry"),
+    ("gallery nsdi12-fig7 --out good.toml", "not a directory"),
+    ("calibrate --sedes", "--sedes"),
+    ("run", "FILE.toml"),
+    ("run nowhere.toml", "no such file"),
+    ("run .", "is a directory"),
+    ("run text.txt", "text.txt"),
+    ("run binary", "not UTF-8"),
+    ("run good.toml --seed -1", "--seed"),
+    ("run good.toml --seed 1.5", "--seed"),
+    ("run good.toml --seed 99999999999999999999", "--seed"),
+    ("run good.toml --seeds 0", "--seeds"),
+    ("run good.toml --seeds 100000000", "--seeds"),
+    ("run good.toml --pcap nowhere/x.pcapng", "nowhere/x.pcapng: no such file"),
+    ("run good.toml --pcap /dev/full", "no space left on device"),
+    ("run good.toml --pcap x.pcapng --pcap-limit 1", "not a size"),
+    ("run good.toml --pcap x.pcapng --pcap-limit 2Mbit/s", "not a size"),
+    ("run good.toml --pcap x.pcapng --seeds 2", "--pcap takes one scenario"),
+    ("run good.toml --out good.toml", "file exists"),
+    ("run good.toml --out good.toml/folder", "not a directory"),
+    ("run good.toml --out EMPTY", "--out"),
+    ("run good.toml --client engine", "need --live"),
+    ("run good.toml --server kernel", "need --live"),
+    ("run good.toml --live --client linux", "--client"),
+    ("run good.toml --live --seeds 2", "--live takes one scenario"),
+    ("run good.toml --live --scheduler good_policies.py:Good", "virtual time only"),
+    ("run good.toml good.toml", "a file name of its own"),
+    ("run good.toml nowhere.toml", "nowhere.toml: no such file"),
+    ("run good.toml --scheduler eccf", 'did you mean "ecf"?'),
+    ("run good.toml --congestion-control vegas", 'did you mean "wvegas"?'),
+    ("run good.toml --path-manager fullmesh", 'did you mean "full_mesh"?'),
+    ("run good.toml --scheduler lia", "unknown scheduler"),
+    ("run good.toml --scheduler nowhere.py:Good", "no file nowhere.py"),
+    ("run good.toml --scheduler good_policies.py", "write FILE.py:CLASS"),
+    ("run good.toml --scheduler good_policies.py:", "write FILE.py:CLASS"),
+    ("run good.toml --scheduler good_policies.py:Nobody", "no class Nobody"),
+    ("run good.toml --scheduler good_policies.py:number", "no class number"),
+    ("run good.toml --set", "--set"),
+    ("run good.toml --set path.wifi.rate", "write KEY=VALUE"),
+    ("run good.toml --set =20Mbit/s", "write KEY=VALUE"),
+    ("run good.toml --set path.wify.rate=20Mbit/s", 'did you mean "wifi"?'),
+    ("run good.toml --set path[2].rate=20Mbit/s", "no path[2], only 2"),
+    ("run good.toml --set path.wifi.rat=20Mbit/s", 'did you mean "rate"?'),
+    ("run good.toml --set path.wifi.rate=20", '"20" has no unit'),
+    ("run good.toml --set path.wifi.rate=fast", "fast"),
+    ("run good.toml --set durration=9s", 'did you mean "duration"?'),
+    ("run good.toml --set path..rate=1Mbit/s", "is not a key"),
+    ("sweep", "PLAN.toml"),
+    ("sweep nowhere.toml", "no such file"),
+    ("sweep binary", "not UTF-8"),
+    ("sweep good.toml", "unknown key"),
+    ("sweep plan.toml --out good.toml", "file exists"),
+    ("sweep plan.toml --out EMPTY", "--out"),
+    ("sweep plan.toml --on tcp://localhost:1", "write dask://HOST:PORT"),
+    ("compare results", "name two folders"),
+    ("compare results results results", "name two folders"),
+    ("compare results nowhere", "nowhere: no provenance.json"),
+    ("compare results --by scheduler a b", 'unknown factor "scheduler"'),
+    ("compare results --by scheduler a", "--by"),
+    ("compare results results --out nowhere/x.json", "no such file"),
+    ("report", "DIR"),
+    ("report nowhere", "nowhere: no provenance.json"),
+    ("report good.toml", "no provenance.json"),
+    ("report .", "no provenance.json"),
+    ("analyze", "FILE"),
+    ("analyze nowhere.pcap", "nowhere.pcap"),
+    ("analyze good.toml", "good.toml"),
+    ("analyze .", "directory"),
+    ("analyze cut.pcapng --csv", "--csv needs --out"),
+    ("analyze cut.pcapng --out EMPTY", "--out"),
+    ("conform", "FILE.pkt"),
+    ("conform nowhere", "no such file"),
+    ("conform bad.pkt", "bad.pkt"),
+    ("conform bad.pkt --platform bsd", "--platform"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), COMMANDS)
+def test_commands(arguments: str, words: str, folder: Path, capsys: Captured) -> None:
+    before = files(folder)
+    status = run_command([word.replace("EMPTY", "") for word in arguments.split()])
+    assert words.lower() in complaint(capsys, status=status).lower()
+    assert files(folder) == before, "nothing is written"
+
+
+def files(folder: Path) -> set[Path]:
+    return {file for file in folder.rglob("*") if "__pycache__" not in file.parts}
+
+
+# ---- scenarios ------------------------------------------------------------------------------
+
+SCENARIOS = [
+    ("[[path]]", "[[path", "line"),
+    ('name = "wifi"', 'nam = "wifi"', "path[0].nam"),
+    ('name = "wifi"', 'name = ""', "path[0].name"),
+    ('name = "wifi"', 'name = "wi\\u0007fi"', "control characters"),
+    ('name = "short"', 'name = "sh\\nort"', "control characters"),
+    ('name = "3g"', 'name = "wifi"', "already the name"),
+    ('duration = "300ms"', 'duration = "0s"', "duration"),
+    ('duration = "300ms"', 'duration = "300"', "has no unit"),
+    ('duration = "300ms"', "duration = 300", "duration"),
+    ('duration = "300ms"', 'duration = "-1s"', "duration"),
+    ('duration = "300ms"', 'duration = "1s"\nwarm_up = "2s"', "warm_up"),
+    ('rate = "8Mbit/s"', 'rate = "8"', "path[0].rate"),
+    ('rate = "8Mbit/s"', "rate = 8", "path[0].rate"),
+    ('rate = "8Mbit/s"', 'rate = "-8Mbit/s"', "path[0].rate"),
+    ('rate = "8Mbit/s"', 'rate = "8MB/s"', "path[0].rate"),
+    ('rate = "8Mbit/s"', 'rate = "8Mbit/s"\ntrace = "x.trace"', "trace"),
+    ('rate = "8Mbit/s"', 'trace = "nowhere.trace"', "nowhere.trace"),
+    ('rate = "8Mbit/s"', "", "rate"),
+    ('delay = "10ms"', 'delay = "10"', "path[0].delay"),
+    ('delay = "10ms"', 'delay = "10 parsecs"', "path[0].delay"),
+    ('limit = "54packets"', 'limit = "0packets"', "path[0].limit"),
+    ('limit = "54packets"', 'limit = "54"', "path[0].limit"),
+    ('loss = "0%"', 'loss = "120%"', "path[0].loss"),
+    ('loss = "0%"', "loss = 0.1", "path[0].loss"),
+    ('mtu = "1500B"', 'mtu = "1B"', "path[0].mtu"),
+    ('kind = "codel"', 'kind = "coddel"', 'did you mean "codel"?'),
+    ('target = "5ms"', 'targett = "5ms"', "targett"),
+    ('at = "100ms"', 'when = "100ms"', "path[0].change[0].when"),
+    ('kind = "rewrite_payload"', 'kind = "rewrite"', "rewrite"),
+    ("bytes = 4", "octets = 4", "write bytes"),
+    ("bytes = 4", "bytes = -4", "bytes"),
+    ('protocol = "mptcp"', 'protocol = "sctp"', "connection[0].protocol"),
+    ('paths = ["wifi", "3g"]', 'paths = ["wifi", "lte"]', "lte"),
+    ('paths = ["wifi", "3g"]', "paths = []", "paths"),
+    ('send_buffer = "200KiB"', 'send_buffer = "0B"', "connection[0].send_buffer"),
+    ('scheduler = "min_rtt"', 'scheduler = "min_rt"', 'did you mean "min_rtt"?'),
+    ('scheduler = "min_rtt"', 'scheduler = { kind = "ecf", beta = -1 }', "beta"),
+    ('scheduler = "min_rtt"', 'scheduler = "own:mine"', "--scheduler FILE.py:CLASS"),
+    ('congestion_control = "lia"', 'congestion_control = "vegas"', 'did you mean "wvegas"?'),
+    ('congestion_control = "lia"', 'profile = "rfc"', "this key is gone"),
+    ('penalisation = "conext13"', 'penalisation = "conext"', "penalisation"),
+    ('kind = "blocks"', 'kind = "block"', 'did you mean "blocks"?'),
+    ('block_size = "8KiB"', 'block_size = "8KiB", size = "1MB"', "size"),
+    ('path = "wifi"', 'path = "lte"', "cross_traffic[0].path"),
+    ('mean = "50ms"', 'mean = "0s"', "mean"),
+    ("[[connection]]", "[[connections]]", 'did you mean "connection"?'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("right", "wrong", "words"), SCENARIOS)
+def test_scenarios(right: str, wrong: str, words: str, folder: Path, capsys: Captured) -> None:
+    assert right in SCENARIO
+    (folder / "good.toml").write_text(SCENARIO.replace(right, wrong, 1))
+    line = complaint(capsys, status=run_command(["run", "good.toml", "--out", "out"]))
+    assert "good.toml" in line
+    assert words in line
+    assert not (folder / "out" / "provenance.json").exists()
+
+
+# ---- plans ----------------------------------------------------------------------------------
+
+WIDE = """[design]
+kind = "{kind}"
+points = {points}
+[design.ranges]
+"path.wifi.rate" = {{ from = "1Mbit/s", to = "2Mbit/s" }}
+"path.3g.rate" = {{ from = "1Mbit/s", to = "2Mbit/s" }}
+"""
+
+PLANS = [
+    ("seeds = 1", "seeds = 100000000000", "at most 1,000,000 runs"),
+    ("seeds = 1", "seeds = -1", "seeds"),
+    ("seeds = 1", 'seeds = "1"', "seeds"),
+    ("seeds = 1", "seeds = [1, 2**64]", "line"),
+    ("seeds = 1", "seeds = 600000", "at most 1,000,000"),
+    ("seeds = 1", "keep = ['sample']", 'did you mean "samples"?'),
+    ("good.toml", "nowhere.toml", "no such file"),
+    ("path.wifi.rate", "path.wify.rate", 'did you mean "wifi"?'),
+    ('["4Mbit/s", "8Mbit/s"]', "[]", "not a list of values"),
+    ('["4Mbit/s", "8Mbit/s"]', '{ values = ["4Mbit/s"] }', "both and no more"),
+    ('"path.wifi.rate" =', "cell =", "choose another name"),
+    ('"path.wifi.rate" =', "goodput_mbps =", "goodput_mbps"),
+    ("[factors]", "factor = 1\n[factors]", 'did you mean "factors"?'),
+    ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]', WIDE.format(kind="wsp", points=10**8),
+     "too many"),
+    ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]', WIDE.format(kind="grid", points=10**8),
+     "too many"),
+    ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]', WIDE.format(kind="lhs", points=10**8),
+     "too many"),
+    ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]', WIDE.format(kind="xyz", points=3),
+     'unknown kind "xyz"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("right", "wrong", "words"), PLANS)
+def test_plans(right: str, wrong: str, words: str, folder: Path, capsys: Captured) -> None:
+    assert right in PLAN
+    (folder / "plan.toml").write_text(PLAN.replace(right, wrong, 1))
+    line = complaint(capsys, status=run_command(["sweep", "plan.toml", "--out", "out"]))
+    assert words in line
+    assert not (folder / "out" / "provenance.json").exists()
+
+
+# ---- own policies ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "words", "shown"),
+    [
+        ("bad_syntax.py:Good", "SyntaxError", "def schedule"),
+        ("bad_import.py:Good", "ModuleNotFoundError", "import nothing_of_that_name"),
+        ("bad_exit.py:Good", "SystemExit", "raise SystemExit"),
+        ("good_policies.py:Exits", "SystemExit", "raise SystemExit"),
+        ("good_policies.py:Fails", "ValueError: no", "raise ValueError"),
+        ("good_policies.py:Good", "schedule() returned None", ""),
+    ],
+)
+def test_own_policies(policy: str, words: str, shown: str, folder: Path, capsys: Captured) -> None:
+    assert run_command(["run", "good.toml", "--scheduler", policy, "--out", "out"]) == 2
+    out, err = capsys.readouterr()
+    *traceback, line = err.splitlines()
+    assert out == ""
+    assert line.startswith("anabranch: ")
+    assert words in err
+    assert shown in err
+    frames = [text for text in traceback if text.startswith('  File "')]
+    assert all(str(folder) in frame for frame in frames), "only frames of the user's"
+    assert not (folder / "out" / "provenance.json").exists()
+
+
+# ---- damaged results ------------------------------------------------------------------------
+
+
+def rewritten(change: Callable[[dict[str, object]], object]) -> Callable[[Path], object]:
+    def damage(results: Path) -> None:
+        about = json.loads((results / "provenance.json").read_text())
+        change(about)
+        (results / "provenance.json").write_text(json.dumps(about))
+
+    return damage
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no provenance": lambda results: (results / "provenance.json").unlink(),
+    "empty provenance": lambda results: (results / "provenance.json").write_text(""),
+    "cut provenance": lambda results: (results / "provenance.json").write_text('{"version":'),
+    "a list": lambda results: (results / "provenance.json").write_text("[]"),
+    "not text": lambda results: (results / "provenance.json").write_bytes(b"\xff\xfe"),
+    "no runs": rewritten(lambda about: about.pop("runs")),
+    "wrong runs": rewritten(lambda about: about.update(runs=[1])),
+    "no version": rewritten(lambda about: about.pop("version")),
+    "unknown entry": rewritten(lambda about: about.update(entry="nsdi12-fig")),
+    "no table": lambda results: (results / "runs.parquet").unlink(),
+    "empty table": lambda results: (results / "runs.parquet").write_bytes(b""),
+    "not Parquet": lambda results: (results / "runs.parquet").write_text("x" * 1000),
+    "cut Parquet": lambda results: (results / "runs.parquet").write_bytes(
+        (results / "runs.parquet").read_bytes()[:-100]
+    ),
+    "damaged Parquet": lambda results: (results / "subflows.parquet").write_bytes(
+        (results / "subflows.parquet").read_bytes().replace(b"bytes", b"bxtes")
+    ),
+    "a column is missing": lambda results: (
+        pl.read_parquet(results / "links.parquet")
+        .drop("packets_in")
+        .write_parquet(results / "links.parquet")
+    ),
+    "old columns": lambda results: (
+        pl.read_parquet(results / "subflows.parquet")
+        .rename({"bytes_sent": "octets_sent"})
+        .write_parquet(results / "subflows.parquet")
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_results(damage: str, folder: Path, capsys: Captured) -> None:
+    DAMAGES[damage](folder / "results")
+    line = complaint(capsys, status=run_command(["report", "results"]))
+    assert "results" in line or "entry" in line
+
+
+def test_a_damaged_capture_is_shown_up_to_the_damage(folder: Path, capsys: Captured) -> None:
+    assert run_command(["analyze", "cut.pcapng"]) == 2
+    out, err = capsys.readouterr()
+    assert "Connections" in out
+    assert re.fullmatch(r"anabranch: [^\n]+\n", err)
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(COMMANDS) + len(SCENARIOS) + len(PLANS) + 6 + len(DAMAGES) >= 130
