@@ -65,6 +65,19 @@ gallery-full: $(VENV)/.installed ## reproduce every entry at full scale; site in
 policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, from runs
 	$(BIN)/python docs/policies/draw.py
 
+# MkDocs runs the notebooks, and fails on a broken link.
+.PHONY: docs
+docs: $(VENV)/.installed-docs ## build the documentation site into target/docs
+	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
+	@echo "documentation: target/docs/index.html"
+
+# Beside the installed package, whichever build of it that is.
+$(VENV)/.installed-docs: $(BIN)/python pyproject.toml
+	@test -e $(VENV)/.installed-dev || $(MAKE) $(VENV)/.installed
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' | \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement /dev/stdin
+	@touch $@
+
 # ---- checks ---------------------------------------------------------------------------------
 
 # Cargo cannot reach the job server of make, and warns of it.
