@@ -62,14 +62,19 @@ gallery-full: $(VENV)/.installed ## reproduce every entry at full scale; site in
 	$(BIN)/anabranch gallery --full --out site
 
 .PHONY: policy-pictures
-policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, from runs
+policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies and of the README, from runs
 	$(BIN)/python docs/policies/draw.py
+	$(BIN)/python docs/site/picture.py
 
 # MkDocs runs the notebooks, and fails on a broken link.
 .PHONY: docs
 docs: $(VENV)/.installed-docs ## build the documentation site into target/docs
 	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
 	@echo "documentation: target/docs/index.html"
+
+.PHONY: transcripts
+transcripts: $(VENV)/.installed ## run the commands of the tutorial, and write their outputs into it
+	$(BIN)/python docs/site/transcripts.py
 
 # Beside the installed package, whichever build of it that is.
 $(VENV)/.installed-docs: $(BIN)/python pyproject.toml
@@ -153,7 +158,7 @@ digests: $(VENV)/.installed ## digests of the gallery's, benchmark's and soak's 
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: ci digests-smoke
-ci: test test-platforms test-slow interop gallery digests-smoke soak-smoke bench-smoke ## all tests, quick gallery, digests, short benchmark
+ci: test test-platforms test-slow interop gallery digests-smoke soak-smoke bench-smoke docs ## all tests, quick gallery, digests, short benchmark, documentation
 
 digests-smoke: gallery
 	$(MAKE) digests CHECK=1 RESULTS=results
