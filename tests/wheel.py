@@ -24,7 +24,7 @@ UV = Path(sys.executable).parent / "uv"
 ENTRY = "nsdi12-fig7"
 MODULE = "anabranch/_core.abi3.so"
 PROCESSORS = {"x86_64": 62, "aarch64": 183}
-"""The number of each in the header of an ELF file, at octet 18."""
+"""The number of each in the header of an ELF file, at byte 18."""
 
 
 def main() -> None:
