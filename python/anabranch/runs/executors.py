@@ -243,7 +243,7 @@ def _dask(on: str) -> Iterator[Executor]:
         from distributed import Client
     except ImportError as error:
         raise InputError(
-            f'--on {on}: Dask is not installed; install it with: pip install "anabranch[dask]"'
+            f"--on {on}: Dask is not installed; install it with: pip install distributed"
         ) from error
     # What Dask logs as an error is raised here too, in one line.
     for name in ("distributed", "distributed.client"):
