@@ -15,6 +15,9 @@ from links import COPIES, ROOT, shown_files
 from notebooks import notebooks
 from reference import commands, plans, python, scenarios
 
+NOT_FOUND = "---\nsearch: { exclude: true }\n---\n\n"
+"""The head of a page that the search leaves out."""
+
 LANGUAGES = {".py": "python", ".pyi": "python", ".rs": "rust", ".toml": "toml"}
 
 
@@ -37,7 +40,7 @@ for shown in shown_files():
     code = shown.read_text(encoding="utf-8")
     write(
         f"source/{name}.md",
-        f"# {name}\n\n````{LANGUAGES.get(shown.suffix, 'text')}\n{code}\n````\n",
+        f"{NOT_FOUND}# {name}\n\n````{LANGUAGES.get(shown.suffix, 'text')}\n{code}\n````\n",
     )
 write("reference/commands.md", commands())
 write("reference/scenario.md", scenarios())

@@ -23,7 +23,7 @@ COPIES = {
 """Pages that show a file from outside of docs/, and that file."""
 
 _LINK = re.compile(
-    r"(?<!!)\[(?P<text>[^\]]*)\]"
+    r"\[(?P<text>[^\]]*)\]"
     r"(?:\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)|: (?P<named>\S+)$)",
     re.MULTILINE,
 )
