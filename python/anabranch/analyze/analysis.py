@@ -38,23 +38,25 @@ class Analysis:
 
     Times are integers in nanoseconds of the capture's clock, sizes are bytes, ``_out`` and
     ``_in`` are the two directions (`DIRECTIONS`), and null stands for what is not known.
+
+    Attributes:
+        connections: One row for each connection, plain TCP included.
+        subflows: One row for each TCP connection; ``connection`` is null for joins to nothing.
+        segments: One row for each segment of Multipath TCP, in the order of time. ``dsn`` and
+            ``data_ack`` are the full numbers, ``kind`` is one of `KINDS`, ``window`` is scaled.
+        events: Handshakes, signals, resets, fallbacks.
+        violations: What breaks RFC 8684, with the clause.
+        files: One row for each file, with what is wrong with it.
+        notes: What a reader must know before believing the tables.
     """
 
     connections: pl.DataFrame
-    """One row for each connection, plain TCP included."""
     subflows: pl.DataFrame
-    """One row for each TCP connection; ``connection`` is null for joins to nothing."""
     segments: pl.DataFrame
-    """One row for each segment of Multipath TCP, in the order of time. ``dsn`` and ``data_ack`` are
-    the full numbers, ``kind`` is one of `KINDS`, ``window`` is scaled."""
     events: pl.DataFrame
-    """Handshakes, signals, resets, fallbacks."""
     violations: pl.DataFrame
-    """What breaks RFC 8684, with the clause."""
     files: pl.DataFrame
-    """One row for each file, with what is wrong with it."""
     notes: tuple[str, ...]
-    """What a reader must know before believing the tables."""
 
     def data(self, connection: int, direction: str) -> pl.DataFrame:
         """The data that one host of a connection sent.

@@ -78,7 +78,11 @@ _FACTORS = {
                 "required": ["keys", "values"],
                 "additionalProperties": False,
             },
-            {"description": "Parts of a key.", "type": "object"},
+            {
+                "description": "Parts of a key.",
+                "type": "object",
+                "not": {"anyOf": [{"required": ["keys"]}, {"required": ["values"]}]},
+            },
         ]
     },
 }
