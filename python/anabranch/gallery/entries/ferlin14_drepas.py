@@ -287,6 +287,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     claims=CLAIMS,
+    headline="E7.b-drepas-avoids-it",
     panels=(
         Panel(
             "Goodput beside 2G",
