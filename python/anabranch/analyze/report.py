@@ -183,7 +183,7 @@ def finding(analysis: Analysis) -> list[str]:
     ).height
     found = [
         f"{_count(analysis.connections.height, 'connection')}, {multipath.height} of Multipath "
-        f"TCP, which carried {number(carried / 1e6)} MB over {_count(joined, 'subflow')}."
+        f"TCP: {number(carried / 1e6)} MB of data over {_count(joined, 'subflow')}."
     ]
     broken = analysis.violations
     if broken.is_empty():

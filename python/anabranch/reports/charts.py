@@ -56,7 +56,8 @@ def translate(axes: Axes) -> Chart | None:
     legend = _legend(axes)
     _adopt(marks, legend)
     return {
-        "title": axes.get_title(loc="left") or axes.get_title(),
+        "title": (axes.get_title(loc="left") or axes.get_title()).replace("\n", " "),
+        "grid": not any(isinstance(child, QuadMesh) for child in axes.get_children()),
         "x": _scale(axes.xaxis, axes.get_xlim(), axes.get_xscale(), axes.get_xlabel()),
         "y": _scale(axes.yaxis, axes.get_ylim(), axes.get_yscale(), axes.get_ylabel()),
         "marks": marks,
@@ -169,13 +170,22 @@ def _line(line: Line2D, axes: Axes) -> Iterator[Mark]:
         at = {"axis": "x", "at": float(x[0])} if x_is_data else {"axis": "y", "at": float(y[0])}
         yield {"kind": "rule", **at, **style}
         return
-    marker = str(line.get_marker())
-    if marker not in ("None", "none", "", " "):
-        style |= {"marker": marker, "size": line.get_markersize()}
-        style |= _paint(line.get_markeredgecolor(), line.get_alpha())
+    style |= _marker(line)
     if line.get_drawstyle() != "default":
         style["step"] = line.get_drawstyle()
     yield {"kind": "line", "name": _name(line), "x": _numbers(x), "y": _numbers(y), **style}
+
+
+def _marker(line: Line2D) -> Mark:
+    marker = str(line.get_marker())
+    if marker in ("None", "none", "", " "):
+        return {}
+    return {
+        "marker": marker,
+        "size": line.get_markersize(),
+        "hollow": str(line.get_markerfacecolor()) == "none",
+        **_paint(line.get_markeredgecolor(), line.get_alpha()),
+    }
 
 
 def _stroke(line: Line2D) -> Mark:
@@ -214,7 +224,7 @@ def _rectangle(patch: Rectangle, axes: Axes) -> Iterator[Mark]:
 
 
 def _box(patch: PathPatch, axes: Axes) -> Iterator[Mark]:
-    yield _outline(patch, np.asarray(patch.get_path().vertices))
+    yield _outline(patch, np.asarray(patch.get_path().vertices)) | {"box": True}
 
 
 def _outline(patch: Rectangle | PathPatch, corners: Any) -> Mark:
@@ -236,12 +246,17 @@ def _areas(areas: PolyCollection, axes: Axes) -> Iterator[Mark]:
 
 
 def _pieces(lines: LineCollection, axes: Axes) -> Iterator[Mark]:
+    """Upright pieces of lines: a capture has thousands of them."""
     ends = np.array([[*piece[0], *piece[-1]] for piece in lines.get_segments()])
     if ends.size:
+        if not np.array_equal(ends[:, 0], ends[:, 2]):
+            raise NotTranslated(f"charts.py cannot translate pieces that lean: {lines!r}")
         yield {
             "kind": "pieces",
             "name": _name(lines),
-            **{key: _numbers(ends[:, place]) for place, key in enumerate(("x0", "y0", "x1", "y1"))},
+            "x": _numbers(ends[:, 0]),
+            "y0": _numbers(ends[:, 1]),
+            "y1": _numbers(ends[:, 3]),
             "width": float(np.max(lines.get_linewidth())),
             **_paint(lines.get_color()[0], lines.get_alpha()),
         }
@@ -337,11 +352,7 @@ def _sample(handle: Any) -> Chart:
     """How an entry of the legend looks."""
     handle = handle[0] if isinstance(handle, tuple) and len(handle) else handle
     if isinstance(handle, Line2D):
-        marker = str(handle.get_marker())
-        return {
-            **_paint(handle.get_color(), handle.get_alpha()), **_stroke(handle),
-            "marker": "" if marker in ("None", "none", " ") else marker,
-        }  # fmt: skip
+        return _paint(handle.get_color(), handle.get_alpha()) | _stroke(handle) | _marker(handle)
     if isinstance(handle, StepPatch):
         return {**_paint(handle.get_edgecolor(), None), "width": handle.get_linewidth()}
     colours = handle.get_facecolor()
@@ -352,7 +363,8 @@ def _sample(handle: Any) -> Chart:
 def _adopt(marks: Sequence[Mark], legend: Sequence[Chart]) -> None:
     """Give marks without a name that of the only legend entry with their colour.
 
-    Bars, boxes and intervals are drawn in the colour of a legend entry that stands for them.
+    Bars, boxes and intervals are drawn in the colour of a legend entry that stands for them. The
+    sample in the legend then is a block of that colour.
     """
     owners: dict[str, list[str]] = {}
     for entry in legend:
@@ -361,6 +373,10 @@ def _adopt(marks: Sequence[Mark], legend: Sequence[Chart]) -> None:
         named = owners.get(mark["colour"], [])
         if mark["kind"] not in ("rule", "text") and not mark.get("name") and len(named) == 1:
             mark["name"] = named[0]
+    blocks = {mark["name"] for mark in marks if mark["kind"] == "bars" or mark.get("box")}
+    for entry in legend:
+        if entry["name"] in blocks:
+            entry |= {"width": 8, "dash": [], "marker": ""}
 
 
 def _name(artist: Any) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -62,6 +63,7 @@ RC: Any = {
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
 _HEADER_HEIGHT = 0.65
+_TITLE_WIDTH = 50  # letters
 _QUANTILE_MARKS = (50, 95, 99)
 
 
@@ -215,7 +217,7 @@ def heat_map(
     mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap="cividis")
     colours = mesh.to_rgba(np.ma.masked_invalid(values))
     for row, column in np.argwhere(np.isfinite(values)):
-        is_light = colours[row, column, :3] @ _LUMINANCE > 0.45
+        is_light = colours[row, column, :3] @ _LUMINANCE > 0.5
         axes.text(
             column, row, number(values[row, column]), ha="center", va="center",
             fontsize=9 if len(across) <= 6 else 7, color=_ON_LIGHT if is_light else _ON_DARK,
@@ -316,6 +318,8 @@ def thumbnail(panel: Panel, results: Results) -> Figure:
         axes = figure.subplots()
         _draw(panel, results, axes)
         axes.set_title("")
+        for text in axes.texts:
+            text.set_fontsize(max(10.0, text.get_fontsize()))
         curves = _curves(axes)
         if curves:
             columns = 1 if max(map(len, curves)) > 18 else 2
@@ -383,7 +387,7 @@ def _draw(panel: Panel, results: Results, axes: Axes) -> None:
         panel.draw(results, axes)
     except NothingMeasured as nothing:
         nothing_to_draw(axes, str(nothing))
-    axes.set_title(panel.title)
+    axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH))
 
 
 def _mark(axes: Axes, y: float, text: str, above: str = "center") -> None:

@@ -15,7 +15,7 @@ _OTHERS = {
 _OUTCOMES = {
     Outcome.MET: "which holds",
     Outcome.VIOLATED: "which does not hold",
-    Outcome.OPEN: "and the interval lies on both sides of that",
+    Outcome.OPEN: "and the interval does not decide",
 }
 _MOST_NAMED = 3
 
@@ -54,7 +54,7 @@ def _measured(judgement: Judgement) -> str:
     measured = _telling(judgement.conditions)
     condition = measured.condition
     return (
-        f"{measured.quantity[0].upper()}{measured.quantity[1:]} is "
+        f"{measured.quantity[0].upper()}{measured.quantity[1:]} = "
         f"{measured.estimate.text(condition.unit)}; {judgement.claim.id} expects "
         f"{condition.bound}, {_OUTCOMES[measured.outcome]}."
     )

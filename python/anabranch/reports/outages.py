@@ -118,14 +118,20 @@ def capacity_mbps(scenario: Mapping[str, Any], connection: Mapping[str, Any]) ->
 def _mean_mbps(scenario: Mapping[str, Any], path: Mapping[str, Any]) -> float | None:
     begin, end = (nanoseconds(scenario[key]) / 1e9 for key in ("warm_up", "duration"))
     changes = _in_order(path)
-    if "rate" not in path or "via" in path or any("applies_to" in each for _, each in changes):
+    if (
+        "rate" not in path
+        or "via" in path
+        or any(each.get("applies_to", "both") != "both" for _, each in changes)
+    ):
         return None
     away = [each for each in outages(scenario) if each.path == path["name"]]
     total, rate, since = 0.0, _mbps(path["rate"]), begin
     for at, change in [*changes, (end, {})]:
         until = min(max(at, begin), end)
-        up = until - since - sum(
-            max(0.0, min(until, each.end_s) - max(since, each.begin_s)) for each in away
+        up = (
+            until
+            - since
+            - sum(max(0.0, min(until, each.end_s) - max(since, each.begin_s)) for each in away)
         )
         total, since = total + rate * up, until
         rate = _mbps(change["rate"]) if "rate" in change else rate

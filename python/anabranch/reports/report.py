@@ -80,7 +80,7 @@ class Report:
     def _sections(self) -> list[tuple[str, str]]:
         """The table of contents: anchors and words."""
         sections = [
-            ("question", "Question", True),
+            ("question", "Question" if self.judgements else "Description", True),
             ("claims", f"Claims ({len(self.judgements)})", self.judgements),
             ("notes", "What the numbers say", self.notes),
             ("cells", self.overview_title, self.overview),

@@ -101,10 +101,12 @@ def finding(results: Results) -> list[str]:
     delivered = f"{row['connection']} delivered {number(row['goodput_mbps'])} Mbit/s"
     capacity = outages.capacity_mbps(scenario, connection)
     if capacity and results.runs.height == 1:
-        share = row["goodput_mbps"] / capacity
-        delivered += f", {share:.0%} of the {number(capacity)} Mbit/s that its paths could carry"
+        share = row["goodput_mbps"] / capacity * 100
+        delivered += f", {share:.0f} % of the {number(capacity)} Mbit/s that its paths could carry"
     shares = {name: row.get(f"share_{name}") or 0.0 for name in connection["paths"]}
-    carried = " and ".join(f"{name} ({share:.0%})" for name, share in shares.items() if share)
+    carried = " and ".join(
+        f"{name} ({share * 100:.0f} %)" for name, share in shares.items() if share
+    )
     return [f"{delivered}.", f"Its bytes came over {carried}." if carried else "Nothing arrived."]
 
 

@@ -5,6 +5,7 @@ Of several connections, the drawings by two factors and over time show the first
 
 from __future__ import annotations
 
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -25,6 +26,8 @@ _MAX_LEVELS = 16
 """Of a factor of a heat map."""
 _MAX_FACETS, _MAX_SERIES = 4, 6
 """Panels for the levels of a factor: of curves and heat maps, and of time series."""
+_TICK_WIDTH = 16
+"""Letters of a level in a line."""
 _POINTS = 120
 """Of a time series, so that several can be told apart."""
 _METRICS = {"goodput_mbps": "goodput (Mbit/s)", "delay_mean_ms": "mean delay of a block (ms)"}
@@ -69,11 +72,13 @@ def _first_connection(table: pl.DataFrame, column: str = "connection") -> pl.Dat
 def _by_two(results: Results, metric: str) -> Iterator[Panel]:
     """A metric by the two factors with the largest effect, for each level of the third."""
     runs = _first_connection(results.runs.drop_nulls(metric))
-    few = [name for name in results.provenance["factors"] if 2 <= _levels(runs, name) <= _MAX_LEVELS]
+    few = [
+        name for name in results.provenance["factors"] if 2 <= _levels(runs, name) <= _MAX_LEVELS
+    ]
     ranked = sorted(few, key=lambda name: -_effect(runs, name, metric))
     if len(ranked) < 2:
         return
-    across, other = ranked[:2]
+    across, other = sorted(ranked[:2], key=few.index)
     if runs[other].dtype.is_numeric() and not runs[across].dtype.is_numeric():
         across, other = other, across
     is_curve = runs[across].dtype.is_numeric() and _levels(runs, other) <= len(_STYLES)
@@ -89,9 +94,7 @@ def _by_two(results: Results, metric: str) -> Iterator[Panel]:
         yield Panel(f"{title}{words}", caption, bound)
 
 
-def _facets(
-    runs: pl.DataFrame, factors: list[str]
-) -> Iterator[tuple[str, tuple[str, Any] | None]]:
+def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[tuple[str, tuple[str, Any] | None]]:
     """The levels of the next factor, if they are few, with their words for a title."""
     if not factors or _levels(runs, factors[0]) > _MAX_FACETS:
         yield "", None
@@ -122,7 +125,12 @@ def _chosen(results: Results, metric: str, level: tuple[str, Any] | None) -> pl.
 
 
 def _draw_heat(
-    results: Results, axes: Axes, across: str, other: str, metric: str, level: tuple[str, Any] | None
+    results: Results,
+    axes: Axes,
+    across: str,
+    other: str,
+    metric: str,
+    level: tuple[str, Any] | None,
 ) -> None:
     runs = _chosen(results, metric, level)
     columns, rows = _in_order(runs, across), _in_order(runs, other)
@@ -130,13 +138,20 @@ def _draw_heat(
     cells = runs.group_by(across, other).agg(pl.col(metric).median())
     for column, row, value in cells.iter_rows():
         values[rows.index(row), columns.index(column)] = value
-    words = ([_word(each) for each in levels] for levels in (columns, rows))
+    words = (
+        [textwrap.fill(_word(each), _TICK_WIDTH) for each in levels] for levels in (columns, rows)
+    )
     figures.heat_map(axes, *words, values, _METRICS[metric])
     axes.set(xlabel=across, ylabel=other)
 
 
 def _draw_curves(
-    results: Results, axes: Axes, across: str, other: str, metric: str, level: tuple[str, Any] | None
+    results: Results,
+    axes: Axes,
+    across: str,
+    other: str,
+    metric: str,
+    level: tuple[str, Any] | None,
 ) -> None:
     runs = _chosen(results, metric, level)
     for name, style in zip(_in_order(runs, other), _STYLES, strict=False):
@@ -170,11 +185,11 @@ def _draw(results: Results, axes: Axes, factor: str, metric: str) -> None:
         _dots(axes, cells[factor].to_numpy(), values)
     else:
         _by_name(axes, cells[factor].cast(pl.String).to_list(), values)
-    axes.set_ylim(0)
+    axes.set_ylim(0, 1.08 * float(values.max()) or None)
 
 
 def _dots(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
-    axes.plot(x, y, "o", color=BLUE, alpha=0.5, markersize=4, label="cell")
+    axes.plot(x, y, "o", color=BLUE, alpha=0.7, markersize=4, label="cell")
 
 
 def _by_name(axes: Axes, names: list[str], values: np.ndarray) -> None:
@@ -188,7 +203,7 @@ def _by_name(axes: Axes, names: list[str], values: np.ndarray) -> None:
         middle = float(np.median(values[places == place]))
         label = None if place else "median"
         axes.plot([place - 0.25, place + 0.25], [middle, middle], color=RED, label=label)
-    axes.set_xticks(range(len(levels)), levels)
+    axes.set_xticks(range(len(levels)), [textwrap.fill(level, _TICK_WIDTH) for level in levels])
     axes.set_xlim(-0.5, len(levels) - 0.5)
 
 
@@ -226,7 +241,9 @@ def _draw_over_time(
 ) -> None:
     samples = results.samples.filter(*(pl.col(name) == level for name, level in where.items()))
     lines, drawn = {}, []
-    for cell, style in zip(samples.partition_by("cell", maintain_order=True), _STYLES, strict=False):
+    for cell, style in zip(
+        samples.partition_by("cell", maintain_order=True), _STYLES, strict=False
+    ):
         once = _first_connection(cell, "connection_name").unique("time_ns", maintain_order=True)
         coarse = once.gather_every(max(1, once.height // _POINTS))
         row = cell.row(0, named=True)

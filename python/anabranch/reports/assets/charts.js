@@ -10,13 +10,15 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const POINT = 4 / 3; // CSS pixels
   const REACH = 28; // how far from the pointer a value is read off, in CSS pixels
+  const WORDS = 0.36; // of the width, at most, for names of ticks beside the y axis
   const FONT = "system-ui, sans-serif";
+
+  const isGrey = (colour) => /^#(..)\1\1$/.test(colour);
 
   /* A colour on the page's background: greys are inverted in the dark, as in dark.css. */
   function shade(colour) {
-    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-    if (!dark.matches || red !== green || green !== blue) return colour;
-    const grey = Math.round(232 - 0.8 * red);
+    if (!dark.matches || !isGrey(colour)) return colour;
+    const grey = Math.round(232 - 0.8 * parseInt(colour.slice(1, 3), 16));
     return `rgb(${grey},${grey},${grey})`;
   }
 
@@ -27,7 +29,7 @@
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
     if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toPrecision(4);
-    return value.toLocaleString("en", { maximumSignificantDigits: 4 });
+    return value.toLocaleString("en", { maximumSignificantDigits: 5 });
   }
 
   function element(name, attributes = {}, ...children) {
@@ -58,16 +60,25 @@
     return ticks;
   }
 
-  /* Words in lines that are no wider than this many pixels, as far as words can be parted. */
+  /* Numbers that are apart by the same step, with as many decimals as tell them apart. */
+  function evenly(places) {
+    const step = places.length > 1 ? places[1] - places[0] : 1;
+    const digits = Math.min(20, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+    if (Math.abs(places[places.length - 1]) >= 1e7) return places.map(number);
+    return places.map((at) => at.toLocaleString("en", { maximumFractionDigits: digits }));
+  }
+
+  /* Words in lines that are no wider than this many pixels. */
   function wrapped(text, width) {
-    const most = Math.max(4, Math.floor(width / 6.2));
-    const lines = [];
-    for (const word of text.split(/\s+/)) {
-      const last = lines[lines.length - 1];
-      if (last !== undefined && `${last} ${word}`.length <= most) lines[lines.length - 1] += ` ${word}`;
-      else lines.push(word);
-    }
-    return lines.join("\n");
+    const most = Math.min(999, Math.max(5, Math.floor(width / 6.2)));
+    const lines = [""];
+    for (const part of text.replace(/\s+/g, " ").split(/(?<=[ _=,/-])/))
+      for (const piece of part.match(new RegExp(`.{1,${most}}`, "g"))) {
+        const last = lines.length - 1;
+        if ((lines[last] + piece.trimEnd()).length <= most) lines[last] += piece;
+        else lines.push(piece);
+      }
+    return lines.join("\n").trim();
   }
 
   /* ---- a chart ---- */
@@ -80,7 +91,8 @@
       this.place = place;
       this.plotPlace = element("div", { class: "plot", role: "img", "aria-label": words });
       this.tip = element("div", { class: "tip", "aria-hidden": "true" });
-      place.append(this.tools(), this.plotPlace, this.legend());
+      const unit = element("div", { class: "unit", "aria-hidden": "true" }, spec.y.label);
+      place.append(this.tools(), unit, this.plotPlace, this.legend());
       this.build();
       new ResizeObserver(() => this.resize()).observe(place);
       dark.addEventListener("change", () => this.build());
@@ -88,7 +100,7 @@
 
     /* The title, and buttons above the drawing. */
     tools() {
-      const bar = element("div", { class: "tools" }, element("b", {}, this.spec.title));
+      const bar = element("div");
       for (const axis of ["y", "x"]) {
         if (!this.canBeLog(axis)) continue;
         const button = element(
@@ -105,14 +117,14 @@
       }
       this.whole = element("button", { type: "button", hidden: "" }, "reset zoom");
       this.whole.addEventListener("click", () => this.reset());
-      bar.append(this.whole);
-      return bar;
+      bar.prepend(this.whole);
+      return element("div", { class: "tools" }, element("b", {}, this.spec.title), bar);
     }
 
+    /* Time and the levels of a factor are never logarithmic, unless they were drawn so. */
     canBeLog(axis) {
-      if (this.spec[axis].log) return true;
-      if (this.spec[axis].ticks || this.spec[axis].from < 0 && !this.positive(axis)) return false;
-      return this.positive(axis) !== null && !this.spec.marks.some((mark) => mark.values);
+      const { log, ticks, label } = this.spec[axis];
+      return log || (!ticks && !label.startsWith("time") && this.positive(axis) !== null);
     }
 
     /* The least positive coordinate, or null if there is none, or a negative one. */
@@ -156,7 +168,9 @@
 
     size() {
       const width = Math.max(240, this.place.clientWidth);
-      return { width, height: Math.round(Math.min(420, Math.max(250, width * 0.66))) };
+      const names = (this.spec.y.ticks || []).map(([, text]) => wrapped(text, width * WORDS));
+      const rows = 80 + names.length * (8 + 14 * Math.max(1, ...names.map((text) => text.split("\n").length)));
+      return { width, height: Math.round(Math.max(rows, Math.min(420, Math.max(240, width * 0.62)))) };
     }
 
     build() {
@@ -200,20 +214,28 @@
         return linearTicks(low, high, Math.max(3, pixels / (axis === "x" ? 65 : 45)));
       };
       const words = new Map(ticks || []);
+      const room = (plot) =>
+        axis === "x" ? (plot.width - 60) / Math.max(1, ticks.length) - 6 : plot.width * WORDS;
+      const longest = (texts) =>
+        Math.max(1, ...(texts || [""]).flatMap((text) => text.split("\n")).map((line) => line.length));
+      const crowded = (plot) => room(plot) < Math.min(44, 6.2 * longest([...words.values()]));
+      const turned = (plot) => axis === "x" && ticks && crowded(plot);
       const values = (plot, places) => {
-        if (!ticks) return places.map(number);
-        const room = (plot.width - 60) / Math.max(1, places.length) - 6;
-        return places.map((at) => (axis === "x" ? wrapped(words.get(at), room) : words.get(at)));
+        if (!ticks) return this.log[axis] ? places.map(number) : evenly(places);
+        const width = turned(plot) ? Infinity : room(plot);
+        return places.map((at) => wrapped(words.get(at), width));
       };
-      const longest = (texts) => Math.max(1, ...(texts || [""]).map((text) => text.length));
       const lines = (texts) => Math.max(1, ...(texts || []).map((text) => text.split("\n").length));
+      const size = (plot, texts) => {
+        if (axis === "y") return 16 + 6.6 * longest(texts);
+        return turned(plot) ? 24 + 5.6 * longest(texts) : 16 + 16 * lines(texts);
+      };
+      const named = axis === "x" && label; // the other axis has its label above it
       return {
-        label: label || " ", labelSize: label ? 22 : 4, labelGap: 2, labelFont: `12px ${FONT}`,
-        font: `11.5px ${FONT}`, stroke: ink, grid: { stroke: grid, width: 1 },
-        ticks: { stroke: grid, width: 1, size: 5 }, gap: 4,
-        splits, values, filter: (_, places) => places,
-        size: (_, texts) =>
-          axis === "x" ? 16 + 16 * lines(texts) : Math.min(150, 16 + 6.6 * longest(texts)),
+        label: named ? label : null, labelSize: named ? 22 : 0, labelGap: 2, labelFont: `12px ${FONT}`,
+        font: `12px ${FONT}`, lineGap: 1.15, stroke: ink, grid: { stroke: grid, width: 1, show: this.spec.grid },
+        ticks: { stroke: grid, width: 1, size: 5 }, gap: 4, splits, values, size,
+        filter: (_, places) => places, rotate: (plot) => (turned(plot) ? 60 : 0),
       };
     }
 
@@ -297,10 +319,12 @@
         element("b", {}, x.label ? `${x.label}: ${named(x, found[0].x)}` : named(x, found[0].x)),
       );
       for (const { mark, y: value, low, high } of found) {
-        const ends = low === undefined || low === null ? "" : ` [${number(low)}, ${number(high)}]`;
+        const has = low !== undefined && low !== null;
+        const ends = value === undefined ? `${number(low)} to ${number(high)}`
+          : `${number(value)}${has ? ` [${number(low)}, ${number(high)}]` : ""}`;
         const words = mark.values ? `${named(y, found[0].at)}: ` : `${mark.name}: `;
         const key = element("i", { style: `background:${shade(mark.colour)}` });
-        this.tip.append(element("div", {}, key, `${words}${number(value)}${ends}`));
+        this.tip.append(element("div", {}, key, `${words}${ends}`));
       }
       this.tip.hidden = false;
       const { left, top } = plot.cursor;
@@ -352,11 +376,12 @@
     "<": [[1, -1], [1, 1], [-1, 0]], ">": [[-1, -1], [-1, 1], [1, 0]],
   };
 
-  function marker(ctx, shape, left, top, radius) {
+  const CROSSES = { x: [[1, 1], [1, -1]], "+": [[1, 0], [0, 1]] };
+
+  function marker(ctx, { marker: shape, hollow }, left, top, radius) {
     ctx.beginPath();
-    if (shape === "x" || shape === "+") {
-      const turned = shape === "x" ? [[1, 1], [1, -1]] : [[1, 0], [0, 1]];
-      for (const [right, up] of turned) {
+    if (CROSSES[shape]) {
+      for (const [right, up] of CROSSES[shape]) {
         ctx.moveTo(left - right * radius, top - up * radius);
         ctx.lineTo(left + right * radius, top + up * radius);
       }
@@ -367,7 +392,8 @@
     if (!corners) ctx.arc(left, top, radius, 0, 2 * Math.PI);
     else for (const [right, up] of corners) ctx.lineTo(left + right * radius, top - up * radius);
     ctx.closePath();
-    ctx.fill();
+    if (hollow) ctx.stroke();
+    else ctx.fill();
   }
 
   const DRAW = {
@@ -382,7 +408,7 @@
       mark.x.forEach((value, index) => {
         if (value === null || mark.y[index] === null) return;
         if (mark.marker)
-          marker(ctx, mark.marker, x(value), y(mark.y[index]), (mark.size / 2) * POINT * ratio);
+          marker(ctx, mark, x(value), y(mark.y[index]), (mark.size / 2) * POINT * ratio);
         if (mark.low) interval(paint, value, mark.low[index], mark.high[index]);
       });
     },
@@ -407,9 +433,9 @@
     },
     pieces({ ctx, x, y }, mark) {
       ctx.beginPath();
-      mark.x0.forEach((left, index) => {
-        ctx.moveTo(x(left), y(mark.y0[index]));
-        ctx.lineTo(x(mark.x1[index]), y(mark.y1[index]));
+      mark.x.forEach((at, index) => {
+        ctx.moveTo(x(at), y(mark.y0[index]));
+        ctx.lineTo(x(at), y(mark.y1[index]));
       });
       ctx.stroke();
     },
@@ -439,11 +465,21 @@
       if (top < bbox.top - out || top > bbox.top + bbox.height + out) return;
       const size = Math.max(mark.size * POINT, 10) * ratio;
       ctx.font = `${size}px ${FONT}`;
-      ctx.textAlign = mark.align;
-      ctx.textBaseline = { center: "middle", top: "top", baseline: "alphabetic" }[mark.baseline] || "bottom";
+      // matplotlib aligns the box around turned words, a canvas the words before it turns them.
+      const turned = mark.rotate === 90;
+      const [along, beside] = turned ? [mark.baseline, mark.align] : [mark.align, mark.baseline];
+      ctx.textAlign = { bottom: "left", baseline: "left", top: "right" }[along] || along;
+      ctx.textBaseline = { center: "middle", left: "top", right: "bottom", baseline: "alphabetic" }[beside] || beside;
       ctx.translate(left + mark.shift[0] * POINT * ratio, top - mark.shift[1] * POINT * ratio);
       ctx.rotate((-mark.rotate * Math.PI) / 180);
-      mark.text.split("\n").forEach((line, index) => ctx.fillText(line, 0, index * size * 1.15));
+      ctx.strokeStyle = shade("#ffffff");
+      ctx.lineWidth = 3 * ratio;
+      ctx.lineJoin = "round";
+      ctx.setLineDash([]);
+      mark.text.split("\n").forEach((line, index) => {
+        if (isGrey(mark.colour)) ctx.strokeText(line, 0, index * size * 1.15);
+        ctx.fillText(line, 0, index * size * 1.15);
+      });
     },
   };
 
@@ -478,7 +514,8 @@
         crossed.push(mark.y[index - 1] + share * (mark.y[index] - mark.y[index - 1]));
       });
       if (crossed.length < 2) return null;
-      return { x: at.here, y: Math.max(...crossed) - Math.min(...crossed) };
+      const [low, high] = [Math.min(...crossed), Math.max(...crossed)];
+      return mark.box ? { x: at.here, low, high } : { x: at.here, y: high - low };
     },
     bars(at, mark) {
       for (let index = 0; index < mark.x0.length; index++) {
@@ -495,11 +532,11 @@
       return null;
     },
     pieces(at, mark) {
-      for (let index = 0; index < mark.x0.length; index++) {
-        if (Math.abs(at.x(mark.x0[index]) - at.left) > 4) continue;
+      for (let index = 0; index < mark.x.length; index++) {
+        if (Math.abs(at.x(mark.x[index]) - at.left) > 4) continue;
         const ends = [at.y(mark.y0[index]), at.y(mark.y1[index])];
         if (between(at.top, Math.min(...ends) - 4, Math.max(...ends) + 4))
-          return { x: mark.x0[index], y: mark.y1[index], low: mark.y0[index], high: mark.y1[index] };
+          return { x: mark.x[index], low: mark.y0[index], high: mark.y1[index] };
       }
       return null;
     },
@@ -517,15 +554,21 @@
     };
     for (const [key, value] of Object.entries({ width: 28, height: 12, "aria-hidden": true }))
       made.setAttribute(key, value);
-    const grey = /^#(..)\1\1$/.test(entry.colour); // follows the text, which is dark or light
-    const colour = grey ? "currentColor" : entry.colour;
+    const colour = isGrey(entry.colour) ? "currentColor" : entry.colour;
     if (entry.width)
       add("line", {
         x1: 1, x2: 27, y1: 6, y2: 6, stroke: colour, "stroke-opacity": entry.alpha ?? 1,
         "stroke-width": Math.min(10, entry.width * POINT),
         "stroke-dasharray": (entry.dash || []).map((length) => length * POINT).join(" "),
       });
-    if (entry.marker) add("circle", { cx: 14, cy: 6, r: 3.2, fill: colour });
+    const { marker: shape } = entry;
+    const at = ([right, up]) => `${14 + 3.6 * right} ${6 - 3.6 * up}`;
+    const paint = entry.hollow ? { fill: "none", stroke: colour } : { fill: colour };
+    if (CROSSES[shape])
+      for (const end of CROSSES[shape])
+        add("path", { d: `M${at(end)}L${at(end.map((each) => -each))}`, stroke: colour });
+    else if (MARKERS[shape]) add("path", { d: `M${MARKERS[shape].map(at).join("L")}Z`, ...paint });
+    else if (shape) add("circle", { cx: 14, cy: 6, r: 3.4, ...paint });
     return made;
   }
 
