@@ -177,7 +177,7 @@ def save(
 def finding(analysis: Analysis) -> list[str]:
     """What the captures show, in two sentences: connections, and violations."""
     multipath = analysis.connections.filter(pl.col("protocol") == "MPTCP")
-    carried = int(multipath["bytes_out"].sum() + multipath["bytes_in"].sum())
+    carried = sum(int(multipath[f"bytes_{way}"].sum()) for way in ("out", "in"))
     joined = analysis.subflows.filter(
         pl.col("connection").is_in(multipath["connection"].to_list())
     ).height

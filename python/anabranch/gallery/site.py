@@ -10,13 +10,14 @@ from typing import Any
 
 from anabranch.gallery import reproduce
 from anabranch.gallery.entry import Entry, Tier
-from anabranch.gallery.reproduce import INDEX, VERDICTS
 from anabranch.reports import figures, finding, report
 from anabranch.reports.page import template
 from anabranch.reports.report import write
 from anabranch.results.claims import Judgement
 from anabranch.results.provenance import describe_host, effort
 from anabranch.runs.executors import Progress
+
+INDEX, VERDICTS = reproduce.INDEX, reproduce.VERDICTS
 
 Display = Callable[[str], AbstractContextManager[Callable[[Progress], None]]]
 """Shows how far the runs of something have come."""

@@ -70,7 +70,7 @@ def as_json(charts: Sequence[Chart]) -> str:
     return json.dumps(charts, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _drawn(axes: Axes) -> list[Artist | BarContainer | ErrorbarContainer]:
+def _drawn(axes: Axes) -> list[Any]:
     """What was drawn, from the back to the front; what belongs together once."""
     containers = [each for each in axes.containers if not _is_of_bars(each, axes)]
     inside = {id(part) for container in axes.containers for part in _parts(container)}
@@ -264,10 +264,10 @@ def _pieces(lines: LineCollection, axes: Axes) -> Iterator[Mark]:
 
 def _mesh(mesh: QuadMesh, axes: Axes) -> Iterator[Mark]:
     """The cells of a heat map, with their values and a colour each."""
-    corners = mesh.get_coordinates()
+    corners: Any = mesh.get_coordinates()
     low, high = corners[:-1, :-1].reshape(-1, 2), corners[1:, 1:].reshape(-1, 2)
-    values = np.ma.asarray(mesh.get_array()).ravel()
-    colours = [to_hex(mesh.to_rgba(value)) for value in values]
+    values: Any = np.ma.asarray(mesh.get_array()).ravel()
+    colours = [to_hex(tuple(colour)) for colour in mesh.to_rgba(values)]
     yield {
         "kind": "bars",
         "name": None,

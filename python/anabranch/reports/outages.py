@@ -118,11 +118,8 @@ def capacity_mbps(scenario: Mapping[str, Any], connection: Mapping[str, Any]) ->
 def _mean_mbps(scenario: Mapping[str, Any], path: Mapping[str, Any]) -> float | None:
     begin, end = (nanoseconds(scenario[key]) / 1e9 for key in ("warm_up", "duration"))
     changes = _in_order(path)
-    if (
-        "rate" not in path
-        or "via" in path
-        or any(each.get("applies_to", "both") != "both" for _, each in changes)
-    ):
+    one_way = any(each.get("applies_to", "both") != "both" for _, each in changes)
+    if "rate" not in path or "via" in path or one_way:
         return None
     away = [each for each in outages(scenario) if each.path == path["name"]]
     total, rate, since = 0.0, _mbps(path["rate"]), begin

@@ -31,6 +31,9 @@ _TICK_WIDTH = 16
 _POINTS = 120
 """Of a time series, so that several can be told apart."""
 _METRICS = {"goodput_mbps": "goodput (Mbit/s)", "delay_mean_ms": "mean delay of a block (ms)"}
+Level = tuple[str, Any] | None
+"""A factor and its level, if only that level is drawn."""
+
 _STYLES = (
     Style(BLUE, "-", "o"),
     Style(RED, (0, (4, 1.5)), "s"),
@@ -94,7 +97,7 @@ def _by_two(results: Results, metric: str) -> Iterator[Panel]:
         yield Panel(f"{title}{words}", caption, bound)
 
 
-def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[tuple[str, tuple[str, Any] | None]]:
+def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[tuple[str, Level]]:
     """The levels of the next factor, if they are few, with their words for a title."""
     if not factors or _levels(runs, factors[0]) > _MAX_FACETS:
         yield "", None
@@ -119,7 +122,7 @@ def _effect(runs: pl.DataFrame, factor: str, metric: str) -> float:
     return float(np.ptp(middles))
 
 
-def _chosen(results: Results, metric: str, level: tuple[str, Any] | None) -> pl.DataFrame:
+def _chosen(results: Results, metric: str, level: Level) -> pl.DataFrame:
     runs = _first_connection(results.runs.drop_nulls(metric))
     return runs if level is None else runs.filter(pl.col(level[0]) == level[1])
 
@@ -130,7 +133,7 @@ def _draw_heat(
     across: str,
     other: str,
     metric: str,
-    level: tuple[str, Any] | None,
+    level: Level,
 ) -> None:
     runs = _chosen(results, metric, level)
     columns, rows = _in_order(runs, across), _in_order(runs, other)
@@ -138,10 +141,7 @@ def _draw_heat(
     cells = runs.group_by(across, other).agg(pl.col(metric).median())
     for column, row, value in cells.iter_rows():
         values[rows.index(row), columns.index(column)] = value
-    words = (
-        [textwrap.fill(_word(each), _TICK_WIDTH) for each in levels] for levels in (columns, rows)
-    )
-    figures.heat_map(axes, *words, values, _METRICS[metric])
+    figures.heat_map(axes, _ticks(columns), _ticks(rows), values, _METRICS[metric])
     axes.set(xlabel=across, ylabel=other)
 
 
@@ -151,7 +151,7 @@ def _draw_curves(
     across: str,
     other: str,
     metric: str,
-    level: tuple[str, Any] | None,
+    level: Level,
 ) -> None:
     runs = _chosen(results, metric, level)
     for name, style in zip(_in_order(runs, other), _STYLES, strict=False):
@@ -162,6 +162,10 @@ def _draw_curves(
         figures.estimates(axes, list(points), list(points.values()), _word(name), style)
     axes.set(xlabel=across, ylabel=_METRICS[metric])
     axes.set_ylim(0)
+
+
+def _ticks(levels: list[Any]) -> list[str]:
+    return [textwrap.fill(_word(level), _TICK_WIDTH) for level in levels]
 
 
 def _word(level: Any) -> str:
@@ -203,7 +207,7 @@ def _by_name(axes: Axes, names: list[str], values: np.ndarray) -> None:
         middle = float(np.median(values[places == place]))
         label = None if place else "median"
         axes.plot([place - 0.25, place + 0.25], [middle, middle], color=RED, label=label)
-    axes.set_xticks(range(len(levels)), [textwrap.fill(level, _TICK_WIDTH) for level in levels])
+    axes.set_xticks(range(len(levels)), _ticks(levels))
     axes.set_xlim(-0.5, len(levels) - 0.5)
 
 
