@@ -20,7 +20,7 @@ import polars as pl
 from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import prepare_folder
+from anabranch.results.folder import parts, prepare_folder
 
 TABLES = ("connections", "subflows", "segments", "events", "violations", "files")
 
@@ -98,15 +98,14 @@ class Analysis:
             InputError: if the folder cannot be written.
         """
         prepare_folder(folder)
-        try:
+        form = "csv" if csv else "parquet"
+        with parts(folder, [f"{name}.{form}" for name in TABLES]) as files:
             for name in TABLES:
                 table: pl.DataFrame = getattr(self, name)
                 if csv:
-                    table.write_csv(folder / f"{name}.csv")
+                    table.write_csv(files[f"{name}.csv"])
                 else:
-                    table.write_parquet(folder / f"{name}.parquet", compression="zstd")
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(f"{folder}: {error}; name a folder that can be written") from error
+                    table.write_parquet(files[f"{name}.parquet"], compression="zstd")
 
 
 def analyze(
