@@ -191,7 +191,7 @@ def _lock(handle: int, folder: Path) -> None:
 
 @contextlib.contextmanager
 def parts(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
-    """Files to write to, by the names that they get at the end: all of them, or after an error none.
+    """Files to write to, by the names that they get at the end. After an error there are none.
 
     Raises:
         InputError: if they cannot be written.
