@@ -1,1 +1,1 @@
-"""What several entries share."""
+"""Code that several entries share."""

@@ -1,4 +1,4 @@
-"""What the entries about congestion control share: queues that drop at random, a precondition."""
+"""Shared by the entries about congestion control: RED queues and a precondition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anabranch.scenarios.scenario import Queue
 
 
 def red(packets: float) -> Queue:
-    """RED that begins at half a bandwidth-delay product, given in packets, and ends at two."""
+    """A RED queue from half to twice a bandwidth-delay product, which is given in packets."""
     return Queue(
         kind="red",
         min_packets=max(5, round(packets / 2)),
@@ -18,6 +18,6 @@ def red(packets: float) -> Queue:
 
 
 def all_carried(results: Results) -> str | None:
-    """A precondition: every subflow carried bytes."""
+    """Check the precondition that every subflow carried bytes."""
     idle = results.subflows.filter(pl.col("bytes_received") == 0).height
     return None if idle == 0 else f"{idle} subflows carried nothing"

@@ -1,4 +1,4 @@
-"""What the conditions of claims measure most often: a median, or one median beside another."""
+"""Measures that most conditions of claims use: medians, and ratios and distances of medians."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anabranch.results.folder import Factor, Results
 
 
 def median_of(metric: str, factors: Mapping[str, Factor], scale: float = 1) -> Measure:
-    """The median over seeds of a metric of the runs with these factors, times `scale`."""
+    """The median over seeds of a metric, times `scale`, for the runs with these factors."""
 
     def measure(results: Results) -> Estimate:
         return median(results.values(metric, **factors) * scale)
@@ -22,7 +22,7 @@ def median_of(metric: str, factors: Mapping[str, Factor], scale: float = 1) -> M
 
 
 def ratio_of(metric: str, above: Mapping[str, Factor], below: Mapping[str, Factor]) -> Measure:
-    """A metric of some runs over that of others: medians over seeds, then the ratio."""
+    """The ratio of a metric's medians over seeds: runs `above` over runs `below`."""
 
     def measure(results: Results) -> Estimate:
         return ratio_of_medians(results.values(metric, **above), results.values(metric, **below))
@@ -31,7 +31,7 @@ def ratio_of(metric: str, above: Mapping[str, Factor], below: Mapping[str, Facto
 
 
 def distance_of(metric: str, one: Mapping[str, Factor], other: Mapping[str, Factor]) -> Measure:
-    """By how many per cent the medians of a metric differ, relative to that of `other`."""
+    """The difference between a metric's medians, in per cent of the median of `other`."""
 
     def measure(results: Results) -> Estimate:
         return estimate(distance, results.values(metric, **one), results.values(metric, **other))
@@ -40,7 +40,7 @@ def distance_of(metric: str, one: Mapping[str, Factor], other: Mapping[str, Fact
 
 
 def distance(a: Any, b: Any, axis: int) -> Any:
-    """By how many per cent two medians differ, for `estimates.estimate`."""
+    """The difference between two medians, in per cent of that of `b`, for `estimates.estimate`."""
     return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
 
 
@@ -53,7 +53,7 @@ def at_every_buffer(
     threshold: float,
     unit: str = "",
 ) -> tuple[Condition, ...]:
-    """A condition for each of the `buffers`, whose sizes are in `buffer_unit`."""
+    """One condition for each of the `buffers`; their sizes are in `buffer_unit`."""
     return each(
         f"{words} at every buffer",
         (
@@ -66,7 +66,7 @@ def at_every_buffer(
 def least(
     quantity: str, cases: Mapping[str, Measure], operator: str, threshold: float
 ) -> Condition:
-    """A condition for the least of several quantities; a report says which one that is."""
+    """A condition for the smallest of several quantities; the report names this quantity."""
 
     def find(results: Results) -> tuple[str, Estimate]:
         measured = {words: measure(results) for words, measure in cases.items()}

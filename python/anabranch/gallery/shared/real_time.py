@@ -1,4 +1,4 @@
-"""What entries in real time share: who runs the hosts, and what follows from that."""
+"""Shared by the entries in real time: the stacks of the hosts, parameters and lateness."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PARAMETERS = (
 def cell(
     key: str, hosts: str, scenario: Scenario, factors: dict[str, Factor], *, keep_blocks: bool
 ) -> Cell:
-    """A scenario at these hosts."""
+    """The cell of a scenario that runs on these hosts."""
     if hosts == KERNEL:
         known = [_known_to_linux(each) for each in scenario.connections]
         scenario = dataclasses.replace(scenario, connections=tuple(known))
@@ -53,14 +53,14 @@ def cell(
 
 
 def _known_to_linux(connection: Connection) -> Connection:
-    """With NewReno or CUBIC, which is what Linux has: no coupled one."""
+    """The connection with NewReno or CUBIC, because Linux has no coupled congestion control."""
     if connection.protocol == "tcp" and connection.congestion_control == "new_reno":
         return connection
     return dataclasses.replace(connection, congestion_control="cubic")
 
 
 def lateness(results: Results) -> str:
-    """How late the emulator was, over all runs in real time."""
+    """State in words how late the emulator was, over all runs in real time."""
     runs = results.runs.drop_nulls("late_p999_ms")
     late, latest, share = (
         runs[name].to_numpy() for name in ("late_p999_ms", "late_max_ms", "late_share")
@@ -75,7 +75,7 @@ def lateness(results: Results) -> str:
 
 
 def measured(results: Results, metric: str, unit: str, **factors: Factor) -> str:
-    """The median of a metric, in words; a dash where nothing was measured."""
+    """The median of a metric as text, or a dash if the metric was not measured."""
     try:
         return median(results.values(metric, **factors)).text(unit)
     except AnabranchError:

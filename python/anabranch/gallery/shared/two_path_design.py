@@ -1,8 +1,8 @@
-"""What entries over an experimental design of two paths share: points, links, and benefit.
+"""Shared by the entries over an experimental design of two paths: points, links, and benefit.
 
-The factors and ranges are those of Paasch et al., CoNEXT 2013, as quoted for CSWS 2014: the
-capacity, round-trip time and queueing delay of each of two disjoint paths. A low-BDP and a
-high-BDP environment differ in their ranges.
+The factors are the capacity, round-trip time and queueing delay of each of two disjoint paths.
+The factors and ranges come from Paasch et al., CoNEXT 2013, as quoted for CSWS 2014. The low-BDP
+and the high-BDP environment differ in their ranges.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """Unique in the design."""
+        """The name of the setting, unique in the design."""
         return f"{self.environment} {self.number:03}"
 
 
@@ -103,10 +103,10 @@ def at(curve: str, environment: str) -> dict[str, Factor]:
 
 
 def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float]:
-    """By setting, the median over seeds of a metric of the runs with these factors.
+    """The median over seeds of a metric for each setting, for the runs with these factors.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if no such run has the metric.
     """
     chosen = (pl.col(name) == value for name, value in factors.items())
     rows = results.runs.filter(*chosen).drop_nulls(metric)
@@ -119,9 +119,10 @@ def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float
 def benefits(results: Results, curve: str, environment: str) -> Sample:
     """Aggregation benefit of a curve in each setting of an environment.
 
-    With C the goodputs of TCP over each path alone and G that of the curve:
-    (G − max C) / (ΣC − max C) if G ≥ max C, else (G − max C) / max C. So −1 is nothing, 0 the
-    better path, 1 the sum; more is not cut off. Kaspar, 2012; Paasch et al., CoNEXT 2013.
+    C are the goodputs of TCP over each path alone, G is the goodput of the curve. The benefit is
+    (G − max C) / (ΣC − max C) if G ≥ max C, else (G − max C) / max C. At −1 the curve has no
+    goodput, at 0 that of the better path, at 1 the sum. Values above 1 are not cut off.
+    Kaspar, 2012; Paasch et al., CoNEXT 2013.
     """
     alone = [medians(results, "goodput_mbps", **at(each, environment)) for each in BASELINES]
     together = medians(results, "goodput_mbps", **at(curve, environment))
@@ -133,7 +134,7 @@ def benefits(results: Results, curve: str, environment: str) -> Sample:
 
 
 def benefit(goodput: float, alone: Sequence[float]) -> float | None:
-    """Aggregation benefit, of goodputs; `None` if TCP alone carried nothing."""
+    """Aggregation benefit of a goodput; `None` if TCP alone carried nothing over a path."""
     best, total = max(alone), sum(alone)
     if best <= 0 or total <= best:
         return None
@@ -142,9 +143,10 @@ def benefit(goodput: float, alone: Sequence[float]) -> float | None:
 
 
 def both_used(*curves: str) -> Callable[[Results], str | None]:
-    """A precondition: each path carried bytes in at least nine of ten runs of `main` with a curve.
+    """The precondition that `main` used both paths in at least nine of ten runs of each curve.
 
-    In the others one path is so slow or its queue so short that a good scheduler leaves it.
+    In the remaining runs, one path is so slow or its queue so short that a good scheduler
+    leaves it.
     """
 
     def reason(results: Results) -> str | None:
@@ -163,7 +165,7 @@ def both_used(*curves: str) -> Callable[[Results], str | None]:
 def draw_benefits(
     results: Results, axes: Axes, environment: str, styles: Mapping[str, Style]
 ) -> None:
-    """Cumulative distributions over the settings of an environment."""
+    """Draw cumulative distributions of the benefit over the settings of an environment."""
     for curve, style in styles.items():
         figures.share_of_settings(axes, benefits(results, curve, environment), curve, style)
     axes.axvline(0, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
@@ -175,7 +177,7 @@ def draw_benefits(
 
 
 def draw_boxes(results: Results, axes: Axes, styles: Mapping[str, Style]) -> None:
-    """Box plots of the benefit, by environment."""
+    """Draw box plots of the benefit, by environment."""
     width = 0.8 / len(styles)
     for index, (curve, style) in enumerate(styles.items()):
         data = [benefits(results, curve, environment) for environment in ENVIRONMENTS]

@@ -1,7 +1,8 @@
-"""What the entries after Veerman 2012 share: links, buffers, and how both are scaled.
+"""Shared by the entries after Veerman 2012: links, buffers, and their scaling.
 
-Rates and buffers are a tenth of the originals, round-trip times are not scaled: every window and
-every queue is a tenth in bytes. Factors and labels keep the original buffers, in MB.
+Rates and buffers are a tenth of those in the slides; round-trip times are not scaled. Every window
+and every queue therefore has a tenth of the bytes. Factors and labels name the buffers of the
+slides, in MB.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
 
 SCALE = 10
-"""What rates and buffers are divided by, unless an entry says otherwise."""
+"""Divisor of rates and buffers, unless an entry sets another one."""
 
 SMALL_MSS, LARGE_MSS = 1400, 8900
 
@@ -54,7 +55,7 @@ def link(
     scale: int = SCALE,
     changes: tuple[Change, ...] = (),
 ) -> NetworkPath:
-    """A link of the slides with one bandwidth-delay product of queue."""
+    """A link of the slides, with a queue of one bandwidth-delay product."""
     return NetworkPath(
         name=name,
         rate=f"{gbps * 1000 / scale:g}Mbit/s",
@@ -67,25 +68,28 @@ def link(
 
 
 def connection(name: str, buffer_mb: float, *, scale: int = SCALE, **others: Any) -> Connection:
-    """A connection with bulk data whose buffers hold so many of the slides' megabytes."""
+    """A connection with bulk data and buffers of `buffer_mb`, in megabytes of the slides."""
     size = f"{buffer_mb * 1e6 / scale:.0f}B"
     settings: dict[str, Any] = {"congestion_control": "lia", "workload": Bulk()} | others
     return Connection(name=name, send_buffer=size, receive_buffer=size, **settings)
 
 
 def min_buffer_mb(rtt_ms: float, *gbps: float) -> float:
-    """The slides' rule for buffers: twice the longest round-trip time times the sum of rates."""
+    """The buffer by the slides' rule: twice the longest round-trip time times the sum of rates."""
     return 2 * rtt_ms * sum(gbps) / 8
 
 
 def recovery_s(subflows: int, gbps: float, rtt_ms: float, mss: int, scale: int = SCALE) -> float:
-    """How long LIA takes to win back half a window of one product: about n²·w/2 round trips."""
+    """Seconds that LIA needs to recover half a window: about n²·w/2 round trips.
+
+    The window is one bandwidth-delay product.
+    """
     window = gbps * 1e6 * rtt_ms / 8 / scale / mss
     return float(subflows**2 * window / 2 * rtt_ms / 1000)
 
 
 def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
-    """A precondition: in every run with these factors each path carried over 1 % of the bytes."""
+    """The precondition that each path carried over 1 % of the bytes in each of these runs."""
 
     def reason(results: Results) -> str | None:
         for path in paths:
@@ -99,7 +103,7 @@ def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
 
 
 def halvings(results: Results, **factors: Factor) -> float:
-    """Median over runs of how often losses halved a window of the main connection for good."""
+    """Median over runs of the halvings of the main connection's windows that were not undone."""
     rows = results.subflows.filter(
         pl.col("connection_name") == "main",
         *(pl.col(name) == value for name, value in factors.items()),
@@ -111,9 +115,9 @@ def halvings(results: Results, **factors: Factor) -> float:
 
 
 def halvings_measured(results: Results, **factors: Factor) -> int:
-    """How often a loss set a window after the warm-up, in all runs with these factors.
+    """How often a loss reduced a window after the warm-up, in all runs with these factors.
 
-    Seen in the time series, which the cell has to keep of all seeds.
+    The count comes from the time series. The cell has to keep them for all seeds.
     """
     warm_up_ns = nanoseconds(results.provenance["warm_up"])
     rows = results.samples.filter(
@@ -125,7 +129,7 @@ def halvings_measured(results: Results, **factors: Factor) -> int:
 
 
 def limited(results: Results, words: Sequence[str], cells: Sequence[dict[str, Factor]]) -> str:
-    """Whether losses or buffers limit the runs of each cell, in words."""
+    """State in words whether losses or buffers limit the runs of each cell."""
     counts = [halvings(results, **cell) for cell in cells]
     return "; ".join(
         f"{word}: {f'loss-limited, {count:.0f} halvings a run' if count else 'window-limited'}"
@@ -134,10 +138,10 @@ def limited(results: Results, words: Sequence[str], cells: Sequence[dict[str, Fa
 
 
 def path_mbps(results: Results, path: str, **factors: Factor) -> float:
-    """Throughput of a path after the warm-up, in the first seed's time series or that of `seed`.
+    """Throughput of a path after the warm-up, or 0 if there is no such path.
 
-    It is that of the main connection unless `connection_name` says otherwise, and 0 if there is no
-    such path.
+    The time series is that of the first seed and of the main connection, unless the factors
+    `seed` and `connection_name` name others.
     """
     wanted = {"seed": 1, "connection_name": "main", "path_name": path} | factors
     rows = results.samples.filter(
@@ -159,7 +163,7 @@ def draw_paths(
     cells: Mapping[str, dict[str, Factor]],
     colours: Mapping[str, str],
 ) -> None:
-    """Throughput by path, stacked, for labelled cells; first seed unless a cell names another."""
+    """Draw throughput by path, stacked, for labelled cells: seed 1 unless a cell names another."""
     for place, cell in enumerate(cells.values()):
         bottom = 0.0
         for path, colour in colours.items():

@@ -1,4 +1,4 @@
-"""What the entries about WiFi and 3G share: links, curves, and recurring conditions."""
+"""Shared by the entries about WiFi and 3G: links, curves, and recurring conditions."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ STACK_PARAMETERS = (
 
 
 def cell_key(*words: str) -> str:
-    """A name for a cell that is fit for a file name, from the words that tell it apart."""
+    """The key of a cell, usable as a file name, from the words that identify the cell."""
     return "_".join(words).lower().translate(str.maketrans(" +,", "---", "()"))
 
 
 def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
-    """The connection of a curve, with these buffers."""
+    """The connection of a curve, with the given buffers and workload."""
     single = {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve)
     return Connection(
         name="main",
@@ -106,7 +106,7 @@ def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> 
 def little(
     name: str, send_buffer: int, reverse_delay_ms: float, factors: Mapping[str, Factor]
 ) -> Condition:
-    """Mean block delay over what Little's law demands of it: they differ by at most 15 %."""
+    """The condition that the mean block delay is within 15 % of the delay by Little's law."""
 
     def delays(results: Results) -> tuple[Sample, Sample]:
         expected = [
@@ -130,7 +130,7 @@ def little(
 
 
 def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
-    """A precondition: 3G carried more than 1 % of the bytes in the runs with these factors."""
+    """The precondition that 3G carried over 1 % of the bytes in the runs with these factors."""
 
     def reason(results: Results) -> str | None:
         try:
@@ -146,13 +146,13 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
 
 
 def share_condition(factors: Mapping[str, Factor]) -> Condition:
-    """3G's share of the bytes is above 1 %."""
+    """The condition that 3G's share of the bytes is above 1 %."""
     share = median_of("share_3g", factors, 100)
     return Condition(f"{factors['curve']}: share of 3G", share, ">", 1, "%")
 
 
 def all_of(*preconditions: Callable[[Results], str | None]) -> Callable[[Results], str | None]:
-    """The first precondition that fails."""
+    """One precondition that requires all of these; it reports the first that fails."""
 
     def reason(results: Results) -> str | None:
         return next((why for each in preconditions if (why := each(results))), None)
