@@ -599,7 +599,7 @@ ENTRY = Entry(
         Parameter("uncoupled control, with loss", "CUBIC on each path", "ours, to explain"),
         Parameter("HyStart", "off in both, so that slow start is the same", "ours"),
         Parameter("Nagle's algorithm", "off", "ours"),
-        Parameter("DSS checksum", "none", "Grinnemo'15 had it on; scenarios do not offer it"),
+        Parameter("DSS checksum", "none", "Grinnemo'15 had it on; these runs do not use it"),
         Parameter("scheduler", "lowest RTT; BLEST and ECF beside it", "Grinnemo'15; beside: ours"),
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
