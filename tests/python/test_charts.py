@@ -70,7 +70,10 @@ def test_estimates_keep_their_intervals(axes: Axes) -> None:
 
 
 def test_bars_belong_to_the_legend_entry_of_their_colour(axes: Axes) -> None:
-    bars = {"a": ([estimate(5), None], Style(BLUE)), "b": ([estimate(1), estimate(2)], Style(RED))}
+    bars: dict[str, tuple[list[Estimate | None], Style]] = {
+        "a": ([estimate(5), None], Style(BLUE)),
+        "b": ([estimate(1), estimate(2)], Style(RED)),
+    }
     figures.grouped_bars(axes, ["one", "two"], bars)
     chart = translated(axes)
     assert [(mark["name"], mark["y1"], mark["low"]) for mark in chart["marks"]] == [
