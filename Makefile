@@ -149,8 +149,17 @@ check-python: $(VENV)/.installed-dev ## formatting, lints, types and imports of 
 	$(BIN)/stubtest anabranch._core
 	$(BIN)/python tests/python_imports.py
 
-test-python: $(VENV)/.installed-dev ## tests of the Python package but the slow ones
+test-python: $(VENV)/.installed-dev axe ## tests of the Python package but the slow ones
 	$(BIN)/pytest
+
+# The accessibility check of the tests in a browser. Without it that check is left out.
+AXE := target/tools/axe-core
+
+.PHONY: axe
+axe:
+	@[ -e $(AXE)/package/axe.min.js ] || ! command -v npm >/dev/null || \
+		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
+		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is left out"
 
 .PHONY: scenario-classes
 scenario-classes: $(VENV)/.installed-dev ## write the Python classes of scenarios from their JSON Schema

@@ -2,32 +2,25 @@
 
 import functools
 import json
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
 from anabranch.gallery import catalogue, site
 from anabranch.runs.executors import Progress
+from browsing import browser, in_a_browser, logs
 
 ENTRIES = ("ferlin14-drepas", "ferlin14-bufferbloat")
 PHONE = 390
 """Width of a common phone, in CSS pixels."""
-
-chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-in_a_browser = pytest.mark.skipif(
-    not (chromium and driver), reason="needs Debian's chromium and chromium-driver"
-)
 
 
 def silent(_: str) -> AbstractContextManager[Any]:
@@ -74,34 +67,10 @@ def served(folder: Path) -> Iterator[str]:
         server.server_close()
 
 
-@contextmanager
-def browser(width: int) -> Iterator[webdriver.Chrome]:
-    options = Options()
-    options.binary_location = str(chromium)
-    for argument in (
-        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
-        "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    options.add_experimental_option(
-        "mobileEmulation", {"deviceMetrics": {"width": width, "height": 844, "pixelRatio": 1.0}}
-    )
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=Service(executable_path=driver))
-    try:
-        yield chrome
-    finally:
-        chrome.quit()
-
-
 def requested(chrome: webdriver.Chrome) -> list[str]:
     messages = [json.loads(entry["message"])["message"] for entry in logs(chrome, "performance")]
     sent = [each for each in messages if each["method"] == "Network.requestWillBeSent"]
     return [each["params"]["request"]["url"] for each in sent]
-
-
-def logs(chrome: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
-    return cast("list[dict[str, Any]]", chrome.get_log(kind))  # type: ignore[no-untyped-call]
 
 
 @in_a_browser

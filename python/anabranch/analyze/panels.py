@@ -277,7 +277,10 @@ def _outstanding(axes: Axes, shown: Flow) -> None:
     peaks = np.maximum.reduceat(flight, np.minimum(starts, flight.size - 1))
     axes.fill_between(x, peaks / scale, color=SKY, alpha=0.45, linewidth=0, label="outstanding")
     axes.plot(x, peaks / scale, color=BLUE, linewidth=0.8)
-    axes.plot(x, window[place] / scale, color=GREY, linewidth=1, linestyle=(0, (4, 2)))
+    axes.plot(
+        x, window[place] / scale, color=GREY, linewidth=1, linestyle=(0, (4, 2)),
+        label="receive window",
+    )  # fmt: skip
     axes.annotate(
         "receive window", (x[-1], window[place][-1] / scale), fontsize=7, color=GREY, ha="right",
         va="bottom", textcoords="offset points", xytext=(0, 2),
@@ -298,16 +301,17 @@ def _rates(axes: Axes, shown: Flow) -> None:
     for number, _, style in shown.subflows:
         rows = shown.data.filter(pl.col("subflow") == number, pl.col("kind") == "new")
         rates = rates_mbps(rows["seconds"].to_numpy(), rows["len"].to_numpy(), edges)
-        axes.plot(middles, rates, linewidth=1.2, **style.line_arguments())
+        label = f"subflow {number}"
+        axes.plot(middles, rates, linewidth=1.2, label=label, **style.line_arguments())
     acks = shown.acknowledgements
     if not acks.is_empty():
         values = np.diff(acks["acked"].to_numpy(), prepend=0)
         rates = rates_mbps(acks["seconds"].to_numpy(), values, edges)
-        axes.plot(middles, rates, color=BLACK, linewidth=0.8)
+        axes.plot(middles, rates, color=BLACK, linewidth=0.8, label="DATA_ACKs")
         mean = _largest(acks["acked"]) * 8 / 1e6 / max(end, 1e-9)
         figures.reference_line(axes, mean, f"mean {mean:.3g} Mbit/s")
     axes.set(
-        title=f"New data, and (black) DATA_ACKs; {_time(width)} bins",
+        title=f"New data, and DATA_ACKs; {_time(width)} bins",
         xlabel="time (s)", ylabel="Mbit/s",
     )  # fmt: skip
     axes.set_xlim(0, max(end, 1e-9))

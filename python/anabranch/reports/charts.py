@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import collections
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -112,11 +113,11 @@ def _depth(drawn: Any) -> float:
 
 
 def _marks(drawn: Any, axes: Axes) -> Iterator[Mark]:
-    for kind, function in _KINDS:
-        if isinstance(drawn, kind):
-            yield from function(drawn, axes)
-            return
-    raise NotTranslated(f"charts.py cannot translate {drawn!r}")
+    # Not the classes below them: arrows, for example, are polygons of another kind.
+    function = _KINDS.get(type(drawn))
+    if function is None:
+        raise NotTranslated(f"charts.py cannot translate {drawn!r}")
+    yield from function(drawn, axes)
 
 
 # ---- what can be drawn -----------------------------------------------------------------------
@@ -166,6 +167,8 @@ def _line(line: Line2D, axes: Axes) -> Iterator[Mark]:
         return  # an entry of the legend
     style = _paint(line.get_color(), line.get_alpha()) | _stroke(line)
     x_is_data, y_is_data = line.get_transform().contains_branch_seperately(axes.transData)
+    if not (x_is_data or y_is_data):
+        raise NotTranslated(f"charts.py cannot translate a line beside the data: {line!r}")
     if not (x_is_data and y_is_data):
         at = {"axis": "x", "at": float(x[0])} if x_is_data else {"axis": "y", "at": float(y[0])}
         yield {"kind": "rule", **at, **style}
@@ -312,18 +315,21 @@ def _anchor(text: Annotation, axes: Axes) -> tuple[tuple[float, float], Sequence
     return (float(place[0]), float(place[1])), where
 
 
-_KINDS: Sequence[tuple[type, Callable[[Any, Axes], Iterator[Mark]]]] = (
-    (ErrorbarContainer, _errorbar),
-    (BarContainer, _bars),
-    (Line2D, _line),
-    (StepPatch, _stairs),
-    (Rectangle, _rectangle),
-    (PathPatch, _box),
-    (QuadMesh, _mesh),
-    (PolyCollection, _areas),
-    (LineCollection, _pieces),
-    (Text, _words),
-)
+_KINDS: dict[type, Callable[[Any, Axes], Iterator[Mark]]] = {
+    ErrorbarContainer: _errorbar,
+    BarContainer: _bars,
+    Line2D: _line,
+    StepPatch: _stairs,
+    Rectangle: _rectangle,
+    PathPatch: _box,
+    QuadMesh: _mesh,
+    PolyCollection: _areas,
+    # What `fill_between` makes since matplotlib 3.10.
+    getattr(collections, "FillBetweenPolyCollection", PolyCollection): _areas,
+    LineCollection: _pieces,
+    Text: _words,
+    Annotation: _words,
+}
 
 # ---- scales, legend, values ------------------------------------------------------------------
 

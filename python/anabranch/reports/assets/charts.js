@@ -95,7 +95,7 @@
       place.append(this.tools(), unit, this.plotPlace, this.legend());
       this.build();
       new ResizeObserver(() => this.resize()).observe(place);
-      dark.addEventListener("change", () => this.build());
+      dark.addEventListener("change", () => this.plot.redraw(false));
     }
 
     /* The title, and buttons above the drawing. */
@@ -175,9 +175,11 @@
 
     build() {
       if (this.plot) this.plot.destroy();
-      const scale = (axis) => ({
-        time: false, auto: false, distr: this.log[axis] ? 3 : 1, range: this.ends(axis),
-      });
+      const scale = (axis) => {
+        const [min, max] = this.ends(axis);
+        const range = (_, low, high) => [low ?? min, high ?? max];
+        return { time: false, auto: false, distr: this.log[axis] ? 3 : 1, min, max, range };
+      };
       const data = ["x", "y"].map((axis) => this.ends(axis));
       this.plot = new uPlot(
         {

@@ -1,0 +1,49 @@
+"""What the tests in a browser share: headless Chromium, at some width, light or dark."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+in_a_browser = pytest.mark.skipif(
+    not (chromium and driver), reason="needs Debian's chromium and chromium-driver"
+)
+
+
+@contextmanager
+def browser(phone: int | None = None) -> Iterator[webdriver.Chrome]:
+    """Chromium; as on a phone with a screen of that many CSS pixels, or with a mouse."""
+    options = Options()
+    options.binary_location = str(chromium)
+    for argument in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+        "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    if phone is not None:
+        metrics = {"width": phone, "height": 844, "pixelRatio": 1.0}
+        options.add_experimental_option("mobileEmulation", {"deviceMetrics": metrics})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=Service(executable_path=driver))
+    try:
+        yield chrome
+    finally:
+        chrome.quit()
+
+
+def logs(chrome: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", chrome.get_log(kind))  # type: ignore[no-untyped-call]
+
+
+def look(chrome: webdriver.Chrome, width: int, scheme: str) -> None:
+    """From now on pages are this many CSS pixels wide, and ``"light"`` or ``"dark"``."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
