@@ -158,9 +158,9 @@ def summary(counts: dict[tuple[str, str], int]) -> str:
 
 HEAD = """# RFC 8684: requirements, code and tests
 
-This page lists the requirements of RFC 8684, with the state of each, the code that implements it and
-the tests that exercise it. `make rfc-coverage` generates it from the citations in the sources and from
-[rfc/rfc8684.toml](rfc/rfc8684.toml), which paraphrases the requirements.
+This page lists the requirements of RFC 8684, with the state of each, the code that implements it
+and the tests that exercise it. `make rfc-coverage` generates it from the citations in the sources
+and from [rfc/rfc8684.toml](rfc/rfc8684.toml), which paraphrases the requirements.
 
 """
 
