@@ -62,8 +62,26 @@ gallery-full: $(VENV)/.installed ## reproduce every entry at full scale; site in
 	$(BIN)/anabranch gallery --full --out site
 
 .PHONY: policy-pictures
-policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies anew, from runs
+policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies and of the README, from runs
 	$(BIN)/python docs/policies/draw.py
+	$(BIN)/python docs/site/picture.py
+
+# MkDocs runs the notebooks, and fails on a broken link.
+.PHONY: docs
+docs: $(VENV)/.installed-docs ## build the documentation site into target/docs
+	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
+	@echo "documentation: target/docs/index.html"
+
+.PHONY: transcripts
+transcripts: $(VENV)/.installed ## run the commands of the tutorial, and write their outputs into it
+	$(BIN)/python docs/site/transcripts.py
+
+# Beside the installed package, whichever build of it that is.
+$(VENV)/.installed-docs: $(BIN)/python pyproject.toml
+	@test -e $(VENV)/.installed-dev || $(MAKE) $(VENV)/.installed
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' | \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement /dev/stdin
+	@touch $@
 
 # ---- checks ---------------------------------------------------------------------------------
 
@@ -100,6 +118,20 @@ test-platforms: ## tests of engine and simulator on the platforms that are not t
 test-slow: $(VENV)/.installed-dev ## the tests marked as slow, of Rust and Python
 	$(TEST_RUST) --test suite --test allocation -- --ignored
 	$(BIN)/pytest -m slow
+
+# The compiler checks what this machine cannot run. Live runs are for Linux alone: elsewhere their
+# crate is empty, and the Python module refuses them. WebAssembly has no Python. The target for Linux
+# stands for both other kinds of wheels, aarch64 and musl; a module for musl needs it as a shared library.
+CHECK_TARGETS := aarch64-unknown-linux-musl aarch64-apple-darwin x86_64-pc-windows-gnu
+CHECK_RUST := MAKEFLAGS= RUSTFLAGS='-D warnings -C target-feature=-crt-static' cargo check --quiet --workspace
+
+.PHONY: check-targets
+check-targets: $(VENV)/.installed-dev ## compile, and do not run, for other platforms
+	@if rustup --quiet target add $(CHECK_TARGETS) wasm32-unknown-unknown; then set -ex; \
+		$(CHECK_RUST) $(CHECK_TARGETS:%=--target %); \
+		$(CHECK_RUST) --exclude anabranch-py --target wasm32-unknown-unknown; \
+	else echo "skipped: rustup could not add the targets (see above)"; fi
+	$(BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin python/anabranch
 
 # CASE='MP_PRIO back' runs the cases whose names contain these words.
 .PHONY: interop
@@ -140,7 +172,7 @@ digests: $(VENV)/.installed ## digests of the gallery's, benchmark's and soak's 
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: ci digests-smoke
-ci: test test-platforms test-slow interop gallery digests-smoke soak-smoke bench-smoke ## all tests, quick gallery, digests, short benchmark
+ci: test check-targets wheels-smoke test-platforms test-slow interop gallery digests-smoke soak-smoke bench-smoke docs ## all tests, a wheel, other platforms, quick gallery, digests, short benchmark, documentation
 
 digests-smoke: gallery
 	$(MAKE) digests CHECK=1 RESULTS=results
@@ -220,6 +252,31 @@ bench-peers: bench-build ## compare with ns-3, side by side
 bench-tun: ## the engine over TUN beside a bare copy, with this kernel at the other end
 	$(BUILD_RELEASE) --bin anabranch-bench-tun
 	target/release/anabranch-bench-tun
+
+# ---- distribution ---------------------------------------------------------------------------
+
+# Zig links with the oldest C library that a wheel's name promises, for any processor. maturin finds
+# it beside the first Python on the path.
+WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl
+PACKAGING := $(TOOLS)/packaging
+
+$(PACKAGING)/bin/maturin: | $(BIN)/python
+	$(BIN)/python -m venv $(PACKAGING)
+	$(PACKAGING)/bin/pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2' uv
+
+# Each wheel is built from the unpacked sdist, which proves that the sdist is complete.
+.PHONY: wheels wheels-smoke
+wheels: $(PACKAGING)/bin/maturin ## sdist, wheels and their checksums in dist/; tests this machine's wheel
+	rustup --quiet target add $(WHEEL_TARGETS)
+	rm -rf dist
+	@set -ex; for target in $(WHEEL_TARGETS); do \
+		PATH=$(PACKAGING)/bin:$$PATH maturin build --quiet --sdist --release --zig --target $$target --out dist; \
+	done
+	cd dist && sha256sum *.tar.gz *.whl > SHA256SUMS
+	$(PACKAGING)/bin/python tests/wheel.py
+
+wheels-smoke:
+	$(MAKE) wheels WHEEL_TARGETS=$$(uname -m)-unknown-linux-gnu
 
 # ---- tidying up -----------------------------------------------------------------------------
 

@@ -1,3 +1,4 @@
+from . import analyze, policy
 from ._core import __version__
 from .api import Reproduction, Run, Sweep, reproduce, run, run_many, sweep
 from .errors import AnabranchError, InputError, IntegrityError, PolicyError, ScenarioError
@@ -52,6 +53,8 @@ __all__ = [
     "Sweep",
     "Trace",
     "__version__",
+    "analyze",
+    "policy",
     "reproduce",
     "run",
     "run_many",

@@ -132,31 +132,40 @@ class SynLost:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Loss was detected by acknowledgements: fast recovery begins. RFC 5681 §3.2."""
+    """Loss was detected by acknowledgements: fast recovery begins. RFC 5681 §3.2.
+
+    Attributes:
+        flight_size: Bytes sent and not cumulatively acknowledged.
+    """
 
     now_ns: int
     flight_size: int
-    """Bytes sent and not cumulatively acknowledged."""
 
 
 @dataclass(frozen=True)
 class Marked:
-    """Packets were marked on their way, none was lost: reduce as for a loss. RFC 3168 §6.1.2."""
+    """Packets were marked on their way, none was lost: reduce as for a loss. RFC 3168 §6.1.2.
+
+    Attributes:
+        flight_size: Bytes sent and not cumulatively acknowledged.
+    """
 
     now_ns: int
     flight_size: int
-    """Bytes sent and not cumulatively acknowledged."""
 
 
 @dataclass(frozen=True)
 class Timeout:
-    """The retransmission timer expired. RFC 5681 §3.1."""
+    """The retransmission timer expired. RFC 5681 §3.1.
+
+    Attributes:
+        flight_size: Bytes outstanding before the timeout.
+        first: The first of a series for the same data: only that one lowers the threshold.
+    """
 
     now_ns: int
     flight_size: int
-    """Bytes outstanding before the timeout."""
     first: bool
-    """The first of a series for the same data: only that one lowers the threshold."""
 
 
 @dataclass(frozen=True)
@@ -174,10 +183,13 @@ class Idle:
 
 @dataclass(frozen=True)
 class Underused:
-    """The window was not used for a retransmission timeout. RFC 2861 §3.2."""
+    """The window was not used for a retransmission timeout. RFC 2861 §3.2.
+
+    Attributes:
+        used: Bytes outstanding at the most.
+    """
 
     used: int
-    """Bytes outstanding at the most."""
 
 
 @dataclass(frozen=True)
@@ -243,23 +255,29 @@ class SocketAddress:
 
 @dataclass(frozen=True)
 class RemoteAddress:
-    """An address of the peer's; identifier 0 is the one that the connection was opened to."""
+    """An address of the peer's; identifier 0 is the one that the connection was opened to.
+
+    Attributes:
+        end: The address, and the port that takes joins.
+    """
 
     id: int
     end: SocketAddress
-    """The address, and the port that takes joins."""
 
 
 @dataclass(frozen=True)
 class Established:
-    """The connection can carry further subflows."""
+    """The connection can carry further subflows.
+
+    Attributes:
+        initiator: Did this host open the connection?
+        local: This host's addresses.
+        remote: The peer's address and port, identifier 0.
+    """
 
     initiator: bool
-    """Did this host open the connection?"""
     local: tuple[LocalAddress, ...]
-    """This host's addresses."""
     remote: SocketAddress
-    """The peer's address and port, identifier 0."""
 
 
 @dataclass(frozen=True)
@@ -271,32 +289,42 @@ class SubflowEstablished:
 
 @dataclass(frozen=True)
 class SubflowTimeout:
-    """The retransmission timer of a subflow expired."""
+    """The retransmission timer of a subflow expired.
+
+    Attributes:
+        in_a_row: How often since anything was acknowledged, from 1.
+    """
 
     id: SubflowId
     in_a_row: int
-    """How often since anything was acknowledged, from 1."""
 
 
 @dataclass(frozen=True)
 class SubflowClosed:
-    """A subflow has ended, or could not be opened."""
+    """A subflow has ended, or could not be opened.
+
+    Attributes:
+        id: `None` if it never came to exist.
+        retry: Is another to be tried between the same addresses? `later` if it carried no data, or
+            the peer says that something stands in the way for now; `never` if for good. RFC 8684
+            §3.6.
+    """
 
     id: SubflowId | None
-    """`None` if it never came to exist."""
     local_address_id: int
     remote: SocketAddress
     retry: Literal["soon", "later", "never"]
-    """Is another to be tried between the same addresses? `later` if it carried no data, or the peer
-    says that something stands in the way for now; `never` if for good. RFC 8684 §3.6."""
 
 
 @dataclass(frozen=True)
 class AddressAnnounced:
-    """The peer has announced an address. RFC 8684 §3.4.1."""
+    """The peer has announced an address. RFC 8684 §3.4.1.
+
+    Attributes:
+        remote: The address, and the port that takes joins.
+    """
 
     remote: SocketAddress
-    """The address, and the port that takes joins."""
     remote_address_id: int
 
 
@@ -309,12 +337,15 @@ class AddressWithdrawn:
 
 @dataclass(frozen=True)
 class AddressAdded:
-    """This host has a further address. Does not happen in scenarios."""
+    """This host has a further address. Does not happen in scenarios.
+
+    Attributes:
+        local: The address, with an identifier that no other has had.
+        remote: The peer's addresses, the one that the connection was opened to first.
+    """
 
     local: LocalAddress
-    """The address, with an identifier that no other has had."""
     remote: tuple[RemoteAddress, ...]
-    """The peer's addresses, the one that the connection was opened to first."""
 
 
 @dataclass(frozen=True)
@@ -340,32 +371,42 @@ PathEvent = (
 
 @dataclass(frozen=True)
 class Open:
-    """Open a subflow; what becomes of it is told by an event."""
+    """Open a subflow; what becomes of it is told by an event.
+
+    Attributes:
+        backup: Ask for it to be a backup. RFC 8684 §3.3.8.
+    """
 
     local: LocalAddress
     remote: SocketAddress
     remote_address_id: int = 0
     backup: bool = False
-    """Ask for it to be a backup. RFC 8684 §3.3.8."""
 
 
 @dataclass(frozen=True)
 class Close:
-    """Close a subflow."""
+    """Close a subflow.
+
+    Attributes:
+        reset: Reset it, because the path is of no use any more, rather than finish in order.
+    """
 
     subflow: SubflowId
     reset: bool = False
-    """Reset it, because the path is of no use any more, rather than finish in order."""
 
 
 @dataclass(frozen=True)
 class SetPriority:
-    """Make a subflow a backup, or a regular one."""
+    """Make a subflow a backup, or a regular one.
+
+    Attributes:
+        signalled: Have the peer do likewise, by MP_PRIO; otherwise only what this host sends is
+            concerned.
+    """
 
     subflow: SubflowId
     backup: bool
     signalled: bool = True
-    """Have the peer do likewise, by MP_PRIO; otherwise only what this host sends is concerned."""
 
 
 @dataclass(frozen=True)
@@ -384,13 +425,16 @@ class Remove:
 
 @dataclass(frozen=True)
 class Probe:
-    """Send copies of the newest data under way on a subflow; nothing depends on them."""
+    """Send copies of the newest data under way on a subflow; nothing depends on them.
+
+    Attributes:
+        count: Segments; fewer if less data is under way.
+        bytes: Payload bytes of each.
+    """
 
     subflow: SubflowId
     count: int
-    """Segments; fewer if less data is under way."""
     bytes: int
-    """Payload bytes of each."""
 
 
 PathAction = Open | Close | SetPriority | Announce | Remove | Probe
@@ -399,13 +443,16 @@ PathAction = Open | Close | SetPriority | Announce | Remove | Probe
 
 @dataclass(frozen=True)
 class PathContext:
-    """All that a path manager may look at."""
+    """All that a path manager may look at.
+
+    Attributes:
+        subflows: The connection's subflows; includes closed slots.
+        rng: This path manager's own, seeded by the run.
+    """
 
     now_ns: int
     subflows: tuple[SubflowView, ...]
-    """The connection's subflows; includes closed slots."""
     rng: Random
-    """This path manager's own, seeded by the run."""
 
 
 class PathManager(ABC):

@@ -3,8 +3,10 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from anabranch import _core
@@ -13,6 +15,8 @@ from anabranch.gallery import catalogue
 from anabranch.gallery.entry import Tier
 from anabranch.results.claims import Claim
 from anabranch.results.folder import TABLES
+from anabranch.sweeps.design_factors import KEYS as DESIGN_KEYS
+from anabranch.sweeps.plan import KEYS
 from conftest import scenario
 
 Captured = pytest.CaptureFixture[str]
@@ -217,6 +221,25 @@ def test_every_policy_has_a_page() -> None:
 def test_schema_is_json(capsys: Captured) -> None:
     assert run_command(["schema"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "Scenario"
+
+
+def test_the_schema_of_plans_describes_plans(capsys: Captured) -> None:
+    assert run_command(["schema", "plan"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert tuple(schema["properties"]) == KEYS
+    assert tuple(schema["properties"]["design"]["properties"]) == DESIGN_KEYS
+    plans = Path(__file__).parents[2] / "examples"
+    for file in plans.glob("sweep*.toml"):
+        jsonschema.validate(tomllib.loads(file.read_text()), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"scenario": "wifi.toml", "seed": 5}, schema)
+
+
+def test_the_schema_of_scenarios_describes_scenarios() -> None:
+    schema = json.loads(_core.json_schema())
+    for file in (Path(__file__).parents[2] / "examples").glob("*.toml"):
+        if not file.name.startswith("sweep"):
+            jsonschema.validate(tomllib.loads(file.read_text()), schema)
 
 
 def test_help_has_an_example(capsys: Captured) -> None:

@@ -87,6 +87,15 @@ def test_what_the_kernel_does_not_have_is_refused_by_name(lab: None, tmp_path: P
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["doctor"], ["reproduce", "linux-today"]])
+def test_elsewhere_than_on_linux_live_runs_are_refused(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert run_command(arguments) == 2
+    assert capsys.readouterr().err == "anabranch: live runs need Linux; this is darwin\n"
+
+
 def test_outside_of_the_namespaces_a_live_run_is_refused() -> None:
     with pytest.raises(anabranch.IntegrityError, match="network namespaces"):
         live.run_toml(scenario("2s").to_toml(), "short.toml", 1, ("engine", "engine"))

@@ -73,29 +73,31 @@ pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
 /// Run before all processes without a priority of their own, for which only a privileged process
 /// may ask, and nobody inside a user namespace. An emulator that waits for a processor is late.
 fn prefer_this_process() {
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) };
+    schedule(libc::SCHED_RR, 1);
 }
 
 /// Does this thread run before others?
 pub(crate) fn is_preferred() -> bool {
     // SAFETY: takes no pointers.
-    unsafe { libc::sched_getscheduler(0) == libc::SCHED_RR }
+    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) as c_int == libc::SCHED_RR }
 }
 
 /// Have this thread run as others do, again and for good. Threads that it has started keep theirs.
 pub fn stop_preferring() {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority) };
+    schedule(libc::SCHED_OTHER, 0);
 }
 
 /// Have this thread run only where no other wants to (`SCHED_IDLE`); true if that is so now.
 pub(crate) fn give_way() -> bool {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) == 0 }
+    schedule(libc::SCHED_IDLE, 0)
+}
+
+/// Set this thread's policy and priority. The call goes to the kernel directly: musl refuses it,
+/// because POSIX means the whole process where Linux means a thread.
+fn schedule(policy: c_int, priority: c_int) -> bool {
+    // The kernel's `sched_param` is one number; musl's has further fields, which nothing reads.
+    // SAFETY: the priority outlives the call.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 /// A set of processors.
@@ -165,10 +167,8 @@ pub(crate) fn poll_fd(fd: RawFd, events: i16) -> PollFd {
 
 /// Wait until one of `fds` is ready, or for so long.
 pub(crate) fn poll(fds: &mut [PollFd], timeout: Duration) -> io::Result<()> {
-    let timeout = libc::timespec {
-        tv_sec: timeout.as_secs() as libc::time_t,
-        tv_nsec: timeout.subsec_nanos().into(),
-    };
+    let timeout =
+        libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: `fds` is as long as stated, `timeout` outlives the call, no signal mask is given.
     let result = unsafe {
         libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &timeout, std::ptr::null())

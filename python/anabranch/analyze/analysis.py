@@ -20,7 +20,7 @@ import polars as pl
 from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import prepare_folder
+from anabranch.results.folder import parts, prepare_folder
 
 TABLES = ("connections", "subflows", "segments", "events", "violations", "files")
 
@@ -38,23 +38,25 @@ class Analysis:
 
     Times are integers in nanoseconds of the capture's clock, sizes are bytes, ``_out`` and
     ``_in`` are the two directions (`DIRECTIONS`), and null stands for what is not known.
+
+    Attributes:
+        connections: One row for each connection, plain TCP included.
+        subflows: One row for each TCP connection; ``connection`` is null for joins to nothing.
+        segments: One row for each segment of Multipath TCP, in the order of time. ``dsn`` and
+            ``data_ack`` are the full numbers, ``kind`` is one of `KINDS`, ``window`` is scaled.
+        events: Handshakes, signals, resets, fallbacks.
+        violations: What breaks RFC 8684, with the clause.
+        files: One row for each file, with what is wrong with it.
+        notes: What a reader must know before believing the tables.
     """
 
     connections: pl.DataFrame
-    """One row for each connection, plain TCP included."""
     subflows: pl.DataFrame
-    """One row for each TCP connection; ``connection`` is null for joins to nothing."""
     segments: pl.DataFrame
-    """One row for each segment of Multipath TCP, in the order of time. ``dsn`` and ``data_ack`` are
-    the full numbers, ``kind`` is one of `KINDS`, ``window`` is scaled."""
     events: pl.DataFrame
-    """Handshakes, signals, resets, fallbacks."""
     violations: pl.DataFrame
-    """What breaks RFC 8684, with the clause."""
     files: pl.DataFrame
-    """One row for each file, with what is wrong with it."""
     notes: tuple[str, ...]
-    """What a reader must know before believing the tables."""
 
     def data(self, connection: int, direction: str) -> pl.DataFrame:
         """The data that one host of a connection sent.
@@ -96,15 +98,14 @@ class Analysis:
             InputError: if the folder cannot be written.
         """
         prepare_folder(folder)
-        try:
+        form = "csv" if csv else "parquet"
+        with parts(folder, [f"{name}.{form}" for name in TABLES]) as files:
             for name in TABLES:
                 table: pl.DataFrame = getattr(self, name)
                 if csv:
-                    table.write_csv(folder / f"{name}.csv")
+                    table.write_csv(files[f"{name}.csv"])
                 else:
-                    table.write_parquet(folder / f"{name}.parquet", compression="zstd")
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(f"{folder}: {error}; name a folder that can be written") from error
+                    table.write_parquet(files[f"{name}.parquet"], compression="zstd")
 
 
 def analyze(

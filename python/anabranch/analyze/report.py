@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,14 +10,16 @@ import polars as pl
 from anabranch._core import __version__
 from anabranch.analyze import panels
 from anabranch.analyze.analysis import Analysis, largest
-from anabranch.errors import InputError
 from anabranch.reports import figures
-from anabranch.reports.report import Table, template
+from anabranch.reports.page import drawing, template
+from anabranch.reports.report import Table
 from anabranch.results.estimates import number
+from anabranch.results.folder import write_whole
 
 MOST_DRAWN = 6
 """Directions of connections that are drawn."""
 _MOST_ROWS = 200
+_CAPTION = "Data over time, a part of it enlarged, data outstanding, and rates."
 
 
 def connections(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
@@ -146,7 +147,7 @@ def save(
     left_out = len(largest(analysis, analysis.connections.height * 2)) - len(drawn)
     names = ", ".join(Path(name).name for name in analysis.files["file"])
     footer = f"anabranch {__version__} · {names}"
-    images = []
+    drawings = []
     contents: dict[str, bytes] = {}
     for done, (connection, direction) in enumerate(drawn):
         on_figure(done, len(drawn))
@@ -154,29 +155,58 @@ def save(
         if shown.data.is_empty():
             continue
         figure = panels.draw(shown, footer)
-        svg = figures.rendered(figure, "svg")
-        contents[f"c{connection}-{direction}.svg"] = svg
+        contents[f"c{connection}-{direction}.svg"] = figures.rendered(figure, "svg")
         contents[f"c{connection}-{direction}.png"] = figures.rendered(figure, "png")
-        images.append((shown.title, "data:image/svg+xml;base64," + base64.b64encode(svg).decode()))
+        drawings.append(drawing(shown.title.capitalize(), _CAPTION, figure))
     page = template("analyze.html").render(
         names=names,
         version=__version__,
         analysis=analysis,
+        finding=finding(analysis),
         connections=connections(analysis),
         subflows=subflows(analysis),
         violations=violations(analysis),
         events=events(analysis),
         files=files(analysis),
-        images=images,
+        drawings=drawings,
         not_drawn=left_out,
+        sections=_sections(analysis),
     )
-    contents["report.html"] = page.encode()
-    try:
-        for name, data in contents.items():
-            (folder / name).write_bytes(data)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
+    write_whole(folder, contents | {"report.html": page.encode()})
+
+
+def finding(analysis: Analysis) -> list[str]:
+    """What the captures show, in two sentences: connections, and violations."""
+    multipath = analysis.connections.filter(pl.col("protocol") == "MPTCP")
+    carried = sum(int(multipath[f"bytes_{way}"].sum()) for way in ("out", "in"))
+    joined = analysis.subflows.filter(
+        pl.col("connection").is_in(multipath["connection"].to_list())
+    ).height
+    found = [
+        f"{_count(analysis.connections.height, 'connection')}, {multipath.height} of Multipath "
+        f"TCP: {number(carried / 1e6)} MB of data over {_count(joined, 'subflow')}."
+    ]
+    broken = analysis.violations
+    if broken.is_empty():
+        return [*found, "Nothing in the capture violates RFC 8684."]
+    rules = broken["rule"].value_counts(sort=True)
+    clause = broken.filter(pl.col("rule") == rules["rule"][0])["clause"][0]
+    found.append(
+        f"{_count(broken.height, 'violation')} of RFC 8684 of {_count(rules.height, 'kind')}, "
+        f"most often “{rules['rule'][0]}” ({clause})."
+    )
+    return found
+
+
+def _count(many: int, noun: str) -> str:
+    return f"{many:,} {noun}{'' if many == 1 else 's'}"
+
+
+def _sections(analysis: Analysis) -> list[tuple[str, str]]:
+    """The table of contents: anchors and words."""
+    names = ("connections", "violations", "subflows", "events", "files")
+    shown = [name for name in names if name != "violations" or analysis.violations.height]
+    return [(name, name.capitalize()) for name in shown]
 
 
 def _rate(rate: float | None) -> str:

@@ -24,7 +24,7 @@ from anabranch.cli.app import app
 from anabranch.errors import AnabranchError, PolicyError
 from anabranch.runs import interruption
 
-__all__ = ["experiments", "run_command", "runs", "tools"]
+__all__ = ["app", "experiments", "run_command", "runs", "tools"]
 
 
 def run_command(arguments: Sequence[str]) -> int:

@@ -41,10 +41,27 @@ def policies() -> None:
     screen.print("A policy of your own: docs/policies/your-own.md")
 
 
-@app.command()
-def schema() -> None:
-    """Print the JSON Schema of scenario files."""
-    typer.echo(_core.json_schema())
+class File(StrEnum):
+    """A file with a schema."""
+
+    SCENARIO = "scenario"
+    PLAN = "plan"
+
+
+@app.command(epilog="Example: anabranch schema > scenario.schema.json")
+def schema(
+    file: Annotated[File, typer.Argument(help="Which files it describes.")] = File.SCENARIO,
+) -> None:
+    """Print the JSON Schema of scenario or plan files.
+
+    Editors complete and check a file whose first line is `#:schema ./scenario.schema.json`.
+    """
+    from anabranch.sweeps.schema import PLAN
+
+    if file is File.PLAN:
+        typer.echo(json.dumps(PLAN, indent=2))
+    else:
+        typer.echo(_core.json_schema())
 
 
 @app.command()

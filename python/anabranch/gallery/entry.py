@@ -116,6 +116,8 @@ class Entry:
     claims: tuple[Claim, ...]
     panels: tuple[Panel, ...]
     overview: Overview
+    headline: str = ""
+    """The claim whose measured number is told first; by default the first claim."""
     notes: Callable[[Results], Sequence[str]] = field(default=lambda _: ())
     """Paragraphs for the report, with measured numbers."""
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 from anabranch.batches import batch
 from anabranch.gallery.entry import Entry, Overview, Tier
+from anabranch.reports import finding
 from anabranch.reports.report import Report, Table, overview_row
 from anabranch.results.claims import Judgement, judge
 from anabranch.results.folder import Results
 from anabranch.runs.executors import Progress
+
+INDEX, VERDICTS = "index.html", "verdicts.md"
+"""What a gallery has beside the folders of its entries."""
 
 
 def execute(
@@ -38,12 +42,19 @@ def execute(
     return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
 
 
-def save_entry(entry: Entry, results: Results, folder: Path) -> list[Judgement]:
+def save_entry(
+    entry: Entry, results: Results, folder: Path, *, in_gallery: bool | None = None
+) -> list[Judgement]:
     """Judge an entry's claims, write its report, and return the judgements.
+
+    The report of a folder in a gallery leads back to the gallery's index. `None`: it is in one if
+    an index lies there already.
 
     Raises:
         InputError: if the folder cannot be written.
     """
+    if in_gallery is None:
+        in_gallery = all((folder / ".." / name).is_file() for name in (INDEX, VERDICTS))
     judgements = [judge(claim, results) for claim in entry.claims]
     Report(
         id=entry.id,
@@ -51,11 +62,13 @@ def save_entry(entry: Entry, results: Results, folder: Path) -> list[Judgement]:
         question=entry.question,
         results=results,
         panels=entry.panels,
+        finding=finding.of_claims(judgements, entry.headline),
         judgements=judgements,
         parameters=[(each.name, each.value, each.source) for each in entry.parameters],
         references=entry.references,
         notes=entry.notes(results),
         overview=_overview_table(results, entry.overview),
+        index=f"../{INDEX}" if in_gallery else None,
     ).save(folder)
     return judgements
 

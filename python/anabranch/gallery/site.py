@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.errors import InputError
 from anabranch.gallery import reproduce
 from anabranch.gallery.entry import Entry, Tier
-from anabranch.reports import report
+from anabranch.reports import figures, finding, report
+from anabranch.reports.page import template
 from anabranch.results.claims import Judgement
+from anabranch.results.folder import write_whole
 from anabranch.results.provenance import describe_host, effort
 from anabranch.runs.executors import Progress
 
-INDEX, VERDICTS = "index.html", "verdicts.md"
+INDEX, VERDICTS = reproduce.INDEX, reproduce.VERDICTS
 
 Display = Callable[[str], AbstractContextManager[Callable[[Progress], None]]]
 """Shows how far the runs of something have come."""
@@ -29,6 +30,11 @@ class Exhibit:
     entry: Entry
     judgements: Sequence[Judgement]
     provenance: Mapping[str, Any]
+
+    @property
+    def finding(self) -> list[str]:
+        """What was found, in two sentences."""
+        return finding.of_claims(self.judgements, self.entry.headline)
 
     @property
     def command(self) -> str:
@@ -53,7 +59,9 @@ def exhibit(
     """
     with display(f"{entry.id}, {tier.seeds} seeds") as advance:
         results = reproduce.execute(entry, tier, folder, on=on, on_progress=advance)
-    judgements = reproduce.save_entry(entry, results, folder)
+    judgements = reproduce.save_entry(entry, results, folder, in_gallery=True)
+    picture = figures.rendered(figures.thumbnail(entry.panels[0], results), "svg")
+    write_whole(folder, {"thumbnail.svg": picture})
     return Exhibit(entry, judgements, results.provenance)
 
 
@@ -64,17 +72,12 @@ def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
         InputError: if the folder cannot be written.
     """
     about = describe_host()
-    page = report.template("index.html").render(
+    page = template("index.html").render(
         papers=_by_paper(exhibits),
         counts=report.counts([each for one in exhibits for each in one.judgements]),
         **{name: about[name] for name in ("command", "version", "commit")},
     )
-    try:
-        (folder / INDEX).write_text(page, encoding="utf-8")
-        (folder / VERDICTS).write_text(markdown(exhibits), encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
+    write_whole(folder, {INDEX: page.encode(), VERDICTS: markdown(exhibits).encode()})
 
 
 def _by_paper(exhibits: Sequence[Exhibit]) -> list[tuple[str, list[Exhibit]]]:

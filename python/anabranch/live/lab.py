@@ -30,6 +30,8 @@ def enter(arguments: Sequence[str]) -> int:
     Raises:
         InputError: if this host does not allow it.
     """
+    if sys.platform != "linux":
+        raise InputError(f"live runs need Linux; this is {sys.platform}")
     # Ctrl-C reaches both processes: the other one ends, and this one waits for it.
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:

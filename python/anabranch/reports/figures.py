@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import matplotlib
@@ -19,7 +22,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from anabranch.results.estimates import Estimate, Sample, median
+from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.results.metrics import MODE_BIN_MS
 from anabranch.results.provenance import combined_digest
@@ -35,6 +38,9 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
     "#CC79A7",
 )
 GREY = "#666666"
+_ON_LIGHT, _ON_DARK = "#101a2c", "#fffdf4"
+"""Words on coloured cells: no greys, which dark mode inverts."""
+_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 RC: Any = {
     "axes.grid": True,
@@ -57,6 +63,7 @@ RC: Any = {
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
 _HEADER_HEIGHT = 0.65
+_TITLE_WIDTH = 50  # letters
 _QUANTILE_MARKS = (50, 95, 99)
 
 
@@ -92,8 +99,8 @@ def cdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
     for label, (delays, style) in curves.items():
         share = np.linspace(0, 1, 801)
         axes.plot(np.quantile(delays, share), share, label=label, **style.line_arguments())
-    for mark in _QUANTILE_MARKS:
-        _mark(axes, mark / 100, f"p{mark}")
+    for mark, above in zip(_QUANTILE_MARKS, (False, False, True), strict=True):
+        _mark(axes, mark / 100, f"p{mark}", "bottom" if above else "center")
     axes.set(xlabel="delay of a block (ms)", ylabel="share of blocks, cumulative")
     axes.set_ylim(0, 1.01)
     axes.set_xlim(0, right)
@@ -199,6 +206,31 @@ def series(axes: Axes, lines: Mapping[str, tuple[Sample, Sample, Style]], unit: 
     axes.set(xlabel="time (s)", ylabel=unit)
 
 
+def heat_map(
+    axes: Axes, across: Sequence[str], upwards: Sequence[str], values: Sample, unit: str
+) -> None:
+    """Values by two factors, as coloured cells with the numbers in them.
+
+    `values` has a row for each level of the factor `upwards`, and NaN where there is none.
+    """
+    edges = (np.arange(len(across) + 1) - 0.5, np.arange(len(upwards) + 1) - 0.5)
+    mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap="cividis")
+    colours = mesh.to_rgba(np.ma.masked_invalid(values))
+    for row, column in np.argwhere(np.isfinite(values)):
+        is_light = colours[row, column, :3] @ _LUMINANCE > 0.5
+        axes.text(
+            column, row, number(values[row, column]), ha="center", va="center",
+            fontsize=9 if len(across) <= 6 else 7, color=_ON_LIGHT if is_light else _ON_DARK,
+        )  # fmt: skip
+    axes.set_xticks(range(len(across)), list(across))
+    axes.set_yticks(range(len(upwards)), list(upwards))
+    axes.grid(visible=False)
+    axes.annotate(
+        unit, (1, 1), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points",
+        ha="right", va="bottom", fontsize=7, color=GREY, annotation_clip=False,
+    )  # fmt: skip
+
+
 def plain_ticks(axes: Axes, levels: Sequence[float]) -> None:
     """A logarithmic x axis whose ticks are the levels of a factor, written out."""
     axes.set_xscale("log")
@@ -279,6 +311,25 @@ def alone(panel: Panel, results: Results) -> Figure:
     return figure
 
 
+def thumbnail(panel: Panel, results: Results) -> Figure:
+    """One panel for an index: small, with few and large words."""
+    with matplotlib.rc_context({**RC, "font.size": 13, "lines.linewidth": 2.2}):
+        figure = Figure(figsize=(5.2, 4.0), layout="constrained")
+        axes = figure.subplots()
+        _draw(panel, results, axes)
+        axes.set_title("")
+        for text in axes.texts:
+            text.set_fontsize(max(10.0, text.get_fontsize()))
+        curves = _curves(axes)
+        if curves:
+            columns = 1 if max(map(len, curves)) > 18 else 2
+            figure.legend(
+                curves.values(), curves.keys(), loc="outside lower left", ncols=columns,
+                fontsize=12, handlelength=1.8, labelspacing=0.25, columnspacing=1.2,
+            )  # fmt: skip
+    return figure
+
+
 def _curves(axes: Axes) -> dict[str, Any]:
     """What a legend shows for the curves of an axes, by label."""
     handles, labels = axes.get_legend_handles_labels()
@@ -295,12 +346,22 @@ def _legend_below(axes: Axes) -> None:
 
 
 def rendered(figure: Figure, form: str) -> bytes:
-    """The figure as the bytes of a file: ``"svg"`` or ``"png"``."""
+    """The figure as the bytes of a file: ``"svg"`` or ``"png"``.
+
+    An SVG turns dark where its reader prefers that.
+    """
     data = io.BytesIO()
     metadata = {"Date": None} if form == "svg" else {}
     with matplotlib.rc_context(RC):
         figure.savefig(data, format=form, dpi=150, metadata=metadata)
-    return data.getvalue()
+    if form == "png":
+        return data.getvalue()
+    return data.getvalue().replace(b"</style>", _dark().encode() + b"</style>", 1)
+
+
+@cache
+def _dark() -> str:
+    return files("anabranch.reports").joinpath("assets", "dark.css").read_text(encoding="utf-8")
 
 
 def footer(results: Results) -> str:
@@ -326,13 +387,13 @@ def _draw(panel: Panel, results: Results, axes: Axes) -> None:
         panel.draw(results, axes)
     except NothingMeasured as nothing:
         nothing_to_draw(axes, str(nothing))
-    axes.set_title(panel.title)
+    axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH))
 
 
-def _mark(axes: Axes, y: float, text: str) -> None:
+def _mark(axes: Axes, y: float, text: str, above: str = "center") -> None:
     axes.axhline(y, color=GREY, linewidth=0.6, linestyle=(0, (1, 3)), zorder=1)
     axes.annotate(
-        text, (1.0, y), xycoords=axes.get_yaxis_transform(), ha="left", va="center",
+        text, (1.0, y), xycoords=axes.get_yaxis_transform(), ha="left", va=above,
         fontsize=6.5, color=GREY, annotation_clip=False,
     )  # fmt: skip
 

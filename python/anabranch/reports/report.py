@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from anabranch.errors import InputError
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
+from anabranch.reports.page import drawing, template
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
-from anabranch.results.folder import Results
+from anabranch.results.folder import Results, write_whole
 from anabranch.results.provenance import combined_digest
 from anabranch.scenarios.own import OwnPolicy
 
@@ -46,12 +44,17 @@ class Report:
     question: str
     results: Results
     panels: Sequence[Panel]
+    finding: Sequence[str] = ()
+    """What was found, in about two sentences."""
     judgements: Sequence[Judgement] = ()
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each."""
     references: Sequence[str] = ()
     notes: Sequence[str] = ()
     overview: Table | None = None
+    overview_title: str = "All cells"
+    index: str | None = None
+    """Where the page lies that leads to this report, if there is one."""
 
     def figure(self) -> Figure:
         """All panels in one figure."""
@@ -59,14 +62,33 @@ class Report:
 
     def html(self) -> str:
         """The report as the text of an HTML file."""
+        drawings = [
+            drawing(panel.title, panel.caption, figures.alone(panel, self.results))
+            for panel in self.panels
+        ]
         return template("report.html").render(
             report=self,
-            images=[_image(panel, self.results) for panel in self.panels],
+            drawings=drawings,
+            sections=self._sections(),
             counts=counts(self.judgements),
             bytes=bytes_per_subflow(self.results),
             links=queues(self.results),
             provenance=_provenance(self.results.provenance),
         )
+
+    def _sections(self) -> list[tuple[str, str]]:
+        """The table of contents: anchors and words."""
+        sections = [
+            ("question", "Question" if self.judgements else "Description", True),
+            ("claims", f"Claims ({len(self.judgements)})", self.judgements),
+            ("notes", "What the numbers say", self.notes),
+            ("cells", self.overview_title, self.overview),
+            ("paths", "What every path carried", True),
+            ("parameters", "Parameters", self.parameters),
+            ("provenance", "Provenance", True),
+            ("references", "References", self.references),
+        ]
+        return [(anchor, words) for anchor, words, shown in sections if shown]
 
     def save(self, folder: Path) -> None:
         """Write ``report.html``, ``figure.svg``, ``figure.png`` and ``claims.json``.
@@ -81,12 +103,7 @@ class Report:
             "figure.png": figures.rendered(figure, "png"),
             "claims.json": _json([judgement.as_json() for judgement in self.judgements]),
         }
-        try:
-            for name, data in files.items():
-                (folder / name).write_bytes(data)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(f"{folder}: {reason}; name a folder that can be written") from error
+        write_whole(folder, files)
 
 
 def overview_row(
@@ -153,23 +170,6 @@ def queues(results: Results) -> Table:
 
 def _shortened(headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Table:
     return Table(headings, rows[:_MOST_ROWS], max(0, len(rows) - _MOST_ROWS))
-
-
-def template(name: str) -> jinja2.Template:
-    """The template of a page."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("anabranch.reports"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template(name)
-
-
-def _image(panel: Panel, results: Results) -> str:
-    svg = figures.rendered(figures.alone(panel, results), "svg")
-    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
 
 
 def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:

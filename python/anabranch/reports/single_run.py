@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from anabranch.reports import figures
+from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.reports.report import Report, Table
 from anabranch.results.estimates import Sample, number
@@ -72,6 +73,8 @@ def save(results: Results, folder: Path) -> None:
         question=results.provenance["description"] or "One run of a scenario.",
         results=results,
         panels=panels(results),
+        finding=finding(results),
+        overview_title="Connections",
         overview=Table(
             ("connection", "goodput (Mbit/s)", "blocks", "mean delay (ms)", "p95 (ms)", "p99 (ms)"),
             tuple(
@@ -90,21 +93,38 @@ def save(results: Results, folder: Path) -> None:
     ).save(folder)
 
 
+def finding(results: Results) -> list[str]:
+    """What the first connection delivered of what its paths could carry, and over which paths."""
+    (toml,) = results.scenarios.values()
+    scenario = tomllib.loads(toml)
+    row, connection = results.runs.row(0, named=True), scenario["connection"][0]
+    delivered = f"{row['connection']} delivered {number(row['goodput_mbps'])} Mbit/s"
+    capacity = outages.capacity_mbps(scenario, connection)
+    if capacity and results.runs.height == 1:
+        share = row["goodput_mbps"] / capacity * 100
+        delivered += f", {share:.0f} % of the {number(capacity)} Mbit/s that its paths could carry"
+    shares = {name: row.get(f"share_{name}") or 0.0 for name in connection["paths"]}
+    carried = " and ".join(
+        f"{name} ({share * 100:.0f} %)" for name, share in shares.items() if share
+    )
+    return [f"{delivered}.", f"Its bytes came over {carried}." if carried else "Nothing arrived."]
+
+
 def _goodput(results: Results, axes: Axes) -> None:
     lines = {}
     for label, samples, style in _connections(results):
-        lines[label] = (*_rate_mbps(samples, "bytes_delivered"), style)
+        lines[label] = (*rate_mbps(samples, "bytes_delivered"), style)
     figures.series(axes, lines, "goodput (Mbit/s)")
-    _finish(axes)
+    _finish(axes, results)
     _cut_spikes(axes, [values for _, values, _ in lines.values()])
 
 
 def _throughput(results: Results, axes: Axes) -> None:
     lines = {}
     for label, samples, style in _subflows(results):
-        lines[label] = (*_rate_mbps(samples, "subflow_bytes_received"), style)
+        lines[label] = (*rate_mbps(samples, "subflow_bytes_received"), style)
     figures.series(axes, lines, "throughput (Mbit/s)")
-    _finish(axes)
+    _finish(axes, results)
     _cut_spikes(axes, [values for _, values, _ in lines.values()])
 
 
@@ -114,7 +134,7 @@ def _subflow_series(results: Results, axes: Axes, column: str, scale: float, uni
         values = samples[column].to_numpy() / scale
         lines[label] = (samples["time_ns"].to_numpy() / 1e9, values, style)
     figures.series(axes, lines, unit)
-    _finish(axes)
+    _finish(axes, results)
 
 
 def _block_delay(results: Results, axes: Axes) -> None:
@@ -125,9 +145,12 @@ def _block_delay(results: Results, axes: Axes) -> None:
     figures.cdf(axes, curves)
 
 
-def _finish(axes: Axes) -> None:
+def _finish(axes: Axes, results: Results) -> None:
     axes.set_xlim(0)
     axes.set_ylim(0)
+    colours = {group["path_name"][0]: style.colour for _, group, style in _subflows(results)}
+    (toml,) = results.scenarios.values()
+    outages.shade(axes, toml, colours)
 
 
 def _cut_spikes(axes: Axes, series: Sequence[Sample]) -> None:
@@ -168,7 +191,7 @@ def _subflows(results: Results) -> Iterator[Samples]:
         yield f"{connection}, {path}" if several else path, group, style
 
 
-def _rate_mbps(samples: pl.DataFrame, column: str) -> tuple[Sample, Sample]:
+def rate_mbps(samples: pl.DataFrame, column: str) -> tuple[Sample, Sample]:
     """Ends of the sample intervals in s, and the growth of a column of bytes in Mbit/s."""
     seconds = samples["time_ns"].to_numpy() / 1e9
     byte_count = samples[column].to_numpy().astype(np.float64)

@@ -23,7 +23,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,26 +189,37 @@ def _lock(handle: int, folder: Path) -> None:
         ) from error
 
 
-def write_whole(folder: Path, files: Mapping[str, bytes]) -> None:
+@contextlib.contextmanager
+def parts(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
+    """Files to write to, by the names that they get at the end: all of them, or after an error none.
+
+    Raises:
+        InputError: if they cannot be written.
+    """
+    files = {name: folder / f"{name}.part" for name in names}
+    try:
+        for part in files.values():
+            part.parent.mkdir(parents=True, exist_ok=True)
+        yield files
+        for name, part in files.items():
+            part.replace(folder / name)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _unwritable(folder, error) from error
+    finally:
+        for part in files.values():
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def write_whole(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files, by their names in the folder: all of them or, if the disk is full, none.
 
     Raises:
         InputError: if they cannot be written.
     """
-    parts = {folder / f"{name}.part": folder / name for name in files}
-    try:
-        for part, data in zip(parts, files.values(), strict=True):
-            part.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(data)
-        for part, whole in parts.items():
-            part.replace(whole)
-    except BaseException as error:
-        for part in parts:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _unwritable(folder, error) from error
-        raise
+    with parts(folder, contents) as files:
+        for name, data in contents.items():
+            files[name].write_bytes(data)
 
 
 def prepare_folder(folder: Path) -> None:

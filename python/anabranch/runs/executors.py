@@ -35,16 +35,20 @@ _FIRST_WORKER_S = 30
 
 @dataclass(frozen=True)
 class Progress:
-    """How far many runs have come; handed to whoever displays it."""
+    """How far many runs have come; handed to whoever displays it.
+
+    Attributes:
+        virtual_s: Simulated time of all runs that were made.
+        found: Runs, of those done, that an earlier attempt had finished.
+        remaining_s: Wall time that the rest takes, judged by the runs made so far; `None` before
+            the first.
+    """
 
     done: int
     total: int
     virtual_s: float
-    """Simulated time of all runs that were made."""
     found: int = 0
-    """Runs, of those done, that an earlier attempt had finished."""
     remaining_s: float | None = None
-    """Wall time that the rest takes, judged by the runs made so far; `None` before the first."""
 
 
 class Executor(Protocol):
@@ -243,7 +247,7 @@ def _dask(on: str) -> Iterator[Executor]:
         from distributed import Client
     except ImportError as error:
         raise InputError(
-            f'--on {on}: Dask is not installed; install it with: pip install "anabranch[dask]"'
+            f"--on {on}: Dask is not installed; install it with: pip install distributed"
         ) from error
     # What Dask logs as an error is raised here too, in one line.
     for name in ("distributed", "distributed.client"):

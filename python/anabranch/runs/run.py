@@ -49,20 +49,25 @@ class Run:
     each path, direction 0 from server to client; `blocks` holds delivered blocks only, and bursts
     and rounds of requests and responses are blocks too; the two tables of samples have a row for
     each subflow or connection in every sample interval; `counters` has what each host counted.
+
+    Attributes:
+        toml: The scenario, normalised: every default spelled out.
+        digest: Of the trace of all segments; equal digests mean equal runs.
+        virtual_ns: Simulated time.
+        segments: Segments that entered a link.
+        cpu_s: Of the thread that made it.
+        pcap_full_ns: When the capture reached its limit.
+        own_policies: The user's own policies that took part: with any, `toml` alone does not repeat
+            the run.
     """
 
     toml: str
-    """The scenario, normalised: every default spelled out."""
     seed: int
     digest: str
-    """Of the trace of all segments; equal digests mean equal runs."""
     virtual_ns: int
-    """Simulated time."""
     segments: int
-    """Segments that entered a link."""
     wall_s: float
     cpu_s: float
-    """Of the thread that made it."""
     connections: pl.DataFrame
     subflows: pl.DataFrame
     links: pl.DataFrame
@@ -71,9 +76,7 @@ class Run:
     connection_samples: pl.DataFrame
     counters: pl.DataFrame
     pcap_full_ns: int | None = None
-    """When the capture reached its limit."""
     own_policies: tuple[OwnPolicy, ...] = ()
-    """The user's own policies that took part: with any, `toml` alone does not repeat the run."""
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -98,11 +101,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Capture:
-    """Where to write a capture (pcapng), and how much of it."""
+    """Where to write a capture (pcapng), and how much of it.
+
+    Attributes:
+        limit: Bytes.
+    """
 
     file: Path
     limit: int = PCAP_LIMIT
-    """Bytes."""
 
     @property
     def _part(self) -> Path:
@@ -152,12 +158,15 @@ class Capture:
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be made."""
+    """A run to be made.
+
+    Attributes:
+        cell: Name of what the run belongs to, for whoever collects the results.
+    """
 
     scenario: Scenario
     seed: int
     cell: str = ""
-    """Name of what the run belongs to, for whoever collects the results."""
 
 
 def run(

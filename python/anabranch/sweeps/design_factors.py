@@ -15,12 +15,13 @@ from anabranch.sweeps import design
 from anabranch.sweeps.design import Points, Range
 from anabranch.sweeps.factors import Factor, Level
 
-_KEYS = ("kind", "points", "seed", "ranges")
+KEYS = ("kind", "points", "seed", "ranges")
 _KINDS = (*get_args(design.Kind), "grid")
 _RANGE = re.compile(r"([0-9.eE+-]+)\s*([A-Za-z%/]*)")
 _COUNTED = ("packets", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB")
 """Units of which there are whole numbers only."""
-_MOST_POINTS = 100_000
+MOST_POINTS = 100_000
+"""Points of a design."""
 _MOST_WSP_POINTS = 1_000
 """The time that the search takes grows with the square of the points: 1,000 take seconds."""
 _DIGITS = 4
@@ -35,8 +36,8 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
     """
     where = f"{where}: design"
     if not isinstance(table, Mapping):
-        raise InputError(f"{where}: write a table with {', '.join(_KEYS)}")
-    _check_known(table, _KEYS, where)
+        raise InputError(f"{where}: write a table with {', '.join(KEYS)}")
+    _check_known(table, KEYS, where)
     kind = table.get("kind", "wsp")
     if kind not in _KINDS:
         raise unknown(f"{where}: unknown kind", str(kind), _KINDS)
@@ -62,7 +63,7 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
 
 def _check_count(kind: str, count: int, dimensions: int, where: str) -> None:
     """Refuse designs of more points than can be run, or found in time."""
-    most = int(_MOST_POINTS ** (1 / dimensions)) if kind == "grid" else _MOST_POINTS
+    most = int(MOST_POINTS ** (1 / dimensions)) if kind == "grid" else MOST_POINTS
     if kind == "wsp" and count > _MOST_WSP_POINTS:
         raise InputError(
             f'{where}: points: {count} is too many for "wsp" (at most {_MOST_WSP_POINTS:,}); '

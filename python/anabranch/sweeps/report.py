@@ -8,8 +8,15 @@ from pathlib import Path
 import polars as pl
 
 from anabranch.reports.report import Report, Table, overview_row
+from anabranch.results.estimates import median
 from anabranch.results.folder import Results
 from anabranch.sweeps.panels import panels
+
+_MAIN = {
+    "goodput_mbps": ("Goodput", "Mbit/s", True),
+    "delay_mean_ms": ("The mean delay of a block", "ms", False),
+}
+"""Words and unit of the metrics that a finding tells, and whether more is better."""
 
 MAX_CELLS_SHOWN = 32
 """More cells than these are for a program to read, not for a person."""
@@ -65,6 +72,37 @@ def _short(name: str, others: Sequence[str]) -> str:
     )
 
 
+def finding(results: Results) -> list[str]:
+    """The best and the worst setting of the main metrics: medians over seeds and intervals."""
+    first = results.runs["connection"][0]
+    whose = f" of {first}" if results.runs["connection"].n_unique() > 1 else ""
+    runs = results.runs.filter(pl.col("connection") == first)
+    found = []
+    for metric, (words, unit, most) in _MAIN.items():
+        cells = runs.drop_nulls(metric).partition_by("cell", maintain_order=True)
+        if not cells:
+            continue
+        told = [(median(cell[metric].to_numpy()), cell) for cell in cells]
+        told.sort(key=lambda each: each[0].value, reverse=most)
+        (best, best_cell), (worst, worst_cell) = told[0], told[-1]
+        if len(told) == 1:
+            found.append(f"{words}{whose} is {best.text(unit)}.")
+            continue
+        better, poorer = ("highest", "lowest") if most else ("lowest", "highest")
+        found.append(
+            f"{words}{whose} is {better} with "
+            f"{_setting(results, best_cell)}: {best.text(unit)}; it is {poorer} with "
+            f"{_setting(results, worst_cell)}: {worst.text(unit)}."
+        )
+    return found
+
+
+def _setting(results: Results, cell: pl.DataFrame) -> str:
+    row, factors = cell.row(0, named=True), results.provenance["factors"]
+    names = zip(short_names(factors), factors, strict=True)
+    return ", ".join(f"{name} {row[factor]}" for name, factor in names)
+
+
 def all_seeds_alike(results: Results) -> bool:
     """Did several seeds give the same goodput and delay in every cell?
 
@@ -95,6 +133,7 @@ def save(results: Results, folder: Path) -> None:
         question=results.provenance["description"] or "A sweep over factors of a scenario.",
         results=results,
         panels=panels(results),
+        finding=finding(results),
         notes=notes,
         overview=summary(results),
     ).save(folder)

@@ -35,7 +35,7 @@ from anabranch.gallery.entries.nsdi11_lia import (
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.reports import figures
+from anabranch.reports import figures, outages
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
@@ -242,6 +242,8 @@ def _draw_step(results: Results, axes: Axes) -> None:
     axes.set_xlabel("time since the step (s)")
     axes.set_xlim(-10, STEP_MEASURED_S)
     axes.set_ylim(0)
+    step = results.scenarios[cell_key(next(iter(STYLES)), STEP)]
+    outages.shade(axes, step, shift_s=STEP_AT_S)
 
 
 def _draw_convergence(results: Results, axes: Axes) -> None:

@@ -269,6 +269,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
     claims=CLAIMS,
+    headline="E10.olia-leaves-more",
     panels=(
         Panel(
             "Users of TCP",

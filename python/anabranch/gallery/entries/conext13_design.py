@@ -200,6 +200,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
     claims=CLAIMS,
+    headline="E4.2-fix-helps",
     panels=(
         Panel(
             "High-BDP settings",

@@ -391,6 +391,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     cells=cells,
     claims=CLAIMS,
+    headline="E11.ecf-throughput",
     panels=(
         Panel(
             "Chunks of video, 0.3 + 8.6 Mbit/s",

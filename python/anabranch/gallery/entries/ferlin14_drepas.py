@@ -18,7 +18,7 @@ from anabranch.gallery.shared.measures import (
     ratio_of,
 )
 from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.reports import figures
+from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, median
@@ -243,6 +243,7 @@ def _draw_blackout(results: Results, axes: Axes) -> None:
         lines[curve] = (seconds[shown], since[shown], STYLES[curve])
     figures.series(axes, lines, "delivered since WLAN went away (kB)")
     axes.set_xlabel("time since WLAN went away (s)")
+    outages.shade(axes, results.scenarios[key], shift_s=BLACKOUT_S)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -287,6 +288,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     claims=CLAIMS,
+    headline="E7.b-drepas-avoids-it",
     panels=(
         Panel(
             "Goodput beside 2G",

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of
 from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.reports import figures
+from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition, Measure, between
 from anabranch.results.estimates import Estimate, estimate, median
@@ -213,7 +213,7 @@ def _draw_outage(results: Results, axes: Axes) -> None:
         rates = np.diff(samples["bytes_delivered"].to_numpy()[::10]) * 8e-6
         lines[curve] = (seconds[10::10][: rates.size], rates, style)
     figures.series(axes, lines, "delivered in each second (Mbit/s)")
-    axes.axvspan(AWAY_S, BACK_S, color="0.92", zorder=0)
+    outages.shade(axes, results.scenarios[key])
     axes.set(xlabel="time (s)", xlim=(AWAY_S - 10, BACK_S + 15))
 
 

@@ -221,6 +221,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=50, measured_s=145),
     cells=cells,
     claims=CLAIMS,
+    headline="E11.blest-goodput",
     panels=(
         Panel(
             "Reinjections",

@@ -317,6 +317,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     claims=CLAIMS,
+    headline="E2.c-m12-never-worse",
     panels=(
         Panel(
             "Goodput over the buffer size",

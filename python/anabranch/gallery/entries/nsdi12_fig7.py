@@ -363,6 +363,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     claims=CLAIMS,
+    headline="E1.2-m12-like-wifi",
     panels=(
         Panel(
             "Delay of a block: CDF",

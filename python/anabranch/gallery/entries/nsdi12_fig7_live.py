@@ -244,6 +244,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=60),
     cells=cells,
     claims=CLAIMS,
+    headline="K2-linux-is-harmed",
     panels=(
         *(
             Panel(

@@ -442,6 +442,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     claims=CLAIMS,
+    headline="E3.weak-3g-cured",
     panels=(
         Panel(
             "WiFi and 3G of 50 kbit/s",

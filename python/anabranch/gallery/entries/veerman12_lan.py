@@ -41,7 +41,7 @@ from anabranch.policy import (
     PathManager,
     Remove,
 )
-from anabranch.reports import figures
+from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style, reference_line
 from anabranch.results.claims import Claim, Condition, between, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
@@ -437,6 +437,7 @@ def _draw_flapping(results: Results, axes: Axes, arm: str) -> None:
     )  # fmt: skip
     axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
     axes.set_ylim(0, 1.15 * SUM_MBPS)
+    outages.shade(axes, results.scenarios[rows["cell"][0]], COLOURS)
 
 
 def notes(results: Results) -> Sequence[str]:

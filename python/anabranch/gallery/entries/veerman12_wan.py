@@ -255,6 +255,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
     cells=cells,
     claims=CLAIMS,
+    headline="E9.wan-sum",
     panels=(
         Panel(
             "0.3 + 1 Gbit/s at 35 ms",

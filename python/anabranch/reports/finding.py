@@ -1,0 +1,66 @@
+"""What was found, in two sentences: made from the results, for the top of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anabranch.results.claims import Judgement, Measured, Outcome, Verdict
+
+_OTHERS = {
+    Verdict.NOT_REPRODUCED: "not reproduced",
+    Verdict.PARTLY: "only partly reproduced",
+    Verdict.NOT_APPLICABLE: "not judged",
+}
+
+_OUTCOMES = {
+    Outcome.MET: "which holds",
+    Outcome.VIOLATED: "which does not hold",
+    Outcome.OPEN: "and the interval does not decide",
+}
+_MOST_NAMED = 3
+
+
+def of_claims(judgements: Sequence[Judgement], headline: str = "") -> list[str]:
+    """How many claims are reproduced and which are not, and what was measured for one of them.
+
+    `headline` is the name of that claim; without one, or if it was not judged, it is the first
+    claim that was.
+    """
+    if not judgements:
+        return []
+    judged = [judgement for judgement in judgements if judgement.conditions]
+    named = [judgement for judgement in judged if judgement.claim.id == headline]
+    chosen = (named or judged)[:1]
+    return [_count(judgements), *(_measured(judgement) for judgement in chosen)]
+
+
+def _count(judgements: Sequence[Judgement]) -> str:
+    total = len(judgements)
+    good = sum(judgement.verdict is Verdict.REPRODUCED for judgement in judgements)
+    if good == total:
+        return f"All {total} claims are reproduced." if total > 1 else "The claim is reproduced."
+    others = []
+    for verdict, words in _OTHERS.items():
+        names = [each.claim.id for each in judgements if each.verdict is verdict]
+        if names:
+            more = len(names) - _MOST_NAMED
+            listed = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+            others.append(f"{len(names)} {'is' if len(names) == 1 else 'are'} {words} ({listed})")
+    verb = "are" if good > 1 else "is"
+    return f"{good or 'None'} of {total} claims {verb} reproduced; {'; '.join(others)}."
+
+
+def _measured(judgement: Judgement) -> str:
+    measured = _telling(judgement.conditions)
+    condition = measured.condition
+    return (
+        f"{measured.quantity[0].upper()}{measured.quantity[1:]} = "
+        f"{measured.estimate.text(condition.unit)}; {judgement.claim.id} expects "
+        f"{condition.bound}, {_OUTCOMES[measured.outcome]}."
+    )
+
+
+def _telling(conditions: Sequence[Measured]) -> Measured:
+    """The first condition, or the first one that is not met."""
+    missed = (each for each in conditions if each.outcome is not Outcome.MET)
+    return next(missed, conditions[0])

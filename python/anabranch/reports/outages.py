@@ -1,0 +1,140 @@
+"""What happens to paths during a run: outages and changes, for drawings over time, and capacity."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from anabranch.reports import figures
+from anabranch.scenarios.quantities import nanoseconds
+
+_MOST_LINES = 12
+"""More changes of a path, such as those of a trace, would hide what is drawn."""
+_LIGHT = 0.13
+_WORDS = {"suspend": "suspended", "resume": "up"}
+"""What a path is after these; others name it themselves."""
+
+_BITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A time in which a path carries nothing."""
+
+    path: str
+    state: str
+    """``"down"`` or ``"suspended"``."""
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A moment at which a path changes."""
+
+    path: str
+    at_s: float
+    words: str
+    """What is new, such as ``"rate 2Mbit/s"``."""
+
+
+def outages(scenario: Mapping[str, Any]) -> Iterator[Outage]:
+    """The outages in a normalised scenario, by path."""
+    end = nanoseconds(scenario["duration"]) / 1e9
+    for path in scenario["path"]:
+        state, since = "up", 0.0
+        for at, change in _in_order(path):
+            new = _WORDS.get(change.get("state", state), change.get("state", state))
+            if new == state:
+                continue
+            if state != "up":
+                yield Outage(path["name"], state, since, at)
+            state, since = new, at
+        if state != "up":
+            yield Outage(path["name"], state, since, end)
+
+
+def steps(scenario: Mapping[str, Any]) -> Iterator[Step]:
+    """The changes of rate, delay, jitter and loss in a normalised scenario, by path."""
+    for path in scenario["path"]:
+        for at, change in _in_order(path):
+            keys = (key for key in ("rate", "delay", "jitter", "loss") if key in change)
+            if new := [f"{key} {change[key]}" for key in keys]:
+                yield Step(path["name"], at, ", ".join(new))
+
+
+def _in_order(path: Mapping[str, Any]) -> list[tuple[float, Mapping[str, Any]]]:
+    changes = [(nanoseconds(change["at"]) / 1e9, change) for change in path.get("change", ())]
+    return sorted(changes, key=lambda change: change[0])
+
+
+def shade(
+    axes: Axes, toml: str, colours: Mapping[str, str] | None = None, shift_s: float = 0
+) -> None:
+    """Shade outages, and mark changes with a line, in a drawing over time in seconds.
+
+    `toml` is the normalised scenario. `colours` gives the colour of each path; grey by default.
+    `shift_s` is what the drawing calls 0.
+    """
+    scenario = tomllib.loads(toml)
+    colours = colours or {}
+    left, right = axes.get_xlim()
+    for outage in outages(scenario):
+        axes.axvspan(
+            outage.begin_s - shift_s, outage.end_s - shift_s, zorder=0.5, linewidth=0,
+            color=colours.get(outage.path, figures.GREY), alpha=_LIGHT,
+            label=f"{outage.path} {outage.state}",
+        )  # fmt: skip
+    found = list(steps(scenario))
+    for step in found:
+        if sum(each.path == step.path for each in found) > _MOST_LINES:
+            continue
+        colour = colours.get(step.path, figures.GREY)
+        axes.axvline(step.at_s - shift_s, color=colour, linewidth=0.9, linestyle=(0, (1, 2)))
+        axes.annotate(
+            f"{step.path}: {step.words}", (step.at_s - shift_s, 0.98), rotation=90, ha="right",
+            xycoords=axes.get_xaxis_transform(), va="top", fontsize=7, color=colour,
+        )  # fmt: skip
+    axes.set_xlim(left, right)
+
+
+def capacity_mbps(scenario: Mapping[str, Any], connection: Mapping[str, Any]) -> float | None:
+    """What the paths of a connection could carry in the mean after the warm-up, in Mbit/s.
+
+    `None` if a path follows a trace, shares a bottleneck, or changes in one direction only.
+    """
+    names = connection["paths"][: 1 if connection["protocol"] == "tcp" else None]
+    rates = [_mean_mbps(scenario, path) for path in scenario["path"] if path["name"] in names]
+    known = [rate for rate in rates if rate is not None]
+    # The two directions of an upload's path may differ.
+    whole = len(known) == len(names) and connection["direction"] == "download"
+    return sum(known) if whole else None
+
+
+def _mean_mbps(scenario: Mapping[str, Any], path: Mapping[str, Any]) -> float | None:
+    begin, end = (nanoseconds(scenario[key]) / 1e9 for key in ("warm_up", "duration"))
+    changes = _in_order(path)
+    one_way = any(each.get("applies_to", "both") != "both" for _, each in changes)
+    if "rate" not in path or "via" in path or one_way:
+        return None
+    away = [each for each in outages(scenario) if each.path == path["name"]]
+    total, rate, since = 0.0, _mbps(path["rate"]), begin
+    for at, change in [*changes, (end, {})]:
+        until = min(max(at, begin), end)
+        up = (
+            until
+            - since
+            - sum(max(0.0, min(until, each.end_s) - max(since, each.begin_s)) for each in away)
+        )
+        total, since = total + rate * up, until
+        rate = _mbps(change["rate"]) if "rate" in change else rate
+    return total / (end - begin)
+
+
+def _mbps(rate: str) -> float:
+    number = rate.rstrip("/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return float(number) * _BITS[rate[len(number) :].strip()] / 1e6

@@ -1,0 +1,119 @@
+"""Pages of reports: their templates, what these embed, and links in text.
+
+A page needs no other file: it holds its style, its scripts, and its drawings.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from anabranch.reports import charts, figures
+
+_UPLOT = "uPlot 1.6.32, https://github.com/leeoniya/uPlot"
+
+_LINKED = re.compile(
+    r"(?P<url>https?://[^\s,;)]+)"
+    r"|(?P<bare>github\.com/[\w./-]*[\w/-])"
+    r"|(?:doi:\s?)(?P<doi>10\.\d{4,}/[^\s,;)]+)"
+    r"|(?P<claim>[A-Z]+\d*[a-z]*\.?\w*-[\w-]+)"
+    r"|RFC (?P<rfc>\d{3,5})(?: §(?P<section>\d+(?:\.\d+)*))?"
+    r"|(?P<venue>[A-Z][A-Za-z0-9]+)'(?P<year>\d\d)"
+)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture in a page, and the charts that replace it where JavaScript runs."""
+
+    title: str
+    caption: str
+    picture: str
+    """The SVG, as a URL that holds it."""
+    charts: Markup
+    """What ``charts.js`` draws, as JSON; an empty list if the picture is all there is."""
+
+
+def drawing(title: str, caption: str, figure: Figure) -> Drawing:
+    """A figure for a page. If a part of it cannot be translated, the picture stays alone."""
+    picture = base64.b64encode(figures.rendered(figure, "svg")).decode()
+    try:
+        translated = [chart for axes in figure.axes if (chart := charts.translate(axes))]
+    except charts.NotTranslated:
+        translated = []
+    return Drawing(
+        title,
+        caption,
+        f"data:image/svg+xml;base64,{picture}",
+        Markup(charts.as_json(translated)),
+    )
+
+
+@cache
+def template(name: str) -> jinja2.Template:
+    """The template of a page."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("anabranch.reports"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.globals["asset"] = asset
+    environment.globals["uplot"] = f"{_UPLOT}\n\n{asset('uplot/LICENSE')}"
+    environment.filters["linked"] = linked
+    return environment.get_template(name)
+
+
+@cache
+def asset(name: str) -> Markup:
+    """The text of a file that pages embed, in the folder ``assets``."""
+    file = files("anabranch.reports").joinpath("assets", name)
+    return Markup(file.read_text(encoding="utf-8"))
+
+
+def linked(
+    text: str, references: Sequence[str] = (), claims: Sequence[str] = (), page: str = ""
+) -> Markup:
+    """Text in which RFCs, DOIs, addresses and the names of these claims are links.
+
+    Claims are in a page, by default the one in which the text is.
+
+    So are short forms like ``NSDI'12``, if one of the references is of that venue and year: they
+    lead to its place in the list of references (``#reference-1``).
+    """
+    done, parts = 0, []
+    for found in _LINKED.finditer(text):
+        claim = found["claim"]
+        address = f"{page}#{claim}" if claim in claims else _address(found, references)
+        if address:
+            parts.append(escape(text[done : found.start()]))
+            parts.append(Markup('<a href="{}">{}</a>').format(address, found.group()))
+            done = found.end()
+    return Markup("").join([*parts, escape(text[done:])])
+
+
+def _address(found: re.Match[str], references: Sequence[str]) -> str | None:
+    parts = found.groupdict()
+    if parts["url"]:
+        return str(parts["url"])
+    if parts["bare"]:
+        return f"https://{parts['bare']}"
+    if parts["doi"]:
+        return f"https://doi.org/{parts['doi']}"
+    if parts["rfc"]:
+        section = f"#section-{parts['section']}" if parts["section"] else ""
+        return f"https://www.rfc-editor.org/rfc/rfc{parts['rfc']}{section}"
+    for number, reference in enumerate(references if parts["venue"] else (), start=1):
+        # The year may stand apart: "CS244, Stanford, 2015".
+        if re.search(rf"\b{parts['venue']}\b.*\b(?:19|20){parts['year']}\b", reference):
+            return f"#reference-{number}"
+    return None

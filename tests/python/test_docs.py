@@ -1,0 +1,105 @@
+"""What the documentation says works: its commands run, its outputs are those of a run.
+
+Links are checked by `make docs`.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anabranch.gallery import catalogue
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+
+_BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+NOT_RUN = {
+    r"source .*": "it changes the shell",
+    r"make .*": "continuous integration runs the targets themselves, or they take hours",
+    r"cargo .*": "the examples of the crates are tests",
+    r"(pip|uv|uvx|wheel=|docker) ?.*": "`make wheels` installs and runs a wheel",
+    r"dask .*|.* dask://.*": "needs a cluster; tests/python/test_executors.py starts one",
+    r"anabranch calibrate.*": "eleven minutes and more, in real time",
+    r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",
+    r"anabranch doctor": "what it says depends on the host; tests/python/test_live.py",
+    r"anabranch reproduce .*--full.*": "minutes to hours",
+    r"anabranch gallery.*": "`make gallery`",
+    r"anabranch reproduce (?P<entry>[\w-]+)( --out \S+)?": "`make gallery` runs every entry",
+}
+"""Commands that this test does not run, and why."""
+
+FILES = {
+    "capture.pcapng": "anabranch run examples/wifi_3g.toml --set duration=6s --pcap capture.pcapng",
+    "client.pcap": "anabranch run examples/wifi_3g.toml --set duration=6s --pcap client.pcap",
+    "server.pcap": "anabranch run examples/wifi_3g.toml --set duration=6s --pcap server.pcap",
+    "results/sweep": "anabranch sweep examples/sweep_wifi_3g.toml --out results/sweep",
+    "results/before": "anabranch run examples/wifi_3g.toml --out results/before",
+    "results/after": "anabranch run examples/wifi_3g.toml --scheduler ecf --out results/after",
+    "my.pkt": "cp conformance/tcp/refused.pkt my.pkt",
+    "results/nsdi12-fig7": "anabranch reproduce nsdi12-fig7 --seeds 1",
+}
+"""What commands of the pages need and readers have: the command that makes it."""
+
+
+def commands(page: Path) -> Iterator[str]:
+    """The commands of a page, without their comments."""
+    for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        lines = block.replace("\\\n", " ").splitlines()
+        if any(line.startswith("$ ") for line in lines):
+            lines = [line[2:] for line in lines if line.startswith("$ ")]
+        for line in lines:
+            command = " ".join(shlex.split(line, comments=True, posix=False))
+            if command:
+                yield command
+
+
+def reason(command: str) -> str | None:
+    """Why a command is not run."""
+    return next((why for form, why in NOT_RUN.items() if re.fullmatch(form, command)), None)
+
+
+def test_every_entry_that_a_page_names_exists() -> None:
+    named = {
+        found["entry"]
+        for page in PAGES
+        for command in commands(page)
+        if (found := re.fullmatch(r"anabranch reproduce (?P<entry>[\w-]+).*", command))
+    }
+    assert named <= set(catalogue.names())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    if page.parent.name == "tutorial":
+        pytest.skip("its files are on the page; test_the_outputs_of_pages runs it")
+    for name in ("examples", "conformance"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for command in commands(page):
+        if reason(command) is None:
+            for name, origin in FILES.items():
+                if name in command and not (tmp_path / name).exists():
+                    run(origin, tmp_path)
+            run(command, tmp_path)
+
+
+def run(command: str, folder: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=os.environ | {"PATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.slow
+def test_the_outputs_of_pages_are_those_of_a_run() -> None:
+    script = ROOT / "docs/site/transcripts.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
