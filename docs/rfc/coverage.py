@@ -1,4 +1,4 @@
-"""Write docs/rfc-coverage.md: what RFC 8684 asks for, where it is done and what tests it.
+"""Write docs/rfc-coverage.md: the requirements of RFC 8684, their code and their tests.
 
     python docs/rfc/coverage.py [--check]
 
@@ -147,7 +147,7 @@ def summary(counts: dict[tuple[str, str], int]) -> str:
     levels = {
         "MUST, MUST NOT": ["MUST", "MUST NOT"],
         "SHOULD, SHOULD NOT, RECOMMENDED": ["SHOULD", "SHOULD NOT", "RECOMMENDED"],
-        "in other words": ["must"],
+        "without a keyword (must)": ["must"],
     }
     lines = ["| level | " + " | ".join(states) + " |", "|---|" + "--:|" * len(states)]
     for name, words in levels.items():
@@ -156,10 +156,11 @@ def summary(counts: dict[tuple[str, str], int]) -> str:
     return "\n".join(lines) + "\n"
 
 
-HEAD = """# RFC 8684: what is done, and where
+HEAD = """# RFC 8684: requirements, code and tests
 
-Made by `make rfc-coverage` from the citations in the sources and the table of requirements in
-[rfc/rfc8684.toml](rfc/rfc8684.toml), which puts the text of the RFC in our words.
+This page lists the requirements of RFC 8684, with the state of each, the code that implements it
+and the tests that exercise it. `make rfc-coverage` generates it from the citations in the sources
+and from [rfc/rfc8684.toml](rfc/rfc8684.toml), which paraphrases the requirements.
 
 """
 

@@ -56,10 +56,10 @@ counters! {
         mp_capable_ack_rx = "MPTcpExtMPCapableACKRX",
         /// Connections that fell back because the SYN/ACK lacked MP_CAPABLE.
         mp_capable_fallback_syn_ack = "MPTcpExtMPCapableFallbackSYNACK",
-        /// Connections that fell back because the third ACK or first data lacked it.
+        /// Connections that fell back because the third ACK or first data lacked MP_CAPABLE.
         mp_capable_fallback_ack = "MPTcpExtMPCapableFallbackACK",
-        /// Connections that fell back because the first data, or its acknowledgement, came without
-        /// any option.
+        /// Connections that fell back because the first data, or its acknowledgement, had no MPTCP
+        /// option.
         mp_capable_data_fallback = "MPTcpExtMPCapableDataFallback",
         /// SYNs with MP_JOIN received.
         join_syn_rx = "MPTcpExtMPJoinSynRx",
@@ -101,7 +101,7 @@ counters! {
         mp_rst_tx = "MPTcpExtMPRstTx",
         /// MP_TCPRST options received.
         mp_rst_rx = "MPTcpExtMPRstRx",
-        /// Connections that fell back because options were missing, then or later.
+        /// Connections that fell back because options were missing, from the start or later.
         dss_fallback = "MPTcpExtDssFallback",
         /// Mappings that contradicted an earlier one.
         dss_not_matching = "MPTcpExtDSSNotMatching",
@@ -116,23 +116,23 @@ counters! {
         infinite_map_tx = "MPTcpExtInfiniteMapTx",
         /// Infinite mappings received before the fallback.
         infinite_map_rx = "MPTcpExtInfiniteMapRx",
-        /// Data outside of the receive window.
+        /// Data outside the receive window.
         no_dss_in_window = "MPTcpExtNoDSSInWindow",
-        /// Segments at data level that had been received before.
+        /// Segments whose data had been received before, at the data level.
         dup_data = "MPTcpExtDuplicateData",
-        /// Segments that had to wait at data level for an earlier one.
+        /// Segments that had to wait for earlier data, at the data level.
         ofo_queue = "MPTcpExtOFOQueue",
-        /// Segments sent again on another subflow.
+        /// Segments reinjected on another subflow.
         data_level_retransmits = "MPTcpExtMPTCPRetrans",
         /// Subflows accepted.
         passive_opens = "TcpPassiveOpens",
         /// Segments with RST sent.
         out_resets = "TcpOutRsts",
-        /// Copies of data that the scheduler wanted on several subflows, in segments.
+        /// Segments that carried a copy of data which the scheduler sent on several subflows.
         copies = "copies",
-        /// Copies of data that the path manager had sent to try a subflow, in segments.
+        /// Segments that carried a copy of data with which the path manager probed a subflow.
         path_probes = "path_probes",
-        /// Scheduler decisions that could not be carried out, or would have halted the connection.
+        /// Scheduler decisions that were impossible, or would have stalled the connection.
         bad_decisions = "bad_decisions",
     }
     // What its subflows count, or the host.
@@ -147,19 +147,19 @@ counters! {
         join_no_token_found = "MPTcpExtMPJoinNoTokenFound",
         /// Segments received.
         segments_in = "TcpInSegs",
-        /// Segments sent, without those that were sent again.
+        /// Segments sent, without retransmissions.
         segments_out = "TcpOutSegs",
-        /// Segments sent again on their subflow, SYNs among them.
+        /// Segments retransmitted on their subflow, including SYNs.
         retransmitted = "TcpRetransSegs",
         /// Segments whose TCP checksum was wrong.
         checksum_errors = "TcpInCsumErrors",
-        /// SYNs and SYN/ACKs sent again.
+        /// SYNs and SYN/ACKs retransmitted.
         syn_retransmitted = "TcpExtTCPSynRetrans",
-        /// Expiries of retransmission timers, those for SYNs among them. RFC 6298.
+        /// Expiries of retransmission timers, including those of SYNs. RFC 6298.
         timeouts = "TcpExtTCPTimeouts",
-        /// Fast recoveries with selective acknowledgements.
+        /// Fast recoveries with SACK.
         sack_recoveries = "TcpExtTCPSackRecovery",
-        /// Fast recoveries without.
+        /// Fast recoveries without SACK.
         reno_recoveries = "TcpExtTCPRenoRecovery",
         /// Tail loss probes. RFC 8985 §7.
         tail_loss_probes = "TcpExtTCPLossProbes",
@@ -167,15 +167,15 @@ counters! {
         keep_alive_probes = "TcpExtTCPKeepAlive",
         /// Challenge ACKs sent. RFC 5961.
         challenge_acks = "TcpExtTCPChallengeACK",
-        /// SYN/ACKs sent without keeping state, because of too many handshakes at a time.
+        /// SYN/ACKs sent without keeping state, because too many handshakes were open.
         stateless_syn_acks = "TcpExtSyncookiesSent",
-        /// Reductions of congestion windows found needless and undone.
+        /// Reductions of congestion windows that proved needless and were undone.
         undone = "undone",
-        /// Data segments received that were marked on their way. RFC 3168.
+        /// Data segments received with a congestion mark (CE). RFC 3168.
         ce_received = "ce_received",
-        /// Acknowledgements received that echo marks. RFC 3168.
+        /// Acknowledgements received that echo a congestion mark (ECE). RFC 3168.
         ece_received = "ece_received",
-        /// Reductions of congestion windows because of marks. RFC 3168.
+        /// Reductions of congestion windows because of congestion marks. RFC 3168.
         ecn_reductions = "ecn_reductions",
     }
 }

@@ -72,7 +72,7 @@ def new_reno(axes: Sequence[Axes]) -> Caption:
     axes[1].set_title("slow start on 100 Mbit/s, 100 ms RTT")
     axes[1].legend(loc="upper right")
     return Caption(
-        "One segment more per round trip, half after a loss; HyStart++ shortens the first overflow",
+        "One segment per round trip, half after a loss; HyStart++ limits the first overflow",
         "one TCP flow; the queues hold one bandwidth-delay product",
         numbers,
     )
@@ -151,7 +151,7 @@ def cubic_linux(axes: Sequence[Axes]) -> Caption:
     axes[1].set_xlabel("round-trip time (ms), 0.5 % lost")
     axes[0].legend(loc="upper right")
     return Caption(
-        "With random losses cubic_linux is slower than NewReno, but on long paths",
+        "With random losses cubic_linux is slower than NewReno, except on long paths",
         "100 Mbit/s; one TCP connection; 95 s each",
         numbers,
     )
@@ -259,8 +259,8 @@ def olia(axes: Sequence[Axes]) -> Caption:
     axes[0].legend(loc="upper right", ncols=2)
     return Caption(
         "OLIA leaves more to TCP users than LIA",
-        "3 users with 2 Mbit/s of their own and a way over 6 Mbit/s that 3 TCP users share;\n"
-        "RED; 200 s; means of 4 seeds; dotted: what 2 Mbit/s of one's own give",
+        "3 users with a private 2 Mbit/s path and a path over 6 Mbit/s shared with 3 TCP users;\n"
+        "RED; 200 s; means of 4 seeds; dotted: goodput of 2 Mbit/s alone",
         {f"{name}, multipath": float(pair[0]) for name, pair in zip(names, found, strict=True)}
         | {f"{name}, TCP": float(pair[1]) for name, pair in zip(names, found, strict=True)},
     )
@@ -299,9 +299,9 @@ def balia(axes: Sequence[Axes]) -> Caption:
     axes[0].set_title("of the subflow whose link three TCP flows come to")
     axes[0].legend(loc="center right")
     return Caption(
-        "BALIA makes way within three seconds, and is back before OLIA",
+        "BALIA yields within three seconds, and recovers before OLIA",
         "2 × 10 Mbit/s, 40 ms RTT, 35 packets of queue; at 60 s three NewReno flows of 18 MB each\n"
-        "come to one of the links; means of 6 seeds",
+        "join one of the links; means of 6 seeds",
         numbers,
     )
 

@@ -90,7 +90,7 @@ def full_mesh(axes: Sequence[Axes]) -> Caption:
         numbers[f"goodput, {what}"] = goodput(run)
     axes[0].set_ylabel("throughput (Mbit/s)")
     axes[0].legend(loc="lower right")
-    return Caption("All paths carry data; a path that was away is opened again", LINKS, numbers)
+    return Caption("All paths carry data; a path that returns is reopened", LINKS, numbers)
 
 
 @picture(columns=1)
@@ -188,7 +188,7 @@ def single_path(axes: Sequence[Axes]) -> Caption:
     axes[0].set_ylabel("throughput (Mbit/s)")
     axes[0].legend(loc="lower right")
     return Caption(
-        "A receiver moves when its interface goes down, and does not notice a silent path",
+        "A receiver moves when its interface goes down, but does not notice a silent path",
         LINKS + "; download",
         numbers,
     )

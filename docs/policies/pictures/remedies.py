@@ -172,7 +172,7 @@ def buffer_autotuning(axes: Sequence[Axes]) -> Caption:
     axes[0].legend(loc="upper right")
     return Caption(
         "Autotuning finds what clean paths need; behind a long queue it needs M4",
-        "bulk, 60 s; configured are 4 MiB to send and 6 MiB to receive",
+        "bulk, 60 s; maximum: 4 MiB send buffer, 6 MiB receive buffer",
         numbers,
     )
 

@@ -85,7 +85,7 @@ def round_robin(axes: Sequence[Axes]) -> Caption:
     axes[1].set_title("bulk: congestion windows decide")
     shares = [metrics.path_shares(run.subflows).get(1, 0) for run in left]
     return Caption(
-        "Turns share equally only while windows have room; strict turns go at the slow path's pace",
+        "Turns share equally only while windows have room; the slow path limits strict turns",
         "left: 2 × 50 Mbit/s; right: 8 Mbit/s, 10 ms RTT and 2 Mbit/s, 100 ms RTT; 30 s each",
         {
             "far's share, min_rtt": shares[0],
@@ -154,7 +154,7 @@ def redundant(axes: Sequence[Axes]) -> Caption:
     return Caption(
         f"A black hole delays a block by {worst['redundant']:.0f} ms instead of "
         f"{worst['min_rtt']:.0f} ms; the price is half the capacity",
-        "2 × 8 Mbit/s, 20 and 40 ms RTT, the first swallows everything from 5 s on; 8 KiB blocks, "
+        "2 × 8 Mbit/s, 20 and 40 ms RTT, the first is a black hole from 5 s on; 8 KiB blocks, "
         "send buffer 40 kB; right: bulk, 4 MiB",
         {f"worst delay, {name}, ms": value for name, value in worst.items()}
         | {f"goodput, {name}": value for name, value in prices.items()},
@@ -204,8 +204,8 @@ def blest(axes: Sequence[Axes]) -> Caption:
     words = [name.replace("\n", ", ") for name in chosen]
     medians = [float(np.median(each)) for each in again]
     return Caption(
-        f"BLEST sends {medians[1]:.0f} segments again instead of {medians[0]:.0f}; "
-        "by the paper's own rule hardly fewer",
+        f"BLEST reinjects {medians[1]:.0f} segments instead of {medians[0]:.0f}; "
+        "the paper's own rule saves few",
         "64 MiB over WLAN 25 Mbit/s, 1 % loss and 3G 5 Mbit/s (Ferlin et al. 2016); OLIA; 10 seeds"
         " (dots) and median",
         {f"reinjections, {name}": value for name, value in zip(words, medians, strict=True)}

@@ -119,8 +119,8 @@ const LONG: u64 = 3_000;
 const STRIP: &str = "strip_options";
 const DSS_LATER: &str = "options = [\"dss\"]\nafter_packets = 200";
 const DSS_AFTER_60: &str = "options = [\"dss\"]\nafter_packets = 60";
-const DSS_SOON: &str = "DSS after 60 packets, while the second path joins";
-const EVERYTHING: &str = "everything after 200 packets";
+const DSS_SOON: &str = "DSS, after 60 packets, while the second path joins";
+const EVERYTHING: &str = "all MPTCP options, after 200 packets";
 const COALESCE: &str = "delay = \"5ms\"";
 /// Half of the merged bytes lose their mapping.
 const MERGED: [Ends; 4] = [Slow, Several, Several, Slow];
@@ -128,46 +128,56 @@ const FIRST_PIECE: &str = "options_on = \"first\"";
 const REWRITE: &str = "rewrite_payload";
 
 const ROWS: &[Row] = &[
-    row(STRIP, "Multipath TCP from everything", "", STRIPPED),
-    row(STRIP, "all unknown from everything", "options = [\"unknown\"]", STRIPPED),
-    row(STRIP, "from the SYN", "segments = [\"syn\"]", STRIPPED),
-    row(STRIP, "from the SYN/ACK", "segments = [\"syn_ack\"]", STRIPPED),
+    row(STRIP, "all MPTCP options, from all segments", "", STRIPPED),
+    row(STRIP, "all unknown options, from all segments", "options = [\"unknown\"]", STRIPPED),
+    row(STRIP, "all MPTCP options, from the SYN", "segments = [\"syn\"]", STRIPPED),
+    row(STRIP, "all MPTCP options, from the SYN/ACK", "segments = [\"syn_ack\"]", STRIPPED),
     Row {
         upload: NO_JOIN,
-        ..row(STRIP, "from the third ACK", "segments = [\"third_ack\"]", STRIPPED)
+        ..row(
+            STRIP,
+            "all MPTCP options, from the third ACK",
+            "segments = [\"third_ack\"]",
+            STRIPPED,
+        )
     },
-    row(STRIP, "from data", "segments = [\"data\"]", STRIPPED),
-    row(STRIP, "from acknowledgements without data", "segments = [\"ack\"]", [Tcp, Tcp, All, Tcp]),
-    row(STRIP, "from all but SYNs", "segments = [\"third_ack\", \"data\", \"ack\"]", STRIPPED),
+    row(STRIP, "all MPTCP options, from data", "segments = [\"data\"]", STRIPPED),
+    row(STRIP, "all MPTCP options, from pure ACKs", "segments = [\"ack\"]", [Tcp, Tcp, All, Tcp]),
+    row(
+        STRIP,
+        "all MPTCP options, from all segments but SYNs",
+        "segments = [\"third_ack\", \"data\", \"ack\"]",
+        STRIPPED,
+    ),
     Row {
         upload: [Tcp, Tcp, All, Tcp],
         ..row(
             STRIP,
-            "MP_CAPABLE from the first data",
+            "MP_CAPABLE, from the first data",
             "options = [\"mp_capable\"]\nsegments = [\"data\"]",
             HARMLESS,
         )
     },
-    row(STRIP, "DSS from everything", "options = [\"dss\"]", STRIPPED),
+    row(STRIP, "DSS, from all segments", "options = [\"dss\"]", STRIPPED),
     Row {
         upload: HARMLESS,
         ..row(
             STRIP,
-            "DSS from data to the client",
+            "DSS, from data to the client",
             "options = [\"dss\"]\nsegments = [\"data\"]\napplies_to = \"forward\"",
             STRIPPED,
         )
     },
-    row(STRIP, "MP_JOIN from the SYN", "options = [\"mp_join\"]\nsegments = [\"syn\"]", NO_JOIN),
+    row(STRIP, "MP_JOIN, from the SYN", "options = [\"mp_join\"]\nsegments = [\"syn\"]", NO_JOIN),
     row(
         STRIP,
-        "MP_JOIN from the SYN/ACK",
+        "MP_JOIN, from the SYN/ACK",
         "options = [\"mp_join\"]\nsegments = [\"syn_ack\"]",
         NO_JOIN,
     ),
     row(
         STRIP,
-        "MP_JOIN from the third ACK",
+        "MP_JOIN, from the third ACK",
         "options = [\"mp_join\"]\nsegments = [\"third_ack\"]",
         NO_JOIN,
     ),
@@ -177,7 +187,7 @@ const ROWS: &[Row] = &[
         upload: [All, Either, All, Either],
         ..row(
             STRIP,
-            "ADD_ADDR, second path of another family",
+            "ADD_ADDR; the second path has the other address family",
             "options = [\"add_addr\"]",
             [All, First, All, First],
         )
@@ -196,32 +206,32 @@ const ROWS: &[Row] = &[
         limit: 100,
         ..row(STRIP, DSS_SOON, DSS_AFTER_60, [Slow, Either, All, Either])
     },
-    late(row(STRIP, "DSS after 200 packets", DSS_LATER, [Tcp, All, All, All]), Late::Allowed),
-    late(row(STRIP, "DSS after 200 packets", DSS_LATER, HARMLESS), Late::Forbidden),
+    late(row(STRIP, "DSS, after 200 packets", DSS_LATER, [Tcp, All, All, All]), Late::Allowed),
+    late(row(STRIP, "DSS, after 200 packets", DSS_LATER, HARMLESS), Late::Forbidden),
     late(row(STRIP, EVERYTHING, "after_packets = 200", [Tcp, All, All, All]), Late::Allowed),
     late(row(STRIP, EVERYTHING, "after_packets = 200", HARMLESS), Late::Forbidden),
     row("nat", "from the start", "", HARMLESS),
     Row {
         tcp: Error,
         limit: LONG,
-        ..row("nat", "other ports after 300 ms", "rebind_at = \"300ms\"", HARMLESS)
+        ..row("nat", "assigns new ports after 300 ms", "rebind_at = \"300ms\"", HARMLESS)
     },
     Row {
         tcp: Error,
         limit: LONG,
-        ..row("nat", "comes after 300 ms", "from = \"300ms\"", HARMLESS)
+        ..row("nat", "appears after 300 ms", "from = \"300ms\"", HARMLESS)
     },
     Row {
         tcp: Error,
         limit: LONG,
-        ..row("nat", "goes after 300 ms", "until = \"300ms\"", HARMLESS)
+        ..row("nat", "disappears after 300 ms", "until = \"300ms\"", HARMLESS)
     },
     row("rewrite_isn", "from the start", "", HARMLESS),
     Row {
         limit: LONG,
         download: [Error, All, All, Error],
         tcp: Error,
-        ..row("rewrite_isn", "goes after 300 ms", "until = \"300ms\"", HARMLESS)
+        ..row("rewrite_isn", "disappears after 300 ms", "until = \"300ms\"", HARMLESS)
     },
     row("split_segments", "options on all pieces", "", HARMLESS),
     Row {
@@ -233,17 +243,25 @@ const ROWS: &[Row] = &[
         connection: CHECKSUM,
         ..row("split_segments", "options on the first piece, with checksums", FIRST_PIECE, HARMLESS)
     },
-    late(row("coalesce", "neighbours", COALESCE, [Tcp, Tcp, Several, Tcp]), Late::Allowed),
-    late(row("coalesce", "neighbours", COALESCE, MERGED), Late::Forbidden),
+    late(
+        row("coalesce", "neighbouring segments", COALESCE, [Tcp, Tcp, Several, Tcp]),
+        Late::Allowed,
+    ),
+    late(row("coalesce", "neighbouring segments", COALESCE, MERGED), Late::Forbidden),
     Row {
         connection: CHECKSUM,
         late: Late::Allowed,
-        ..row("coalesce", "neighbours, with checksums", COALESCE, [Tcp, Tcp, Several, Tcp])
+        ..row(
+            "coalesce",
+            "neighbouring segments, with checksums",
+            COALESCE,
+            [Tcp, Tcp, Several, Tcp],
+        )
     },
     Row {
         connection: CHECKSUM,
         late: Late::Forbidden,
-        ..row("coalesce", "neighbours, with checksums", COALESCE, MERGED)
+        ..row("coalesce", "neighbouring segments, with checksums", COALESCE, MERGED)
     },
     Row {
         connection: CHECKSUM,
@@ -280,31 +298,36 @@ const ROWS: &[Row] = &[
         limit: LONG,
         download: [Error, Error, All, Error],
         tcp: Error,
-        ..row("proactive_ack", "goes after 300 ms", "until = \"300ms\"", [Tcp, Tcp, All, Tcp])
+        ..row("proactive_ack", "disappears after 300 ms", "until = \"300ms\"", [Tcp, Tcp, All, Tcp])
     },
     row("normalise", "from the start", "", HARMLESS),
     row("hole_refusal", "from the start", "", HARMLESS),
-    row("blackhole_options", "SYNs with Multipath TCP", "", STRIPPED),
+    row("blackhole_options", "SYNs with MPTCP options", "", STRIPPED),
     row("blackhole_options", "SYNs with MP_JOIN", "syns = \"mp_join\"", NO_JOIN),
     Row {
         limit: 300,
         tcp: Error,
         ..row("blackhole_options", "all SYNs", "syns = \"all\"", [Error, Error, First, Error])
     },
-    row("shrink_window", "shut for a while, again and again", "until = \"20s\"", HARMLESS),
+    row("shrink_window", "zero window, repeatedly", "until = \"20s\"", HARMLESS),
     row(
         "shrink_window",
-        "shut for a while, and data refused",
+        "zero window, repeatedly; data refused",
         "refuse = true\nuntil = \"20s\"",
         HARMLESS,
     ),
-    row("shrink_window", "small for a while", "to = \"3kB\"\nuntil = \"20s\"", HARMLESS),
-    Row { upload: UNHEARD, ..row("bare_segments", "beside a tenth of the segments", "", HARMLESS) },
-    row("bare_segments", "beside all segments", "probability = \"100%\"", UNHEARD),
+    row("shrink_window", "small window, repeatedly", "to = \"3kB\"\nuntil = \"20s\"", HARMLESS),
+    Row { upload: UNHEARD, ..row("bare_segments", "for 10 % of the segments", "", HARMLESS) },
+    row("bare_segments", "for all segments", "probability = \"100%\"", UNHEARD),
     Row {
         connection: "sack = false\ntimestamps = false",
         upload: UNHEARD,
-        ..row("bare_segments", "beside a tenth, hosts without SACK and timestamps", "", HARMLESS)
+        ..row(
+            "bare_segments",
+            "for 10 % of the segments; hosts without SACK and timestamps",
+            "",
+            HARMLESS,
+        )
     },
 ];
 
@@ -525,8 +548,8 @@ fn page_table() -> String {
     };
     let late = |row: &Row| match row.late {
         Late::Either => "",
-        Late::Allowed => ", `late_fallback`",
-        Late::Forbidden => ", not `late_fallback`",
+        Late::Allowed => "; `late_fallback = true`",
+        Late::Forbidden => "; `late_fallback = false`",
     };
     let cell = |(down, up): (Ends, Ends)| match (text(down), text(up)) {
         (down, up) if down == up => down.to_owned(),
