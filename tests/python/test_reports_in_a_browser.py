@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 import anabranch
 from anabranch.batches.single import single
-from anabranch.cli.commands import run_command
+from anabranch.cli.main import run_command
 from anabranch.gallery import catalogue, site
 from anabranch.reports import single_run
 from anabranch.sweeps import report as sweep_report
