@@ -158,7 +158,7 @@ def assert_all_is_translated(panels: tuple[Panel, ...], results: Results) -> Non
         assert chart is None or words == {mark["text"] for mark in drawn if mark["kind"] == "text"}
 
 
-AWAY = anabranch.Path(
+AWAY = anabranch.NetworkPath(
     name="wifi",
     rate="8Mbit/s",
     delay="10ms",
@@ -172,7 +172,7 @@ AWAY = anabranch.Path(
 
 @pytest.fixture(scope="module")
 def away(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
-    lte = anabranch.Path(name="lte", rate="4Mbit/s", delay="30ms", limit="100ms")
+    lte = anabranch.NetworkPath(name="lte", rate="4Mbit/s", delay="30ms", limit="100ms")
     scenario = anabranch.Scenario(
         name="away",
         duration="5s",
