@@ -181,7 +181,7 @@ digests: $(VENV)/.installed ## digests of the gallery's, benchmark's and soak's 
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: ci digests-smoke
-ci: test check-targets wheels-smoke test-platforms test-slow interop gallery digests-smoke soak-smoke bench-smoke docs ## all tests, a wheel, other platforms, quick gallery, digests, short benchmark, documentation
+ci: test check-targets wheels-smoke test-platforms gallery test-slow interop digests-smoke soak-smoke bench-smoke docs ## all tests, a wheel, other platforms, quick gallery, digests, short benchmark, documentation
 
 digests-smoke: gallery
 	$(MAKE) digests CHECK=1 RESULTS=results
