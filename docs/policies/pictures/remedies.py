@@ -98,7 +98,7 @@ def opportunistic_retransmission(axes: Sequence[Axes]) -> Caption:
         "M1, 300 kB, 100 s: segments delivered": row["bytes_delivered"][0] / 1448,
     }
     return Caption(
-        "M1 alone helps from 600 kB on; below, it needs M2",
+        "M1 alone helps little, and from 600 kB on; it needs M2",
         SWEEP.replace("; send", "\nsend"),
         _at(found, 100, 200, 400, 600) | copies,
     )
