@@ -5,6 +5,7 @@ MkDocs runs this script (the plugin gen-files); nothing that it writes is kept i
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import mkdocs_gen_files
 from links import COPIES, ROOT, shown_files
 from notebooks import notebooks
 from reference import commands, plans, python, scenarios
+
+from anabranch import _core
+from anabranch.sweeps.schema import PLAN
 
 NOT_FOUND = "---\nsearch: { exclude: true }\n---\n\n"
 """The head of a page that the search leaves out."""
@@ -46,5 +50,7 @@ write("reference/commands.md", commands())
 write("reference/scenario.md", scenarios())
 write("reference/plan.md", plans())
 write("reference/python.md", python())
+write("reference/scenario.schema.json", _core.json_schema())
+write("reference/plan.schema.json", json.dumps(PLAN, indent=2, ensure_ascii=False))
 for name, data in notebooks().items():
     write_bytes(f"tutorial/{name}", data)

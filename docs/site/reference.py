@@ -90,10 +90,10 @@ def scenarios() -> str:
     """The page of all keys of a scenario file."""
     schema: Schema = json.loads(_core.json_schema())
     editors = (
-        "Editors complete and check scenario files with the schema. Print it once with "
-        "`anabranch schema > scenario.schema.json`, and begin a scenario beside it with the line "
-        "`#:schema ./scenario.schema.json`. The extension *Even Better TOML* for Visual Studio "
-        "Code and the language server *taplo* understand this line."
+        "Editors complete and check scenario files with [the schema](scenario.schema.json). Print "
+        "it once with `anabranch schema > scenario.schema.json`, and begin a scenario beside it "
+        "with the line `#:schema ./scenario.schema.json`. The extension *Even Better TOML* for "
+        "Visual Studio Code and the language server *taplo* understand this line."
     )
     return _page("Scenario files", schema, [editors])
 
@@ -101,7 +101,8 @@ def scenarios() -> str:
 def plans() -> str:
     """The page of all keys of a plan file."""
     editors = (
-        "`anabranch schema plan > plan.schema.json` prints the schema for editors; begin a plan "
+        "`anabranch schema plan > plan.schema.json` prints "
+        "[the schema](plan.schema.json) for editors; begin a plan "
         "beside it with `#:schema ./plan.schema.json`. [Sweep and compare](../sweeps.md) explains "
         "plans."
     )

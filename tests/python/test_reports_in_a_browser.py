@@ -22,7 +22,7 @@ from anabranch.sweeps.sweep import sweep
 from browsing import browser, in_a_browser, logs, look
 from conftest import scenario
 from sweeping import write_plan
-from test_site import silent
+from test_site import exhibited
 
 AXE = Path(__file__).parents[2] / "target" / "tools" / "axe-core" / "package" / "axe.min.js"
 WIDTHS, SCHEMES = (390, 800, 1400), ("light", "dark")
@@ -42,9 +42,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of each kind, and the index of a gallery."""
     folder = tmp_path_factory.mktemp("reports")
     entry = replace(catalogue.entry("ferlin14-drepas"), id="entry")
-    shown = site.exhibit(
-        entry, replace(entry.quick, seeds=1, measured_s=20), folder / "entry", silent
-    )
+    tier = replace(entry.quick, seeds=1, measured_s=20)
+    shown = exhibited(entry, tier, folder / "entry")
     site.save([shown], folder)
 
     capture = folder / "capture.pcapng"

@@ -4,18 +4,18 @@ import functools
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from anabranch.gallery import catalogue, site
-from anabranch.runs.executors import Progress
+from anabranch.gallery.entry import Entry, Tier
+from anabranch.gallery.reproduce import execute
 from browsing import browser, in_a_browser, logs
 
 ENTRIES = ("ferlin14-drepas", "ferlin14-bufferbloat")
@@ -23,10 +23,9 @@ PHONE = 390
 """Width of a common phone, in CSS pixels."""
 
 
-def silent(_: str) -> AbstractContextManager[Any]:
-    def ignore(_: Progress) -> None: ...
-
-    return nullcontext(ignore)
+def exhibited(entry: Entry, tier: Tier, folder: Path) -> site.Exhibit:
+    """An entry, run, judged and drawn."""
+    return site.exhibit(entry, execute(entry, tier, folder), folder)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ENTRIES:
         entry = catalogue.entry(name)
         tier = replace(entry.quick, seeds=1, measured_s=20)
-        exhibits.append(site.exhibit(entry, tier, folder / name, silent))
+        exhibits.append(exhibited(entry, tier, folder / name))
     site.save(exhibits, folder)
     return folder
 

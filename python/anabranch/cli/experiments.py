@@ -150,6 +150,7 @@ def make_gallery(
     """
     from anabranch.cli import console, tables
     from anabranch.gallery import catalogue, site
+    from anabranch.gallery.reproduce import execute
     from anabranch.reports import report
 
     chosen = [catalogue.entry(name) for name in entries or catalogue.names()]
@@ -165,11 +166,15 @@ def make_gallery(
     exhibits = []
     for entry in chosen:
         tier = entry.full if full else entry.quick
+        folder = out / entry.id
         try:
-            exhibits.append(site.exhibit(entry, tier, out / entry.id, console.progress, on=on))
+            with console.progress(f"{entry.id}, {tier.seeds} seeds") as advance:
+                results = execute(entry, tier, folder, on=on, on_progress=advance)
         except TooLateError as error:
             screen.print(f"{entry.id}: left out: {error}", soft_wrap=True, highlight=False)
             continue
+        with console.working(f"{entry.id}: drawing the report"):
+            exhibits.append(site.exhibit(entry, results, folder))
         screen.print(f"{entry.id}: {exhibits[-1].effort}", soft_wrap=True, highlight=False)
     site.save(exhibits, out)
     rows = [

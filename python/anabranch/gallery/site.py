@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anabranch.gallery import reproduce
-from anabranch.gallery.entry import Entry, Tier
+from anabranch.gallery.entry import Entry
 from anabranch.reports import figures, finding, report
 from anabranch.reports.page import template
 from anabranch.results.claims import Judgement
-from anabranch.results.folder import write_whole
+from anabranch.results.folder import Results, write_whole
 from anabranch.results.provenance import describe_host, effort
-from anabranch.runs.executors import Progress
 
 INDEX, VERDICTS = reproduce.INDEX, reproduce.VERDICTS
-
-Display = Callable[[str], AbstractContextManager[Callable[[Progress], None]]]
-"""Shows how far the runs of something have come."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +43,13 @@ class Exhibit:
         return f"{len(self.provenance['seeds'])} seeds: {effort(self.provenance)}"
 
 
-def exhibit(
-    entry: Entry, tier: Tier, folder: Path, display: Display, *, on: str | None = None
-) -> Exhibit:
-    """Run an entry into a folder, as far as it does not hold the runs yet, and judge it.
+def exhibit(entry: Entry, results: Results, folder: Path) -> Exhibit:
+    """Judge and draw an entry's results in their folder.
 
     Raises:
-        InputError: if the folder cannot be written, or `on` cannot be used.
+        InputError: if the folder cannot be written.
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
-    with display(f"{entry.id}, {tier.seeds} seeds") as advance:
-        results = reproduce.execute(entry, tier, folder, on=on, on_progress=advance)
     judgements = reproduce.save_entry(entry, results, folder, in_gallery=True)
     picture = figures.rendered(figures.thumbnail(entry.panels[0], results), "svg")
     write_whole(folder, {"thumbnail.svg": picture})
