@@ -24,8 +24,15 @@ impl Connection {
         }
     }
 
-    /// The whole receive buffer is offered while every subflow has brought data.
+    /// The receive window opens with the data of the subflow that has brought the most. The whole
+    /// buffer is offered while every subflow has brought data.
     fn offer_buffer(&mut self) {
+        if self.recv.queue.window().is_opening() {
+            let brought = self.lanes.iter().filter(|lane| lane.subflow.receive_next() > 1);
+            if let Some(missing) = brought.map(|lane| lane.subflow.window_to_open()).min() {
+                self.recv.queue.window_mut().open_but(missing);
+            }
+        }
         if self.recv.queue.window().is_smaller_at_first() {
             let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped);
             let all =

@@ -209,7 +209,11 @@ impl Connection {
         if offset < 1 || offset > self.send.queue.nxt() {
             return;
         }
-        let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
+        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let window = match self.config.platform.keeps_larger_window() {
+            true => subflow.kept_window(),
+            false => subflow.announced_window(segment),
+        };
         if self.send.widen(offset, window) && self.overdue.timeouts() > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.set(Timer::Retransmission, now);

@@ -130,6 +130,23 @@ impl Default for Platform {
 }
 
 impl Platform {
+    /// Does a DATA_ACK count with the larger window that the subflow had before, where its segment
+    /// announces less and acknowledges nothing new on the subflow?
+    pub(crate) fn keeps_larger_window(&self) -> bool {
+        match self.buffers {
+            Buffers::Payload => false,
+            Buffers::Socket => linux::KEEPS_LARGER_WINDOW,
+        }
+    }
+
+    /// Bytes by which the receive window opens with the next `arriving` bytes.
+    pub(crate) fn opening(&self, arriving: u64) -> u64 {
+        match self.buffers {
+            Buffers::Payload => 0,
+            Buffers::Socket => linux::opening(arriving),
+        }
+    }
+
     /// Bytes at the start of a subflow that are acknowledged segment by segment, unless the
     /// application answers, before [`AckRule::quick_acks`] begin to count, where `asked` is the
     /// receive buffer's size.

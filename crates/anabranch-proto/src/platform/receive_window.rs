@@ -16,6 +16,8 @@ pub(crate) struct ReceiveWindow {
     at_first: u64,
     /// All subflows have brought data.
     all_bring_data: bool,
+    /// How far the window reaches beyond what is acknowledged, at most: it opens with what arrives.
+    opened: u64,
     /// The window announced last.
     announced: u64,
     /// The window's edge as the peer knows it.
@@ -28,17 +30,18 @@ impl ReceiveWindow {
     /// The window of a buffer of `asked` bytes, as `buffers` counts them. `is_tcp`: the connection
     /// is plain TCP.
     pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
-        let (most, at_first) = match buffers {
+        let (most, opened) = match buffers {
             Buffers::Payload => (asked, u64::MAX),
-            Buffers::Socket if is_tcp => (linux::receive_buffer(asked), u64::MAX),
             Buffers::Socket => (linux::receive_buffer(asked), linux::offered_at_first(asked)),
         };
+        let at_first = if is_tcp { u64::MAX } else { opened };
         ReceiveWindow {
             buffers,
             capacity: most,
             most,
             at_first,
             all_bring_data: false,
+            opened,
             announced: 0,
             promised: 0,
             slack: 0,
@@ -58,7 +61,7 @@ impl ReceiveWindow {
 
     /// All that is offered at first is promised.
     fn promising(self) -> Self {
-        let announced = self.offered();
+        let announced = self.offered().min(self.opened);
         ReceiveWindow { announced, promised: 1 + announced, ..self }
     }
 
@@ -85,6 +88,17 @@ impl ReceiveWindow {
     /// Have all subflows brought data? What is promised remains so.
     pub(crate) fn offer(&mut self, all_bring_data: bool) {
         self.all_bring_data = all_bring_data;
+    }
+
+    /// Does the window still open with what arrives?
+    #[inline]
+    pub(crate) fn is_opening(&self) -> bool {
+        self.opened < self.most
+    }
+
+    /// What arrived on a subflow has opened all but `missing` bytes of the window.
+    pub(crate) fn open_but(&mut self, missing: u64) {
+        self.opened = self.opened.max(self.most.saturating_sub(missing));
     }
 
     /// What is offered of the buffer.
@@ -119,7 +133,8 @@ impl ReceiveWindow {
             Buffers::Payload => 0,
             Buffers::Socket => linux::charged_beyond_holes(held),
         };
-        (held.read + self.offered()).saturating_sub(charged)
+        let free = (held.read + self.offered()).saturating_sub(charged);
+        free.min(held.nxt.saturating_add(self.opened))
     }
 
     /// The least step of the edge.
@@ -187,9 +202,13 @@ mod tests {
         ReceiveWindow::new(Buffers::Payload, false, bytes)
     }
 
-    /// Of TCP, and of Multipath TCP.
+    /// The windows of TCP and of Multipath TCP, fully open.
     fn socket(asked: u64) -> [ReceiveWindow; 2] {
-        [true, false].map(|is_tcp| ReceiveWindow::new(Buffers::Socket, is_tcp, asked))
+        [true, false].map(|is_tcp| {
+            let mut window = ReceiveWindow::new(Buffers::Socket, is_tcp, asked);
+            window.open_but(0);
+            window
+        })
     }
 
     fn held(read: u64, nxt: u64, out_of_order: u64) -> Held {
@@ -268,6 +287,20 @@ mod tests {
         let filled = held(8_001, 8_001, 0);
         assert!(!window.update_is_due(filled, mss));
         assert_eq!(window.announce(filled, mss), 9_875);
+    }
+
+    #[test]
+    fn the_window_of_a_socket_opens_with_what_arrives() {
+        // 8,000 requested are 9,875 bytes of payload.
+        let mut window = ReceiveWindow::new(Buffers::Socket, true, 8_000);
+        assert_eq!(window.announce(held(1, 1, 0), mss), 8_000);
+        window.open_but(800);
+        assert_eq!(window.announce(held(1, 1, 0), mss), 9_075);
+        window.open_but(1_000);
+        assert!(window.is_opening());
+        window.open_but(0);
+        assert_eq!(window.announce(held(1_001, 1_001, 0), mss), 9_875);
+        assert!(!window.is_opening() && !payload(1).is_opening());
     }
 
     #[test]

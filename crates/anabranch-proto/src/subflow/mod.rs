@@ -477,6 +477,11 @@ impl Subflow {
         self.receiver.nxt()
     }
 
+    /// Bytes by which the receive window has yet to open.
+    pub(crate) fn window_to_open(&self) -> u64 {
+        self.config.platform.opening(self.receiver.quick_bytes_left())
+    }
+
     /// Subflow offset of the end of an arriving segment's payload.
     pub(crate) fn end_of(&self, segment: &Segment) -> u64 {
         let start = self.receiver.nxt() as i64 + self.receiver.distance(segment.header.seq);
@@ -501,6 +506,11 @@ impl Subflow {
     /// What it has counted, into the counters of its connection.
     pub(crate) fn add_to(&self, counters: &mut Counters) {
         counters.add_subflow(&self.totals, self.peer.sack);
+    }
+
+    /// The window that counts on a host that keeps the larger one, in bytes.
+    pub(crate) fn kept_window(&self) -> u64 {
+        self.send_window.kept()
     }
 
     /// The window of a segment in bytes. RFC 7323 §2.2: that of a SYN is never scaled.

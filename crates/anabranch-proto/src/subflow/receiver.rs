@@ -95,6 +95,11 @@ impl Receiver {
         }
     }
 
+    /// Bytes that will be acknowledged segment by segment because the window opens with them.
+    pub(crate) fn quick_bytes_left(&self) -> u64 {
+        self.acks.quick_bytes_left.into()
+    }
+
     /// RCV.NXT as a 64-bit offset.
     pub(crate) fn nxt(&self) -> u64 {
         self.nxt

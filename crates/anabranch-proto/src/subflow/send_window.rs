@@ -12,6 +12,9 @@ pub(super) struct SendWindow {
     from: u64,
     /// Largest window announced, in bytes.
     largest: u32,
+    /// The window that counts on a host that passes over smaller ones, in bytes, with the
+    /// acknowledgement that brought it.
+    kept: (u64, u64),
     /// The window announced last belongs to the connection.
     shared: bool,
     /// It was 0.
@@ -38,6 +41,10 @@ impl SendWindow {
     #[inline]
     pub(super) fn take(&mut self, new: Announced) {
         let edge = new.ack + new.window;
+        let (ack, kept) = self.kept;
+        if new.ack > ack || new.seq > self.from || new.window > kept || new.window == 0 {
+            self.kept = (new.ack, new.window);
+        }
         self.largest = self.largest.max(u32::try_from(new.window).unwrap_or(u32::MAX));
         if self.from <= new.seq {
             self.from = new.seq;
@@ -45,6 +52,12 @@ impl SendWindow {
             (self.shared, self.shut) = (new.shared, new.window == 0);
         }
         self.edge = if new.shared { self.edge.max(edge) } else { self.announced };
+    }
+
+    /// The window that counts on a host that passes over an announcement of less which neither
+    /// acknowledges nor brings anything new, in bytes. RFC 9293 §3.10.7.4 takes such announcements.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept.1
     }
 
     /// First offset that may not be sent.
@@ -88,6 +101,18 @@ mod tests {
         let announced =
             [(1, 1, 5000), (2, 1001, 1000), (1, 1001, 9000), (2, 1001, 0), (3, 1001, 9)];
         assert_eq!(edges(false, &announced), [5001, 2001, 2001, 1001, 1010]);
+    }
+
+    #[test]
+    fn a_smaller_window_is_passed_over_unless_the_segment_acknowledges_or_brings_something() {
+        let mut send = SendWindow::default();
+        let mut kept = |seq, ack, window| {
+            send.take(Announced { seq, ack, window, shared: true });
+            send.kept()
+        };
+        assert_eq!([kept(1, 1, 5000), kept(1, 1, 4000)], [5000, 5000]);
+        assert_eq!([kept(1, 2, 4000), kept(2, 2, 3000)], [4000, 3000]);
+        assert_eq!([kept(2, 2, 6000), kept(2, 2, 0)], [6000, 0]);
     }
 
     #[test]

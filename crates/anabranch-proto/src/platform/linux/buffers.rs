@@ -8,6 +8,10 @@ const READ: u64 = 1 << 16;
 /// one that came through a veth device (`tcp_measure_rcv_mss`).
 const PAYLOAD_IN_MEMORY: u64 = 158;
 
+/// Bytes by which the window opens for each byte that arrives in full segments
+/// (`tcp_grow_window`).
+const GROWTH: u64 = 2;
+
 /// The send buffer that is granted: twice what is asked for (`SO_SNDBUF` in socket(7)).
 pub(crate) fn send_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2)
@@ -28,9 +32,14 @@ pub(crate) fn offered_at_first(asked: u64) -> u64 {
 }
 
 /// Bytes that are acknowledged segment by segment: as long as the receive window opens, from half
-/// of the buffer, by two bytes for each that arrives in full segments (`tcp_grow_window`).
+/// of the buffer on.
 pub(crate) fn quick_ack_bytes(asked: u64) -> u64 {
-    receive_buffer(asked).saturating_sub(offered_at_first(asked)) / 2
+    receive_buffer(asked).saturating_sub(offered_at_first(asked)) / GROWTH
+}
+
+/// Bytes by which the window opens with so many that arrive.
+pub(crate) fn opening(arriving: u64) -> u64 {
+    GROWTH * arriving
 }
 
 /// What is taken off the window. It is what the buffer has free, counted from the DATA_ACK on, so
@@ -40,6 +49,12 @@ pub(crate) fn quick_ack_bytes(asked: u64) -> u64 {
 pub(crate) fn charged_beyond_holes(held: Held) -> u64 {
     held.out_of_order
 }
+
+/// A duplicate acknowledgement on a subflow does not shrink its window (`tcp_may_update_window`),
+/// and its DATA_ACK is added to the window that is kept (`ack_update_msk`). The sender exceeds the
+/// peer's edge then, by what other subflows have delivered since. The peer drops that data after it
+/// has acknowledged it on the subflow.
+pub(crate) const KEEPS_LARGER_WINDOW: bool = true;
 
 /// What the peer is taken to know of the window: what was announced last.
 pub(crate) fn known_window(announced: u64) -> u64 {

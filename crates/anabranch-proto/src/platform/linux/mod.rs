@@ -6,8 +6,8 @@ mod send_memory;
 pub(crate) mod socket_buffer;
 
 pub(super) use buffers::{
-    charged_beyond_holes, early_edge, known_window, offered_at_first, quick_ack_bytes,
-    receive_buffer, send_buffer,
+    KEEPS_LARGER_WINDOW, charged_beyond_holes, early_edge, known_window, offered_at_first, opening,
+    quick_ack_bytes, receive_buffer, send_buffer,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(super) use send_memory::SendMemory;

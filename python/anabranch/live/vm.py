@@ -1,0 +1,141 @@
+"""Live runs in a virtual machine whose clock stands still while anything computes.
+
+The machine is User-Mode Linux in time-travel mode: a Linux kernel that runs as a process, and whose
+time advances only when all its processes wait. The emulator is in time by construction, and equal
+seeds give equal captures. `make linux-vm` builds the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core
+from anabranch.errors import InputError, IntegrityError
+from anabranch.runs import interruption
+
+NAME = "linux-vm"
+"""How the command line calls it."""
+
+KERNEL = "ANABRANCH_LINUX_VM"
+"""Environment variable that names the kernel."""
+
+_BUILT = Path("target/linux-vm/linux")
+_MEMORY = "384M"
+_BOOT_TIME_S = 1_700_000_000
+"""Time of day at which every machine starts."""
+_MOST_CONSOLE_LINES = 3
+
+_INIT = """\
+#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run &&
+mkdir /run/anabranch && mount -t hostfs none /run/anabranch -o '{folder}' &&
+exec env HOME=/run TMPDIR=/run PYTHONHASHSEED=0 PYTHONPATH='{path}' ANABRANCH_LAB=1 \\
+    '{python}' -P -m anabranch.live.guest /run/anabranch
+"""
+
+
+def kernel() -> Path:
+    """The kernel of the machine.
+
+    Raises:
+        InputError: if it was not built.
+    """
+    named = os.environ.get(KERNEL)
+    file = Path(named) if named else _BUILT
+    if not file.is_file():
+        hint = f"set by {KERNEL}" if named else f"run `make linux-vm`, or set {KERNEL}"
+        raise InputError(f"{NAME}: no kernel at {file}: {hint}")
+    return file.resolve()
+
+
+def live_run(
+    toml: str, file: str, seed: int, stacks: tuple[str, str], pcap: str | None, pcap_limit: int
+) -> Mapping[str, Any]:
+    """Do as `_core.live_run` does, in a new machine. The kernel's random numbers follow from the
+    seed.
+
+    Raises:
+        InputError: if there is no kernel, or this machine cannot run it.
+        IntegrityError: if the run failed.
+    """
+    image = kernel()
+    with tempfile.TemporaryDirectory(prefix="anabranch-vm-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        capture = None if pcap is None else "/run/anabranch/capture"
+        request = (toml, file, seed, *stacks, capture, pcap_limit)
+        (folder / "request").write_bytes(pickle.dumps(request))
+        console = _boot(image, folder, seed)
+        try:
+            result = pickle.loads((folder / "reply").read_bytes())
+        except OSError as error:
+            raise IntegrityError(f"{NAME}: {image}: {_last_words(console)}") from error
+        if isinstance(result, BaseException):
+            raise result
+        if pcap is not None:
+            Path(pcap).write_bytes((folder / "capture").read_bytes())
+        return dict(result)
+
+
+def _boot(image: Path, folder: Path, seed: int) -> str:
+    """Start the machine, and wait until it has ended; returns what its console said."""
+    init = folder / "init"
+    path = os.pathsep.join(each for each in sys.path if each)
+    init.write_text(_INIT.format(folder=folder, path=path, python=sys.executable))
+    init.chmod(0o755)
+    # The kernel's random numbers follow from its arguments, so these must not name the folder, and
+    # from addresses in its memory.
+    command = [
+        *("setarch", platform.machine(), "--addr-no-randomize", str(image)),
+        *(f"mem={_MEMORY}", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/init"),
+        *("time-travel=inf-cpu", f"time-travel-start={_BOOT_TIME_S}", "norandmaps"),
+        *("con=null", "con0=null,fd:1", "quiet", "panic=-1", "uml_dir=.", "umid=vm"),
+        f"anabranch.seed={seed}",
+    ]
+    with (folder / "console").open("w+b") as console:
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            env={"PATH": os.defpath, "TMPDIR": _memory_folder(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+            start_new_session=True,
+        ) as machine:
+            try:
+                _wait(machine)
+            finally:
+                if machine.returncode is None:
+                    os.killpg(machine.pid, signal.SIGKILL)
+        console.seek(0)
+        return console.read().decode(errors="replace")
+
+
+def _wait(machine: subprocess.Popen[bytes]) -> None:
+    while True:
+        try:
+            machine.wait(0.05)
+        except subprocess.TimeoutExpired:
+            interruption.check()
+        else:
+            return
+
+
+def _memory_folder(folder: Path) -> str:
+    """Where the machine's memory lies: in memory if that is allowed."""
+    shared = Path("/dev/shm")
+    return str(shared if os.access(shared, os.W_OK) else folder)
+
+
+def _last_words(console: str) -> str:
+    lines = [line.strip() for line in console.splitlines() if line.strip()]
+    return "; ".join(lines[-_MOST_CONSOLE_LINES:]) or "it ended without a word"
