@@ -1,4 +1,4 @@
-"""The gallery as a static site: an index of all experiments beside their folders of results."""
+"""The gallery as a static site: an index of all experiments, beside their result folders."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from anabranch.runs.executors import Progress
 INDEX, VERDICTS = reproduce.INDEX, reproduce.VERDICTS
 
 Display = Callable[[str], AbstractContextManager[Callable[[Progress], None]]]
-"""Shows how far the runs of something have come."""
+"""Shows the progress of runs under a label."""
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """An entry that was run and judged."""
+    """An entry with its judgements and the provenance of its runs."""
 
     entry: Entry
     judgements: Sequence[Judgement]
@@ -33,25 +33,25 @@ class Exhibit:
 
     @property
     def finding(self) -> list[str]:
-        """What was found, in two sentences."""
+        """The finding, in two sentences."""
         return finding.of_claims(self.judgements, self.entry.headline)
 
     @property
     def command(self) -> str:
-        """What repeats it."""
+        """The command that repeats the runs."""
         full = " --full" if self.provenance["tier"] == "full" else ""
         return f"anabranch reproduce {self.entry.id}{full}"
 
     @property
     def effort(self) -> str:
-        """What it took."""
+        """The number of seeds and the time that the runs took."""
         return f"{len(self.provenance['seeds'])} seeds: {effort(self.provenance)}"
 
 
 def exhibit(
     entry: Entry, tier: Tier, folder: Path, display: Display, *, on: str | None = None
 ) -> Exhibit:
-    """Run an entry into a folder, as far as it does not hold the runs yet, and judge it.
+    """Execute the runs of an entry that its folder does not hold yet, and judge the entry.
 
     Raises:
         InputError: if the folder cannot be written, or `on` cannot be used.
@@ -66,7 +66,7 @@ def exhibit(
 
 
 def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
-    """Write the index, and the verdicts as a table in Markdown, beside the folders of the entries.
+    """Write the index and the Markdown tables of verdicts, beside the folders of the entries.
 
     Raises:
         InputError: if the folder cannot be written.
@@ -88,7 +88,7 @@ def _by_paper(exhibits: Sequence[Exhibit]) -> list[tuple[str, list[Exhibit]]]:
 
 
 def markdown(exhibits: Sequence[Exhibit]) -> str:
-    """The verdicts and what they took, as tables in Markdown."""
+    """The verdicts and the cost of the runs, as tables in Markdown."""
     lines = [
         "| entry | claims | seeds | runs | wall s | CPU s | version |",
         "|---|---|--:|--:|--:|--:|---|",
