@@ -118,7 +118,7 @@ CLAIMS = (
         "CoNEXT'13, as quoted for CSWS'14",
         (
             Condition("median benefit, low-BDP", _median_low_bdp, "≥", 0.85),
-            Condition("settings with a benefit < 0, low-BDP", _harm_low_bdp, "≤", 10, "%"),
+            Condition("settings with a negative benefit, low-BDP", _harm_low_bdp, "≤", 10, "%"),
         ),
         both_used(NEW),
     ),
@@ -154,7 +154,7 @@ CLAIMS = (
         "E4.4-rarely-bad",
         "Adding a path rarely costs more than half of the better path's goodput.",
         "ours, after CoNEXT'13",
-        (Condition("settings with a benefit ≥ −0.5", _rarely_bad, "≥", 98, "%"),),
+        (Condition("settings with a benefit of at least −0.5", _rarely_bad, "≥", 98, "%"),),
         both_used(NEW),
     ),
     Claim(

@@ -350,8 +350,8 @@ CLAIMS = (
     ),
     Claim(
         "E8.f-little-difference",
-        "With a limited difference of round-trip times, Netflix has no longer latency than with "
-        "TCP over the faster path.",
+        "With a limited difference of round-trip times, the latency of Netflix does not exceed "
+        "that of TCP over the faster path.",
         "Grinnemo'15, conclusions; 10/40 ms and the threshold are ours",
         _relative(
             f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, {_CARRIED}",
@@ -363,15 +363,15 @@ CLAIMS = (
     ),
     Claim(
         "E8.g-grows-with-ratio",
-        "The latency grows with the difference of the round-trip times.",
+        "Latency grows with the difference of the round-trip times.",
         "Grinnemo'15, conclusions; that every step counts is ours",
         _grows(_NETFLIX_AND_MAPS, HEAVY, RTTS_MS),
         _both_paths_used,
     ),
     Claim(
         "E8.h-large-difference",
-        "With a large difference of round-trip times, the latency is longer than with TCP over the "
-        "faster path.",
+        "With a large difference of round-trip times, latency exceeds that of TCP over the faster "
+        "path.",
         "Grinnemo'15, conclusions; 10/400 ms is ours",
         _relative(
             f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms, {_CARRIED}",
@@ -383,8 +383,8 @@ CLAIMS = (
     ),
     Claim(
         "E8.i-ecf",
-        "With ECF, which considers the difference of round-trip times, the latency is no longer "
-        "than with TCP over the faster path.",
+        "With ECF, which considers the difference of round-trip times, latency does not exceed "
+        "that of TCP over the faster path.",
         "ours: Grinnemo'15 asks for a scheduler that considers the difference",
         _relative(
             f"{_NETFLIX_AND_MAPS}: latency of {ECF} at 10/100 ms / TCP over 10 ms, {_CARRIED}",
@@ -396,8 +396,8 @@ CLAIMS = (
     ),
     Claim(
         "E8.j-blest",
-        "With BLEST, which considers the difference of round-trip times, the latency is no longer "
-        "than with TCP over the faster path.",
+        "With BLEST, which considers the difference of round-trip times, latency does not exceed "
+        "that of TCP over the faster path.",
         "ours: Grinnemo'15 asks for a scheduler that considers the difference",
         _relative(
             f"{_NETFLIX_AND_MAPS}: latency of {BLEST} at 10/100 ms / TCP over 10 ms, {_CARRIED}",

@@ -154,7 +154,7 @@ CLAIMS = (
     ),
     Claim(
         "E11.blest-cbr",
-        "Frames at a constant rate have no longer delay with BLEST than with lowest RTT.",
+        "With BLEST, the delay of frames at a constant rate does not exceed that with lowest RTT.",
         "Networking'16: 62.8 against 68 ms (second-hand)",
         (
             Condition(

@@ -210,7 +210,9 @@ def _over_tcp(network: str, others: Sequence[str], least: float) -> Condition:
         )
         return estimate(ratio, *goodputs)
 
-    return Condition(f"LIA / {' + '.join(others)}", measure, "≥", least)
+    total = " + ".join(others)
+    quantity = f"LIA / ({total})" if len(others) > 1 else f"LIA / {total}"
+    return Condition(quantity, measure, "≥", least)
 
 
 def jain(results: Results) -> Sample:

@@ -148,7 +148,7 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
 def share_condition(factors: Mapping[str, Factor]) -> Condition:
     """The condition that 3G's share of the bytes is above 1 %."""
     share = median_of("share_3g", factors, 100)
-    return Condition(f"{factors['curve']}: share of 3G", share, ">", 1, "%")
+    return Condition(f"{factors['curve']}: 3G's share of the bytes", share, ">", 1, "%")
 
 
 def all_of(*preconditions: Callable[[Results], str | None]) -> Callable[[Results], str | None]:
