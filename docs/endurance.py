@@ -1,6 +1,6 @@
-"""Draws memory over time of `make soak-live`, from its CSV files, into docs/img/endurance.svg.
+"""Draw the memory of `make soak-live` over time, from its CSV files, into docs/img/endurance.svg.
 
-.venv/bin/python docs/endurance.py [FOLDER]      by default target/soak-live
+.venv/bin/python docs/endurance.py [FOLDER]      the default folder is target/soak-live
 """
 
 import sys
@@ -23,7 +23,7 @@ ROLES = {
 
 
 def main() -> None:
-    """Draw all phases beside each other."""
+    """Draw all phases side by side."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "target/soak-live")
     with plt.rc_context(figures.RC):
         figure, all_axes = plt.subplots(1, len(PHASES), figsize=(9, 2.6), layout="constrained")

@@ -1,4 +1,4 @@
-"""What each remedy against a full receive window is worth, in thirty lines of Python.
+"""Compare the remedies against a full receive window, in thirty lines of Python.
 
 .venv/bin/python examples/compare_remedies.py
 """

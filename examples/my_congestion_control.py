@@ -1,4 +1,4 @@
-"""A congestion control of one's own: NewReno (RFC 5681, RFC 6582), as the built-in `new_reno`.
+"""Your own congestion control: NewReno (RFC 5681, RFC 6582), like the built-in `new_reno`.
 
 .venv/bin/anabranch run examples/wifi_3g.toml \
     --congestion-control examples/my_congestion_control.py:NewReno
@@ -23,18 +23,18 @@ from anabranch.policy import (
 
 
 class NewReno(CongestionControl):
-    """Grows by a segment in each window and halves on loss; the window moves in whole segments."""
+    """Grows by one segment per window, halves on loss, and keeps the window in whole segments."""
 
     def __init__(self, start: Start) -> None:
         self.mss = start.mss
         self.initial_window = start.initial_window
         self.cwnd = start.initial_window
         self.ssthresh = UNLIMITED
-        self.credit = 0.0  # growth not yet worth a segment, in bytes
-        self.before: tuple[int, int] | None = None  # the last reduction
+        self.credit = 0.0  # growth of less than a segment, in bytes
+        self.before: tuple[int, int] | None = None  # cwnd and ssthresh before the last reduction
 
     def on_ack(self, sample: AckSample, me: int, peers: tuple[SubflowView, ...]) -> None:
-        """Slow start up to the threshold, and congestion avoidance with what is left."""
+        """Slow start up to the threshold, then congestion avoidance with the remaining bytes."""
         if not sample.cwnd_limited:
             return
         in_slow_start = min(sample.acked, max(self.ssthresh - self.cwnd, 0))
@@ -47,7 +47,7 @@ class NewReno(CongestionControl):
     def on_congestion_event(
         self, event: CongestionEvent, me: int, peers: tuple[SubflowView, ...]
     ) -> None:
-        """Half of what was outstanding is left after a loss. RFC 5681 §3.1."""
+        """React to losses and idle times. A loss halves the data in flight, RFC 5681 §3.1."""
         match event:
             case SynLost():
                 self.cwnd = self.mss
@@ -65,12 +65,12 @@ class NewReno(CongestionControl):
                     self.cwnd = max(self.cwnd, cwnd)
                     self.before = None
             case Idle(idle_ns=idle_ns, rto_ns=rto_ns):
-                # Halve for each timeout that passed, down to the initial window. RFC 2861 §3.2.
+                # Halve for each RTO of idle time, down to the initial window. RFC 2861 §3.2.
                 restart = min(self.initial_window, self.cwnd)
                 self.ssthresh = max(self.ssthresh, self.cwnd // 4 * 3)
                 self.cwnd = max(self.cwnd >> min(idle_ns // max(rto_ns, 1), 63), restart)
             case Underused(used=used):
-                # Half of the way to what was in use, or to the initial window. RFC 2861 §3.2.
+                # Go halfway to the used window, or to the initial window. RFC 2861 §3.2.
                 used = max(used, self.initial_window)
                 if used < self.cwnd:
                     self.ssthresh = max(self.ssthresh, self.cwnd // 4 * 3)
@@ -81,7 +81,7 @@ class NewReno(CongestionControl):
                 self.mss = mss
 
     def on_external_reduction(self, reduction: ExternalReduction) -> None:
-        """Halve the window, and the threshold too unless slow start is to go on."""
+        """Halve the window, and also the threshold unless slow start shall continue."""
         in_slow_start = self.cwnd < self.ssthresh
         self.cwnd = max(self.whole_segments(self.cwnd // 2), self.mss)
         if reduction == "halve_both":
@@ -91,11 +91,11 @@ class NewReno(CongestionControl):
         self.credit = 0.0
 
     def reduce(self, flight_size: int) -> None:
-        """Lower the threshold to half of what was outstanding."""
+        """Set the threshold to half of the data in flight."""
         self.before = (self.cwnd, self.ssthresh)
         self.ssthresh = max(self.whole_segments(flight_size // 2), 2 * self.mss)
         self.credit = 0.0
 
     def whole_segments(self, byte_count: int) -> int:
-        """Rounded down."""
+        """Round bytes down to whole segments."""
         return byte_count - byte_count % self.mss

@@ -1,4 +1,4 @@
-"""A path manager of one's own: a subflow for every address, as the built-in `full_mesh`.
+"""Your own path manager: a subflow for every address, like the built-in `full_mesh`.
 
 .venv/bin/anabranch run examples/wifi_3g.toml --path-manager examples/my_path_manager.py:Mesh
 """
@@ -26,7 +26,7 @@ SECOND = 1_000_000_000
 
 @dataclass
 class Pair:
-    """A local and the remote address, between which there is to be a subflow."""
+    """A local address and the remote address, between which the manager wants a subflow."""
 
     local: LocalAddress
     remote: SocketAddress
@@ -37,19 +37,19 @@ class Pair:
 
 
 class Mesh(PathManager):
-    """Opens all pairs, and again when a subflow ended, after a pause that doubles each time."""
+    """Opens a subflow for each pair, and re-opens it after a pause that doubles each time."""
 
     def __init__(self) -> None:
-        self.pairs: dict[int, Pair] = {}  # by identifier of the local address
+        self.pairs: dict[int, Pair] = {}  # by local address ID
         self.actions: deque[PathAction] = deque()
 
     def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
-        """Something changed."""
+        """React to a change of the connection, of a subflow, or of an address."""
         match event:
             case Established(initiator=True, local=addresses, remote=remote):
                 for local in addresses:
                     if local.address.version == remote.address.version:
-                        # The connection has a subflow on the address that it was opened from, 0.
+                        # Address 0 opened the connection and already has a subflow.
                         self.pairs[local.id] = Pair(local, remote, missing=local.id != 0)
                         self.open(self.pairs[local.id])
             case SubflowEstablished(id=id):
@@ -62,22 +62,22 @@ class Mesh(PathManager):
                 self.changed(ctx, address, usable)
 
     def handle_timeout(self, ctx: PathContext) -> None:
-        """Open what is due."""
+        """Open the subflows whose pause is over."""
         for pair in self.pairs.values():
             if pair.retry_ns is not None and pair.retry_ns <= ctx.now_ns:
                 self.open(pair)
 
     def poll_action(self) -> PathAction | None:
-        """The next thing to do."""
+        """The next action, if there is one."""
         return self.actions.popleft() if self.actions else None
 
     def poll_timeout(self) -> int | None:
-        """When the next subflow is to be opened again."""
+        """The time of the next attempt to re-open a subflow."""
         times = [pair.retry_ns for pair in self.pairs.values() if pair.retry_ns is not None]
         return min(times, default=None)
 
     def closed(self, ctx: PathContext, pair: Pair) -> None:
-        """Plan another attempt."""
+        """Schedule another attempt."""
         pair.missing = True
         if pair.usable:
             pause_s = min(2**pair.failures, 60)
@@ -85,7 +85,7 @@ class Mesh(PathManager):
             pair.retry_ns = ctx.now_ns + pause_s * SECOND
 
     def changed(self, ctx: PathContext, address: int, usable: bool) -> None:
-        """An interface went down, and its subflows with it, or came back up."""
+        """Close the subflows of an interface that went down, or re-open one that came back up."""
         if not usable:
             on_it = [view for view in ctx.subflows if view.local_address_id == address]
             self.actions.extend(Close(view.id, reset=True) for view in on_it)
@@ -95,7 +95,7 @@ class Mesh(PathManager):
             self.open(pair)
 
     def open(self, pair: Pair) -> None:
-        """Open it if it is missing."""
+        """Open the subflow of a pair if it is missing."""
         pair.retry_ns = None
         if pair.missing and pair.usable:
             pair.missing = False

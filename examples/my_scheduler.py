@@ -1,4 +1,4 @@
-"""A scheduler of one's own: lowest round-trip time first, as the built-in `min_rtt`.
+"""Your own scheduler: lowest round-trip time first, like the built-in `min_rtt`.
 
 .venv/bin/python examples/my_scheduler.py
 """
@@ -8,10 +8,10 @@ from anabranch.policy import Decision, ScheduleContext, Scheduler, Send, Subflow
 
 
 class LowestRtt(Scheduler):
-    """Of the subflows that may carry the data and have room, the one with the lowest RTT."""
+    """Picks the subflow with the lowest RTT among those that may carry the data and have room."""
 
     def schedule(self, ctx: ScheduleContext) -> Decision:
-        """Choose for the next segment."""
+        """Choose the subflow for the next segment."""
         ready = [subflow for subflow in ctx.eligible() if subflow.can_send()]
         if not ready:
             return Wait()

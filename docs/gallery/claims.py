@@ -2,8 +2,8 @@
 
     python docs/gallery/claims.py [--check]
 
-A page holds its table between two comments. With --check the pages stay as they are, and the script
-fails if one is out of date.
+A page holds its table between two comments. With --check, the script changes no page, and fails if
+a page is out of date.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def with_claims(text: str, entry: Entry) -> str:
-    """A page's text with the present table.
+    """A page's text with the current table.
 
     Raises:
-        ValueError: if the page has no place for it.
+        ValueError: if the page lacks the two comments.
     """
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -49,7 +49,7 @@ def with_claims(text: str, entry: Entry) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write or check all pages; the exit status."""
+    """Write or check all pages, and return the exit status."""
     stale = []
     for name in catalogue.all_names():
         file = page(name)

@@ -1,8 +1,8 @@
-"""Draws the pictures of the pages about policies, from runs.
+"""Draw the pictures of the policy pages, from runs.
 
-python docs/policies/draw.py                  all pictures, into docs/policies/img
-python docs/policies/draw.py blest            one, and the numbers behind it
-python docs/policies/draw.py blest --out DIR  the same elsewhere
+python docs/policies/draw.py                  draw all pictures into docs/policies/img
+python docs/policies/draw.py blest            draw one picture, and print its numbers
+python docs/policies/draw.py blest --out DIR  draw it into another folder
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import matplotlib
 from pictures import common, congestion_controls, path_managers, remedies, schedulers
 
 MODULES = (schedulers, remedies, congestion_controls, path_managers)
-"""Importing them registers their pictures."""
+"""The modules with pictures. Their import registers the pictures."""
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Draw the pictures that the command line names, or all."""
+    """Draw the pictures that the command line names, or all pictures."""
     parser = argparse.ArgumentParser(description="Draw the pictures of the policy pages.")
     names = [each.name for each in common.ALL]
     parser.add_argument("names", nargs="*", choices=[[], *names], metavar="NAME")
@@ -57,7 +57,7 @@ def one_line(text: str) -> str:
 
 
 def rounded(svg: str) -> str:
-    """The picture with coordinates of two decimal places; its words stay as they are."""
+    """The picture with coordinates rounded to two decimal places. Its text is unchanged."""
     svg = re.sub(r"<[a-z][^<>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 

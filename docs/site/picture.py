@@ -1,4 +1,4 @@
-"""The picture at the top of the README: what a second path does to goodput and delay.
+"""Draw the picture at the top of the README: the effect of a second path on goodput and delay.
 
     python docs/site/picture.py
 

@@ -241,8 +241,8 @@ keep = ["samples"]
     results = sweep(write_plan(tmp_path, plan), tmp_path / "out")
     panels = sweep_panels.panels(results)
     titles = [panel.title for panel in panels]
-    assert "Goodput by connection.main.scheduler and path.wifi.rate" in titles
-    assert "Goodput over time; connection.main.scheduler ecf" in titles
+    assert "Goodput by scheduler and rate" in titles
+    assert "Goodput over time; scheduler ecf" in titles
     assert_all_is_translated(panels, results)
 
 

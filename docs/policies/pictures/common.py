@@ -1,4 +1,4 @@
-"""What the pictures share: links, runs, series, and how they look."""
+"""Shared by the pictures: links, runs, time series, and style."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Numbers = npt.NDArray[np.float64]
 # ---- links of papers and tests --------------------------------------------------------------
 
 WIFI = NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
-"""NSDI 2012: 20 ms round trip, 80 ms of queue."""
+"""NSDI 2012: 20 ms round-trip time, 80 ms of queue."""
 THREE_G = NetworkPath(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
-"""NSDI 2012: 150 ms round trip, 2 s of queue."""
+"""NSDI 2012: 150 ms round-trip time, 2 s of queue."""
 LTE = NetworkPath(name="lte", rate="8Mbit/s", delay="30ms", limit="100packets")
 """The second path of `crates/anabranch-sim/tests/suite/path_managers.rs`."""
 GPRS = NetworkPath(name="2g", rate="0.2Mbit/s", delay="200ms", limit="6s")
-"""The same; within DRePaS's profile of 2G."""
+"""Another second path of these tests, within DRePaS's profile of 2G."""
 
 # ---- runs -----------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ def scenario(
     warm_up_s: float = 0,
     sample: str = "100ms",
 ) -> Scenario:
-    """A scenario whose name does not matter."""
+    """A scenario with these paths and connections."""
     return Scenario(
         name="picture",
         duration=f"{duration_s:g}s",
@@ -54,12 +54,12 @@ def scenario(
 
 
 def bulk(**keys: Any) -> Connection:
-    """A connection that sends as fast as it may."""
+    """A connection that sends as fast as possible."""
     return Connection(workload=Bulk(), **keys)
 
 
 def run_each(scenarios: Iterable[Scenario], seeds: Sequence[int] = (1,)) -> list[list[Run]]:
-    """For each scenario the runs of all seeds, made on all cores."""
+    """The runs of all seeds for each scenario, executed on all cores."""
     jobs = [Job(each, seed) for each in scenarios for seed in seeds]
     runs = run_many(jobs, lambda _, run: run)
     return [runs[start : start + len(seeds)] for start in range(0, len(runs), len(seeds))]
@@ -70,7 +70,7 @@ def run_one(each: Scenario, seed: int = 1) -> Run:
     return run_each([each], [seed])[0][0]
 
 
-# ---- what is measured -----------------------------------------------------------------------
+# ---- measurements ---------------------------------------------------------------------------
 
 
 def goodput(run: Run, connection: int = 0) -> float:
@@ -79,7 +79,7 @@ def goodput(run: Run, connection: int = 0) -> float:
 
 
 def series(run: Run, column: str, path: int = 0, connection: int = 0) -> tuple[Numbers, Numbers]:
-    """Times in s, and a column of the samples of the subflow on a path."""
+    """Times in s, and a column of the samples of a path's subflow."""
     rows = run.subflow_samples.filter(
         (pl.col("path") == path) & (pl.col("connection") == connection)
     )
@@ -87,7 +87,7 @@ def series(run: Run, column: str, path: int = 0, connection: int = 0) -> tuple[N
 
 
 def throughput(run: Run, path: int, connection: int = 0) -> tuple[Numbers, Numbers]:
-    """Times in s, and Mbit/s of payload that arrived on a path, of all its subflows."""
+    """Times in s, and the payload throughput of all subflows on a path in Mbit/s."""
     rows = run.subflow_samples.filter(
         (pl.col("path") == path) & (pl.col("connection") == connection)
     )
@@ -102,14 +102,14 @@ def throughput(run: Run, path: int, connection: int = 0) -> tuple[Numbers, Numbe
 
 
 def delivered(run: Run, connection: int = 0) -> tuple[Numbers, Numbers]:
-    """Times in s, and Mbit/s that the application received."""
+    """Times in s, and the goodput in Mbit/s."""
     rows = run.connection_samples.filter(pl.col("connection") == connection)
     byte_count = np.diff(_floats(rows["bytes_delivered"]), prepend=0)
     return _rates(_floats(rows["time_ns"]) / 1e9, byte_count)
 
 
 def _rates(seconds: Numbers, byte_count: Numbers) -> tuple[Numbers, Numbers]:
-    """Mbit/s in whole seconds, at their middles, of bytes that arrived until sample times."""
+    """The middles of whole seconds, and the rates in Mbit/s, from bytes at sample times."""
     edges = np.arange(0, np.ceil(seconds[-1] - 1e-6) + 1)
     sums, _ = np.histogram(seconds - 1e-6, edges, weights=byte_count)
     return edges[:-1] + 0.5, sums * 8e-6
@@ -119,12 +119,12 @@ def _floats(column: pl.Series) -> Numbers:
     return column.to_numpy().astype(np.float64)
 
 
-# ---- how it looks ---------------------------------------------------------------------------
+# ---- style ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Caption:
-    """What a picture says, what was run, and the numbers behind it."""
+    """The finding of a picture, its runs, and the numbers behind it."""
 
     title: str
     runs: str
@@ -136,7 +136,7 @@ Draw = Callable[[Sequence[Axes]], Caption]
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture by the name of its page."""
+    """A picture, named after its page."""
 
     name: str
     columns: int
@@ -148,7 +148,7 @@ ALL: list[Picture] = []
 
 
 def picture(columns: int = 2) -> Callable[[Draw], Draw]:
-    """Register a function as the picture of the page with its name."""
+    """Register a function as the picture of the page that has the function's name."""
 
     def register(draw: Draw) -> Draw:
         ALL.append(Picture(getattr(draw, "__name__", ""), columns, draw))
@@ -158,34 +158,34 @@ def picture(columns: int = 2) -> Callable[[Draw], Draw]:
 
 
 def label(axes: Axes, x: float, y: float, text: str, colour: str, **keys: Any) -> None:
-    """A word beside a curve or above a bar, in its colour."""
+    """Add a label beside a curve or above a bar, in its colour."""
     axes.annotate(text, (x, y), color=colour, fontsize=8, annotation_clip=False, **keys)
 
 
 def curve(
     axes: Axes, xy: tuple[Numbers, Numbers], colour: str, text: str = "", line: Any = "-"
 ) -> None:
-    """A curve of at most some hundred points, with its label in the legend."""
+    """Draw a curve of a few hundred points, with its label in the legend."""
     x, y = xy
     step = max(1, x.size // 600)
     axes.plot(x[::step], y[::step], color=colour, linestyle=line, linewidth=1.3, label=text)
 
 
 def names_below(axes: Axes, names: Sequence[str]) -> None:
-    """Names of bars, upright and without a grid of their own."""
+    """Name the bars below the axis, without vertical grid lines."""
     axes.set_xticks(range(len(names)), names)
     axes.grid(visible=False, axis="x")
 
 
 def values_above(axes: Axes, values: Sequence[float], form: str = "{:.1f}") -> None:
-    """The value of each bar above it."""
+    """Write the value of each bar above the bar."""
     for at, value in enumerate(values):
         label(axes, at, value, form.format(value), "black", ha="center", va="bottom",
               xytext=(0, 2), textcoords="offset points")  # fmt: skip
 
 
 def compose(each: Picture) -> tuple[Figure, Caption]:
-    """Draw a picture: its panels, the finding above, the runs below."""
+    """Draw a picture: the finding above, the panels, and the runs below."""
     width = 3.9 * each.columns if each.columns > 1 else 5.6
     figure = Figure(figsize=(width, 3.3), layout="constrained")
     panels = list(figure.subplots(1, each.columns, squeeze=False).flat)
@@ -197,5 +197,5 @@ def compose(each: Picture) -> tuple[Figure, Caption]:
 
 @functools.cache
 def style() -> Any:
-    """The style of the reports; text stays text, which keeps the files small."""
+    """The style of the reports. Text stays text in the SVG, which keeps the files small."""
     return figures.RC | {"svg.fonttype": "none", "axes.titlesize": 9, "axes.titleweight": "normal"}

@@ -1,4 +1,4 @@
-"""Congestion controls, and what decides whom they couple."""
+"""Pictures of the congestion controls, and of shared-bottleneck detection."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from pictures.common import (
 
 
 def access(name: str, via: str = "core", delay: str = "1ms") -> NetworkPath:
-    """A way to a shared link that is never the bottleneck itself."""
+    """An access path to a shared link. It is never the bottleneck itself."""
     return NetworkPath(name=name, via=via, rate="1Gbit/s", delay=delay, limit="infinite")
 
 
 def tcp(path: str, start_ms: int = 0) -> Connection:
-    """A competitor: NewReno over one path."""
+    """A competing TCP flow: NewReno over one path."""
     return bulk(paths=(path,), protocol="tcp", start=f"{start_ms}ms", congestion_control="new_reno")
 
 
@@ -54,7 +54,7 @@ AMPLE: dict[str, Any] = {"send_buffer": "64MiB", "receive_buffer": "64MiB"}
 
 @picture()
 def new_reno(axes: Sequence[Axes]) -> Caption:
-    """The sawtooth, and how slow start ends."""
+    """The sawtooth of the congestion window, and the queue at the end of slow start."""
     path = NetworkPath(name="path", rate="10Mbit/s", delay="20ms", limit="35packets")
     seconds, cwnd = series(_alone(path, "new_reno"), "cwnd")
     curve(axes[0], (seconds, cwnd / 1448), BLUE)
@@ -80,7 +80,7 @@ def new_reno(axes: Sequence[Axes]) -> Caption:
 
 @picture()
 def cubic(axes: Sequence[Axes]) -> Caption:
-    """Two subflows of one connection over equal lossy paths, one CUBIC and one NewReno."""
+    """Two subflows of one connection over equal lossy paths, one with CUBIC, one with NewReno."""
     paths = [
         NetworkPath(name=name, rate="100Mbit/s", delay="50ms", limit="900packets", loss="0.02%")
         for name in ("a", "b")
@@ -117,7 +117,7 @@ def cubic(axes: Sequence[Axes]) -> Caption:
 
 @picture()
 def cubic_linux(axes: Sequence[Axes]) -> Caption:
-    """Goodput over a lossy path, by the rate of losses and by the round-trip time."""
+    """Goodput over a lossy path, by loss rate and by round-trip time."""
     colours = {"cubic": BLUE, "cubic_linux": ORANGE, "new_reno": GREY}
     losses, delays = np.array([0.1, 0.2, 0.5, 1, 2]), np.array([5, 10, 20, 40, 80])
     numbers = {}
@@ -180,7 +180,7 @@ def _against_tcp(core: tuple[tuple[str, str], ...], control: str, seed: int) -> 
 
 @functools.cache
 def _shares(core: tuple[tuple[str, str], ...], control: str) -> Numbers:
-    """Shares of two subflows on the link of one TCP flow, for each seed."""
+    """The share of two subflows on a link with one TCP flow, for each seed."""
     seeds = range(1, 7)
     runs = [run_each([_against_tcp(core, control, seed)], [seed])[0][0] for seed in seeds]
     return np.array([goodput(run) / (goodput(run) + goodput(run, 1)) for run in runs])
@@ -188,7 +188,7 @@ def _shares(core: tuple[tuple[str, str], ...], control: str) -> Numbers:
 
 @picture()
 def lia(axes: Sequence[Axes]) -> Caption:
-    """Shares of two subflows against one TCP flow on one link."""
+    """The share of two subflows beside one TCP flow on one link."""
     numbers = {}
     names = [name for name in CONTROLS if name != "wvegas"]
     for panel, (queue, core) in zip(axes, QUEUES.items(), strict=True):
@@ -217,7 +217,7 @@ def _red(least: int, most: int) -> Queue:
 
 
 def _scenario_c(control: str, seed: int) -> Scenario:
-    """Three users with a link of their own and a way over a shared one, three with the latter."""
+    """Three users with a private link and a shared link, three users with only the shared link."""
     limit = "1000packets"
     paths = [
         NetworkPath(name="shared", rate="6Mbit/s", delay="20ms", limit=limit, queue=_red(10, 42))
@@ -240,7 +240,7 @@ def _scenario_c(control: str, seed: int) -> Scenario:
 
 @picture(columns=1)
 def olia(axes: Sequence[Axes]) -> Caption:
-    """Mean goodput of both kinds of users."""
+    """The mean goodput of multipath users and of TCP users."""
     names = ("new_reno", "lia", "balia", "olia")
     found = []
     for name in names:
@@ -270,7 +270,7 @@ def olia(axes: Sequence[Axes]) -> Caption:
 
 
 def _rivals(control: str, seed: int) -> Scenario:
-    """Two links; after a minute three TCP flows of 18 MB each come to the second."""
+    """Two links. After a minute, three TCP flows of 18 MB each join the second link."""
     paths = [
         NetworkPath(name=name, rate="10Mbit/s", delay="20ms", limit="35packets")
         for name in ("a", "b")
@@ -282,7 +282,7 @@ def _rivals(control: str, seed: int) -> Scenario:
 
 @picture(columns=1)
 def balia(axes: Sequence[Axes]) -> Caption:
-    """How a subflow makes way for competitors, and comes back."""
+    """The throughput of a subflow that yields to competitors, and recovers afterwards."""
     numbers = {}
     for name in ("new_reno", "lia", "olia", "balia"):
         runs = [run_one(_rivals(name, seed), seed) for seed in range(1, 7)]
@@ -311,7 +311,7 @@ def balia(axes: Sequence[Axes]) -> Caption:
 
 @picture()
 def wvegas(axes: Sequence[Axes]) -> Caption:
-    """The queue it keeps, and the paths it does not fill."""
+    """The queue that wVegas keeps, and the paths that it does not fill."""
     path = NetworkPath(name="path", rate="100Mbit/s", delay="10ms", limit="250kB")
     for name, colour in (("new_reno", GREY), ("wvegas", BLUE)):
         seconds, queue = series(_alone(path, name), "queue_packets")
@@ -347,7 +347,7 @@ def wvegas(axes: Sequence[Axes]) -> Caption:
 
 
 def _detection(separate: bool, keys: dict[str, Any], seed: int) -> Scenario:
-    """Two links with a TCP flow each, or one link with one."""
+    """Two links with one TCP flow each, or one link with one TCP flow."""
     start = seed * 7919 % 1000
     if separate:
         links = (("a", "15ms", 50), ("b", "30ms", 80))
@@ -372,7 +372,7 @@ DETECTION: dict[str, dict[str, Any]] = {
 
 @picture()
 def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
-    """Shares of the multipath connection; how often the verdict is right."""
+    """The share of the multipath connection, and how often the detection is right."""
     numbers: dict[str, float] = {}
     for place, separate in enumerate((True, False)):
         where = "2 links, a TCP flow on each" if separate else "1 link with a TCP flow"
@@ -405,7 +405,7 @@ def _share(run: Run) -> float:
 
 
 def _found_shared(run: Run) -> float:
-    """Part of the samples from 20 s on in which both subflows are said to share a bottleneck."""
+    """The share of samples from 20 s on that assign both subflows to one bottleneck."""
     rows = run.subflow_samples.filter((pl.col("connection") == 0) & (pl.col("time_ns") > 20e9))
     verdicts = rows.pivot("subflow", index="time_ns", values="bottleneck").drop_nulls()
     first, second = verdicts["0"].to_numpy(), verdicts["1"].to_numpy()

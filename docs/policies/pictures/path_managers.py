@@ -1,4 +1,4 @@
-"""Path managers."""
+"""Pictures of the path managers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _run(
 
 
 def _by_path(axes: Axes, run: Run, title: str) -> None:
-    """Throughput of both paths over time."""
+    """Draw the throughput of both paths over time."""
     curve(axes, throughput(run, 0), BLUE, "WLAN")
     curve(axes, throughput(run, 1), RED, "LTE")
     axes.set(xlabel="time (s)", xlim=(0, 60), ylim=(0, 11), title=title)
@@ -66,7 +66,7 @@ def _shade(axes: Axes, start: float, end: float, text: str = "WLAN is down") -> 
 
 
 def _gap_s(run: Run, start: float, level: float = 1.0) -> float:
-    """How long after `start` less than `level` Mbit/s is delivered, in steps of a sample."""
+    """The time after `start` with a goodput below `level` Mbit/s, in steps of a sample."""
     rows = run.connection_samples
     seconds = rows["time_ns"].to_numpy() / 1e9
     samples = rows["bytes_delivered"].to_numpy().astype(np.float64)
@@ -77,7 +77,7 @@ def _gap_s(run: Run, start: float, level: float = 1.0) -> float:
 
 @picture()
 def full_mesh(axes: Sequence[Axes]) -> Caption:
-    """Throughput by path while one is away."""
+    """Throughput by path while one path is down."""
     numbers = {}
     for panel, noticed in zip(axes, (True, False), strict=True):
         run = _run("full_mesh", _silent(20, 40, noticed))
@@ -95,7 +95,7 @@ def full_mesh(axes: Sequence[Axes]) -> Caption:
 
 @picture(columns=1)
 def initial_only(axes: Sequence[Axes]) -> Caption:
-    """Goodput while the first path is away."""
+    """Goodput while the first path is down."""
     numbers = {}
     for name, colour in (("full_mesh", GREY), ("initial_only", BLUE)):
         run = _run(name, _silent(20, 40))
@@ -120,7 +120,7 @@ PORTS = NetworkPath(
 
 @picture(columns=1)
 def ndiffports(axes: Sequence[Axes]) -> Caption:
-    """Share of one link against a TCP flow, by the number of subflows."""
+    """The share of one link beside a TCP flow, over the number of subflows."""
     counts = np.array((1, 2, 3, 4, 6, 8))
     numbers: dict[str, float] = {}
     for control, colour in (("new_reno", GREY), ("lia", BLUE), ("olia", GREEN)):
@@ -153,7 +153,7 @@ def _share(run: Run) -> float:
 
 @picture()
 def backup(axes: Sequence[Axes]) -> Caption:
-    """Throughput by path while the regular one is away."""
+    """Throughput by path while the regular path is down."""
     runs = {name: _run(name, _silent(20, 30)) for name in ("full_mesh", "backup")}
     for panel, (name, run) in zip(axes, runs.items(), strict=True):
         _by_path(panel, run, name)
@@ -176,7 +176,7 @@ def backup(axes: Sequence[Axes]) -> Caption:
 
 @picture()
 def single_path(axes: Sequence[Axes]) -> Caption:
-    """Throughput by path when the interface goes down, noticed and not."""
+    """Throughput by path when the interface goes down, and when the path only falls silent."""
     numbers = {}
     for panel, noticed in zip(axes, (True, False), strict=True):
         run = _run("single_path", _silent(20, 25, noticed))
@@ -196,7 +196,7 @@ def single_path(axes: Sequence[Axes]) -> Caption:
 
 @picture()
 def drepas(axes: Sequence[Axes]) -> Caption:
-    """Goodput and delay with a very slow second path, and with others."""
+    """Goodput with a very slow second path, and with useful second paths."""
     names = {"drepas": "drepas", "full_mesh": "full_mesh", "WLAN only": "initial_only"}
     numbers: dict[str, float] = {}
     lines = ((BLUE, "-"), (GREY, "-"), (BLACK, (0, (2, 2))))
@@ -224,7 +224,7 @@ def drepas(axes: Sequence[Axes]) -> Caption:
 
 
 def _others(axes: Axes, numbers: dict[str, float]) -> None:
-    """Goodput of the three with second paths that are worth using."""
+    """Draw the goodput of the three path managers with second paths that are worth using."""
     equal = dataclasses.replace(WLAN, name="b", rate="2Mbit/s")
     places = {
         "8 + 2, 3G\n512 KiB": ("8Mbit/s", THREE_G, "512KiB"),

@@ -1,4 +1,4 @@
-"""Remedies."""
+"""Pictures of the remedies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ M1: dict[str, Any] = {"opportunistic_retransmission": True}
 M2: dict[str, Any] = {"penalisation": "conext13"}
 M2_NSDI12 = {"penalisation": "nsdi12"}
 
-# ---- a shared window that fills behind the slow path ----------------------------------------
+# ---- the slow path blocks the shared receive window -----------------------------------------
 
 BUFFERS = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
 SWEEP = (
@@ -48,7 +48,7 @@ def _jittery() -> list[NetworkPath]:
 
 @functools.cache
 def _goodput_over_buffer(remedies: tuple[tuple[str, Any], ...] | None) -> Numbers:
-    """Medians over seeds, for each buffer size; without a tuple, of TCP over WiFi."""
+    """Median goodputs over seeds for each buffer size. `None` stands for TCP over WiFi."""
     keys: dict[str, Any] = {"remedies": dict(remedies or ())}
     if remedies is None:
         keys = {"protocol": "tcp", "paths": ("wifi",), "congestion_control": "new_reno"}
@@ -60,7 +60,7 @@ def _goodput_over_buffer(remedies: tuple[tuple[str, Any], ...] | None) -> Number
 
 
 def _sweep(axes: Axes, curves: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Numbers]:
-    """Goodput over the buffers for these remedies, with TCP over WiFi as what to beat."""
+    """Draw goodput over the buffer size for these remedies, with TCP over WiFi as the baseline."""
     x = np.array(BUFFERS, dtype=float)
     tcp = _goodput_over_buffer(None)
     axes.plot(x, tcp, color=BLACK, linestyle=(0, (1, 1)), label="TCP over WiFi")
@@ -84,7 +84,7 @@ def _at(found: Mapping[str, Numbers], *sizes: int) -> dict[str, float]:
 
 @picture(columns=1)
 def opportunistic_retransmission(axes: Sequence[Axes]) -> Caption:
-    """Goodput over the buffers."""
+    """Goodput over the buffer size."""
     curves: dict[str, tuple[dict[str, Any], str]] = {
         "no remedy": ({}, GREY),
         "M1": (M1, ORANGE),
@@ -106,7 +106,7 @@ def opportunistic_retransmission(axes: Sequence[Axes]) -> Caption:
 
 @picture()
 def penalisation(axes: Sequence[Axes]) -> Caption:
-    """The window of the slow subflow, and goodput over the buffers."""
+    """The congestion window of the slow subflow, and goodput over the buffer size."""
     buffers = {"send_buffer": "200kB", "receive_buffer": "200kB"}
     for name, remedies, colour in (("no remedy", {}, GREY), ("M2", M2, BLUE)):
         run = run_one(scenario(_jittery(), [bulk(remedies=remedies, **buffers)], 30))
@@ -139,7 +139,7 @@ CLEAN = [
 
 @picture()
 def buffer_autotuning(axes: Sequence[Axes]) -> Caption:
-    """Memory and goodput, on clean paths and on one with a long queue."""
+    """Buffer memory and goodput, over clean paths and with a long queue on one path."""
     kinds: dict[str, dict[str, Any]] = {
         "fixed": {},
         "M3": {"buffer_autotuning": True},
@@ -183,7 +183,7 @@ LOSS = (
     Change(at="460ms", loss="100%", applies_to="forward"),
     Change(at="480ms", loss="0%", applies_to="forward"),
 )
-"""Ends the slow start of the 3G subflow below its bandwidth-delay product."""
+"""A burst of losses that ends slow start on 3G below the bandwidth-delay product."""
 ENDLESS = dataclasses.replace(THREE_G, limit="infinite")
 BLOAT = "WLAN 8 Mbit/s, 20 ms RTT and 3G 2 Mbit/s, 150 ms RTT; buffers of 16 MiB; NewReno"
 
@@ -203,7 +203,7 @@ def _relative_srtt(run: Run) -> tuple[Numbers, Numbers]:
 
 
 def _bloat(axes: Sequence[Axes], kinds: Mapping[str, dict[str, Any]]) -> dict[str, float]:
-    """Smoothed round-trip times on 3G, from congestion avoidance and from slow start."""
+    """Draw smoothed round-trip times on 3G, if the cap binds after or during slow start."""
     places = {
         "early loss: congestion avoidance": dataclasses.replace(ENDLESS, changes=LOSS),
         "no early loss: slow start": THREE_G,

@@ -1,4 +1,4 @@
-"""Schedulers."""
+"""Pictures of the schedulers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pictures.common import (
 
 @picture()
 def min_rtt(axes: Sequence[Axes]) -> Caption:
-    """How much the slow path carries, and what that costs, as the load grows."""
+    """The share of the slow path, and its cost in delay, as the load grows."""
     loads = np.arange(0.5, 10, 0.5)
     shares, delays = {}, {}
     for name in ("min_rtt", "round_robin"):
@@ -72,7 +72,7 @@ STRICT = {"kind": "round_robin", "cwnd_limited": False}
 
 @picture()
 def round_robin(axes: Sequence[Axes]) -> Caption:
-    """Shares where windows do not decide, and throughput where they do."""
+    """Throughput by path where turns decide, and where congestion windows decide."""
     few = [bulk(scheduler=name, send_buffer="15kB") for name in ("min_rtt", "round_robin")]
     left = [run for (run,) in run_each(scenario([NEAR, FAR], [each], 30) for each in few)]
     _stacked(axes[0], left, ("near, 10 ms RTT", "far, 100 ms RTT"))
@@ -97,7 +97,7 @@ def round_robin(axes: Sequence[Axes]) -> Caption:
 
 
 def _stacked(axes: Axes, runs: Sequence[Run], paths: Sequence[str]) -> None:
-    """Payload throughput of two paths, one on the other, for each run."""
+    """Draw the payload throughput of two paths as stacked bars, one bar for each run."""
     for at, run in enumerate(runs):
         byte_count = run.subflows.group_by("path").agg(pl.col("bytes_received").sum())
         by_path = dict(byte_count.iter_rows())
@@ -132,7 +132,7 @@ def _blackout(name: str) -> Run:
 
 @picture()
 def redundant(axes: Sequence[Axes]) -> Caption:
-    """Delay of blocks around a black hole, and the price."""
+    """Delay of blocks when a path becomes a black hole, and the cost in goodput."""
     worst, prices = {}, {}
     for name, colour in (("min_rtt", GREY), ("redundant", BLUE)):
         blocks = _blackout(name).blocks
@@ -220,7 +220,7 @@ def _duration_s(run: Run) -> float:
 
 @picture(columns=1)
 def ecf(axes: Sequence[Axes]) -> Caption:
-    """How long transfers take, by their size."""
+    """The duration of transfers over their size."""
     paths = [
         NetworkPath(name="fast", rate="10Mbit/s", delay="20ms", limit="100packets"),
         NetworkPath(name="slow", rate="1Mbit/s", delay="50ms", limit="infinite"),
@@ -259,7 +259,7 @@ def ecf(axes: Sequence[Axes]) -> Caption:
 
 @picture()
 def linux(axes: Sequence[Axes]) -> Caption:
-    """What Linux' scheduler and window cost, by what a program asks for as buffers."""
+    """Goodput and delay with Linux's scheduler and buffers, over the requested buffer size."""
     asked = np.array([50, 100, 150, 200, 300, 400, 600])
     numbers = {}
     for name, colour in (("linux", BLUE), ("min_rtt", ORANGE)):

@@ -34,20 +34,20 @@ _MODULES = {
 }
 
 _LIVE = {"nsdi12-fig7": "nsdi12_fig7_live"}
-"""The same in real time, by the name of the entry in virtual time."""
+"""Modules of real-time entries, by the name of the entry in virtual time."""
 
 CALIBRATION = "calibration"
 _MORE = {CALIBRATION: "calibration"} | {f"{name}-live": module for name, module in _LIVE.items()}
-"""Entries that other commands than `list` and `gallery` name."""
+"""Entries that `list` and `gallery` leave out."""
 
 
 def names() -> list[str]:
-    """Names of all entries."""
+    """Names of the entries that `list` and `gallery` show."""
     return list(_MODULES)
 
 
 def all_names() -> list[str]:
-    """Names of all entries, those included that other commands name."""
+    """Names of all entries, including those that `list` and `gallery` leave out."""
     return [*_MODULES, *_MORE]
 
 
@@ -55,7 +55,7 @@ def entry(name: str) -> Entry:
     """The entry with a name.
 
     Raises:
-        InputError: if there is none; names the nearest one.
+        InputError: if there is none; the message suggests the nearest name.
     """
     modules = _MODULES | _MORE
     if name not in modules:
@@ -66,14 +66,15 @@ def entry(name: str) -> Entry:
 
 
 def live(name: str) -> Entry:
-    """The entry in real time that belongs to the one with a name, or that one if it is such.
+    """The real-time form of a named entry, or the entry itself if it runs in real time.
 
     Raises:
-        InputError: if there is none; names those that there are.
+        InputError: if there is none; the message lists the entries that have one.
     """
     found = entry(name)
     if name in _LIVE:
         return entry(f"{name}-live")
     if not found.is_live:
-        raise InputError(f"--live: {name} runs in virtual time only; there is {', '.join(_LIVE)}")
+        available = ", ".join(_LIVE)
+        raise InputError(f"--live: {name} runs in virtual time only; available: {available}")
     return found

@@ -1,7 +1,7 @@
-"""Gallery entries: cells, which are run with several seeds each.
+"""Gallery entries: published experiments, declared as cells, claims and panels.
 
-An entry declares what is run (cells), what is claimed about it, and what is drawn. It contains
-no protocol logic.
+Each cell runs with several seeds. Claims state what the results should show, and panels draw the
+results. An entry contains no protocol logic.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from anabranch.runs.run import normalised
 from anabranch.scenarios.scenario import Scenario
 
 SEEDS_WITH_BLOCKS = 5
-"""Delays of single blocks are kept for this many seeds; metrics are computed from all."""
+"""This many seeds keep the delays of single blocks. All seeds contribute to metrics."""
 
 START_SPREAD_US = 200_000
-"""Connections start within the first 200 ms, at a time that depends on the seed (ours)."""
+"""Connections start within the first 200 ms, at a time that depends on the seed (our choice)."""
 
 _GOLDEN = 0.6180339887498949  # fractions of its multiples spread evenly over [0, 1)
 
 
 @dataclass(frozen=True)
 class Tier:
-    """How much is run."""
+    """The size of an experiment: its seeds and the duration of a run."""
 
     name: str
     seeds: int
@@ -38,29 +38,29 @@ class Tier:
 
     @property
     def duration(self) -> str:
-        """Simulated time of one run, for a scenario."""
+        """Simulated time of one run, in the notation of a scenario."""
         return f"{self.warm_up_s + self.measured_s}s"
 
     @property
     def warm_up(self) -> str:
-        """The time that metrics leave out, for a scenario."""
+        """The time that metrics exclude, in the notation of a scenario."""
         return f"{self.warm_up_s}s"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination of factors, which is run with every seed."""
+    """One combination of factors. It runs once with every seed."""
 
     key: str
-    """Unique in its entry, and fit for a file name."""
+    """Unique in the entry and usable as a file name."""
     scenario: Scenario
     factors: Mapping[str, Factor]
     keep_blocks: bool = False
-    """Are the delays of single blocks kept, so that their distribution can be drawn?"""
+    """Whether to keep the delays of single blocks, from which panels draw distributions."""
     keep_samples: bool = False
-    """Are the time series of all seeds kept, so that a claim can be judged by them?"""
+    """Whether to keep the time series of all seeds, for claims that need them."""
     stacks: tuple[str, str] | None = None
-    """Whose TCP client and server run, in real time; `None` in virtual time."""
+    """The TCP stacks of client and server in real time; `None` in virtual time."""
 
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
@@ -81,29 +81,29 @@ class Cell:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that an experiment depends on, and who chose it."""
+    """A number that an experiment depends on, and its source."""
 
     name: str
     value: str
     source: str
-    """A citation, or ``"ours"``."""
+    """A citation, or ``"ours"`` if the project chose the number."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """The table of all cells in a report."""
+    """The columns of a report's table of all cells."""
 
     factors: Mapping[str, str]
-    """Columns that tell cells apart, with their headings."""
+    """Columns that distinguish the cells, with their headings."""
     metrics: Mapping[str, str]
-    """Columns shown as median over seeds with interval, with their headings."""
+    """Columns that show the median over seeds and its interval, with their headings."""
     path: str
-    """The path whose share of the bytes is shown."""
+    """The path whose share of the bytes the table shows."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A published result, as an experiment with claims."""
+    """A published result, reproduced as an experiment with claims."""
 
     id: str
     title: str
@@ -117,16 +117,16 @@ class Entry:
     panels: tuple[Panel, ...]
     overview: Overview
     headline: str = ""
-    """The claim whose measured number is told first; by default the first claim."""
+    """The claim whose measured value leads the report; by default the first claim."""
     notes: Callable[[Results], Sequence[str]] = field(default=lambda _: ())
-    """Paragraphs for the report, with measured numbers."""
+    """Paragraphs of the report, with measured numbers."""
 
     @property
     def is_live(self) -> bool:
-        """Are some of its runs made in real time?"""
+        """Does the entry have runs in real time?"""
         return any(cell.stacks for cell in self.cells(self.quick))
 
 
 def start_time(seed: int) -> str:
-    """When connections start in the run with this seed."""
+    """The time at which connections start in the run with this seed."""
     return f"{round(seed * _GOLDEN % 1 * START_SPREAD_US)}us"

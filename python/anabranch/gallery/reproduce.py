@@ -1,4 +1,4 @@
-"""Reproducing an entry: its runs, its claims judged, its report."""
+"""Reproduce an entry: execute its runs, judge its claims, write its report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anabranch.results.folder import Results
 from anabranch.runs.executors import Progress
 
 INDEX, VERDICTS = "index.html", "verdicts.md"
-"""What a gallery has beside the folders of its entries."""
+"""The files of a gallery, beside the folders of its entries."""
 
 
 def execute(
@@ -25,7 +25,7 @@ def execute(
     on: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Results:
-    """Run all cells of an entry with the seeds 1 to `tier.seeds` into a folder, by `batch.execute`.
+    """Run all cells of an entry with seeds 1 to `tier.seeds`, and write the results to a folder.
 
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
@@ -47,8 +47,8 @@ def save_entry(
 ) -> list[Judgement]:
     """Judge an entry's claims, write its report, and return the judgements.
 
-    The report of a folder in a gallery leads back to the gallery's index. `None`: it is in one if
-    an index lies there already.
+    In a gallery, the report links back to the gallery's index. With `in_gallery=None`, the folder
+    counts as part of a gallery if the index exists.
 
     Raises:
         InputError: if the folder cannot be written.
@@ -74,7 +74,7 @@ def save_entry(
 
 
 def _overview_table(results: Results, overview: Overview) -> Table:
-    """All combinations of factors with their metrics: medians over runs, and intervals."""
+    """All combinations of factors with their metrics, as medians over runs with intervals."""
     headings = [*overview.factors.values(), *overview.metrics.values(), f"{overview.path} carried"]
     rows = []
     for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):

@@ -1,4 +1,4 @@
-"""The gallery as a static site: an index of all experiments beside their folders of results."""
+"""The gallery as a static site: an index of all experiments, beside their result folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INDEX, VERDICTS = reproduce.INDEX, reproduce.VERDICTS
 
 @dataclass(frozen=True)
 class Exhibit:
-    """An entry that was run and judged."""
+    """An entry with its judgements and the provenance of its runs."""
 
     entry: Entry
     judgements: Sequence[Judgement]
@@ -28,18 +28,18 @@ class Exhibit:
 
     @property
     def finding(self) -> list[str]:
-        """What was found, in two sentences."""
+        """The finding, in two sentences."""
         return finding.of_claims(self.judgements, self.entry.headline)
 
     @property
     def command(self) -> str:
-        """What repeats it."""
+        """The command that repeats the runs."""
         full = " --full" if self.provenance["tier"] == "full" else ""
         return f"anabranch reproduce {self.entry.id}{full}"
 
     @property
     def effort(self) -> str:
-        """What it took."""
+        """The number of seeds and the time that the runs took."""
         return f"{len(self.provenance['seeds'])} seeds: {effort(self.provenance)}"
 
 
@@ -57,7 +57,7 @@ def exhibit(entry: Entry, results: Results, folder: Path) -> Exhibit:
 
 
 def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
-    """Write the index, and the verdicts as a table in Markdown, beside the folders of the entries.
+    """Write the index and the Markdown tables of verdicts, beside the folders of the entries.
 
     Raises:
         InputError: if the folder cannot be written.
@@ -79,7 +79,7 @@ def _by_paper(exhibits: Sequence[Exhibit]) -> list[tuple[str, list[Exhibit]]]:
 
 
 def markdown(exhibits: Sequence[Exhibit]) -> str:
-    """The verdicts and what they took, as tables in Markdown."""
+    """The verdicts and the cost of the runs, as tables in Markdown."""
     lines = [
         "| entry | claims | seeds | runs | wall s | CPU s | version |",
         "|---|---|--:|--:|--:|--:|---|",

@@ -1,17 +1,17 @@
-"""Charts: what was drawn with matplotlib, as data that a browser draws again.
+"""Charts: matplotlib drawings as data from which a browser draws interactive charts.
 
-A panel draws onto matplotlib's `Axes` once. The picture of it goes into figures on paper, and into
-reports for readers without JavaScript. `translate` reads the finished axes (lines, bars, areas,
-spans, words, scales, ticks, legend) and returns a description in plain values. ``charts.js`` draws
-that with uPlot, so that a reader can zoom, read off values and hide curves.
+A panel draws onto matplotlib's `Axes` once. Printed figures, and reports for readers without
+JavaScript, show the picture of these axes. `translate` reads the finished axes (lines, bars, areas,
+spans, text, scales, ticks, legend) and returns a description in plain values. ``charts.js`` draws
+the description with uPlot, so that a reader can zoom, read values and hide curves.
 
-Translating the drawing was chosen over a model of charts that both sides draw: two dozen entries
-keep their few lines of matplotlib, and a panel can look different on paper and on the screen only
-by a fault of this file. The price is that matplotlib can draw more than this file knows. So
-`translate` refuses what it does not know, and the tests run it over the panels of every report.
+The alternative is a model of charts that both sides draw. With translation, two dozen entries keep
+their few lines of matplotlib, and only a fault of this file can make picture and chart differ. The
+price is that matplotlib can draw more than this file knows. `translate` therefore rejects unknown
+artists, and the tests run it over the panels of every report.
 
-uPlot was chosen among libraries that work offline. Version 1.6.32 has 51 kB; the basic bundle of
-Plotly has 1,190 kB, and Vega with Vega-Lite about 800 kB.
+uPlot is small and works offline. Version 1.6.32 has 51 kB; the basic bundle of Plotly has 1,190 kB,
+and Vega with Vega-Lite about 800 kB.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _DIGITS = 6
 
 Chart = dict[str, Any]
 Mark = dict[str, Any]
-"""Something drawn: its ``kind``, its colour, coordinates, and the ``name`` of its legend entry."""
+"""A drawn element: its ``kind``, colour, coordinates, and the ``name`` of its legend entry."""
 
 
 class NotTranslated(TypeError):
-    """Something was drawn that `translate` does not know."""
+    """The axes contain an artist that `translate` does not know."""
 
 
 def translate(axes: Axes) -> Chart | None:
-    """What was drawn onto the axes; `None` if they were switched off to show a sentence.
+    """The description of finished axes; `None` if they were switched off to show a sentence.
 
     Raises:
-        NotTranslated: if an artist is of a kind that this file does not know.
+        NotTranslated: if this file does not know the kind of an artist.
     """
     if not axes.axison:
         return None
@@ -72,7 +72,7 @@ def as_json(charts: Sequence[Chart]) -> str:
 
 
 def _drawn(axes: Axes) -> list[Any]:
-    """What was drawn, from the back to the front; what belongs together once."""
+    """The drawn artists from back to front. The parts of a container count as one."""
     containers = [each for each in axes.containers if not _is_of_bars(each, axes)]
     inside = {id(part) for container in axes.containers for part in _parts(container)}
     frame = {axes.patch, axes.title, axes.xaxis, axes.yaxis, *axes.spines.values()}
@@ -90,7 +90,7 @@ def _drawn(axes: Axes) -> list[Any]:
 
 
 def _is_of_bars(container: Any, axes: Axes) -> bool:
-    """Are these the intervals of bars, which are drawn with them?"""
+    """Is this container the error bars of a bar chart, which are drawn with the bars?"""
     bars = (each for each in axes.containers if isinstance(each, BarContainer))
     return any(each.errorbar is container for each in bars)
 
@@ -113,7 +113,7 @@ def _depth(drawn: Any) -> float:
 
 
 def _marks(drawn: Any, axes: Axes) -> Iterator[Mark]:
-    # Not the classes below them: arrows, for example, are polygons of another kind.
+    # Only these exact classes, not subclasses: arrows, for example, are polygons of another kind.
     function = _KINDS.get(type(drawn))
     if function is None:
         raise NotTranslated(f"charts.py cannot translate {drawn!r}")
@@ -164,11 +164,11 @@ def _corners(boxes: Sequence[Any]) -> Mark:
 def _line(line: Line2D, axes: Axes) -> Iterator[Mark]:
     x, y = (np.asarray(each, dtype=np.float64) for each in line.get_data(orig=False))
     if x.size == 0:
-        return  # an entry of the legend
+        return  # only an entry of the legend
     style = _paint(line.get_color(), line.get_alpha()) | _stroke(line)
     x_is_data, y_is_data = line.get_transform().contains_branch_seperately(axes.transData)
     if not (x_is_data or y_is_data):
-        raise NotTranslated(f"charts.py cannot translate a line beside the data: {line!r}")
+        raise NotTranslated(f"charts.py cannot translate a line without data axes: {line!r}")
     if not (x_is_data and y_is_data):
         at = {"axis": "x", "at": float(x[0])} if x_is_data else {"axis": "y", "at": float(y[0])}
         yield {"kind": "rule", **at, **style}
@@ -194,7 +194,7 @@ def _marker(line: Line2D) -> Mark:
 def _stroke(line: Line2D) -> Mark:
     if line.get_linestyle() in ("None", "none", "", " "):
         return {"width": 0}
-    _, dashes = line._dash_pattern  # type: ignore[attr-defined]  # there is no public one
+    _, dashes = line._dash_pattern  # type: ignore[attr-defined]  # there is no public attribute
     return {"width": line.get_linewidth(), "dash": [round(each, 2) for each in dashes or ()]}
 
 
@@ -249,11 +249,11 @@ def _areas(areas: PolyCollection, axes: Axes) -> Iterator[Mark]:
 
 
 def _pieces(lines: LineCollection, axes: Axes) -> Iterator[Mark]:
-    """Upright pieces of lines: a capture has thousands of them."""
+    """Vertical line segments, of which a capture has thousands."""
     ends = np.array([[*piece[0], *piece[-1]] for piece in lines.get_segments()])
     if ends.size:
         if not np.array_equal(ends[:, 0], ends[:, 2]):
-            raise NotTranslated(f"charts.py cannot translate pieces that lean: {lines!r}")
+            raise NotTranslated(f"charts.py cannot translate sloping line segments: {lines!r}")
         yield {
             "kind": "pieces",
             "name": _name(lines),
@@ -266,7 +266,7 @@ def _pieces(lines: LineCollection, axes: Axes) -> Iterator[Mark]:
 
 
 def _mesh(mesh: QuadMesh, axes: Axes) -> Iterator[Mark]:
-    """The cells of a heat map, with their values and a colour each."""
+    """The cells of a heat map, each with a value and a colour."""
     corners: Any = mesh.get_coordinates()
     low, high = corners[:-1, :-1].reshape(-1, 2), corners[1:, 1:].reshape(-1, 2)
     values: Any = np.ma.asarray(mesh.get_array()).ravel()
@@ -303,7 +303,7 @@ def _words(text: Text, axes: Axes) -> Iterator[Mark]:
 
 
 def _anchor(text: Annotation, axes: Axes) -> tuple[tuple[float, float], Sequence[bool]]:
-    """Where an annotation stands, and which of its coordinates are data."""
+    """The position of an annotation, and which of its coordinates are data coordinates."""
     coordinates: Any = text.xycoords
     if coordinates == "data":
         where: Sequence[bool] = (True, True)
@@ -324,7 +324,7 @@ _KINDS: dict[type, Callable[[Any, Axes], Iterator[Mark]]] = {
     PathPatch: _box,
     QuadMesh: _mesh,
     PolyCollection: _areas,
-    # What `fill_between` makes since matplotlib 3.10.
+    # `fill_between` returns this class since matplotlib 3.10.
     getattr(collections, "FillBetweenPolyCollection", PolyCollection): _areas,
     LineCollection: _pieces,
     Text: _words,
@@ -335,7 +335,7 @@ _KINDS: dict[type, Callable[[Any, Axes], Iterator[Mark]]] = {
 
 
 def _scale(axis: Axis, limits: tuple[float, float], name: str, label: str) -> Chart:
-    """An axis: its label, its ends, and its ticks if they were named one by one."""
+    """An axis: its label, its ends, and its ticks if they were set one by one."""
     if name not in ("linear", "log"):
         raise NotTranslated(f"charts.py cannot translate the scale {name}")
     scale: Chart = {"label": label, "from": float(limits[0]), "to": float(limits[1])}
@@ -355,7 +355,7 @@ def _legend(axes: Axes) -> list[Chart]:
 
 
 def _sample(handle: Any) -> Chart:
-    """How an entry of the legend looks."""
+    """The appearance of a legend entry."""
     handle = handle[0] if isinstance(handle, tuple) and len(handle) else handle
     if isinstance(handle, Line2D):
         return _paint(handle.get_color(), handle.get_alpha()) | _stroke(handle) | _marker(handle)
@@ -367,10 +367,10 @@ def _sample(handle: Any) -> Chart:
 
 
 def _adopt(marks: Sequence[Mark], legend: Sequence[Chart]) -> None:
-    """Give marks without a name that of the only legend entry with their colour.
+    """Give unnamed marks the name of the legend entry with their colour, if only one has it.
 
-    Bars, boxes and intervals are drawn in the colour of a legend entry that stands for them. The
-    sample in the legend then is a block of that colour.
+    Bars, boxes and intervals have the colour of the legend entry that represents them. The legend
+    then shows a block of this colour.
     """
     owners: dict[str, list[str]] = {}
     for entry in legend:
@@ -396,7 +396,7 @@ def _paint(colour: Any, alpha: float | None) -> Mark:
 
 
 def _numbers(values: Any) -> list[float | None]:
-    """Rounded for a file; what is not finite as null."""
+    """Values rounded for a file. Values that are not finite become null."""
     return [
         float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None
         for value in np.asarray(values, dtype=np.float64)

@@ -1,7 +1,7 @@
-"""Drawing: from frames to axes.
+"""Drawing results onto axes, and composing figures.
 
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart; line
-styles differ too. Every axis has its unit, and every figure says where its numbers come from.
+The colours are those of Okabe and Ito, which readers with any colour vision can distinguish. Line
+styles differ as well. Every axis has a unit, and every figure states the source of its numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
 )
 GREY = "#666666"
 _ON_LIGHT, _ON_DARK = "#101a2c", "#fffdf4"
-"""Words on coloured cells: no greys, which dark mode inverts."""
+"""Text on coloured cells. These colours are not grey, because dark mode inverts greys."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 RC: Any = {
@@ -73,13 +73,13 @@ class Panel:
 
     title: str
     caption: str
-    """How to read it, for the report."""
+    """How to read the drawing, for the report."""
     draw: Callable[[Results, Axes], None]
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a curve looks, in every panel."""
+    """The style of a curve, the same in every panel."""
 
     colour: str
     line: Any = "-"
@@ -95,7 +95,7 @@ Curves = Mapping[str, tuple[Sample, Style]]
 
 
 def cdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
-    """Cumulative distributions of delays, with the quantiles that tables give marked."""
+    """Draw cumulative distributions of delays, and mark the quantiles that tables show."""
     for label, (delays, style) in curves.items():
         share = np.linspace(0, 1, 801)
         axes.plot(np.quantile(delays, share), share, label=label, **style.line_arguments())
@@ -107,7 +107,7 @@ def cdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
 
 
 def ccdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
-    """Shares of blocks that take longer, on a logarithmic scale, which shows the tails."""
+    """Draw the share of blocks that take longer, on a logarithmic scale that shows the tails."""
     lowest = 1e-2
     for label, (delays, style) in curves.items():
         lowest = min(lowest, 1 / delays.size)
@@ -122,7 +122,7 @@ def ccdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
 
 
 def pdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
-    """Densities of delays: histograms with bins of 20 ms whose areas are 1."""
+    """Draw densities of delays: histograms with bins of 20 ms and an area of 1."""
     for label, (delays, style) in curves.items():
         edges = np.arange(0, delays.max() + 2 * MODE_BIN_MS, MODE_BIN_MS)
         density, _ = np.histogram(delays, edges, density=True)
@@ -133,7 +133,7 @@ def pdf(axes: Axes, curves: Curves, right: float | None = None) -> None:
 
 
 def share_of_settings(axes: Axes, values: Sample, label: str, style: Style) -> None:
-    """The share of the settings of a design whose value is no larger, as steps."""
+    """Draw the cumulative distribution of a value over the settings of a design, as steps."""
     share = np.arange(1, values.size + 1) / values.size
     axes.step(np.sort(values), share, where="post", label=label, **style.line_arguments())
     axes.set_ylabel("share of settings, cumulative")
@@ -148,9 +148,9 @@ def over_factor(
     curves: Mapping[str, tuple[Mapping[str, Factor], Style]],
     scale: float = 1,
 ) -> None:
-    """Medians over seeds of a metric over a numeric factor, with 95 % confidence intervals.
+    """Draw medians over seeds of a metric over a numeric factor, with 95 % confidence intervals.
 
-    `curves` gives for each label the other factors and the style; `scale` multiplies the metric.
+    `curves` gives the other factors and the style for each label. `scale` multiplies the metric.
     """
     for label, (others, style) in curves.items():
         points = results.runs.filter(
@@ -167,7 +167,7 @@ def over_factor(
 def estimates(
     axes: Axes, x: Sequence[float], points: Sequence[Estimate], label: str, style: Style
 ) -> None:
-    """A curve of estimates with their intervals."""
+    """Draw a curve of estimates with their intervals."""
     axes.errorbar(
         x, [point.value for point in points], _intervals(points), label=label, capsize=2.5,
         marker=style.marker, markersize=4, elinewidth=0.8, **style.line_arguments(),
@@ -177,7 +177,7 @@ def estimates(
 def grouped_bars(
     axes: Axes, groups: Sequence[str], bars: Mapping[str, tuple[Sequence[Estimate | None], Style]]
 ) -> None:
-    """Estimates as bars with their intervals; each label has one in every group, or none."""
+    """Draw estimates as bars with intervals. Each label has one bar in every group, or none."""
     width = 0.8 / len(bars)
     for index, (label, (points, style)) in enumerate(bars.items()):
         shift = (index - (len(bars) - 1) / 2) * width
@@ -192,7 +192,7 @@ def grouped_bars(
 
 
 def _intervals(points: Sequence[Estimate]) -> tuple[list[float], list[float]]:
-    """How far the ends of the intervals lie below and above."""
+    """The distances from the values down to the lower and up to the upper ends of intervals."""
     return (
         [point.value - point.low for point in points],
         [point.high - point.value for point in points],
@@ -200,7 +200,7 @@ def _intervals(points: Sequence[Estimate]) -> tuple[list[float], list[float]]:
 
 
 def series(axes: Axes, lines: Mapping[str, tuple[Sample, Sample, Style]], unit: str) -> None:
-    """Values over time; for each label the times in s, the values, and the style."""
+    """Draw values over time. `lines` gives the times in s, values and style for each label."""
     for label, (seconds, values, style) in lines.items():
         axes.plot(seconds, values, label=label, linewidth=1, **style.line_arguments())
     axes.set(xlabel="time (s)", ylabel=unit)
@@ -209,9 +209,9 @@ def series(axes: Axes, lines: Mapping[str, tuple[Sample, Sample, Style]], unit: 
 def heat_map(
     axes: Axes, across: Sequence[str], upwards: Sequence[str], values: Sample, unit: str
 ) -> None:
-    """Values by two factors, as coloured cells with the numbers in them.
+    """Draw values by two factors, as coloured cells that contain the numbers.
 
-    `values` has a row for each level of the factor `upwards`, and NaN where there is none.
+    `values` has a row for each level of the factor `upwards`, and NaN where a value is missing.
     """
     edges = (np.arange(len(across) + 1) - 0.5, np.arange(len(upwards) + 1) - 0.5)
     mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap="cividis")
@@ -232,32 +232,32 @@ def heat_map(
 
 
 def plain_ticks(axes: Axes, levels: Sequence[float]) -> None:
-    """A logarithmic x axis whose ticks are the levels of a factor, written out."""
+    """Make the x axis logarithmic, with the levels of a factor as ticks in plain numbers."""
     axes.set_xscale("log")
     axes.set_xticks(list(levels), [f"{level:g}" for level in levels])
     axes.xaxis.set_minor_locator(NullLocator())
 
 
 def plain_log_y(axes: Axes) -> None:
-    """A logarithmic y axis whose ticks are written out: 1, 2, 5, 10 and so on."""
+    """Make the y axis logarithmic, with ticks in plain numbers: 1, 2, 5, 10 and so on."""
     axes.set_yscale("log")
-    _written_out(axes.yaxis)
+    _plain_numbers(axes.yaxis)
 
 
 def plain_log_x(axes: Axes) -> None:
-    """A logarithmic x axis whose ticks are written out: 1, 2, 5, 10 and so on."""
+    """Make the x axis logarithmic, with ticks in plain numbers: 1, 2, 5, 10 and so on."""
     axes.set_xscale("log")
-    _written_out(axes.xaxis)
+    _plain_numbers(axes.xaxis)
 
 
-def _written_out(axis: Axis) -> None:
+def _plain_numbers(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(NullLocator())
 
 
 def reference_line(axes: Axes, y: float, text: str) -> None:
-    """A labelled horizontal line."""
+    """Draw a labelled horizontal line."""
     axes.axhline(y, color=GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
     axes.annotate(
         text, (0.995, y), xycoords=axes.get_yaxis_transform(), ha="right", va="bottom",
@@ -266,13 +266,13 @@ def reference_line(axes: Axes, y: float, text: str) -> None:
 
 
 def nothing_to_draw(axes: Axes, reason: str) -> None:
-    """A sentence in place of a drawing."""
+    """Show a sentence instead of a drawing."""
     axes.text(0.5, 0.5, reason, ha="center", va="center", wrap=True, transform=axes.transAxes)
     axes.set_axis_off()
 
 
 def compose(panels: Sequence[Panel], results: Results, title: str, columns: int) -> Figure:
-    """All panels in one figure, with a title and where the numbers come from.
+    """All panels in one figure, with a title and the source of the numbers.
 
     Panels whose curves all occur in the first panel share one legend at the top.
     """
@@ -302,7 +302,7 @@ def compose(panels: Sequence[Panel], results: Results, title: str, columns: int)
 
 
 def alone(panel: Panel, results: Results) -> Figure:
-    """One panel as a figure of its own, for a report, of a width that a phone can show."""
+    """One panel as a separate figure for a report, narrow enough for a phone."""
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=(4.9, 4.1), layout="constrained")
         axes = figure.subplots()
@@ -312,7 +312,7 @@ def alone(panel: Panel, results: Results) -> Figure:
 
 
 def thumbnail(panel: Panel, results: Results) -> Figure:
-    """One panel for an index: small, with few and large words."""
+    """One panel for an index: small, with few words in large type."""
     with matplotlib.rc_context({**RC, "font.size": 13, "lines.linewidth": 2.2}):
         figure = Figure(figsize=(5.2, 4.0), layout="constrained")
         axes = figure.subplots()
@@ -331,7 +331,7 @@ def thumbnail(panel: Panel, results: Results) -> Figure:
 
 
 def _curves(axes: Axes) -> dict[str, Any]:
-    """What a legend shows for the curves of an axes, by label."""
+    """The legend handles of the curves on some axes, by label."""
     handles, labels = axes.get_legend_handles_labels()
     return dict(zip(labels, handles, strict=True))
 
@@ -348,7 +348,7 @@ def _legend_below(axes: Axes) -> None:
 def rendered(figure: Figure, form: str) -> bytes:
     """The figure as the bytes of a file: ``"svg"`` or ``"png"``.
 
-    An SVG turns dark where its reader prefers that.
+    An SVG follows its reader's choice of light or dark mode.
     """
     data = io.BytesIO()
     metadata = {"Date": None} if form == "svg" else {}
@@ -365,14 +365,14 @@ def _dark() -> str:
 
 
 def footer(results: Results) -> str:
-    """Where the numbers of a figure come from, in one line."""
+    """The source of a figure's numbers, in one line."""
     about = results.provenance
     parts = [
         f"anabranch {about['version']}",
         f"commit {about['commit']}" if about.get("commit") else "",
         about.get("entry") or str(about.get("scenario", "")),
         _seed_words(about["seeds"]),
-        f"{about['duration']} each, first {about['warm_up']} left out",
+        f"{about['duration']} each, first {about['warm_up']} excluded",
         f"digest {combined_digest([run['digest'] for run in about['runs']])}",
     ]
     return " · ".join(part for part in parts if part)
@@ -399,5 +399,5 @@ def _mark(axes: Axes, y: float, text: str, above: str = "center") -> None:
 
 
 def right_edge(samples: Iterable[Sample], quantile: float = 0.999) -> float:
-    """A right end for delay axes that shows nearly all of every sample."""
+    """A right end of delay axes that includes nearly all of every sample."""
     return max(float(np.quantile(sample, quantile)) for sample in samples) * 1.05

@@ -1,4 +1,4 @@
-"""What was found, in two sentences: made from the results, for the top of a report."""
+"""The finding at the top of a report: two sentences, made from the results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _OTHERS = {
 _OUTCOMES = {
     Outcome.MET: "which holds",
     Outcome.VIOLATED: "which does not hold",
-    Outcome.OPEN: "and the interval does not decide",
+    Outcome.OPEN: "which the interval leaves open",
 }
 _MOST_NAMED = 3
 
 
 def of_claims(judgements: Sequence[Judgement], headline: str = "") -> list[str]:
-    """How many claims are reproduced and which are not, and what was measured for one of them.
+    """State how many claims are reproduced, which are not, and the measured value of one claim.
 
-    `headline` is the name of that claim; without one, or if it was not judged, it is the first
-    claim that was.
+    `headline` names this claim. Without a headline, or if that claim was not judged, it is the
+    first judged claim.
     """
     if not judgements:
         return []
@@ -61,6 +61,6 @@ def _measured(judgement: Judgement) -> str:
 
 
 def _telling(conditions: Sequence[Measured]) -> Measured:
-    """The first condition, or the first one that is not met."""
+    """The first condition that is not met, or the first condition if all are met."""
     missed = (each for each in conditions if each.outcome is not Outcome.MET)
     return next(missed, conditions[0])

@@ -1,4 +1,4 @@
-"""What happens to paths during a run: outages and changes, for drawings over time, and capacity."""
+"""Outages and changes of paths during a run, for drawings over time, and the paths' capacity."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from anabranch.reports import figures
 from anabranch.scenarios.quantities import nanoseconds
 
 _MOST_LINES = 12
-"""More changes of a path, such as those of a trace, would hide what is drawn."""
+"""Changes of a path beyond this number, such as those of a trace, would hide the curves."""
 _LIGHT = 0.13
 _WORDS = {"suspend": "suspended", "resume": "up"}
-"""What a path is after these; others name it themselves."""
+"""The state of a path after these changes. All other changes are named after the new state."""
 
 _BITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 
 
 @dataclass(frozen=True)
 class Outage:
-    """A time in which a path carries nothing."""
+    """An interval in which a path carries nothing."""
 
     path: str
     state: str
@@ -39,7 +39,7 @@ class Step:
     path: str
     at_s: float
     words: str
-    """What is new, such as ``"rate 2Mbit/s"``."""
+    """The new values, such as ``"rate 2Mbit/s"``."""
 
 
 def outages(scenario: Mapping[str, Any]) -> Iterator[Outage]:
@@ -77,8 +77,8 @@ def shade(
 ) -> None:
     """Shade outages, and mark changes with a line, in a drawing over time in seconds.
 
-    `toml` is the normalised scenario. `colours` gives the colour of each path; grey by default.
-    `shift_s` is what the drawing calls 0.
+    `toml` is the normalised scenario. `colours` gives the colour of each path; the default is grey.
+    `shift_s` is the time that the drawing shows as 0.
     """
     scenario = tomllib.loads(toml)
     colours = colours or {}
@@ -103,7 +103,7 @@ def shade(
 
 
 def capacity_mbps(scenario: Mapping[str, Any], connection: Mapping[str, Any]) -> float | None:
-    """What the paths of a connection could carry in the mean after the warm-up, in Mbit/s.
+    """The mean capacity of a connection's paths after the warm-up, in Mbit/s.
 
     `None` if a path follows a trace, shares a bottleneck, or changes in one direction only.
     """

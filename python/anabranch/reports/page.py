@@ -1,6 +1,6 @@
-"""Pages of reports: their templates, what these embed, and links in text.
+"""Pages of reports: templates, embedded assets, and links in text.
 
-A page needs no other file: it holds its style, its scripts, and its drawings.
+A page is a single file that contains its style, its scripts and its drawings.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Drawing:
     title: str
     caption: str
     picture: str
-    """The SVG, as a URL that holds it."""
+    """The SVG as a data URL."""
     charts: Markup
-    """What ``charts.js`` draws, as JSON; an empty list if the picture is all there is."""
+    """The charts for ``charts.js`` as JSON; an empty list if there is only the picture."""
 
 
 def drawing(title: str, caption: str, figure: Figure) -> Drawing:
-    """A figure for a page. If a part of it cannot be translated, the picture stays alone."""
+    """A figure for a page. If part of the figure cannot be translated, it has no charts."""
     picture = base64.b64encode(figures.rendered(figure, "svg")).decode()
     try:
         translated = [chart for axes in figure.axes if (chart := charts.translate(axes))]
@@ -75,7 +75,7 @@ def template(name: str) -> jinja2.Template:
 
 @cache
 def asset(name: str) -> Markup:
-    """The text of a file that pages embed, in the folder ``assets``."""
+    """The text of a file in the folder ``assets``, which pages embed."""
     file = files("anabranch.reports").joinpath("assets", name)
     return Markup(file.read_text(encoding="utf-8"))
 
@@ -83,12 +83,12 @@ def asset(name: str) -> Markup:
 def linked(
     text: str, references: Sequence[str] = (), claims: Sequence[str] = (), page: str = ""
 ) -> Markup:
-    """Text in which RFCs, DOIs, addresses and the names of these claims are links.
+    """Text with links for RFCs, DOIs, web addresses, and the names of these claims.
 
-    Claims are in a page, by default the one in which the text is.
+    `page` is the address of the page with the claims, by default the page that contains the text.
 
-    So are short forms like ``NSDI'12``, if one of the references is of that venue and year: they
-    lead to its place in the list of references (``#reference-1``).
+    A short form like ``NSDI'12`` links to the list of references (``#reference-1``) if one of the
+    references has this venue and year.
     """
     done, parts = 0, []
     for found in _LINKED.finditer(text):
@@ -113,7 +113,7 @@ def _address(found: re.Match[str], references: Sequence[str]) -> str | None:
         section = f"#section-{parts['section']}" if parts["section"] else ""
         return f"https://www.rfc-editor.org/rfc/rfc{parts['rfc']}{section}"
     for number, reference in enumerate(references if parts["venue"] else (), start=1):
-        # The year may stand apart: "CS244, Stanford, 2015".
+        # Words may stand between venue and year: "CS244, Stanford, 2015".
         if re.search(rf"\b{parts['venue']}\b.*\b(?:19|20){parts['year']}\b", reference):
             return f"#reference-{number}"
     return None

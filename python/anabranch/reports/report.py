@@ -1,4 +1,4 @@
-"""A report: one HTML file that needs nothing else, and the figure beside it."""
+"""A report: one self-contained HTML file, with the figure and the claims as further files."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left_out: int = 0
-    """Rows at the end that are only in the data files."""
+    """The number of rows that the table omits. The data files contain them."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a report says, ready to be laid out."""
+    """The contents of a report, before layout."""
 
     id: str
     title: str
@@ -45,16 +45,16 @@ class Report:
     results: Results
     panels: Sequence[Panel]
     finding: Sequence[str] = ()
-    """What was found, in about two sentences."""
+    """The finding, in about two sentences."""
     judgements: Sequence[Judgement] = ()
     parameters: Sequence[tuple[str, str, str]] = ()
-    """Name, value and source of each."""
+    """Name, value and source of each parameter."""
     references: Sequence[str] = ()
     notes: Sequence[str] = ()
     overview: Table | None = None
     overview_title: str = "All cells"
     index: str | None = None
-    """Where the page lies that leads to this report, if there is one."""
+    """The address of the index that lists this report, if there is one."""
 
     def figure(self) -> Figure:
         """All panels in one figure."""
@@ -77,7 +77,7 @@ class Report:
         )
 
     def _sections(self) -> list[tuple[str, str]]:
-        """The table of contents: anchors and words."""
+        """The table of contents: anchors and headings."""
         sections = [
             ("question", "Question" if self.judgements else "Description", True),
             ("claims", f"Claims ({len(self.judgements)})", self.judgements),
@@ -109,7 +109,7 @@ class Report:
 def overview_row(
     runs: pl.DataFrame, labels: Sequence[str], metrics: Sequence[str], shares: Sequence[str]
 ) -> tuple[str, ...]:
-    """Some runs that belong together: their labels, and medians of metrics and shares."""
+    """A table row for the runs of one setting: labels, and medians of metrics and shares."""
     first = runs.row(0, named=True)
     return (
         *(_text(first[label]) for label in labels),
@@ -147,7 +147,7 @@ def bytes_per_subflow(results: Results) -> Table:
 
 
 def queues(results: Results) -> Table:
-    """What happened in the queues of the links that carry data: medians over seeds."""
+    """The queue counters of the links that carry data: medians over seeds."""
     counts = {
         "packets_in": "packets in",
         "marked": "marked by the queue",
@@ -173,7 +173,7 @@ def _shortened(headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> 
 
 
 def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
-    """How often each verdict was given, of those that were."""
+    """The number of judgements for each verdict that occurs."""
     verdicts = [judgement.verdict for judgement in judgements]
     return [(verdict, verdicts.count(verdict)) for verdict in Verdict if verdict in verdicts]
 

@@ -1,4 +1,4 @@
-"""The report of one run of a user's scenario: what happened on every subflow over time."""
+"""The report of one run of a user's scenario: time series of every subflow."""
 
 from __future__ import annotations
 
@@ -34,29 +34,30 @@ def panels(results: Results) -> tuple[Panel, ...]:
         ),
         Panel(
             "Throughput of every subflow",
-            "Payload bytes that arrived on each path: proof that it carried data.",
+            "Payload bytes that arrived on each path. Shows which paths carried data.",
             _throughput,
         ),
         Panel(
             "Congestion windows",
-            "What each subflow may have in flight.",
+            "The most data that each subflow may have in flight.",
             lambda results, axes: _subflow_series(results, axes, "cwnd", 1e3, "cwnd (kB)"),
         ),
         Panel(
             "Smoothed RTT",
-            "Grows with the queue in front of the bottleneck.",
+            "The smoothed RTT grows with the queue at the bottleneck.",
             lambda results, axes: _subflow_series(results, axes, "srtt_ns", 1e6, "SRTT (ms)"),
         ),
         Panel(
             "Queues",
-            "Packets that wait for each path, in the direction of the data.",
+            "Packets in the queue of each path, in the direction of the data.",
             lambda results, axes: _subflow_series(
                 results, axes, "queue_packets", 1, "queue (packets)"
             ),
         ),
     ]
     if not results.blocks.is_empty():
-        drawn.append(Panel("Delay of a block", "Cumulative distribution.", _block_delay))
+        caption = "Cumulative distribution of the delays."
+        drawn.append(Panel("Delay of a block", caption, _block_delay))
     return tuple(drawn)
 
 
@@ -94,7 +95,7 @@ def save(results: Results, folder: Path) -> None:
 
 
 def finding(results: Results) -> list[str]:
-    """What the first connection delivered of what its paths could carry, and over which paths."""
+    """The first connection's goodput, the capacity of its paths, and the share of each path."""
     (toml,) = results.scenarios.values()
     scenario = tomllib.loads(toml)
     row, connection = results.runs.row(0, named=True), scenario["connection"][0]
@@ -154,14 +155,14 @@ def _finish(axes: Axes, results: Results) -> None:
 
 
 def _cut_spikes(axes: Axes, series: Sequence[Sample]) -> None:
-    """Leave out what a few samples reach when data is released at once, and say so."""
+    """Cut off the peaks of a few samples, caused by data that is released at once, and say so."""
     sampled = [values for values in series if values.size]
     usual = max((float(np.quantile(values, 0.98)) for values in sampled), default=0.0)
     largest = max((float(values.max()) for values in sampled), default=0.0)
     if usual > 0 and largest > 2 * usual:
         axes.set_ylim(0, 1.4 * usual)
         axes.text(
-            0.99, 0.97, f"cut; largest {largest:.0f}", fontsize=7, color=figures.GREY,
+            0.99, 0.97, f"peaks cut off; largest {largest:.0f}", fontsize=7, color=figures.GREY,
             ha="right", va="top", transform=axes.transAxes,
         )  # fmt: skip
 

@@ -1,10 +1,10 @@
 """Published claims, judged against measurements.
 
-A claim is checked by one or more conditions. A condition names a quantity, the function that
-measures it, and a threshold. The text of a claim's check is made from its conditions, so that both
-are known before anything is run. A condition is *met* when the whole confidence interval of its
-estimate satisfies the inequality, *violated* when no part of it does, and *open* in between. From
-these follows the verdict:
+One or more conditions check a claim. A condition names a quantity, the function that measures it,
+and a threshold. The text of a claim's check is made from its conditions, so both are fixed before
+anything runs. A condition is *met* when the whole confidence interval of its estimate satisfies the
+inequality, *violated* when no part of the interval does, and *open* in between. The verdict follows
+from the conditions:
 
 * reproduced: every condition is met;
 * not reproduced: every condition is violated;
@@ -60,7 +60,7 @@ Measure = Callable[[Results], Estimate]
 
 @dataclass(frozen=True)
 class Condition:
-    """An inequality between a quantity and a threshold, stated before anything is run."""
+    """An inequality between a quantity and a threshold, stated before anything runs."""
 
     quantity: str
     measure: Measure
@@ -69,13 +69,13 @@ class Condition:
     threshold: float
     unit: str = ""
     group: str = ""
-    """What a check calls all conditions of the same group; see `each`."""
+    """The description that a check gives to all conditions of the same group; see `each`."""
     applies: Callable[[Results], bool] | None = None
-    """Is the condition judged by these results? `None`: by any."""
+    """Decides whether to judge the condition by these results; `None` for always."""
     worded: Callable[[Results], str] | None = None
     """The quantity with measured numbers, for reports."""
     basis: str = ""
-    """What the threshold comes from, such as ``"90 % of the sum of rates"``."""
+    """The origin of the threshold, such as ``"90 % of the sum of rates"``."""
 
     @property
     def bound(self) -> str:
@@ -127,7 +127,7 @@ class Measured:
 
     @property
     def margin(self) -> float:
-        """How far the value lies on the right side of the threshold, relative to it."""
+        """The distance by which the value satisfies the inequality, relative to the threshold."""
         sign = 1 if self.condition.operator in ">≥" else -1
         scale = abs(self.condition.threshold) or 1.0
         return sign * (self.estimate.value - self.condition.threshold) / scale
@@ -154,7 +154,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a publication, and how it is checked."""
+    """A statement of a publication, and the conditions that check it."""
 
     id: str
     statement: str
@@ -162,13 +162,13 @@ class Claim:
     source: str
     conditions: tuple[Condition, ...]
     precondition: Callable[[Results], str | None] | None = None
-    """Why the claim does not apply to these results, if it does not."""
+    """Returns why the claim does not apply to these results, or `None` if it applies."""
     where: str = ""
     """The setting in which all conditions are judged, unless their quantities name it."""
 
     @property
     def check(self) -> str:
-        """The conditions in words, those of a group together."""
+        """The conditions in words, with one description for each group."""
         named: dict[str, list[Condition]] = {}
         for condition in self.conditions:
             named.setdefault(condition.group or condition.quantity, []).append(condition)
@@ -195,7 +195,7 @@ class Judgement:
 
     @property
     def measured(self) -> str:
-        """The numbers in words: all, or of more than four conditions the least favourable."""
+        """The numbers in words: of all conditions, or of the least favourable of more than four."""
         if not self.conditions:
             return self.reason
         if len(self.conditions) <= 4:
@@ -219,7 +219,7 @@ class Judgement:
 
 
 def judge(claim: Claim, results: Results) -> Judgement:
-    """Measure what the claim is about, and compare."""
+    """Measure the quantities of a claim, and compare them with its thresholds."""
     reason = claim.precondition(results) if claim.precondition else None
     if reason is not None:
         return Judgement(claim, (), Verdict.NOT_APPLICABLE, reason)

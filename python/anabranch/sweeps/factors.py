@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,24 @@ def levels(values: list[Any], where: str) -> tuple[Level, ...]:
         if labels.count(each) > 1:
             raise InputError(f"{where}: {each} is there twice; every value once")
     return tuple(Level(value, each) for value, each in zip(values, labels, strict=True))
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Keys of a scenario without the leading parts that do not distinguish them.
+
+    ``"connection.download.scheduler"`` becomes ``"scheduler"`` unless another name ends like that.
+    """
+    return [_short(name, [other for other in names if other != name]) for name in names]
+
+
+def _short(name: str, others: Sequence[str]) -> str:
+    parts = name.split(".")
+    endings = (".".join(parts[start:]) for start in range(len(parts) - 1, -1, -1))
+    return next(
+        ending
+        for ending in endings
+        if not any(f".{other}".endswith(f".{ending}") for other in others)
+    )
 
 
 def label(value: Any) -> str:

@@ -20,6 +20,7 @@ from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, S
 from anabranch.reports.single_run import rate_mbps
 from anabranch.results.estimates import median
 from anabranch.results.folder import NothingMeasured, Results
+from anabranch.sweeps.factors import short_names
 
 _MAX_FACTORS = 6
 _MAX_LEVELS = 16
@@ -50,7 +51,7 @@ def panels(results: Results) -> tuple[Panel, ...]:
     measured = [name for name in _METRICS if results.runs[name].drop_nulls().len()]
     by_factor = (
         Panel(
-            f"{_name(metric)} over {factor}",
+            f"{_name(metric)} over {_shown(results, factor)}",
             "A dot for each cell: its median over seeds. Bars: medians over the cells.",
             partial(_draw, factor=factor, metric=metric),
         )
@@ -63,6 +64,12 @@ def panels(results: Results) -> tuple[Panel, ...]:
 
 def _name(metric: str) -> str:
     return _METRICS[metric].split(" (")[0].capitalize()
+
+
+def _shown(results: Results, factor: str) -> str:
+    """The short name of a factor, for readers."""
+    factors: list[str] = results.provenance["factors"]
+    return dict(zip(factors, short_names(factors), strict=True)).get(factor, factor)
 
 
 def _first_connection(table: pl.DataFrame, column: str = "connection") -> pl.DataFrame:
@@ -91,19 +98,20 @@ def _by_two(results: Results, metric: str) -> Iterator[Panel]:
         if is_curve
         else "Medians over seeds and other factors. Brighter is more."
     )
-    title = f"{_name(metric)} by {across} and {other}"
-    for words, level in _facets(runs, ranked[2:]):
+    title = f"{_name(metric)} by {_shown(results, across)} and {_shown(results, other)}"
+    for level in _facets(runs, ranked[2:]):
+        words = "" if level is None else f"; {_shown(results, level[0])} {level[1]}"
         bound: Any = partial(draw, across=across, other=other, metric=metric, level=level)
         yield Panel(f"{title}{words}", caption, bound)
 
 
-def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[tuple[str, Level]]:
-    """The levels of the next factor, if they are few, with their words for a title."""
+def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[Level]:
+    """The levels of the next factor, if they are few."""
     if not factors or _levels(runs, factors[0]) > _MAX_FACETS:
-        yield "", None
+        yield None
         return
     for level in _in_order(runs, factors[0]):
-        yield f"; {factors[0]} {level}", (factors[0], level)
+        yield factors[0], level
 
 
 def _levels(runs: pl.DataFrame, factor: str) -> int:
@@ -142,7 +150,7 @@ def _draw_heat(
     for column, row, value in cells.iter_rows():
         values[rows.index(row), columns.index(column)] = value
     figures.heat_map(axes, _ticks(columns), _ticks(rows), values, _METRICS[metric])
-    axes.set(xlabel=across, ylabel=other)
+    axes.set(xlabel=_shown(results, across), ylabel=_shown(results, other))
 
 
 def _draw_curves(
@@ -160,7 +168,7 @@ def _draw_curves(
             for at in _in_order(runs.filter(pl.col(other) == name), across)
         }
         figures.estimates(axes, list(points), list(points.values()), _word(name), style)
-    axes.set(xlabel=across, ylabel=_METRICS[metric])
+    axes.set(xlabel=_shown(results, across), ylabel=_METRICS[metric])
     axes.set_ylim(0)
 
 
@@ -183,7 +191,7 @@ def _draw(results: Results, axes: Axes, factor: str, metric: str) -> None:
     )
     if cells.is_empty():
         raise NothingMeasured(f"no {metric} was measured")
-    axes.set(xlabel=factor, ylabel=_METRICS[metric])
+    axes.set(xlabel=_shown(results, factor), ylabel=_METRICS[metric])
     values = cells[metric].to_numpy()
     if cells[factor].dtype.is_numeric():
         _dots(axes, cells[factor].to_numpy(), values)
@@ -231,7 +239,7 @@ def _time_panel(results: Results, where: Mapping[str, Any], told_by: list[str]) 
     samples = results.samples.filter(*(pl.col(name) == level for name, level in where.items()))
     cells = samples["cell"].n_unique()
     left_out = f" The first {len(_STYLES)} of {cells} cells." if cells > len(_STYLES) else ""
-    words = "".join(f"; {name} {_word(level)}" for name, level in where.items())
+    words = "".join(f"; {_shown(results, name)} {_word(level)}" for name, level in where.items())
     return Panel(
         f"Goodput over time{words}",
         f"Seed {results.provenance['seeds'][0]} of each cell.{left_out}",
@@ -250,7 +258,7 @@ def _draw_over_time(
         once = _first_connection(cell, "connection_name").unique("time_ns", maintain_order=True)
         coarse = once.gather_every(max(1, once.height // _POINTS))
         row = cell.row(0, named=True)
-        label = ", ".join(f"{name} {_word(row[name])}" for name in told_by)
+        label = ", ".join(f"{_shown(results, name)} {_word(row[name])}" for name in told_by)
         lines[label] = (*rate_mbps(coarse, "bytes_delivered"), style)
         drawn.append(results.scenarios[row["cell"]])
     figures.series(axes, lines, "goodput (Mbit/s)")

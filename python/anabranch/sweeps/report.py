@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +9,7 @@ import polars as pl
 from anabranch.reports.report import Report, Table, overview_row
 from anabranch.results.estimates import median
 from anabranch.results.folder import Results
+from anabranch.sweeps.factors import short_names
 from anabranch.sweeps.panels import panels
 
 _MAIN = {
@@ -52,24 +52,6 @@ def name_columns(results: Results) -> list[str]:
     factors = list(results.provenance["factors"])
     several = results.runs["connection"].n_unique() > 1
     return [*factors, "connection"] if several or not factors else factors
-
-
-def short_names(names: Sequence[str]) -> list[str]:
-    """Keys of a scenario without the leading parts that do not tell them apart.
-
-    ``"connection.download.scheduler"`` becomes ``"scheduler"`` unless another name ends like that.
-    """
-    return [_short(name, [other for other in names if other != name]) for name in names]
-
-
-def _short(name: str, others: Sequence[str]) -> str:
-    parts = name.split(".")
-    endings = (".".join(parts[start:]) for start in range(len(parts) - 1, -1, -1))
-    return next(
-        ending
-        for ending in endings
-        if not any(f".{other}".endswith(f".{ending}") for other in others)
-    )
 
 
 def finding(results: Results) -> list[str]:

@@ -202,11 +202,12 @@ mod tests {
         ReceiveWindow::new(Buffers::Payload, false, bytes)
     }
 
-    /// The windows of TCP and of Multipath TCP, fully open.
+    /// The windows of TCP and of Multipath TCP, fully open and announced.
     fn socket(asked: u64) -> [ReceiveWindow; 2] {
         [true, false].map(|is_tcp| {
             let mut window = ReceiveWindow::new(Buffers::Socket, is_tcp, asked);
             window.open_but(0);
+            window.announce(held(1, 1, 0), mss);
             window
         })
     }

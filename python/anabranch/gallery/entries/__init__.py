@@ -1,1 +1,1 @@
-"""Published results, one file each: what is run, what is claimed, what is drawn."""
+"""Published results, one file each: cells, claims and panels."""

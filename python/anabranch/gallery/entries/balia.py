@@ -1,4 +1,4 @@
-"""Peng, Walid, Hwang, Low 2016: BALIA, between friendliness and responsiveness."""
+"""Peng, Walid, Hwang, Low 2016: BALIA, a balance of TCP-friendliness and responsiveness."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STEP, STEADY = "step of capacity", "steady capacity"
 BEFORE_MBPS, AFTER_MBPS = 4, 20
 STEP_AT_S = 40
 STEP_MEASURED_S = 100
-"""In both tiers: the slowest needs most of it."""
+"""The same in both tiers: the slowest algorithm needs most of this time."""
 _PAYLOAD = 1428 / 1500
 
 PENG = (
@@ -60,7 +60,7 @@ PENG = (
 
 
 def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell with a step, or of the one without."""
+    """The factors of a cell with a step of capacity or with steady capacity."""
     return {"curve": curve, "network": network}
 
 
@@ -82,7 +82,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _step(curve: str, network: str) -> Cell:
-    """Two paths; the second has less than the first until the step, or never."""
+    """Two paths. The second has less capacity until the step, or equal capacity throughout."""
     grows = network == STEP
     change = Change(at=f"{STEP_AT_S}s", rate=f"{AFTER_MBPS}Mbit/s")
     scenario = Scenario(
@@ -103,7 +103,7 @@ def _step(curve: str, network: str) -> Cell:
 
 
 def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
-    """With a queue for the larger rate. By its jitter seeds differ before anything is dropped."""
+    """A path with a queue for the larger rate. Jitter makes seeds differ before the first drop."""
     return NetworkPath(
         name=name,
         rate=f"{mbps}Mbit/s",
@@ -116,8 +116,8 @@ def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
 
 
 def _seconds(steady: Any, stepped: Any, axis: int) -> Any:
-    missing = np.median(steady, axis=axis) - np.median(stepped, axis=axis)
-    return missing * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
+    shortfall = np.median(steady, axis=axis) - np.median(stepped, axis=axis)
+    return shortfall * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
 
 
 def _goodputs(results: Results, curve: str) -> list[Sample]:
@@ -125,19 +125,19 @@ def _goodputs(results: Results, curve: str) -> list[Sample]:
 
 
 def convergence_s(results: Results, curve: str) -> Estimate:
-    """For how long, in s, the new capacity would have been unused if then it were used at once.
+    """How long the added capacity would have been unused if then all of it were used at once, in s.
 
-    The bytes that the time after the step brought less than the same time without a step, over
-    the rate by which the capacity grew.
+    This is the shortfall in bytes after the step, relative to a run with steady capacity, divided
+    by the added capacity.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if no run of the curve has a goodput.
     """
     return estimate(_seconds, *_goodputs(results, curve))
 
 
 def _later(curve: str, other: str) -> Condition:
-    """By how much one converges after another."""
+    """The condition that one algorithm converges no earlier than another."""
 
     def difference(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
         return _seconds(a, b, axis) - _seconds(c, d, axis)
@@ -145,7 +145,7 @@ def _later(curve: str, other: str) -> Condition:
     def measure(results: Results) -> Estimate:
         return estimate(difference, *_goodputs(results, curve), *_goodputs(results, other))
 
-    return Condition(f"{curve} after {other} by", measure, "≥", 0, "s")
+    return Condition(f"convergence time, {curve} − {other}", measure, "≥", 0, "s")
 
 
 def _mean_share(results: Results, curve: str, core: str, count: int) -> Estimate:
@@ -168,12 +168,12 @@ def _fair(core: str) -> tuple[Condition, ...]:
     )
 
 
-_BESIDE = "beside one NewReno"
+_BESIDE = "beside one NewReno flow"
 
 CLAIMS = (
     Claim(
         "E10.balia-random-loss",
-        "Where loss sets the windows, BALIA takes about one TCP's share.",
+        "With random loss, BALIA takes about the share of one TCP flow.",
         "Peng et al. 2016: TCP-friendliness; the range is ours",
         _fair(RANDOM_LOSS),
         all_carried,
@@ -181,7 +181,7 @@ CLAIMS = (
     ),
     Claim(
         "E10.balia-red",
-        "So it does at a RED queue.",
+        "At a RED queue, BALIA takes about the share of one TCP flow.",
         "Peng et al. 2016: TCP-friendliness; the range is ours",
         _fair(RED_QUEUE),
         all_carried,
@@ -189,7 +189,7 @@ CLAIMS = (
     ),
     Claim(
         "E10.balia-control",
-        "Two uncoupled subflows take more: the negative control.",
+        "Two uncoupled subflows take more than the share of one TCP flow (negative control).",
         "ours",
         tuple(
             Condition(
@@ -205,22 +205,22 @@ CLAIMS = (
     ),
     Claim(
         "E10.balia-responsive",
-        "BALIA uses new capacity later than uncoupled subflows, and sooner than OLIA.",
+        "BALIA takes up new capacity later than uncoupled subflows and sooner than OLIA.",
         "Peng et al. 2016: responsiveness; the step is ours",
         (_later(BALIA, UNCOUPLED), _later(OLIA, BALIA)),
         all_carried,
-        f"convergence after the second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
+        f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
     ),
     Claim(
         "E10.balia-scenario-c-lia",
-        "In scenario C BALIA leaves TCP users no less than LIA does.",
+        "In scenario C, TCP users get at least as much goodput beside BALIA as beside LIA.",
         "Peng et al. 2016: friendliness; the check is ours",
         leaves_more(BALIA, LIA, 1.0),
         all_carried,
     ),
     Claim(
         "E10.balia-scenario-c-olia",
-        "OLIA leaves them no less than BALIA does.",
+        "In scenario C, TCP users get at least as much goodput beside OLIA as beside BALIA.",
         "Peng et al. 2016: friendliness; the check is ours",
         leaves_more(OLIA, BALIA, 1.0),
         all_carried,
@@ -234,7 +234,7 @@ def _draw_step(results: Results, axes: Axes) -> None:
         samples = results.samples.filter(
             (pl.col("cell") == cell_key(curve, STEP)) & (pl.col("path_name") == "two")
         )
-        every = samples.gather_every(20)  # of 100 ms
+        every = samples.gather_every(20)  # bins of 20 samples of 100 ms
         seconds = every["time_ns"].to_numpy() / 1e9
         rates = np.diff(every["subflow_bytes_received"].to_numpy()) * 8e-6 / np.diff(seconds)
         lines[curve] = (seconds[1:] - STEP_AT_S, rates, style)
@@ -253,7 +253,7 @@ def _draw_convergence(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Convergence times, shares, and what is left to TCP users."""
+    """Convergence times, shares beside TCP, and the goodput of TCP users in scenario C."""
     times = ", ".join(f"{curve} {convergence_s(results, curve).text('s')}" for curve in STYLES)
     means = [
         f"{core}, {curve}: "
@@ -270,14 +270,15 @@ def notes(results: Results) -> Sequence[str]:
         for ratio in RATIOS
     ]
     return [
-        f"Convergence times: {times}. A time is what the {STEP_MEASURED_S} s after the step "
-        "brought less than without a step, over the rate by which the capacity grew. RED's drops "
-        "fall where they fall, so that single runs differ, OLIA's the most.",
-        "Each acknowledgement on the path that lags, its window w a third of the other, W, adds "
-        "in units of w / (w + W)²: LIA 3, BALIA 2.8, OLIA 1. OLIA adds to this only when the path "
-        "is the best one, by bytes without loss over RTT²: hence the late bend of its curve.",
-        f"Mean share with 1, 2, 3 subflows — {'; '.join(means)}.",
-        f"Mean goodput of TCP users in scenario C, Mbit/s — {'; '.join(users)}.",
+        f"Convergence times: {times}. A convergence time is the shortfall in bytes over the "
+        f"{STEP_MEASURED_S} s after the step, relative to steady capacity, divided by the added "
+        "capacity. RED drops packets at random, so single runs differ, those of OLIA the most.",
+        "Let w be the window of the path that lags, and W = 3 w the window of the other path. In "
+        "units of w / (w + W)², each acknowledgement on the path that lags adds 3 with LIA, 2.8 "
+        "with BALIA and 1 with OLIA. OLIA adds more only once this path is its best path, by bytes "
+        "sent without loss over RTT². The curve of OLIA therefore bends late.",
+        f"Mean share with 1, 2 and 3 subflows — {'; '.join(means)}.",
+        f"Mean goodput of TCP users in scenario C, in Mbit/s — {'; '.join(users)}.",
     ]
 
 
@@ -285,21 +286,21 @@ _PARAMETERS: tuple[tuple[str, str, str], ...] = (
     ("one bottleneck", "10 Mbit/s, 20 ms one way, as in nsdi11-lia", "ours"),
     ("random loss", "0.5 %, queue of 400 packets", "ours"),
     ("RED", "from half to twice the bandwidth-delay product", "ours"),
-    ("scenario C", "that of conext12-olia", "CoNEXT'12; its numbers ours"),
+    ("scenario C", "as in conext12-olia", "CoNEXT'12; the numbers are ours"),
     (
         "step",
         f"two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has "
         f"{BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s",
         "ours",
     ),
-    ("time after the step", f"{STEP_MEASURED_S} s, both tiers", "ours"),
+    ("time after the step", f"{STEP_MEASURED_S} s in both tiers", "ours"),
     ("workload, TCP", "bulk; NewReno", "ours"),
 )
 
 ENTRY = Entry(
     id="balia",
-    title="Balanced linked adaptation: shares, and a step of capacity (2016)",
-    question="Is BALIA as friendly to TCP as coupled congestion control should be, and does it use "
+    title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
+    question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
     references=(PENG, conext12_olia.KHALILI),
     parameters=tuple(Parameter(*each) for each in _PARAMETERS),
@@ -310,26 +311,30 @@ ENTRY = Entry(
     panels=(
         Panel(
             "A step of capacity",
-            f"Path two gets {AFTER_MBPS} instead of {BEFORE_MBPS} Mbit/s; first seed, bins of 2 s.",
+            f"Path two grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s. First seed, bins of 2 s.",
             _draw_step,
         ),
-        Panel("Convergence time", "Of the new capacity, unused.", _draw_convergence),
+        Panel(
+            "Convergence time",
+            "The shortfall in bytes after the step, divided by the added capacity.",
+            _draw_convergence,
+        ),
         *(
             Panel(
                 f"One bottleneck, {core}",
-                "At one half Multipath TCP takes what one TCP takes.",
+                "At one half, Multipath TCP takes the share of one TCP flow.",
                 partial(nsdi11_lia.draw_shares, core=core, styles=BESIDE_TCP),
             )
             for core in (RANDOM_LOSS, RED_QUEUE)
         ),
         Panel(
-            "Scenario C, users of TCP",
-            "What is left to those who have the shared link only.",
+            "Scenario C, TCP users",
+            "Goodput of the users that have only the shared link.",
             partial(draw_users, users=TCP, styles=IN_SCENARIO_C),
         ),
         Panel(
             "Scenario C, multipath users",
-            "What those gain who have a link of their own as well.",
+            "Goodput of the users that also have a link of their own.",
             partial(draw_users, users=MULTIPATH, styles=IN_SCENARIO_C),
         ),
     ),
@@ -337,7 +342,7 @@ ENTRY = Entry(
         factors={
             "network": "network",
             "subflows": "subflows",
-            "ratio": "multipath users to TCP users",
+            "ratio": "multipath users, relative to TCP users",
             "curve": "congestion control",
         },
         metrics={"goodput_mbps": "goodput of all connections (Mbit/s)"},

@@ -1,4 +1,4 @@
-"""How far virtual time is from this machine's Linux: the same scenarios, side by side."""
+"""How far virtual time deviates from this machine's Linux, in the same scenarios."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _LINKS = {
         name="link", rate="20Mbit/s", delay="20ms", limit="67packets", loss="0.5%"
     ),
 }
-"""Rate and round-trip time; queues of one bandwidth-delay product and more, unless shallow."""
+"""Links by rate and round-trip time. Queues hold a bandwidth-delay product, unless shallow."""
 
 _ASKED_KB = (100, 200, 400)
 _BULK, _PACED, _WINDOWS, _TWO_PATHS = "bulk", "paced", "windows", "two paths"
 _LARGE = ("2MB", "4MB")
-"""Send and receive buffer: one path needs less."""
+"""Send and receive buffer, larger than one path needs."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _connection(
 
 
 def _single_path() -> list[_Setting]:
-    """NewReno and CUBIC as fast as they can, and blocks at 60 % of the rate, over six links."""
+    """Over six links: bulk data with NewReno and with CUBIC, and blocks at 60 % of the rate."""
     settings = [
         _Setting(
             _BULK,
@@ -87,7 +87,7 @@ def _single_path() -> list[_Setting]:
         for control in ("new_reno", "cubic_linux")
     ]
     for link, path in _LINKS.items():
-        # With that loss neither NewReno nor CUBIC reaches 60 % of the rate.
+        # With this loss, neither NewReno nor CUBIC reaches 60 % of the rate.
         rate = 2 if path.loss else int(link.split()[0]) * 6 // 10 or 1
         paced = Cbr(rate=f"{rate}Mbit/s", block_size="8KiB")
         settings.append(
@@ -102,7 +102,7 @@ def _single_path() -> list[_Setting]:
 
 
 def _windows() -> list[_Setting]:
-    """The curves of nsdi12-fig7 that Linux has, with three buffers."""
+    """The curves of nsdi12-fig7 that Linux supports, with three buffer sizes."""
     both = (WIFI, THREE_G)
     return [
         _Setting(
@@ -122,7 +122,7 @@ def _windows() -> list[_Setting]:
 
 
 def _two_paths() -> list[_Setting]:
-    """Two paths together, with large buffers."""
+    """Bulk data over two paths at once, with large buffers."""
     pairs = {
         "8 + 2 Mbit/s": (WIFI, THREE_G),
         "20 + 20 Mbit/s": (
@@ -145,7 +145,7 @@ _ALL = (*_single_path(), *_windows(), *_two_paths())
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Everything in virtual time and with Linux at both ends."""
+    """Every setting in virtual time, and with Linux at both ends."""
     return [_cell(tier, hosts, setting) for hosts in (VIRTUAL, KERNEL) for setting in _ALL]
 
 
@@ -168,7 +168,7 @@ def names(group: str) -> list[str]:
 
 
 def deviation(results: Results, name: str, metric: str) -> float:
-    """By how much virtual time is off what Linux does, relative to it; medians over seeds."""
+    """The relative deviation of virtual time from Linux, between medians over seeds."""
     virtual = np.median(results.values(metric, scenario=name, hosts=VIRTUAL))
     live = np.median(results.values(metric, scenario=name, hosts=KERNEL))
     return float(virtual / live - 1)
@@ -179,7 +179,7 @@ def _within(group: str, metric: str, percent: float, words: str) -> tuple[Condit
         words,
         (
             Condition(
-                f"{name}: off by",
+                f"{name}: deviation",
                 distance_of(
                     metric,
                     {"scenario": name, "hosts": VIRTUAL},
@@ -197,38 +197,39 @@ def _within(group: str, metric: str, percent: float, words: str) -> tuple[Condit
 CLAIMS = (
     Claim(
         "C1-goodput",
-        "On a single path virtual time gives the goodput that Linux gets.",
+        "Over one path, virtual time and Linux have the same goodput.",
         "ours",
-        _within(_BULK, "goodput_mbps", 3, "goodput of NewReno and CUBIC over six links off by"),
+        _within(_BULK, "goodput_mbps", 3, "deviation of goodput, NewReno and CUBIC, six links"),
     ),
     Claim(
         "C2-delay",
-        "And the median delay of a block, at 60 % of the rate or less.",
+        "Over one path, at 60 % of the rate or less, virtual time and Linux have the same median "
+        "block delay.",
         "ours",
-        _within(_PACED, "delay_p50_ms", 10, "median delay over six links off by"),
+        _within(_PACED, "delay_p50_ms", 10, "deviation of the median delay, six links"),
     ),
     Claim(
         "C3-two-paths",
-        "With large buffers two paths together give the same goodput.",
+        "Over two paths with large buffers, virtual time and Linux have the same goodput.",
         "ours",
-        _within(_TWO_PATHS, "goodput_mbps", 5, "goodput over two paths off by"),
+        _within(_TWO_PATHS, "goodput_mbps", 5, "deviation of goodput over two paths"),
     ),
     Claim(
         "C4-windows",
-        "Where they do, the same buffers give the same goodput.",
+        "Where buffers limit, virtual time and Linux have the same goodput with the same buffers.",
         "ours",
         _within(
             _WINDOWS,
             "goodput_mbps",
             10,
-            "goodput with three buffers, of TCP over either path and of MPTCP, off by",
+            "deviation of goodput with three buffer sizes, TCP over either path and MPTCP",
         ),
     ),
 )
 
 
 def _draw(results: Results, axes: Axes, drawn: Mapping[str, str]) -> None:
-    """Deviations of a metric of each group, one line for each scenario."""
+    """Draw the deviations of one metric for each group, with a row for each scenario."""
     rows = [(name, metric) for group, metric in drawn.items() for name in names(group)][::-1]
     colours = {"goodput_mbps": figures.BLUE, "delay_p50_ms": figures.ORANGE}
     labels = {"goodput_mbps": "goodput", "delay_p50_ms": "median delay"}
@@ -241,7 +242,7 @@ def _draw(results: Results, axes: Axes, drawn: Mapping[str, str]) -> None:
         axes.plot(*zip(*points, strict=True), "o", color=colours[metric], label=labels[metric])
     axes.axvline(0, color=figures.GREY, linewidth=0.8)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=6)
-    axes.set_xlabel("virtual time against Linux (%)")
+    axes.set_xlabel("deviation of virtual time from Linux (%)")
 
 
 def _draw_single(results: Results, axes: Axes) -> None:
@@ -257,7 +258,7 @@ def _draw_windows(results: Results, axes: Axes) -> None:
 
 
 def side_by_side(results: Results) -> Mapping[str, Sequence[str]]:
-    """For each scenario: goodput and delays of virtual time and of Linux, and how far off."""
+    """For each scenario: goodput and delays in virtual time and of Linux, and the deviation."""
     metrics = {"goodput_mbps": "{:.2f}", "delay_p50_ms": "{:.0f}", "delay_p95_ms": "{:.0f}"}
     return {
         each.name: [
@@ -281,27 +282,29 @@ def _pair(results: Results, name: str, metric: str, form: str) -> tuple[str, str
 
 
 def notes(results: Results) -> Sequence[str]:
-    """How late the emulator was."""
+    """The parts of the engine that model Linux, and the emulator's lateness."""
     return [
-        "The engine has what follows Linux: cubic_linux, the scheduler linux and "
+        "These parts of the engine model Linux: cubic_linux, the scheduler linux, and "
         'host = { kind = "linux", buffers = "socket" }.',
         real_time.lateness(results),
     ]
 
 
+_CAPTION = "A point on the line is a perfect match with Linux."
+
 ENTRY = Entry(
     id="calibration",
-    title="Virtual time beside this machine's Linux",
-    question="The engine simulates in virtual time what Linux does in real time. By how much do "
-    "they differ, and where?",
-    references=("This kernel's own TCP and Multipath TCP, measured on this machine in real time.",),
+    title="Virtual time compared with this machine's Linux",
+    question="The engine simulates in virtual time what Linux does in real time. Where do the two "
+    "differ, and by how much?",
+    references=("TCP and Multipath TCP of this machine's kernel, measured in real time.",),
     parameters=(
         Parameter("large buffers", "send 2 MB, receive 4 MB: more than one path needs", "ours"),
         Parameter(
             "workloads",
-            "one endless transfer for goodput; 8 KiB blocks at 60 % of the rate or less for delay, "
-            "where no buffer decides it; blocks as fast as the buffers take them where they are "
-            "to limit",
+            "for goodput: one endless transfer; for delay: 8 KiB blocks at 60 % of the rate or "
+            "less, so that no buffer limits; for buffers: 8 KiB blocks as fast as the buffers "
+            "accept them",
             "ours",
         ),
         *real_time.PARAMETERS,
@@ -311,9 +314,9 @@ ENTRY = Entry(
     cells=cells,
     claims=CLAIMS,
     panels=(
-        Panel("Goodput, large buffers", "Further from the line is worse.", _draw_single),
-        Panel("Delay of a block at 60 % of the rate", "As before.", _draw_paced),
-        Panel("Goodput limited by buffers", "As before.", _draw_windows),
+        Panel("Goodput, large buffers", _CAPTION, _draw_single),
+        Panel("Delay of a block at 60 % of the rate", _CAPTION, _draw_paced),
+        Panel("Goodput limited by buffers", _CAPTION, _draw_windows),
     ),
     overview=Overview(
         factors={"scenario": "scenario", "hosts": "hosts"},

@@ -1,4 +1,4 @@
-"""Khalili et al., CoNEXT 2012: OLIA, and what LIA takes from TCP without gaining anything."""
+"""Khalili et al., CoNEXT 2012: OLIA, and the goodput that LIA takes from TCP users."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ STYLES = {
 CONTROL = {UNCOUPLED: "new_reno", LIA: "lia", BALIA: "balia", OLIA: "olia"}
 
 RATIOS = {"as many": (3, 3), "three times as many": (9, 3)}
-"""Multipath users and TCP users, by how many of the former there are to one of the latter."""
+"""Numbers of multipath users and of TCP users, by their ratio."""
 
 RATE_MBPS = 2.0
-"""Of each multipath user's own link, and of the shared one for each TCP user."""
+"""Rate of each multipath user's own link, and rate of the shared link for each TCP user."""
 
 _GOODPUT_MBPS = RATE_MBPS * 1448 / 1500
 MULTIPATH, TCP = "multipath", "tcp"
@@ -62,7 +62,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _link(name: str, mbps: float, delay: str) -> NetworkPath:
-    """A link whose RED queue is scaled to 42 ms of the rate."""
+    """A link with a RED queue for a round-trip time of 42 ms."""
     queue = red(mbps * 1e6 * 0.042 / 12_000)
     return NetworkPath(
         name=name, rate=f"{mbps:g}Mbit/s", delay=delay, limit="1000packets", queue=queue
@@ -110,10 +110,10 @@ def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
 
 
 def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
-    """Mean goodput of the users of one sort, in Mbit/s, for each seed.
+    """Mean goodput of the users of one kind, in Mbit/s, for each seed.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if there are no such users.
     """
     rows = results.runs.filter(
         (pl.col("curve") == curve)
@@ -127,10 +127,10 @@ def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
 
 
 def tcp_users_ratio(results: Results, curve: str, other: str, ratio: str) -> Estimate:
-    """Goodput of TCP users beside users of `curve`, over that beside users of `other`.
+    """Goodput of TCP users beside users of `curve`, over their goodput beside users of `other`.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if there are no such users.
     """
     return ratio_of_medians(
         goodput(results, TCP, curve, ratio), goodput(results, TCP, other, ratio)
@@ -142,12 +142,13 @@ def _median_goodput(results: Results, users: str, curve: str, ratio: str) -> Est
 
 
 def leaves_more(curve: str, other: str, least: float) -> tuple[Condition, ...]:
-    """TCP users get at least so many times as much beside `curve` as beside `other`."""
+    """TCP users get at least `least` times the goodput beside `curve` as beside `other`."""
     return each(
-        f"mean goodput of TCP users with {curve} / with {other}, both ratios of users",
+        f"mean goodput of TCP users beside {curve} / beside {other}, both ratios of users",
         (
             Condition(
-                f"TCP users with {curve} / with {other}, {ratio}",
+                f"mean goodput of TCP users beside {curve} / beside {other}, "
+                f"{ratio} multipath users",
                 partial(tcp_users_ratio, curve=curve, other=other, ratio=ratio),
                 "≥",
                 least,
@@ -161,7 +162,7 @@ _LOSES_NOTHING = each(
     "mean goodput of multipath users with OLIA, both ratios of users",
     (
         Condition(
-            f"multipath users with OLIA, {ratio}",
+            f"mean goodput of multipath users with OLIA, {ratio} as TCP users",
             partial(_median_goodput, users=MULTIPATH, curve=OLIA, ratio=ratio),
             "≥",
             round(0.97 * _GOODPUT_MBPS, 3),
@@ -175,7 +176,7 @@ _HARM = each(
     "mean goodput of TCP users beside LIA, both ratios of users",
     (
         Condition(
-            f"TCP users beside LIA, {ratio}",
+            f"mean goodput of TCP users beside LIA, {ratio} multipath users",
             partial(_median_goodput, users=TCP, curve=LIA, ratio=ratio),
             "<",
             round(_GOODPUT_MBPS, 3),
@@ -189,28 +190,28 @@ _HARM = each(
 CLAIMS = (
     Claim(
         "E10.olia-p1",
-        "LIA's users take a part of the shared link that costs TCP users.",
+        "Multipath users with LIA reduce the goodput of the TCP users on the shared link.",
         "CoNEXT'12, problem P1",
         _HARM,
         all_carried,
     ),
     Claim(
         "E10.olia-leaves-more",
-        "OLIA leaves TCP users more than LIA does.",
+        "TCP users get more goodput beside OLIA than beside LIA.",
         "CoNEXT'12, scenario C",
         leaves_more(OLIA, LIA, 1.03),
         all_carried,
     ),
     Claim(
         "E10.olia-loses-nothing",
-        "OLIA's users have no less than their own link alone gives.",
+        "Multipath users with OLIA get no less goodput than over their own link alone.",
         "CoNEXT'12: Pareto optimality",
         _LOSES_NOTHING,
         all_carried,
     ),
     Claim(
         "E10.balia-between",
-        "BALIA stands between OLIA and uncoupled subflows.",
+        "TCP users get more goodput beside BALIA than beside uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
         leaves_more(BALIA, UNCOUPLED, 1.2),
         all_carried,
@@ -221,7 +222,7 @@ CLAIMS = (
 def draw_users(
     results: Results, axes: Axes, users: str, styles: Mapping[str, Style] = STYLES
 ) -> None:
-    """Mean goodput of the users of one sort, as bars."""
+    """Draw the mean goodput of the users of one kind, as bars."""
     bars = {
         curve: ([median(goodput(results, users, curve, ratio)) for ratio in RATIOS], style)
         for curve, style in styles.items()
@@ -234,24 +235,24 @@ def draw_users(
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What each algorithm leaves to TCP users."""
+    """Goodput of the TCP users beside each algorithm."""
     words = []
     for ratio in RATIOS:
         each = (f"{curve} {median(goodput(results, TCP, curve, ratio)).text()}" for curve in STYLES)
-        words.append(f"{ratio}: {', '.join(each)} Mbit/s")
+        words.append(f"beside {ratio} multipath users: {', '.join(each)} Mbit/s")
     return [
-        f"TCP users' mean goodput, {'; '.join(words)}.",
-        "A multipath user gains nothing from the shared link that its own does not give, except "
-        "what it takes from others. LIA keeps probing the more congested path; OLIA's second term "
-        "moves its windows to the better one, down to the least of one segment a round trip.",
+        f"Mean goodput of TCP users {'; '.join(words)}.",
+        "A multipath user gains nothing from the shared link except at the expense of the others. "
+        "LIA keeps probing the more congested path. OLIA's second term moves the window to the "
+        "better path, until only the minimum of one segment per round trip is left on the other.",
     ]
 
 
 _PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("topology", "scenario C: private links, and one shared by all", "CoNEXT'12"),
+    ("topology", "scenario C: private links, and one link shared by all", "CoNEXT'12"),
     ("users", "3 or 9 multipath users, 3 TCP users", "ratios of CoNEXT'12; numbers ours"),
-    ("links", "2 Mbit/s each user; the shared one 2 Mbit/s for each TCP user", "ours"),
-    ("round-trip time", "42 ms on every way", "ours"),
+    ("links", "private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user", "ours"),
+    ("round-trip time", "42 ms on every path", "ours"),
     ("queues", "RED, from half to twice the bandwidth-delay product", "ours"),
     ("workload", "bulk, download", "CoNEXT'12"),
     ("TCP users", "NewReno", "CoNEXT'12"),
@@ -260,9 +261,9 @@ _PARAMETERS: tuple[tuple[str, str, str], ...] = (
 
 ENTRY = Entry(
     id="conext12-olia",
-    title="Opportunistic linked increases and TCP users (CoNEXT 2012, scenario C)",
-    question="Users with a link of their own may also use a link that others depend on. What do "
-    "LIA, OLIA and BALIA take from those others, and what do they gain by it?",
+    title="Opportunistic linked increases (OLIA) beside TCP users (CoNEXT 2012, scenario C)",
+    question="Multipath users with a link of their own also use a link that TCP users depend on. "
+    "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
     references=(KHALILI,),
     parameters=tuple(Parameter(*each) for each in _PARAMETERS),
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
@@ -272,18 +273,18 @@ ENTRY = Entry(
     headline="E10.olia-leaves-more",
     panels=(
         Panel(
-            "Users of TCP",
-            "What is left to those who have the shared link only.",
+            "TCP users",
+            "Goodput of the users that have only the shared link.",
             partial(draw_users, users=TCP),
         ),
         Panel(
             "Multipath users",
-            "What those gain who have a link of their own as well.",
+            "Goodput of the users that also have a link of their own.",
             partial(draw_users, users=MULTIPATH),
         ),
     ),
     overview=Overview(
-        factors={"ratio": "multipath users to TCP users", "curve": "congestion control"},
+        factors={"ratio": "multipath users, relative to TCP users", "curve": "congestion control"},
         metrics={"goodput_mbps": "goodput of all connections (Mbit/s)"},
         path="also0",
     ),

@@ -80,7 +80,7 @@ def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
 
 
 def _mean_difference(results: Results, more: str, less: str) -> Estimate:
-    """Of the benefit, by high-BDP setting, with an interval over the settings."""
+    """The mean difference of the benefit over high-BDP settings, with an interval over settings."""
     difference = benefits(results, more, HIGH) - benefits(results, less, HIGH)
     return estimate(lambda values, axis: np.mean(values, axis=axis), difference)
 
@@ -114,17 +114,17 @@ def _evenness(results: Results) -> Estimate:
 CLAIMS = (
     Claim(
         "E4.1-low-bdp",
-        "Where the bandwidth-delay product is low, Multipath TCP adds up nearly all capacity.",
+        "At low bandwidth-delay products, Multipath TCP aggregates nearly all capacity.",
         "CoNEXT'13, as quoted for CSWS'14",
         (
             Condition("median benefit, low-BDP", _median_low_bdp, "≥", 0.85),
-            Condition("settings with harm, low-BDP", _harm_low_bdp, "≤", 10, "%"),
+            Condition("settings with a negative benefit, low-BDP", _harm_low_bdp, "≤", 10, "%"),
         ),
         both_used(NEW),
     ),
     Claim(
         "E4.2-fix-helps",
-        "Penalisation that spares the threshold of slow start aggregates more.",
+        "Penalisation aggregates more if it keeps ssthresh unchanged during slow start.",
         "CoNEXT'13",
         (
             Condition(
@@ -138,7 +138,7 @@ CLAIMS = (
     ),
     Claim(
         "E4.3-remedies-help",
-        "Opportunistic retransmission and the corrected penalisation do not cost benefit.",
+        "Opportunistic retransmission and the corrected penalisation do not reduce the benefit.",
         "CoNEXT'13",
         (
             Condition(
@@ -152,22 +152,22 @@ CLAIMS = (
     ),
     Claim(
         "E4.4-rarely-bad",
-        "Adding a path rarely does great harm.",
+        "Adding a path rarely costs more than half of the better path's goodput.",
         "ours, after CoNEXT'13",
-        (Condition("settings with a benefit ≥ −0.5", _rarely_bad, "≥", 98, "%"),),
+        (Condition("settings with a benefit of at least −0.5", _rarely_bad, "≥", 98, "%"),),
         both_used(NEW),
     ),
     Claim(
         "E4.5-design-fills",
-        "The settings fill the space of factors more evenly than random ones.",
-        "ours: sanity of the design",
-        (Condition("least distance, WSP / uniform", _evenness, "≥", 2.0),),
+        "The settings of the design fill the space of factors more evenly than random settings.",
+        "ours: a check of the design",
+        (Condition("smallest distance between settings, WSP / uniform", _evenness, "≥", 2.0),),
     ),
 )
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Medians of the benefit, and how often a path was left."""
+    """Medians of the benefit, and the source of the ranges."""
     words = []
     for environment in ENVIRONMENTS:
         each = (
@@ -176,21 +176,21 @@ def notes(results: Results) -> Sequence[str]:
         words.append(f"{environment}: median benefit {', '.join(each)}.")
     return [
         " ".join(words),
-        "The capacities that the papers' tables print are not known to us in full: the ranges are "
-        "those that CSWS'14 quotes for the same tool. The benefit is not cut off at 1, since TCP "
-        "alone need not fill its path.",
+        "We do not know all capacities in the papers' tables. The ranges here are those that "
+        "CSWS'14 quotes for the same tool. The benefit may exceed 1, because TCP alone need not "
+        "fill its path.",
     ]
 
 
 ENTRY = Entry(
     id="conext13-design",
-    title="Penalisation, old and corrected, over a design of two paths (CoNEXT 2013)",
-    question="Over hundreds of pairs of paths, how much of both does Multipath TCP use, and does "
-    "the correction of penalisation help?",
+    title="Original and corrected penalisation over a design of two paths (CoNEXT 2013)",
+    question="Over hundreds of pairs of paths, how much of both paths does Multipath TCP use? Does "
+    "the corrected form of penalisation help?",
     references=(PAASCH,),
     parameters=(
         *DESIGN_PARAMETERS,
-        Parameter("settings", "quick 24, full 200, of each environment", "full: CoNEXT'13"),
+        Parameter("settings", "24 (quick) or 200 (full) per environment", "full: CoNEXT'13"),
         Parameter("buffers", "low-BDP 16 MB, high-BDP 4 MB, send = receive", "ours"),
         Parameter("workload", "bulk, download", "CSWS'14: iperf, 60 s"),
         Parameter("congestion control", "LIA; TCP: NewReno", "ours"),
@@ -209,12 +209,12 @@ ENTRY = Entry(
         ),
         Panel(
             "Low-BDP settings",
-            "As before.",
+            "Curves further to the right are better. Left of 0, adding a path does harm.",
             partial(draw_benefits, environment=LOW, styles=STYLES),
         ),
         Panel(
             "Both environments",
-            "Settings: boxes are quartiles, whiskers 5 and 95 %.",
+            "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
             partial(draw_boxes, styles=STYLES),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Lim, Nahum, Towsley, Gibbens, CoNEXT 2017: ECF, a scheduler that lets the fast path finish."""
+"""Lim et al., CoNEXT 2017: ECF, a scheduler that leaves the end of a transfer to the fast path."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SCHEDULER = {DEFAULT: "min_rtt", BLEST: "blest", ECF: "ecf"}
 STREAM, DOWNLOAD = "stream", "download"
 UNEQUAL = "0.3 + 8.6"
 SYMMETRIC = {"0.3 + 0.3": 0.5, "4.2 + 4.2": 8.0, "8.6 + 8.6": 16.0}
-"""Rates of WiFi and LTE in Mbit/s, and of the video that nearly fills both."""
+"""Rates of WiFi and LTE in Mbit/s, and the rate of a video that nearly fills both."""
 VIDEO_MBPS = (0.5, 1.0, 2.0, 4.0, 8.0)
 JUDGED_MBPS = 8.0
-"""Nearly what 0.3 and 8.6 Mbit/s carry together."""
+"""Nearly the capacity of both paths, 0.3 and 8.6 Mbit/s."""
 CHUNK_S = 5
 _QUEUE = "30packets"
 DOWNLOADS = ("1 + 10", "10 + 1")
@@ -52,7 +52,7 @@ def at(curve: str, workload: str, rates: str, amount: float) -> dict[str, Factor
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler: video over unequal and equal paths, and downloads over unequal ones."""
+    """Every scheduler: video over unequal and equal paths, and downloads over unequal paths."""
     settings = [
         *((STREAM, UNEQUAL, rate) for rate in VIDEO_MBPS),
         *((STREAM, rates, rate) for rates, rate in SYMMETRIC.items()),
@@ -88,7 +88,7 @@ def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> C
 
 
 def _bytes(mbps: float) -> int:
-    """Of a chunk of video."""
+    """Size of a chunk of video."""
     return round(mbps * 1e6 * CHUNK_S / 8)
 
 
@@ -103,10 +103,10 @@ def _file(kib: float) -> RequestResponse:
 
 
 def throughput_mbps(results: Results, curve: str, rates: str, mbps: float) -> Sample:
-    """Size of a chunk over the mean time it took, for each seed.
+    """Size of a chunk over the mean time to fetch a chunk, for each seed.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if no run fetched a chunk.
     """
     times = results.values("delay_mean_ms", **at(curve, STREAM, rates, mbps))
     return _bytes(mbps) * 8e-3 / times
@@ -117,10 +117,10 @@ def _restarts(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample
 
 
 def out_of_order_s(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample:
-    """Mean time for which bytes wait for earlier ones, for each seed, by Little's law.
+    """Mean time that bytes wait for earlier bytes, for each seed, by Little's law.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if no run of the scheduler has the metrics.
     """
     cell = at(curve, STREAM, UNEQUAL, mbps)
     waiting = results.values("out_of_order_mean_bytes", **cell)
@@ -128,16 +128,16 @@ def out_of_order_s(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> S
 
 
 _Values = Callable[[Results, str], Sample]
-"""Values of a scheduler, one for each seed."""
+"""The values of a scheduler, one for each seed."""
 
 
 def _ecf_ratio(results: Results, values: _Values) -> Estimate:
-    """Of ECF's values over those of lowest RTT."""
+    """The ratio of the median of ECF to that of lowest RTT."""
     return ratio_of_medians(values(results, ECF), values(results, DEFAULT))
 
 
 def _ecf_distance(results: Results, values: _Values) -> Estimate:
-    """By how many per cent they differ."""
+    """The difference between the medians of ECF and lowest RTT, in per cent."""
     return estimate(distance, values(results, ECF), values(results, DEFAULT))
 
 
@@ -149,7 +149,10 @@ _UNEQUAL_VIDEO = f"{UNEQUAL} Mbit/s, video of {JUDGED_MBPS:g} Mbit/s"
 
 
 def _both_used(workload: str) -> Callable[[Results], str | None]:
-    """A precondition: with either scheduler each path carried data in every run."""
+    """The precondition that each path carried data in every run, with every scheduler.
+
+    Downloads below 512 KiB are exempt.
+    """
 
     def reason(results: Results) -> str | None:
         rows = results.runs.filter(pl.col("workload") == workload)
@@ -164,11 +167,11 @@ def _both_used(workload: str) -> Callable[[Results], str | None]:
 CLAIMS = (
     Claim(
         "E11.ecf-restarts",
-        "With ECF windows are hardly ever lost to idle times.",
+        "With ECF, congestion windows hardly ever restart after idle times.",
         "CoNEXT'17: 486 with the default scheduler, 382 with BLEST, 16 with ECF (second-hand)",
         (
             Condition(
-                "restarts of windows after idle times, ECF / lowest RTT",
+                "window restarts after idle times, ECF / lowest RTT",
                 partial(_ecf_ratio, values=_restarts),
                 "≤",
                 0.25,
@@ -179,7 +182,7 @@ CLAIMS = (
     ),
     Claim(
         "E11.ecf-throughput",
-        "ECF brings chunks of video sooner.",
+        "With ECF, chunks of video arrive sooner.",
         "CoNEXT'17; the threshold is ours",
         (
             Condition(
@@ -196,8 +199,8 @@ CLAIMS = (
     ),
     Claim(
         "E11.ecf-out-of-order",
-        "With ECF data waits out of order for a shorter time.",
-        "CoNEXT'17: 99.9 % below 0.8 s, median 1 s with the default (second-hand); means: ours",
+        "With ECF, data waits out of order for a shorter time.",
+        "CoNEXT'17: 99.9 % below 0.8 s, median 1 s with the default (second-hand); means are ours",
         (
             Condition(
                 "mean time out of order, ECF / lowest RTT",
@@ -211,7 +214,7 @@ CLAIMS = (
     ),
     Claim(
         "E11.ecf-symmetric",
-        "Over equal paths ECF does what lowest RTT does.",
+        "Over equal paths, ECF performs like lowest RTT.",
         "CoNEXT'17; the threshold is ours",
         each(
             f"|throughput of chunks, ECF / lowest RTT − 1|, {', '.join(SYMMETRIC)} Mbit/s",
@@ -233,10 +236,10 @@ CLAIMS = (
         "ECF shortens downloads over paths of 1 and 10 Mbit/s.",
         "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); the threshold is ours",
         each(
-            f"512 KiB over {' and '.join(DOWNLOADS)} Mbit/s: time, ECF / lowest RTT",
+            f"time to download 512 KiB over {' and '.join(DOWNLOADS)} Mbit/s, ECF / lowest RTT",
             (
                 Condition(
-                    f"512 KiB over {rates} Mbit/s: time, ECF / lowest RTT",
+                    f"time to download 512 KiB over {rates} Mbit/s, ECF / lowest RTT",
                     partial(_ecf_ratio, values=partial(_download_time, rates=rates, kib=512)),
                     "≤",
                     0.95,
@@ -249,12 +252,13 @@ CLAIMS = (
     Claim(
         "E11.ecf-small-download",
         "Small downloads take as long with ECF as with lowest RTT.",
-        "CoNEXT'17: none at 128 KB (second-hand); the threshold is ours",
+        "CoNEXT'17: no gain at 128 KB (second-hand); the threshold is ours",
         each(
-            f"|128 KiB over {' and '.join(DOWNLOADS)} Mbit/s: time, ECF / lowest RTT − 1|",
+            f"|time to download 128 KiB over {' and '.join(DOWNLOADS)} Mbit/s, "
+            "ECF / lowest RTT − 1|",
             (
                 Condition(
-                    f"|128 KiB over {rates} Mbit/s: time, ECF / lowest RTT − 1|",
+                    f"|time to download 128 KiB over {rates} Mbit/s, ECF / lowest RTT − 1|",
                     partial(_ecf_distance, values=partial(_download_time, rates=rates, kib=128)),
                     "≤",
                     5,
@@ -274,7 +278,7 @@ def _draw_video(
         points = [median(values(results, curve, mbps)) for mbps in VIDEO_MBPS]
         figures.estimates(axes, VIDEO_MBPS, points, curve, style)
     figures.plain_ticks(axes, VIDEO_MBPS)
-    axes.set(xlabel="rate of the video (Mbit/s)", ylabel=unit)
+    axes.set(xlabel="video rate (Mbit/s)", ylabel=unit)
     axes.set_ylim(0)
 
 
@@ -289,7 +293,7 @@ def _draw_downloads(results: Results, axes: Axes, rates: str) -> None:
     }
     figures.over_factor(axes, results, "amount", "delay_mean_ms", others)
     figures.plain_ticks(axes, SIZES_KIB)
-    axes.set(xlabel="size (KiB)", ylabel="time to download (ms)")
+    axes.set(xlabel="size (KiB)", ylabel="download time (ms)")
     axes.set_ylim(0)
 
 
@@ -308,7 +312,7 @@ def _draw_window(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What the schedulers wait for, and what the numbers of the paper depend on."""
+    """Why the schedulers differ, and what the paper's numbers depend on."""
 
     def over_rates(values: Callable[[float], float], form: str) -> str:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
@@ -327,27 +331,27 @@ def notes(results: Results) -> Sequence[str]:
     rates = ", ".join(f"{mbps:g}" for mbps in VIDEO_MBPS)
     return [
         f"Mean smoothed round-trip times with lowest RTT, WiFi and LTE: {_srtts(results)}. "
-        "CoNEXT'17 measured 969 and 858 ms at 0.3 Mbit/s, 40 and 105 ms at 8.6 (second-hand): the "
-        "same queue of some 30 packets at all rates explains them.",
-        f"At 8 Mbit/s a chunk takes {seconds(DEFAULT):.2f} s with lowest RTT, {seconds(ECF):.2f} s "
-        "with ECF; both paths together could carry it in 4.7 s. What lowest RTT gives to WiFi at "
-        "the end of a chunk arrives up to a second after LTE has finished. LTE is idle meanwhile, "
-        "and its window restarts small. In the middle of a chunk ECF uses WiFi as lowest RTT does, "
-        "so that data waits out of order for nearly as long.",
-        f"Throughput of ECF's chunks over lowest RTT's, video of {rates} Mbit/s: "
-        f"{over_rates(gain, '.2f')}. The player of CoNEXT'17 turns to lower rates, with smaller "
-        "chunks, when chunks are late, and the end weighs the more the smaller a chunk is; ours "
-        "does not adapt.",
-        f"Restarts in a run, the same rates: {restarts(DEFAULT)} with lowest RTT, {restarts(ECF)} "
-        "with ECF. Below 8 Mbit/s the player pauses after each chunk, and both windows restart "
-        "whatever the scheduler does: the count tells schedulers apart only where chunks take "
-        "about as long as they play. After a restart ECF reckons with LTE's small window, finds "
-        "that LTE would take long, and gives WiFi more than it should.",
-        "Over 1 + 10 Mbit/s WiFi is the slow path but, until its queue has grown, the one with the "
-        "lower round-trip time: both schedulers fill it first. ECF helps where the path with the "
-        "lower round-trip time is the one with the higher rate. Losses on the slow path, whose "
-        "recovery takes a round trip or a timeout, decide the rest.",
-        "BLEST does what lowest RTT does: the shared window of some MiB is never about to fill.",
+        "CoNEXT'17 measured 969 and 858 ms at 0.3 Mbit/s, and 40 and 105 ms at 8.6 Mbit/s "
+        "(second-hand). One queue of about 30 packets at all rates explains these times.",
+        f"At 8 Mbit/s, a chunk takes {seconds(DEFAULT):.2f} s with lowest RTT and "
+        f"{seconds(ECF):.2f} s with ECF. Both paths together could carry it in 4.7 s. The data "
+        "that lowest RTT gives to WiFi at the end of a chunk arrives up to a second after LTE has "
+        "finished. LTE idles meanwhile, and its window restarts small. In the middle of a chunk, "
+        "ECF uses WiFi like lowest RTT, so data waits out of order for nearly as long.",
+        f"Throughput of chunks, ECF over lowest RTT, for video of {rates} Mbit/s: "
+        f"{over_rates(gain, '.2f')}. The player of CoNEXT'17 switches to lower rates when chunks "
+        "are late. Its chunks become smaller, and the end of a chunk weighs more. Our player does "
+        "not adapt.",
+        f"Window restarts per run at the same rates: {restarts(DEFAULT)} with lowest RTT, "
+        f"{restarts(ECF)} with ECF. Below 8 Mbit/s, the player pauses after each chunk, and both "
+        "windows restart with any scheduler. The count distinguishes schedulers only where a chunk "
+        "takes about as long to arrive as to play. After a restart, ECF estimates with LTE's small "
+        "window, takes LTE to be slow, and gives WiFi more data than it should.",
+        "Over 1 + 10 Mbit/s, WiFi is the slow path, but it has the lower round-trip time until its "
+        "queue has grown. Both schedulers therefore fill it first. ECF helps where the path with "
+        "the lower round-trip time also has the higher rate. The rest depends on losses on the "
+        "slow path, whose recovery takes a round trip or a timeout.",
+        "BLEST performs like lowest RTT: the shared window of some MiB is never about to fill.",
     ]
 
 
@@ -364,17 +368,25 @@ def _srtts(results: Results) -> str:
 
 
 _PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("rates", "0.3 + 8.6 and equal ones (video), 1 and 10 Mbit/s (downloads)", "CoNEXT'17"),
+    ("rates", "0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads)", "CoNEXT'17"),
     ("round-trip times without queue", "WiFi 20 ms ± 1, LTE 94 ms ± 5", "ours: see the notes"),
     ("queues", "30 packets", "ours: see the notes"),
-    ("chunks", "5 s of video, asked for every 5 s, at once if one took longer", "CoNEXT'17"),
-    ("rate of the video", "0.5 to 8 Mbit/s, fixed; judged at 8", "ours: the paper's adapts"),
-    ("equal paths", "video of 0.5, 8 and 16 Mbit/s: nearly what they carry", "ours"),
+    (
+        "chunks",
+        "5 s of video, requested every 5 s, or at once if the last chunk took longer",
+        "CoNEXT'17",
+    ),
+    ("video rate", "0.5 to 8 Mbit/s, fixed; judged at 8", "ours: the paper's player adapts"),
+    ("equal paths", "video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths", "ours"),
     ("throughput of chunks", "size over the mean time from request to last byte", "ours"),
-    ("downloads", "64 to 2048 KiB, a fresh connection each", "CoNEXT'17"),
-    ("windows after idle times", "halved for each retransmission timeout", "RFC 2861, as Linux"),
-    ("time out of order", "mean bytes waiting / goodput", "ours: Little's law"),
-    ("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "Linux 0.89 has them"),
+    ("downloads", "64 to 2048 KiB, a new connection each", "CoNEXT'17"),
+    (
+        "windows after idle times",
+        "halved for each retransmission timeout of idle time",
+        "RFC 2861, as in Linux",
+    ),
+    ("time out of order", "mean out-of-order bytes / goodput", "ours: Little's law"),
+    ("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "as in Multipath TCP 0.89"),
     ("congestion control, buffers", "LIA; 4 and 6 MiB, the defaults", "ours"),
     ("Nagle's algorithm", "off", "ours"),
 )
@@ -382,9 +394,9 @@ _PARAMETERS: tuple[tuple[str, str, str], ...] = (
 
 ENTRY = Entry(
     id="conext17-ecf",
-    title="Earliest completion first: streams and downloads over unequal paths (CoNEXT 2017)",
-    question="Does leaving the end of a transfer to the fast path keep that path busy, and is it "
-    "done sooner?",
+    title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
+    question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
+    "transfers finish sooner?",
     references=(LIM,),
     parameters=tuple(Parameter(*each) for each in _PARAMETERS),
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
@@ -395,24 +407,24 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Chunks of video, 0.3 + 8.6 Mbit/s",
-            "Size of a chunk over the mean time it took.",
+            "Size of a chunk over the mean time to fetch a chunk.",
             partial(_draw_video, values=_unequal_throughput, unit="throughput of chunks (Mbit/s)"),
         ),
         Panel(
             "Windows lost to idle times, 0.3 + 8.6 Mbit/s",
-            "In a run, both subflows.",
-            partial(_draw_video, values=_restarts, unit="restarts in a run"),
+            "How often an idle time made a congestion window smaller, per run, both subflows.",
+            partial(_draw_video, values=_restarts, unit="restarts per run"),
         ),
         Panel(
             "Time out of order, 0.3 + 8.6 Mbit/s",
-            "How long a byte waits for earlier ones, on the mean.",
+            "Mean time that a byte waits for earlier bytes.",
             partial(_draw_video, values=out_of_order_s, unit="mean time out of order (s)"),
         ),
-        Panel("LTE's window, video of 8 Mbit/s", "First seed.", _draw_window),
+        Panel("LTE's window, video of 8 Mbit/s", "Congestion window, first seed.", _draw_window),
         *(
             Panel(
                 f"Downloads, {rates} Mbit/s",
-                "A fresh connection each; the first rate is WiFi's.",
+                "A new connection for each download. The first rate is WiFi's.",
                 partial(_draw_downloads, rates=rates),
             )
             for rates in DOWNLOADS

@@ -39,11 +39,12 @@ from anabranch.scenarios.scenario import Blocks, Scenario
 
 RATES_MBPS = (8, 16, 32, 64)
 QUEUES = ("54packets", "80ms")
+_QUEUE_WORDS = {"54packets": "54 packets", "80ms": "80 ms"}
 CURVES = {
     "54packets": (TCP_WIFI, MPTCP, MPTCP_M12, MPTCP_M12_NSDI),
     "80ms": (TCP_WIFI, MPTCP, MPTCP_M12),
 }
-"""By queue of WiFi."""
+"""Curves by WiFi's queue."""
 BUFFER = "200KiB"
 
 
@@ -53,7 +54,7 @@ def at(curve: str, rate: int, queue: str) -> dict[str, Factor]:
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every curve at every rate of WiFi, with both readings of WiFi's queue."""
+    """Every curve at every WiFi rate, with both readings of WiFi's queue."""
     return [
         _cell(tier, curve, rate, queue)
         for queue in QUEUES
@@ -76,7 +77,7 @@ def _cell(tier: Tier, curve: str, rate: int, queue: str) -> Cell:
 
 
 def _tails(results: Results, queue: str) -> Sample:
-    """By rate of WiFi and seed, the tail of MPTCP with both mechanisms over that of TCP."""
+    """The p99 of MPTCP with both mechanisms over that of TCP over WiFi, by WiFi rate and seed."""
     return np.array(
         [
             results.values("delay_p99_ms", **at(MPTCP_M12, rate, queue))
@@ -87,7 +88,7 @@ def _tails(results: Results, queue: str) -> Sample:
 
 
 def _tail_grows(results: Results, queue: str) -> Estimate:
-    """Rank correlation, for each seed, of WiFi's rate with the ratio of the tails."""
+    """Rank correlation of WiFi's rate with the ratio of the tails: the median over seeds."""
     tails = _tails(results, queue)
     correlation = np.array([spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])])
     return median(np.nan_to_num(correlation))
@@ -113,11 +114,12 @@ def _used(queue: str, *curves_and_rates: tuple[str, int]) -> Any:
 def _claims(queue: str) -> list[Claim]:
     tag = "54p" if queue == QUEUES[0] else "80ms"
     source = "CS244'15, Figs. 2–4" + ("" if queue == QUEUES[0] else "; this queue is ours")
+    queue_words = _QUEUE_WORDS[queue]
     like_wifi = [
         Claim(
             f"E1s.1-like-wifi-{rate}-{tag}",
-            f"With WiFi at {rate} Mbit/s (queue {queue}), MPTCP with both mechanisms stays about "
-            "as quick as TCP over WiFi.",
+            f"With WiFi at {rate} Mbit/s and a queue of {queue_words}, MPTCP with both mechanisms "
+            "is about as fast as TCP over WiFi.",
             source,
             (
                 Condition(
@@ -134,8 +136,8 @@ def _claims(queue: str) -> list[Claim]:
     regular = [
         Claim(
             f"E1s.2-regular-slower-{rate}-{tag}",
-            f"With WiFi at {rate} Mbit/s (queue {queue}), MPTCP without the mechanisms is slower "
-            "than with them.",
+            f"With WiFi at {rate} Mbit/s and a queue of {queue_words}, MPTCP is slower without the "
+            "mechanisms than with both.",
             source,
             (
                 Condition(
@@ -148,8 +150,8 @@ def _claims(queue: str) -> list[Claim]:
     ]
     tail = Claim(
         f"E1s.3-heavier-tail-{tag}",
-        f"The faster WiFi is (queue {queue}), the heavier the tail of MPTCP with both mechanisms "
-        "beside that of TCP over WiFi.",
+        f"With a WiFi queue of {queue_words}, the tail of MPTCP with both mechanisms, relative to "
+        "that of TCP over WiFi, grows with WiFi's rate.",
         source,
         (
             Condition(
@@ -180,11 +182,11 @@ def _draw_means(results: Results, axes: Axes, queue: str) -> None:
     figures.over_factor(axes, results, "wifi_mbps", "delay_mean_ms", curves)
     figures.plain_ticks(axes, RATES_MBPS)
     figures.plain_log_y(axes)
-    axes.set(xlabel="rate of WiFi (Mbit/s)", ylabel="mean delay of a block (ms)")
+    axes.set(xlabel="WiFi rate (Mbit/s)", ylabel="mean delay of a block (ms)")
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What 3G carried, and how far M1,2 is from WiFi."""
+    """3G's share of the bytes, and the delay with both mechanisms relative to TCP over WiFi."""
 
     def factor(curve: str, rate: int) -> str:
         return f"{_means(curve, TCP_WIFI, rate, QUEUES[0])(results).value:.2f}"
@@ -198,16 +200,16 @@ def notes(results: Results) -> Sequence[str]:
     packets = ", ".join(share(MPTCP_M12, rate, QUEUES[0]) for rate in faster)
     time = ", ".join(share(MPTCP_M12, rate, QUEUES[1]) for rate in faster)
     return [
-        "The send buffer of 200 KiB takes 200 ms to drain at 8 Mbit/s but only 26 ms at 64, so the "
-        "faster WiFi is, the less its own delay hides what a block on 3G has to wait for.",
+        "The send buffer of 200 KiB drains in 200 ms at 8 Mbit/s, but in 26 ms at 64 Mbit/s. The "
+        "faster WiFi is, the less its own delay hides the delay of blocks on 3G.",
         f"With WiFi at {', '.join(map(str, faster))} Mbit/s and a queue of 54 packets, the mean "
         f"delay with both mechanisms is {ratios} times that of TCP over WiFi ({ratios_2012} with "
-        "the penalisation of NSDI'12), and 3G carries "
-        f"{packets} of the bytes. The source does not say whether it kept 54 packets or 80 ms of "
-        f"queue; with 80 ms 3G carries {time}, because WiFi's window may then grow until it "
+        f"the penalisation of NSDI'12). 3G carries {packets} of the bytes.",
+        "The source does not say whether it kept WiFi's queue at 54 packets or at 80 ms. With "
+        f"80 ms, 3G carries {time} of the bytes. WiFi's congestion window can then grow until it "
         "covers the whole receive buffer, and nothing is left for 3G.",
-        "Claims about cells in which 3G carried no more than 1 % of the bytes are not judged: "
-        "there, nothing multipath happened.",
+        "A claim is not judged where 3G carried no more than 1 % of the bytes, because Multipath "
+        "TCP then used only one path.",
     ]
 
 
@@ -248,7 +250,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Mean delay, queue 80 ms",
-            "Where the curves meet, 3G is not used at all.",
+            "Where the curves meet, 3G carries nothing.",
             partial(_draw_means, queue=QUEUES[1]),
         ),
     ),

@@ -1,4 +1,4 @@
-"""CS244 2014: how jitter on 3G moves the most frequent delay."""
+"""CS244 2014: how jitter on 3G changes the most frequent delay."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ RECEIVE_KIB = (30, 60, 200)
 JUDGED_KIB = (30, 200)
 MODELS: tuple[JitterOrder, ...] = ("fifo", "reordering")
 WORDS = {"fifo": "order kept", "reordering": "reordering"}
+_JITTER_WORDS = {"fifo": "jitter that keeps the order", "reordering": "reordering jitter"}
 
 WIFI = NetworkPath(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
 
@@ -96,7 +97,7 @@ def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
 def _regular_moves(kib: int, model: str) -> Condition:
     first, last = _ends(MPTCP, kib, model)
     return Condition(
-        "mode(regular) at 250 ms / at 100 ms",
+        "mode(regular), jitter of 250 ms / of 100 ms",
         ratio_of(_MODE, last, first),
         "≥",
         1.4,
@@ -107,7 +108,7 @@ def _regular_moves(kib: int, model: str) -> Condition:
 def _remedied_stays(kib: int, model: str) -> Condition:
     first, last = _ends(MPTCP_M12, kib, model)
     return Condition(
-        "change of mode(M1,2) from 100 ms to 250 ms",
+        "change of mode(M1,2) from 100 to 250 ms of jitter",
         partial(_change, first=first, last=last),
         "<",
         25,
@@ -120,7 +121,7 @@ def _modes_in_words(
     results: Results, words: str, ends: Sequence[dict[str, Factor]], then: str
 ) -> str:
     first, last = (median(results.values(_MODE, **each)).text("ms") for each in ends)
-    return f"{words}: {first} at 100 ms, {last} at 250 ms; {then}"
+    return f"{words}: {first} at 100 ms of jitter, {last} at 250 ms; {then}"
 
 
 def _change(results: Results, first: dict[str, Factor], last: dict[str, Factor]) -> Estimate:
@@ -138,19 +139,19 @@ def _used(curve: str, kib: int, model: str) -> Callable[[Results], str | None]:
 
 
 def _claims(kib: int, model: str) -> list[Claim]:
-    where = f"receive buffer {kib} KiB, {model} jitter"
+    where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
     source = "Cullen & Barber, CS244'14" + ("" if model == "reordering" else "; this model is ours")
     return [
         Claim(
             f"E1j.1-regular-moves-{kib}KiB-{model}",
-            f"More jitter on 3G shifts MPTCP's most frequent delay to the right ({where}).",
+            f"More jitter on 3G increases MPTCP's most frequent delay ({where}).",
             source,
             (_regular_moves(kib, model),),
             _used(MPTCP, kib, model),
         ),
         Claim(
             f"E1j.2-m12-stays-{kib}KiB-{model}",
-            f"With both mechanisms the most frequent delay hardly moves ({where}).",
+            f"With both mechanisms, jitter on 3G hardly changes the most frequent delay ({where}).",
             source,
             (_remedied_stays(kib, model),),
             _used(MPTCP_M12, kib, model),
@@ -187,7 +188,7 @@ def _draw_modes(results: Results, axes: Axes, model: str) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What 3G carried, and the delay over WiFi alone."""
+    """3G's share of the bytes, the delay over WiFi alone, the means, and why modes jump."""
 
     def share(curve: str, kib: int, model: str) -> str:
         shares = [
@@ -205,18 +206,18 @@ def notes(results: Results) -> Sequence[str]:
 
     wifi = median(results.values("delay_mean_ms", **at(TCP_WIFI, 200, 0, "fifo"))).text("ms")
     return [
-        "The students who made this figure tried several sets of links until the plot looked like "
-        "the paper's; these links are theirs, not the paper's.",
-        "Over the four jitters, 3G carried "
+        "The students of CS244'14 tuned their links until the plot looked like the paper's. The "
+        "links of this experiment are theirs, not the paper's.",
+        "Over the four values of jitter, 3G carried "
         + "; ".join(
             f"{share(MPTCP, kib, model)} of MPTCP's bytes and {share(MPTCP_M12, kib, model)} "
-            f"with both mechanisms at {kib} KiB ({model})"
+            f"with both mechanisms at {kib} KiB ({WORDS[model]})"
             for model in MODELS
             for kib in RECEIVE_KIB
         )
         + ".",
         f"TCP over WiFi alone has a mean delay of {wifi} with a receive buffer of 200 KiB.",
-        "The mean, which does not depend on bins, goes from jitter 100 ms to 250 ms as follows. "
+        "The mean does not depend on bins. From 100 to 250 ms of jitter it changes as follows. "
         + "; ".join(
             f"{kib} KiB, {WORDS[model]}: MPTCP {means(MPTCP, kib, model)}, with both mechanisms "
             f"{means(MPTCP_M12, kib, model)}"
@@ -225,11 +226,11 @@ def notes(results: Results) -> Sequence[str]:
         )
         + ".",
         "The mode is the middle of the fullest bin of 20 ms, as in the source. The densities have "
-        "more than one peak, so it can jump. At 30 KiB there is a narrow peak at 80–100 ms: that "
-        "is how long 200 KiB take over WiFi alone, at one window of 30 KiB in each round trip of "
-        "12 ms. The more jitter 3G has, the less the scheduler uses it, and the more often this "
-        "peak is the highest, while the broad peak of MPTCP moves to the right. The modes with "
-        "both mechanisms move to the left, if they move.",
+        "several peaks, so the mode can jump. At 30 KiB, a narrow peak lies at 80–100 ms: 200 KiB "
+        "take this time over WiFi alone, at one window of 30 KiB per round trip of 12 ms. The more "
+        "jitter 3G has, the less the scheduler uses 3G, and the more often this peak is the "
+        "highest. The broad peak of MPTCP moves to the right. The modes with both mechanisms move "
+        "to the left, if they move.",
     ]
 
 
@@ -245,15 +246,21 @@ ENTRY = Entry(
         Parameter(
             "far side",
             "1 ms is added to both delays",
-            "CS244'14 has a hop of 1 Gbit/s and 1 ms there; folding it in is ours",
+            "CS244'14 has a hop of 1 Gbit/s and 1 ms there; adding it to the links is ours",
         ),
         Parameter("jitter of 3G", "100, 150, 200, 250 ms; the delay is never below 0", "CS244'14"),
         Parameter(
-            "jitter model", "reordering (as netem) and keeping the order", "CS244'14; second ours"
+            "jitter model",
+            "reordering (as netem), and order kept",
+            "CS244'14; the second is ours",
         ),
-        Parameter("loss", "in the direction of the data only", "ours"),
+        Parameter("loss", "only in the direction of the data", "ours"),
         Parameter("send buffer", "200 KiB", "CS244'14"),
-        Parameter("receive buffer", "30, 60, 200 KiB", "CS244'14: 30 KiB of Linux; others ours"),
+        Parameter(
+            "receive buffer",
+            "30, 60, 200 KiB",
+            "CS244'14 requested 30 KiB from Linux; others ours",
+        ),
         Parameter("block", "8 KiB", "NSDI'12"),
         *STACK_PARAMETERS,
     ),
@@ -267,8 +274,8 @@ ENTRY = Entry(
         *(
             Panel(
                 f"{kib} KiB, {WORDS[model]}: PDF",
-                "Densities at the smallest and the largest jitter; the mode is the highest bin of "
-                "a curve, and where there are several high bins it jumps between them.",
+                "Densities at the smallest and the largest jitter. The mode is the highest bin of "
+                "a curve. With several high bins, the mode jumps between them.",
                 partial(_draw_delays, kib=kib, model=model),
             )
             for kib in JUDGED_KIB

@@ -41,7 +41,7 @@ JUDGED_KBPS = 500
 COUNTS = {"quick": 40, "full": 200}
 BLOCK_BYTES = 8192
 ROOM = 1.5
-"""A setting counts if the capacities add up to this many times the application's rate."""
+"""The sum of a setting's capacities is at least this multiple of the application's rate."""
 
 WIFI_3G = "WLAN + 3G"
 _WLAN = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms")
@@ -72,7 +72,7 @@ def wifi_3g_points() -> tuple[Point, ...]:
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every setting with room for the rate, at every rate, with every scheduler."""
+    """Every setting with enough capacity for the rate, at every rate, with every scheduler."""
     settings = (*points(HIGH, COUNTS[tier.name]), *wifi_3g_points())
     return [
         _cell(tier, point, rate, curve)
@@ -104,10 +104,10 @@ def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
 
 
 def lowest_delay_ms(point: Point) -> float:
-    """The least time in which the two paths together can carry one block, queues empty, in ms.
+    """The least time in ms in which both paths together can carry one block through empty queues.
 
-    At time t after it was written, path i can have brought C_i · (t − d_i) bytes, with its
-    capacity C_i and its one-way delay d_i; headers are left out.
+    At time t after the block is written, path i can have delivered C_i · (t − d_i) bytes, where
+    C_i is its capacity and d_i its one-way delay. Headers are ignored.
     """
     bits = BLOCK_BYTES * 8
     ways = sorted(
@@ -122,7 +122,7 @@ def lowest_delay_ms(point: Point) -> float:
 
 
 def increases(results: Results, curve: str, rate_kbps: int = JUDGED_KBPS) -> Sample:
-    """By high-BDP setting, how far the mean delay lies above the lowest possible one, in %."""
+    """By high-BDP setting, the increase of the mean delay over the lowest possible delay, in %."""
     measured = medians(results, "delay_mean_ms", **at(curve, HIGH, rate_kbps))
     lowest = {point.name: lowest_delay_ms(point) for point in points(HIGH, _count(results))}
     return np.array([(measured[name] / lowest[name] - 1) * 100 for name in measured])
@@ -158,7 +158,7 @@ def _jitter_ratio(results: Results) -> Estimate:
 
 def _above_double(curve: str, operator: str, percent: float) -> Condition:
     return Condition(
-        f"settings in which {curve} more than doubles the lowest delay",
+        f"settings in which {curve} more than doubles the lowest possible delay",
         partial(_share_above_double, curve=curve),
         operator,
         percent,
@@ -171,16 +171,17 @@ _HIGH_BDP = f"high-BDP, {JUDGED_KBPS} kbit/s"
 CLAIMS = (
     Claim(
         "E5.3a-rr-tail",
-        "With an application-limited source round robin lengthens delays much, in many settings.",
-        "CSWS'14: about 40 % of the settings have 100 to 1500 % more",
+        "With an application-limited source, round robin more than doubles the lowest possible "
+        "delay in many settings.",
+        "CSWS'14: about 40 % of the settings have 100 to 1500 % more delay",
         (_above_double(RR, "≥", 25),),
         both_used(RR),
         _HIGH_BDP,
     ),
     Claim(
         "E5.3b-low-rtt-near-lowest",
-        "Lowest RTT stays near the lowest possible delay.",
-        "CSWS'14: 70 % of the settings have 10 to 100 % more",
+        "With an application-limited source, lowest RTT stays near the lowest possible delay.",
+        "CSWS'14: 70 % of the settings have 10 to 100 % more delay",
         (
             _above_double(LOW_RTT, "≤", 15),
             Condition(
@@ -195,7 +196,7 @@ CLAIMS = (
     ),
     Claim(
         "E5.4-remedies-alike",
-        "With an application-limited source the remedies do as lowest RTT does.",
+        "With an application-limited source, the remedies do not change the delay of lowest RTT.",
         "slides of Alay et al.",
         tuple(
             Condition(
@@ -211,9 +212,9 @@ CLAIMS = (
     ),
     Claim(
         "E5.5-rr-jitter",
-        "With WLAN and 3G round robin's jitter is several times that of lowest RTT.",
+        "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
         "CSWS'14, NorNet: variance of the delay up to ten times as large; the factor is ours",
-        (Condition("p95 jitter beside 3G, RR / LowRTT", _jitter_ratio, "≥", 3),),
+        (Condition("p95 jitter, RR / LowRTT", _jitter_ratio, "≥", 3),),
         both_used(RR),
         f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
     ),
@@ -251,20 +252,22 @@ def notes(results: Results) -> Sequence[str]:
     words = []
     for rate in RATES_KBPS:
         each = [
-            f"{curve} {np.median(values):.0f} % (above 100 % in {np.mean(values > 100):.0%})"
+            f"{curve} {np.median(values):.0f} % "
+            f"(above 100 % in {np.mean(values > 100):.0%} of the settings)"
             for curve, values in ((curve, increases(results, curve, rate)) for curve in STYLES)
         ]
         words.append(f"{rate} kbit/s, median increase: {', '.join(each)}.")
     return [
         " ".join(words),
         "The lowest possible delay is the time in which both paths together could carry one block "
-        "through empty queues (ours; the paper does not define it). Nothing can be below it.",
+        "through empty queues. This definition is ours, because the paper gives none. No measured "
+        "delay can be below it.",
     ]
 
 
 def _panel(rate_kbps: int) -> Panel:
     draw: Callable[[Results, Axes], None] = partial(_draw_increases, rate_kbps=rate_kbps)
-    caption = "Curves further to the left are better; increases below 1 % are drawn at 1 %."
+    caption = "Curves further to the left are better. Increases below 1 % are drawn at 1 %."
     return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
 
 
@@ -282,7 +285,7 @@ ENTRY = Entry(
         Parameter("buffers", "2 MB, send = receive", "CSWS'14's bounded buffer"),
         Parameter("congestion control", "OLIA", "CSWS'14"),
         Parameter("λ, θ of MPT-BM", "3, 0", "CSWS'14; θ ours"),
-        Parameter("WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; CSWS'14 real ones"),
+        Parameter("WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; real ones in CSWS'14"),
         Parameter("3G", "2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms", "ours; likewise"),
         Parameter("jitter", "difference of the delays of successive blocks", "ours"),
     ),
@@ -294,7 +297,7 @@ ENTRY = Entry(
         *(_panel(rate) for rate in RATES_KBPS),
         Panel(
             "WLAN and 3G",
-            "A mark for each round-trip time of 3G, 75 to 150 ms.",
+            "One mark for each round-trip time of 3G, 75 to 150 ms.",
             _draw_jitter,
         ),
     ),

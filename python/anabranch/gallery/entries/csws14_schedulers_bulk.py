@@ -113,7 +113,8 @@ def _raises(remedied: str) -> Condition:
 CLAIMS = (
     Claim(
         "E5.1a-low-bdp",
-        "With bulk data and a low bandwidth-delay product every scheduler aggregates nearly all.",
+        "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
+        "capacity.",
         "CSWS'14, §4",
         each(
             "median benefit of every scheduler, low-BDP",
@@ -131,14 +132,15 @@ CLAIMS = (
     ),
     Claim(
         "E5.1b-rr-like-low-rtt",
-        "With bulk data round robin and lowest RTT hardly differ: acknowledgements clock both.",
+        "With bulk data at low bandwidth-delay products, round robin and lowest RTT hardly differ, "
+        "because acknowledgements clock both.",
         "CSWS'14, §4",
         (Condition("|median benefit of RR − of LowRTT|, low-BDP", _between_medians, "≤", 0.05),),
         both_used(RR, LOW_RTT),
     ),
     Claim(
         "E5.2a-rp-high-bdp",
-        "Retransmission and penalisation raise the benefit where windows limit.",
+        "Opportunistic retransmission and penalisation raise the benefit where buffers limit.",
         "CSWS'14, §4; slides of Alay et al.",
         (_raises(RP),),
         both_used(RP, LOW_RTT),
@@ -146,7 +148,7 @@ CLAIMS = (
     ),
     Claim(
         "E5.2b-bm-high-bdp",
-        "Bufferbloat mitigation raises the benefit where windows limit.",
+        "Bufferbloat mitigation raises the benefit where buffers limit.",
         "CSWS'14, §4; slides of Alay et al.",
         (_raises(BM),),
         both_used(BM, LOW_RTT),
@@ -166,26 +168,28 @@ def notes(results: Results) -> Sequence[str]:
         words.append(f"{environment}: median benefit {', '.join(each)}.")
     return [
         " ".join(words),
-        "MPT-BM here has λ = 3 and no threshold θ, as CSWS'14 states none. The baseline is the "
-        "single-path form of the coupled algorithm, NewReno, with the same buffers.",
+        "MPT-BM uses λ = 3 and no threshold θ, because CSWS'14 states none. The baseline is "
+        "NewReno, the single-path form of the coupled algorithm, with the same buffers.",
     ]
 
 
 ENTRY = Entry(
     id="csws14-schedulers-bulk",
     title="Schedulers with bulk data over a design of two paths (CSWS 2014)",
-    question="How much of two paths do round robin, lowest RTT, and lowest RTT with each remedy "
-    "use, over hundreds of settings?",
+    question="Over hundreds of settings, how much of two paths do round robin, lowest RTT, and "
+    "lowest RTT with each remedy use?",
     references=(CSWS,),
     parameters=(
         *DESIGN_PARAMETERS,
-        Parameter("settings", "quick 20, full 200, of each environment", "full: CSWS'14"),
+        Parameter("settings", "20 (quick) or 200 (full) per environment", "full: CSWS'14"),
         Parameter("buffers", "low-BDP 16 MB, high-BDP 2 MB, send = receive", "2 MB: CSWS'14"),
         Parameter("workload", "bulk, 60 s", "CSWS'14"),
         Parameter("congestion control", "OLIA; TCP: NewReno", "CSWS'14; TCP ours"),
         Parameter("λ of MPT-BM", "3", "CSWS'14"),
         Parameter("θ of MPT-BM", "0", "ours: CSWS'14 states none"),
-        Parameter("round robin", "one segment, full windows passed over", "Linux' mptcp_rr.c"),
+        Parameter(
+            "round robin", "one segment per turn, full windows are skipped", "Linux's mptcp_rr.c"
+        ),
     ),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
@@ -199,12 +203,12 @@ ENTRY = Entry(
         ),
         Panel(
             "Low-BDP settings",
-            "As before.",
+            "Curves further to the right are better. Left of 0, adding a path does harm.",
             partial(draw_benefits, environment=LOW, styles=STYLES),
         ),
         Panel(
             "Both environments",
-            "Settings: boxes are quartiles, whiskers 5 and 95 %.",
+            "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
             partial(draw_boxes, styles=STYLES),
         ),
     ),

@@ -29,7 +29,7 @@ STYLES = {
 }
 _LAMBDA = {BM15: 1.5, BM30: 3.0}
 EXAMPLE, EXAMPLE_PAIR = "M1,2, bounded", "3G2+WLAN"
-"""The slides' example of what bufferbloat does: the window is bounded, and 3G2 penalised."""
+"""The slides' example of bufferbloat: a bounded receive window, and penalisation of 3G2."""
 
 WLAN = NetworkPath(name="wlan", rate="5Mbit/s", delay="10ms", limit="80ms", jitter="1ms", loss="1%")
 THREE_G_ONE = NetworkPath(name="3g1", rate="3Mbit/s", delay="30ms", limit="2s", jitter="5ms")
@@ -52,7 +52,7 @@ def at(curve: str, pair: str) -> dict[str, Factor]:
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every pair of paths with every curve."""
+    """Every pair of paths with every curve, and the example."""
     steady = [_cell(tier, curve, pair) for pair in PAIRS for curve in STYLES]
     return [*steady, _cell(tier, EXAMPLE, EXAMPLE_PAIR)]
 
@@ -87,7 +87,7 @@ def _cellular(pair: str) -> list[str]:
 
 
 def _compared(metric: str, words: str, operator: str, threshold: float) -> tuple[Condition, ...]:
-    """A metric of each curve over the default's, for each pair."""
+    """The conditions on a metric of each curve over that of the default, for each pair."""
     return each(
         f"{words}, MPT-BM with either λ / default, every pair of paths",
         (
@@ -104,7 +104,7 @@ def _compared(metric: str, words: str, operator: str, threshold: float) -> tuple
 
 
 def _capped(pair: str, name: str) -> list[Condition]:
-    """Round-trip times of a cellular path of a pair."""
+    """The conditions on the smoothed RTT of a cellular path of a pair."""
     return [
         Condition(
             f"p95 sRTT of {name}, {curve} / {over}, {pair}",
@@ -122,20 +122,21 @@ def _capped(pair: str, name: str) -> list[Condition]:
 
 
 def _both_used(results: Results) -> str | None:
-    """A precondition: each path of each pair carried more than 1 % of the bytes."""
+    """The precondition that each path of each pair carried more than 1 % of the bytes."""
     for pair, paths in PAIRS.items():
         for path in paths:
             for curve in STYLES:
                 share = results.values(f"share_{path.name}", **at(curve, pair))
                 if float(np.median(share)) <= 0.01:
-                    return f"{path.name} carried {np.median(share):.1%} of {curve}, {pair}"
+                    words = f"{curve}, {pair}"
+                    return f"{path.name} carried {np.median(share):.1%} of the bytes ({words})"
     return None
 
 
 CLAIMS = (
     Claim(
         "E6.a-rtt-capped",
-        "MPT-BM caps the round-trip times of cellular paths, the more the smaller λ is.",
+        "MPT-BM caps the round-trip times of cellular paths, and a smaller λ caps them lower.",
         "IWQoS'14; slides of Alay et al.",
         tuple(
             condition
@@ -161,7 +162,7 @@ CLAIMS = (
     ),
     Claim(
         "E6.d-less-waiting",
-        "MPT-BM reduces what waits out of order.",
+        "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
         _compared("out_of_order_mean_bytes", "bytes out of order", "≤", 0.7),
         _both_used,
@@ -175,7 +176,7 @@ def _series(results: Results, curve: str, pair: str) -> pl.DataFrame:
 
 
 def _end_s(results: Results, pair: str) -> float:
-    """When the last of the transfers is complete, and a little more."""
+    """The end of the time axis: shortly after the last transfer completes."""
     ends = []
     for curve in STYLES:
         rows = _series(results, curve, pair)
@@ -220,7 +221,7 @@ def _example(results: Results, path: str) -> pl.DataFrame:
 
 
 def _draw_rates(results: Results, axes: Axes) -> None:
-    """What arrived at the application, and over each path, in each half second."""
+    """Draw goodput, and throughput of each path, in bins of half a second."""
     lines: dict[str, Any] = {}
     columns = {
         "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
@@ -231,14 +232,14 @@ def _draw_rates(results: Results, axes: Axes) -> None:
         rows = _example(results, path).gather_every(5)
         seconds, delivered = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
         lines[label] = (seconds[1:], np.diff(delivered) * 8e-6 / np.diff(seconds), style)
-    figures.series(axes, lines, "in each half second (Mbit/s)")
+    figures.series(axes, lines, "rate, bins of 0.5 s (Mbit/s)")
     axes.set_ylim(0)
 
 
 def _draw_example(
     results: Results, axes: Axes, lines: dict[str, tuple[str, str, Style]], unit: str
 ) -> None:
-    """Columns of the samples in kB: for each label the path, the column and the style."""
+    """Draw columns of the samples in kB. `lines` gives path, column and style for each label."""
     drawn: dict[str, Any] = {}
     for label, (path, column, style) in lines.items():
         rows = _example(results, path)
@@ -258,7 +259,7 @@ def _draw_bars(results: Results, axes: Axes, metric: str, unit: str, scale: floa
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Goodput of each curve, and where the cap comes too late."""
+    """Goodput of each curve, and where the cap takes effect too late."""
     words = []
     for pair in PAIRS:
         each = (
@@ -276,28 +277,28 @@ def notes(results: Results) -> Sequence[str]:
 
     return [
         "Goodput: " + " ".join(words),
-        "Where λ = 1.5 costs goodput it is WLAN that slows down: beside 3G1 it carries "
-        f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. A coupled "
+        "Where λ = 1.5 costs goodput, WLAN slows down: beside 3G1 it carries "
+        f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. Coupled "
         "congestion control grows a subflow by its share of the sum of windows over round-trip "
-        "times, and the sum rises when 3G1's round-trip time falls.",
-        "The cap holds a smoothed RTT at λ times its minimum where it binds in congestion "
-        "avoidance. A cellular queue of seconds is filled in slow start, before a loss: the window "
-        "then stops at about twice what the cap allows, since the platform linux lets windows grow "
-        "that are more than half used.",
+        "times. This sum rises when the round-trip time of 3G1 falls.",
+        "Where the cap first takes effect in congestion avoidance, it holds the smoothed RTT at λ "
+        "times its minimum. A cellular queue of seconds fills in slow start, before any loss. The "
+        "window then stops at about twice the cap, because the platform linux lets a window grow "
+        "that is more than half used.",
     ]
 
 
 ENTRY = Entry(
     id="ferlin14-bufferbloat",
     title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
-    question="Two cellular providers and a WLAN, in pairs: what does capping the round-trip times "
-    "of bloated paths do to delays, goodput, and what waits out of order?",
+    question="How does capping the round-trip times of bloated paths change delay, goodput and "
+    "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
     references=(FERLIN_IWQOS, ALAY_SLIDES),
     parameters=(
         Parameter("WLAN", "5 Mbit/s, 20 ms RTT, 80 ms of queue, 1 % loss", "ours"),
         Parameter("3G1", "3 Mbit/s, 60 ms RTT, queue of 2 s", "ours; NorNet has real ones"),
         Parameter(
-            "3G2", "6 Mbit/s, 100 ms RTT, queue of 4 s", "ours; the quicker, more bloated one"
+            "3G2", "6 Mbit/s, 100 ms RTT, queue of 4 s", "ours; the faster, more bloated one"
         ),
         Parameter("transfer", "16 MiB, download", "slides"),
         Parameter("buffers", "16 MiB, send = receive: no limit", "slides: unbounded"),
@@ -307,7 +308,7 @@ ENTRY = Entry(
             "shape: slides; the window is ours",
         ),
         Parameter("λ", "1.5 and 3", "slides"),
-        Parameter("θ", "50 ms: WLAN is left alone", "ours; not stated"),
+        Parameter("θ", "50 ms, so that WLAN is left alone", "ours; the sources state none"),
         Parameter("congestion control", "OLIA", "CSWS'14, of the same authors"),
     ),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
@@ -317,12 +318,12 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Round-trip time of 3G2 beside WLAN",
-            "First seed. The queue that a path fills is its own delay.",
+            "First seed. The queue that a subflow fills becomes its own delay.",
             partial(_draw_srtt, pair="3G2+WLAN", name="3g2"),
         ),
         Panel(
             "Bytes delivered, 3G2 + WLAN",
-            "First seed; in order, to the application.",
+            "Bytes delivered in order to the application, first seed.",
             partial(
                 _draw_connection,
                 pair="3G2+WLAN",
@@ -333,7 +334,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Bytes that wait, 3G2 + WLAN",
-            "First seed; arrived at data level, out of order.",
+            "Bytes that arrived out of order at the data level, first seed.",
             partial(
                 _draw_connection,
                 pair="3G2+WLAN",
@@ -349,12 +350,12 @@ ENTRY = Entry(
         ),
         Panel(
             "Variation of goodput",
-            "Standard deviation over mean of the goodput in 100 ms.",
+            "Standard deviation over mean of the goodput in intervals of 100 ms.",
             partial(_draw_bars, metric="goodput_cov", unit="variation", scale=1),
         ),
         Panel(
             "Bytes out of order",
-            "Mean while data arrived.",
+            "Mean over the time in which data arrived.",
             partial(
                 _draw_bars,
                 metric="out_of_order_mean_bytes",
@@ -364,13 +365,13 @@ ENTRY = Entry(
         ),
         Panel(
             "(a) Example: goodput",
-            "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Gaps, then bursts, where "
-            "3G2's round-trip time is high.",
+            "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
+            "bursts where 3G2's round-trip time is high.",
             _draw_rates,
         ),
         Panel(
             "(b) Example: head-of-line blocking",
-            "What waits at data level for something that is still in 3G2's queue.",
+            "Data that waits for earlier data in 3G2's queue.",
             partial(
                 _draw_example,
                 lines={"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
@@ -379,7 +380,7 @@ ENTRY = Entry(
         ),
         Panel(
             "(c) Example: windows of 3G2",
-            "Penalised again and again, the window keeps growing.",
+            "Penalisation halves the window repeatedly, and the window grows back.",
             partial(
                 _draw_example,
                 lines={
@@ -391,7 +392,7 @@ ENTRY = Entry(
         ),
         Panel(
             "(d) Example: WLAN and the receive window",
-            "Where the room is zero WLAN may not send, and what it has in flight falls.",
+            "Where the receive window is full, WLAN may not send, and its data in flight falls.",
             partial(
                 _draw_example,
                 lines={

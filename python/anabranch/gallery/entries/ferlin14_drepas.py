@@ -1,4 +1,4 @@
-"""Ferlin, Dreibholz, Alay, Globecom 2014: DRePaS, which leaves a hopeless path to probes."""
+"""Ferlin, Dreibholz, Alay, Globecom 2014: DRePaS, which uses a hopeless path for probes only."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ TWO_G, THREE_G = "2G", "3G"
 BUFFERS_KIB = (256, 512, 1024, 2048)
 BLACKOUT_KIB = 512
 BLACKOUT_S = 35
-"""When WLAN goes away: 30 s after the warm-up."""
+"""The time at which WLAN goes away, 30 s after the warm-up."""
 
 _SECOND = {
     TWO_G: NetworkPath(name="cellular", rate="0.2Mbit/s", delay="200ms", limit="6s", jitter="5ms"),
     THREE_G: NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="2s", jitter="5ms"),
 }
 _RTO_S = 0.4 + 0.2
-"""Retransmission timeout of 2G without queue: its round trip and Linux' minimum variance."""
+"""Retransmission timeout of 2G with an empty queue: RTT plus Linux's minimum variance term."""
 
 FERLIN_GLOBECOM = (
     "S. Ferlin, T. Dreibholz, Ö. Alay: Multi-Path Transport over Heterogeneous Wireless Networks: "
@@ -105,12 +105,12 @@ def _recovery_s(results: Results) -> Estimate:
 
 
 def _cellular_used(curve: str, second: str) -> Any:
-    """A precondition: at every buffer the second path carried bytes."""
+    """The precondition that the second path carried bytes at every buffer."""
 
     def reason(results: Results) -> str | None:
         shares = [results.values("share_cellular", **at(curve, second, kib)) for kib in BUFFERS_KIB]
         lowest = min(float(share.min()) for share in shares)
-        return None if lowest > 0.001 else f"{second} carried {lowest:.2%} of the bytes of {curve}"
+        return None if lowest > 0.001 else f"{second} carried {lowest:.2%} of the bytes ({curve})"
 
     return reason
 
@@ -118,11 +118,11 @@ def _cellular_used(curve: str, second: str) -> Any:
 CLAIMS = (
     Claim(
         "E7.a-2g-harms",
-        "With 2G beside WLAN, Multipath TCP is worse than TCP over WLAN alone.",
+        "With 2G beside WLAN, Multipath TCP has less goodput than TCP over WLAN alone.",
         "Globecom'14; slides, “2G+WLAN”",
         (
             least(
-                "least MPTCP / TCP over WLAN at any buffer",
+                "smallest MPTCP / TCP over WLAN at any buffer",
                 {
                     f"MPTCP / TCP over WLAN at {kib} KiB": ratio_of(
                         "goodput_mbps", at(MPTCP, TWO_G, kib), at(TCP_WLAN, TWO_G, kib)
@@ -138,7 +138,7 @@ CLAIMS = (
     ),
     Claim(
         "E7.b-drepas-avoids-it",
-        "With DRePaS a 2G path does no harm.",
+        "With DRePaS, a 2G path does not reduce goodput.",
         "Globecom'14; slides",
         at_every_buffer(
             "DRePaS / TCP over WLAN",
@@ -153,7 +153,7 @@ CLAIMS = (
     ),
     Claim(
         "E7.c-less-delay",
-        "DRePaS shortens application delay beside a bufferbloated path of low capacity.",
+        "DRePaS reduces application delay beside a bufferbloated path of low capacity.",
         "Globecom'14; slides",
         at_every_buffer(
             "mean delay, DRePaS / MPTCP",
@@ -168,10 +168,10 @@ CLAIMS = (
     ),
     Claim(
         "E7.d-3g-unchanged",
-        "With 3G and WLAN, DRePaS performs as the default does.",
+        "With 3G beside WLAN, DRePaS has the same goodput as the default.",
         "Globecom'14; slides, “3G+WLAN”",
         at_every_buffer(
-            "|DRePaS / MPTCP − 1| with 3G",
+            "|DRePaS / MPTCP − 1|, 3G beside WLAN,",
             BUFFERS_KIB,
             "KiB",
             lambda kib: distance_of(
@@ -186,7 +186,7 @@ CLAIMS = (
     ),
     Claim(
         "E7.e-standby-takes-over",
-        "When WLAN goes away, the path that was probed carries the data.",
+        "When WLAN goes away, the probed path takes over.",
         "ours, after the description of the algorithm",
         (
             Condition(
@@ -202,10 +202,10 @@ CLAIMS = (
     ),
     Claim(
         "E7.f-probes-are-cheap",
-        "Probing costs little.",
-        "ours; ten packets of 1 KiB a period are the slides'",
+        "Probing costs little: 2G carries few of the bytes.",
+        "ours; the slides probe with ten packets of 1 KiB per period",
         at_every_buffer(
-            "bytes that 2G carried",
+            "2G's share of the bytes",
             BUFFERS_KIB,
             "KiB",
             lambda kib: median_of("share_cellular", at(DREPAS, TWO_G, kib), 100),
@@ -247,27 +247,27 @@ def _draw_blackout(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What 2G costs, and what the scoring sees."""
+    """The harm of 2G, how the score is measured, and the limits of the threshold."""
     worst = min(
         float(np.median(results.values("goodput_mbps", **at(MPTCP, TWO_G, kib))))
         for kib in BUFFERS_KIB
     )
     return [
-        f"The default scheduler lets MPTCP fall to {worst:.2f} Mbit/s beside a 2G path of 0.2 "
-        "Mbit/s: whatever 2G accepts into its queue of 6 s holds up the shared receive window.",
-        "The score of a subflow is what it has in flight over its smoothed round-trip time. A WLAN "
-        "that waits for 2G has nothing in flight for most of the time, so that a single look at it "
-        "would let 2G pass; the most of ten looks in a period is taken (ours).",
-        "Beside a quicker WLAN the threshold of 0.1 (ours) excludes 3G as well: 2 Mbit/s are a "
+        f"With the default scheduler, MPTCP falls to {worst:.2f} Mbit/s beside a 2G path of 0.2 "
+        "Mbit/s. Data in 2G's queue of 6 s blocks the shared receive window.",
+        "The score of a subflow is its data in flight over its smoothed round-trip time. A WLAN "
+        "that waits for 2G has nothing in flight most of the time, so a single sample would let 2G "
+        "pass. DRePaS therefore uses the maximum of ten samples per period (our choice).",
+        "Beside a faster WLAN, the threshold of 0.1 (our choice) also excludes 3G: 2 Mbit/s is a "
         "tenth of 20 Mbit/s.",
     ]
 
 
 ENTRY = Entry(
     id="ferlin14-drepas",
-    title="Dynamic relative path scoring beside 2G and 3G (Globecom 2014)",
-    question="Does adding a very slow cellular path to WLAN pay off, and does scoring paths "
-    "(DRePaS) keep Multipath TCP from using one that does not?",
+    title="Dynamic relative path scoring (DRePaS) beside 2G and 3G (Globecom 2014)",
+    question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
+    "keep Multipath TCP from using a path that does not?",
     references=(FERLIN_GLOBECOM, ALAY_SLIDES),
     parameters=(
         Parameter(
@@ -279,10 +279,14 @@ ENTRY = Entry(
         Parameter("3G", "2 Mbit/s, 150 ms RTT, queue of 2 s, ± 5 ms", "links of NSDI'12"),
         Parameter("buffers", "256 to 2048 KiB, send = receive", "ours"),
         Parameter("workload", "8 KiB blocks, download", "slides"),
-        Parameter("probes", "10 packets of 1 KiB, copies of data under way", "slides"),
-        Parameter("threshold, period, hysteresis", "0.1; 1 s or 2 × the longest sRTT; 2", "ours"),
+        Parameter("probes", "10 packets of 1 KiB, copies of data in flight", "slides"),
+        Parameter(
+            "threshold, period, hysteresis",
+            "0.1; 1 s or 2 × the longest sRTT; 2 scores",
+            "ours",
+        ),
         Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
-        Parameter("blackout", f"WLAN goes away after {BLACKOUT_S} s, silently", "ours"),
+        Parameter("blackout", f"WLAN silently drops everything after {BLACKOUT_S} s", "ours"),
     ),
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
@@ -292,7 +296,7 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Goodput beside 2G",
-            "MPTCP below TCP over WLAN: the second path does harm.",
+            "Where MPTCP lies below TCP over WLAN, the second path does harm.",
             partial(_draw, second=TWO_G, metric="goodput_mbps", unit="goodput (Mbit/s)"),
         ),
         Panel(
@@ -307,7 +311,7 @@ ENTRY = Entry(
         ),
         Panel(
             "WLAN goes away",
-            "Bytes delivered since then, first seed, 512 KiB.",
+            "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
             _draw_blackout,
         ),
     ),

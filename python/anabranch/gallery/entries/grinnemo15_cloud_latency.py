@@ -46,9 +46,9 @@ SCHEDULERS = {
 RTTS_MS = (10, 40, 100, 200, 400)
 LOSSES_PERCENT = (0, 2, 4)
 SHORT_MS = 10
-"""Round-trip time of path one where the two differ."""
+"""Round-trip time of path one where the paths differ."""
 LOSSY_RTTS_MS = RTTS_MS[:3]
-"""Of equal paths, and of path two where they differ."""
+"""Round-trip times with loss: of equal paths, and of path two where the paths differ."""
 BURSTS = {f"{segments} segments": segments for segments in (10, 20, 30, 40, 50)}
 BURST_RTTS_MS = {10: GREEN, 40: ORANGE, 100: RED}
 _SEGMENT_BYTES = 1400
@@ -186,10 +186,12 @@ def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
 def relative(
     results: Results, application: str, curve: str, one: int, two: int, loss: int = 0
 ) -> Estimate:
-    """Median latency over that of TCP on path one, by seeds: both have the same bursts.
+    """Median latency over the median latency of TCP on path one, paired by seed.
+
+    With the same seed, both have the same bursts.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if a seed has no latency.
     """
     return _paired(
         results, at(application, curve, one, two, loss), at(application, TCP, one, one, loss)
@@ -204,9 +206,9 @@ def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]
 
 
 def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
-    """Does TCP deliver a Netflix burst, on the mean, before the next one is due?
+    """Does TCP on average deliver a Netflix burst before the next burst is due?
 
-    Where it does not, bursts wait for bursts, and the latency grows with the length of the run.
+    Otherwise bursts wait for earlier bursts, and the latency grows with the length of the run.
     """
     if application not in NETFLIXES:
         return True
@@ -251,10 +253,10 @@ def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:
 
 
 def _grows(words: str, applications: Iterable[str], rtts: Sequence[int]) -> tuple[Condition, ...]:
-    """From each round-trip time of path two to the next, the latency does not fall."""
+    """The conditions that latency never falls from one round-trip time of path two to the next."""
     steps = f"{SHORT_MS}/{rtts[0]} to {SHORT_MS}/{rtts[-1]} ms"
     return each(
-        f"{words}: latency at each round-trip time of path two / at the one before, {steps}",
+        f"{words}: latency at each round-trip time of path two / at the next smaller one, {steps}",
         (
             Condition(
                 f"{application}: latency at {SHORT_MS}/{after} ms / at {SHORT_MS}/{before} ms",
@@ -278,14 +280,14 @@ _LOSSY = (
     f"{', '.join(map(str, LOSSY_RTTS_MS))} ms on both paths"
 )
 _CARRIED = "wherever TCP carries the load"
-"""Of Netflix: its bursts are the only ones that may be too large."""
+"""Restricts conditions on Netflix, the only application whose bursts may overload TCP."""
 _NETFLIX = "Netflix, both sizes of bursts"
 _NETFLIX_AND_MAPS = f"{_NETFLIX}, and Maps"
 _DOCS_EQUAL = (f"Docs: latency of MPTCP / TCP, {_EQUAL}", _equal((DOCS,), RTTS_MS))
 
 
 def _both_paths_used(results: Results) -> str | None:
-    """A precondition: with lowest RTT each path carried data of Netflix and Maps in every run."""
+    """The precondition that each path carried data of Netflix and Maps, with lowest RTT."""
     for application in HEAVY:
         rows = results.runs.filter(
             (results.runs["application"] == application) & (results.runs["curve"] == MPTCP)
@@ -299,7 +301,7 @@ def _both_paths_used(results: Results) -> str | None:
 CLAIMS = (
     Claim(
         "E8.a-netflix",
-        "With equal round-trip times and no loss, Netflix gains much.",
+        "With equal round-trip times and no loss, MPTCP clearly reduces the latency of Netflix.",
         "Grinnemo'15, abstract; the threshold is ours",
         _relative(
             f"{_NETFLIX}: latency of MPTCP / TCP, {_EQUAL}, {_CARRIED}",
@@ -311,20 +313,21 @@ CLAIMS = (
     ),
     Claim(
         "E8.b-maps",
-        "So does Google Maps.",
+        "With equal round-trip times and no loss, MPTCP reduces the latency of Google Maps.",
         "Grinnemo'15, abstract; the threshold is ours",
         _relative(f"Maps: latency of MPTCP / TCP, {_EQUAL}", _equal((MAPS,), RTTS_MS), "≤", 0.9),
         _both_paths_used,
     ),
     Claim(
         "E8.c-docs",
-        "Google Docs gains little: the negative control.",
+        "With equal round-trip times and no loss, MPTCP hardly changes the latency of Google Docs "
+        "(negative control).",
         "Grinnemo'15, abstract; the thresholds are ours",
         (*_relative(*_DOCS_EQUAL, "≥", 0.9), *_relative(*_DOCS_EQUAL, "≤", 1.1)),
     ),
     Claim(
         "E8.d-loss",
-        "Netflix gains with a few per cent of loss, too.",
+        "With a few per cent of loss, MPTCP still reduces the latency of Netflix.",
         "Grinnemo'15, abstract and conclusions; the threshold is ours",
         _relative(
             f"{_NETFLIX}: latency of MPTCP / TCP, {_LOSSY}, {_CARRIED}",
@@ -336,7 +339,7 @@ CLAIMS = (
     ),
     Claim(
         "E8.e-docs-loss",
-        "Docs does not lose by it.",
+        "With a few per cent of loss, MPTCP does not increase the latency of Google Docs.",
         "Grinnemo'15, slides; the threshold is ours",
         _relative(
             f"Docs: latency of MPTCP / TCP, {_LOSSY}",
@@ -347,7 +350,8 @@ CLAIMS = (
     ),
     Claim(
         "E8.f-little-difference",
-        "A limited difference of round-trip times leaves Netflix no worse.",
+        "With a limited difference of round-trip times, the latency of Netflix does not exceed "
+        "that of TCP over the faster path.",
         "Grinnemo'15, conclusions; 10/40 ms and the threshold are ours",
         _relative(
             f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, {_CARRIED}",
@@ -359,14 +363,15 @@ CLAIMS = (
     ),
     Claim(
         "E8.g-grows-with-ratio",
-        "The larger the difference of round-trip times, the longer the latency.",
+        "Latency grows with the difference of the round-trip times.",
         "Grinnemo'15, conclusions; that every step counts is ours",
         _grows(_NETFLIX_AND_MAPS, HEAVY, RTTS_MS),
         _both_paths_used,
     ),
     Claim(
         "E8.h-large-difference",
-        "A large difference makes latency worse than TCP's over the quicker path.",
+        "With a large difference of round-trip times, latency exceeds that of TCP over the faster "
+        "path.",
         "Grinnemo'15, conclusions; 10/400 ms is ours",
         _relative(
             f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms, {_CARRIED}",
@@ -378,8 +383,9 @@ CLAIMS = (
     ),
     Claim(
         "E8.i-ecf",
-        "A scheduler that looks at the difference avoids this: ECF.",
-        "ours: Grinnemo'15 asks for such a scheduler",
+        "With ECF, which considers the difference of round-trip times, latency does not exceed "
+        "that of TCP over the faster path.",
+        "ours: Grinnemo'15 asks for a scheduler that considers the difference",
         _relative(
             f"{_NETFLIX_AND_MAPS}: latency of {ECF} at 10/100 ms / TCP over 10 ms, {_CARRIED}",
             _unequal(HEAVY, (100,), curve=ECF),
@@ -390,8 +396,9 @@ CLAIMS = (
     ),
     Claim(
         "E8.j-blest",
-        "So does BLEST.",
-        "ours: Grinnemo'15 asks for such a scheduler",
+        "With BLEST, which considers the difference of round-trip times, latency does not exceed "
+        "that of TCP over the faster path.",
+        "ours: Grinnemo'15 asks for a scheduler that considers the difference",
         _relative(
             f"{_NETFLIX_AND_MAPS}: latency of {BLEST} at 10/100 ms / TCP over 10 ms, {_CARRIED}",
             _unequal(HEAVY, (100,), curve=BLEST),
@@ -402,13 +409,13 @@ CLAIMS = (
     ),
     Claim(
         "E8b.a-bursts-grow",
-        "Short bursts take the longer, the larger the difference.",
+        "The latency of short bursts grows with the difference of the round-trip times.",
         "grid: Hurtig et al. 2019; the check is ours",
         _grows("bursts of 10 to 50 segments", BURSTS, tuple(BURST_RTTS_MS)),
     ),
     Claim(
         "E8b.b-bursts-ecf",
-        "ECF keeps short bursts from a slow path.",
+        "With ECF, a slow second path does not delay short bursts.",
         "ours, on the grid of Hurtig et al. 2019",
         _relative(
             f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
@@ -420,13 +427,13 @@ CLAIMS = (
 )
 
 _Curve = tuple[Sequence[_Setting], Style]
-_RELATIVE = "median latency / TCP's over path one"
+_RELATIVE = "median latency / that of TCP on path one"
 
 
 def _draw_relative(
     results: Results, axes: Axes, x: Sequence[int], curves: Mapping[str, _Curve], label: str
 ) -> None:
-    """Curves of relative latency; `curves` gives a setting for each place of `x`."""
+    """Draw curves of relative latency. `curves` gives a setting for each value of `x`."""
     for name, (settings, style) in curves.items():
         points = [relative(results, *setting) for setting in settings]
         figures.estimates(axes, x, points, name, style)
@@ -445,12 +452,13 @@ def _draw_equal(results: Results, axes: Axes) -> None:
 
 
 def _over_ratio(application: str, curve: str) -> list[_Setting]:
-    """At equal times the schedulers coincide, so only lowest RTT was run there."""
+    """A curve's settings. At equal round-trip times schedulers coincide: only lowest RTT runs."""
     return [(application, curve if rtt > SHORT_MS else MPTCP, SHORT_MS, rtt, 0) for rtt in RTTS_MS]
 
 
 def _draw_unequal(results: Results, axes: Axes, curves: Mapping[str, _Curve]) -> None:
-    _draw_relative(results, axes, RTTS_MS, curves, "round-trip time of path two (ms); one: 10 ms")
+    label = "round-trip time of path two (ms); path one: 10 ms"
+    _draw_relative(results, axes, RTTS_MS, curves, label)
     figures.plain_ticks(axes, RTTS_MS)
     figures.plain_log_y(axes)
     axes.set_ylim(0.5)
@@ -488,7 +496,7 @@ def _draw_bursts(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Where the reversal lies, what was left out, and what the schedulers see."""
+    """Where MPTCP becomes slower than TCP, overloaded settings, and how the schedulers decide."""
 
     def ratios(application: str, curve: str = MPTCP) -> str:
         values = (
@@ -517,36 +525,38 @@ def notes(results: Results) -> Sequence[str]:
     ]
     docs_two = float(np.median(results.values("share_two", **at(DOCS, MPTCP, SHORT_MS, 40)))) * 100
     return [
-        "Median latency over TCP's at 10/10, 10/40, 10/100, 10/200 and 10/400 ms: "
-        f"{'; '.join(ratios(application) for application in HEAVY)}. Where it crosses 1 is only "
-        "reported: the sources do not say where it does.",
-        "After a pause of some retransmission timeouts each window is back at ten segments. A "
-        "second path brings ten more in the first round trip, and so saves about one round trip "
-        "of slow start. At 400 ms a pause is only a few timeouts long, windows stay larger, and "
-        "how large depends on the pause.",
-        "Lowest RTT sends what the quicker path's window does not take over the other one, where "
-        "a segment takes its one-way delay: as soon as that is longer than TCP needs for the whole "
-        "burst, the latency is that delay. In between it need not grow: 256 kB last long enough "
-        "for two windows over a path of 40 ms, the second of which arrives after 60 ms, but only "
-        "for one over a path of 100 ms, which is there after 50 ms.",
-        f"Docs: a message of one segment needs no second path. Yet at 10/40 ms {docs_two:.0f} % "
+        "Median latency over that of TCP at 10/10, 10/40, 10/100, 10/200 and 10/400 ms: "
+        f"{'; '.join(ratios(application) for application in HEAVY)}. No claim judges where the "
+        "ratio crosses 1, because the sources do not say where it does.",
+        "After a pause of several retransmission timeouts, each window is back at ten segments. A "
+        "second path adds ten segments in the first round trip, which saves about one round trip "
+        "of slow start. At 400 ms, a pause is only a few timeouts long. Windows then stay larger, "
+        "and their size depends on the pause.",
+        "Lowest RTT sends the data that does not fit into the faster path's window over the other "
+        "path. Once the one-way delay of the other path is longer than TCP needs for the whole "
+        "burst, this delay is the latency. In between, the latency need not grow: 256 kB last long "
+        "enough for two windows over a path of 40 ms, and the second arrives after 60 ms. Over a "
+        "path of 100 ms there is time for only one window, which arrives after 50 ms.",
+        f"Docs: a message of one segment needs no second path. Yet at 10/40 ms, {docs_two:.0f} % "
         "of the bytes take path two. The receiver delays the acknowledgement of a single segment "
-        "by 40 ms, so that path one is measured at 50 ms and path two, until it is used, at 40 ms. "
+        "by 40 ms, so path one is measured at 50 ms, and path two at 40 ms until it is used. "
         f"The mean latency is {mean_ms(MPTCP, 40):.1f} ms instead of {mean_ms(TCP, SHORT_MS):.1f}; "
         "the median does not show it. Claims about Docs have no precondition on shares.",
-        "Where random loss sets the windows, LIA takes over two paths what TCP takes over the "
-        "better one: that is its design, even if no link is shared. What is left of the gain is "
-        "slow start and recovery on two paths at a time. Over 10, 40 and 100 ms, each with 2 and "
-        f"4 %, {NETFLIX_SMALL}: {lossy(MPTCP)} with LIA, {lossy(UNCOUPLED)} with uncoupled CUBIC.",
-        "TCP does not carry the load, so that bursts wait for bursts and nothing is judged: "
-        f"{'; '.join(overloaded)}.",
-        f"ECF at the same differences: {'; '.join(ratios(each, ECF) for each in HEAVY)}. It "
-        "reckons with the present window, which slow start doubles in every round trip, and so "
-        "takes the quick path to be slower than it is.",
-        f"BLEST: {'; '.join(ratios(each, BLEST) for each in HEAVY)}. It waits only if the quick "
-        "path could fill the shared window of 100 MiB before a segment of the slow one is "
-        "acknowledged. As it reckons with windows that double in every round trip, this is so "
-        "from 10/200 ms on, but not where a burst's own queue has lengthened the quick path's.",
+        "Where random loss limits the windows, LIA takes over two paths the throughput that TCP "
+        "takes over the better one. LIA is designed to do so, even if the paths share no link. "
+        "The remaining gain comes from slow start and recovery on two paths at a time. Ratios for "
+        f"{NETFLIX_SMALL} at 10, 40 and 100 ms, each with 2 and 4 % loss: {lossy(MPTCP)} with LIA, "
+        f"{lossy(UNCOUPLED)} with uncoupled CUBIC.",
+        "No claim judges the settings in which TCP does not carry the load and bursts wait for "
+        f"earlier bursts: {'; '.join(overloaded)}.",
+        f"ECF at the same round-trip times: {'; '.join(ratios(each, ECF) for each in HEAVY)}. ECF "
+        "estimates with the present window, although slow start doubles the window in every round "
+        "trip. It therefore takes the fast path to be slower than it is.",
+        f"BLEST: {'; '.join(ratios(each, BLEST) for each in HEAVY)}. BLEST waits only if the fast "
+        "path could fill the shared window of 100 MiB before a segment on the slow path is "
+        "acknowledged. It assumes that windows double in every round trip, so it waits from "
+        "10/200 ms on. It does not wait where a burst's own queue has lengthened the round-trip "
+        "time of the fast path.",
     ]
 
 
@@ -560,47 +570,55 @@ def _panels() -> tuple[Panel, ...]:
         for application in (NETFLIX, MAPS)
     ]
     return (
-        Panel("Equal round-trip times", "Below 1 MPTCP is quicker than TCP; no loss.", _draw_equal),
+        Panel("Equal round-trip times", "Below 1, MPTCP is faster than TCP. No loss.", _draw_equal),
         Panel(
             "Different round-trip times",
-            "Over TCP on the path of 10 ms; lowest RTT, no loss.",
+            "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
             partial(_draw_unequal, curves=unequal),
         ),
-        Panel("Loss on both paths", "Where TCP carries the load.", _draw_loss),
+        Panel("Loss on both paths", "Only settings in which TCP carries the load.", _draw_loss),
         Panel(
             f"Schedulers, {NETFLIX}",
-            "The three coincide; no loss.",
+            "The three schedulers coincide. No loss.",
             partial(_draw_unequal, curves=scheduled[0]),
         ),
         Panel(f"Schedulers, {MAPS}", "No loss.", partial(_draw_unequal, curves=scheduled[1])),
-        Panel("Bursts of 10 to 50 segments", "Lowest RTT and ECF; no loss.", _draw_bursts),
+        Panel("Bursts of 10 to 50 segments", "Lowest RTT and ECF, no loss.", _draw_bursts),
     )
 
 
 ENTRY = Entry(
     id="grinnemo15-cloud-latency",
     title="Latency of cloud applications over two paths (2015)",
-    question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than by "
-    "TCP over the quicker one, with loss and with unequal round-trip times?",
+    question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
+    "TCP over the faster one? How do loss and unequal round-trip times change this?",
     references=(GRINNEMO, HURTIG),
     parameters=(
         Parameter("paths", "two of 100 Mbit/s; RTT 10, 40, 100, 200, 400 ms", "Grinnemo'15"),
         Parameter("loss", "0, 2, 4 %, towards the receiver of the data", "rates: Grinnemo'15"),
         Parameter("unequal pairs", "10/40, 10/100, 10/200, 10/400 ms", "slides; last two ours"),
         Parameter("buffers", "104857600 bytes, send and receive", "Grinnemo'15"),
-        Parameter("queue", "2500 packets: every burst fits, loss is what the cell says", "ours"),
+        Parameter(
+            "queue", "2500 packets: every burst fits, and only the configured loss occurs", "ours"
+        ),
         Parameter("Netflix", "burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s", "ours"),
         Parameter("Maps", "8 to 20 tiles of about 16 kB for each pan, think time 2 s", "ours"),
         Parameter("Docs", "messages of 100 to 1000 B, exponential, mean 0.5 s", "ours"),
         Parameter("bursts", "10 to 50 segments at 10/10, 10/40, 10/100 ms", "Hurtig et al. 2019"),
         Parameter("bursts' segments and pauses", "1400 bytes; 1 to 3 s", "ours"),
-        Parameter("latency", "median over bursts, messages or rounds", "ours: not defined there"),
+        Parameter(
+            "latency",
+            "median over bursts, messages or rounds",
+            "ours: the sources do not define it",
+        ),
         Parameter("congestion control", "TCP CUBIC, MPTCP coupled (LIA)", "Grinnemo'15"),
-        Parameter("uncoupled control, with loss", "CUBIC on each path", "ours, to explain"),
-        Parameter("HyStart", "off in both, so that slow start is the same", "ours"),
+        Parameter("uncoupled control, with loss", "CUBIC on each path", "ours, for explanation"),
+        Parameter("HyStart", "off for TCP and MPTCP, so that slow start is the same", "ours"),
         Parameter("Nagle's algorithm", "off", "ours"),
-        Parameter("DSS checksum", "none", "Grinnemo'15 had it on; these runs do not use it"),
-        Parameter("scheduler", "lowest RTT; BLEST and ECF beside it", "Grinnemo'15; beside: ours"),
+        Parameter("DSS checksum", "off", "ours; Grinnemo'15 had it on"),
+        Parameter(
+            "scheduler", "lowest RTT; also BLEST and ECF", "lowest RTT: Grinnemo'15; others ours"
+        ),
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=30, measured_s=100),

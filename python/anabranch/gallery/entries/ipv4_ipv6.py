@@ -1,4 +1,4 @@
-"""Two paths that differ in the family of their addresses only: what using both at once is worth."""
+"""IPv4 and IPv6 between the same hosts: the gain from using both at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATHS = {TCP_V4: ("ipv4",), TCP_V6: ("ipv6",)}
 CORE, ACCESS, OUTAGE = "bottlenecks in the core", "bottleneck in the access", "IPv6 goes away"
 _ACCESS_RATE = {CORE: "50Mbit/s", ACCESS: "10Mbit/s", OUTAGE: "50Mbit/s"}
 AWAY_S, BACK_S = 25, 40
-"""Between which times the IPv6 route is dead, silently."""
+"""The IPv6 route silently drops everything between these times."""
 
 ALAY_SLIDES = (
     "Ö. Alay, S. Ferlin-Oliveira, T. Dreibholz: Multipath Transport over Heterogeneous Networks. "
@@ -81,7 +81,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
 
 
 def _over(results: Results, network: str, reduce: Any) -> Estimate:
-    """Goodput of MPTCP over the sum, or the best, of TCP over either."""
+    """Goodput of MPTCP over the sum, or the maximum, of the goodputs of TCP over each route."""
     curves = (MPTCP, TCP_V4, TCP_V6)
     samples = [results.values("goodput_mbps", **at(curve, network)) for curve in curves]
 
@@ -109,11 +109,11 @@ def _pause_s(results: Results, curve: str) -> Estimate:
 
 def _shares_in_words(results: Results) -> str:
     steady = median_of("share_ipv6", at(MPTCP, CORE), 100)(results)
-    return f"share of IPv6, {steady.text('%')} without an outage, with one"
+    return f"IPv6's share of the bytes: {steady.text('%')} without the outage; with the outage"
 
 
 def _announced(results: Results) -> str | None:
-    """A precondition: the client learnt the IPv6 address, and both families carried data."""
+    """The precondition that both families carried data, so the client learnt the IPv6 address."""
     for network in _ACCESS_RATE:
         for family in ("ipv4", "ipv6"):
             share = results.values(f"share_{family}", **at(MPTCP, network)).min()
@@ -125,7 +125,7 @@ def _announced(results: Results) -> str | None:
 CLAIMS = (
     Claim(
         "IP.a-sum",
-        "Where the routes of both families have bottlenecks of their own, using both has the sum.",
+        "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
         "slides, last page, as a question; the thresholds are ours",
         (
             Condition("MPTCP / (TCP over IPv4 + TCP over IPv6)", _beside(CORE, _sum), "≥", 0.9),
@@ -136,7 +136,7 @@ CLAIMS = (
     ),
     Claim(
         "IP.b-control",
-        "Where both routes share the bottleneck there is nothing to gain (negative control).",
+        "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
         "ours",
         between("MPTCP / the better TCP", _beside(ACCESS, _most), 0.95, 1.05),
         _announced,
@@ -144,7 +144,8 @@ CLAIMS = (
     ),
     Claim(
         "IP.c-reliability",
-        "When the route of one family dies silently, the other goes on.",
+        "When the route of one family dies silently, Multipath TCP continues over the other, while "
+        "TCP over the dead route stalls.",
         "slides, last page, as a question; the thresholds are ours",
         (
             Condition("longest pause of MPTCP", partial(_pause_s, curve=MPTCP), "≤", 1.0, "s"),
@@ -161,11 +162,11 @@ CLAIMS = (
     ),
     Claim(
         "IP.d-returns",
-        "When the route is back, it is used again.",
+        "After the outage, Multipath TCP uses the route again.",
         "ours",
         (
             Condition(
-                "share of IPv6 in all bytes, in spite of the outage",
+                "IPv6's share of the bytes, with the outage",
                 median_of("share_ipv6", at(MPTCP, OUTAGE), 100),
                 "≥",
                 20,
@@ -212,25 +213,26 @@ def _draw_outage(results: Results, axes: Axes) -> None:
         seconds = samples["time_ns"].to_numpy() / 1e9
         rates = np.diff(samples["bytes_delivered"].to_numpy()[::10]) * 8e-6
         lines[curve] = (seconds[10::10][: rates.size], rates, style)
-    figures.series(axes, lines, "delivered in each second (Mbit/s)")
+    figures.series(axes, lines, "goodput, bins of 1 s (Mbit/s)")
     outages.shade(axes, results.scenarios[key])
     axes.set(xlabel="time (s)", xlim=(AWAY_S - 10, BACK_S + 15))
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What the paths carried, and how the second is found."""
+    """IPv6's share of the bytes, and how the client finds the second path."""
     share = float(np.median(results.values("share_ipv6", **at(MPTCP, CORE)))) * 100
     return [
-        "The connection is opened over IPv4. The server announces its IPv6 address in an ADD_ADDR "
-        "that only a holder of both keys can make, the client echoes it and joins from its own "
-        f"IPv6 address; IPv6 carries {share:.0f} % where it has 63 % of the capacity.",
-        "IPv6's header is 20 bytes longer: 1.3 % of a full packet.",
+        "The client opens the connection over IPv4. The server announces its IPv6 address in an "
+        "ADD_ADDR with an HMAC that only a holder of both keys can compute. The client echoes the "
+        "ADD_ADDR and joins from its own IPv6 address. IPv6 has 63 % of the capacity and carries "
+        f"{share:.0f} % of the bytes.",
+        "The IPv6 header is 20 bytes longer than the IPv4 header: 1.3 % of a full packet.",
     ]
 
 
 ENTRY = Entry(
     id="ipv4-ipv6",
-    title="IPv4 and IPv6 at once: two incongruent paths (seed of 2014, its last question)",
+    title="IPv4 and IPv6 at once: two incongruent paths (slides of Alay et al., last question)",
     question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
     "reliability gain from using both at once?",
     references=(ALAY_SLIDES, RFC),
@@ -240,9 +242,11 @@ ENTRY = Entry(
         ),
         Parameter("route of IPv4", "12 Mbit/s, 10 ms one way, ± 1 ms, 60 ms of queue", "ours"),
         Parameter("route of IPv6", "20 Mbit/s, 20 ms one way, ± 1 ms, 60 ms of queue", "ours"),
-        Parameter("outage", f"IPv6 dead from {AWAY_S} s to {BACK_S} s, silently", "ours"),
+        Parameter(
+            "outage", f"IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s", "ours"
+        ),
         Parameter("workload", "8 KiB blocks, download", "ours"),
-        Parameter("buffers", "send 4 MiB, receive 6 MiB", "Linux' maxima"),
+        Parameter("buffers", "send 4 MiB, receive 6 MiB", "Linux's maxima"),
         Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
         Parameter("address of the other family", "announced by the server", "RFC 8684 §3.4.1"),
     ),
@@ -253,13 +257,14 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Goodput",
-            "With bottlenecks in the core the sum; with one in the access nothing is gained.",
+            "With bottlenecks in the core, MPTCP reaches the sum. With one bottleneck in the "
+            "access, it gains nothing.",
             _draw_goodput,
         ),
-        Panel("What each family carried", "Of MPTCP's bytes.", _draw_shares),
+        Panel("What each family carried", "Shares of MPTCP's bytes.", _draw_shares),
         Panel(
             "IPv6 goes away and comes back",
-            "Delivered in each second, first seed; the route is dead in the shaded time.",
+            "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
             _draw_outage,
         ),
     ),

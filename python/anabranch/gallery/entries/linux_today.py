@@ -1,4 +1,4 @@
-"""Multipath TCP of today's Linux against the engine, on the same links in one sitting."""
+"""Multipath TCP of today's Linux compared with the engine, on the same links."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Scenario
 
 ASKED_KB = (100, 200, 400)
-"""Linux makes 200, 400 and 800 kB of it."""
+"""Requested buffer sizes, which Linux doubles to 200, 400 and 800 kB."""
 JUDGED_KB = 100
 
 LINUX_TCP, LINUX_MPTCP = "Linux, TCP over WiFi", "Linux, MPTCP"
@@ -49,7 +49,7 @@ def at(curve: str, asked_kb: int = JUDGED_KB) -> dict[str, Factor]:
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """All curves with all buffers."""
+    """All curves with all buffer sizes."""
     return [_cell(tier, curve, asked) for asked in ASKED_KB for curve in _CURVES]
 
 
@@ -70,14 +70,14 @@ def _cell(tier: Tier, curve: str, asked: int) -> Cell:
 
 def _goodput(a: str, b: str, asked: int, operator: str, threshold: float) -> Condition:
     return Condition(
-        f"{a} / {b}, {asked} kB asked for",
+        f"{a} / {b}, {asked} kB requested",
         ratio_of("goodput_mbps", at(a, asked), at(b, asked)),
         operator,
         threshold,
     )
 
 
-_ASKED_FOR = (JUDGED_KB, 200)
+_REQUESTED_KB = (JUDGED_KB, 200)
 
 
 def _used(*curves: str) -> Callable[[Results], str | None]:
@@ -87,19 +87,20 @@ def _used(*curves: str) -> Callable[[Results], str | None]:
 CLAIMS = (
     Claim(
         "L1-linux-is-harmed",
-        "With small buffers Linux' Multipath TCP over WiFi and 3G is slower than its TCP over "
+        "With small buffers, Linux's Multipath TCP over WiFi and 3G is slower than its TCP over "
         "WiFi.",
         "ours; NSDI'12, Fig. 4, for the Linux of 2012",
-        tuple(_goodput(LINUX_MPTCP, LINUX_TCP, asked, "<", 1.0) for asked in _ASKED_FOR),
+        tuple(_goodput(LINUX_MPTCP, LINUX_TCP, asked, "<", 1.0) for asked in _REQUESTED_KB),
         _used(LINUX_MPTCP),
         "goodput",
     ),
     Claim(
         "L2-half-is-lost",
-        "With 200 kB in both buffers, as Linux counts, it is half of what WiFi delivers.",
-        "ours, single runs of the design: 3.97 Mbit/s with queues of 53 and 333 packets",
+        "With 200 kB in both buffers, as Linux counts, its Multipath TCP has about half the "
+        "goodput of TCP over WiFi.",
+        "ours; single runs during the design: 3.97 Mbit/s with queues of 53 and 333 packets",
         between(
-            "Linux, MPTCP, 100 kB asked for",
+            "Linux, MPTCP, 100 kB requested",
             median_of("goodput_mbps", at(LINUX_MPTCP)),
             3.4,
             4.6,
@@ -110,11 +111,12 @@ CLAIMS = (
     ),
     Claim(
         "L3-cured",
-        "The engine with opportunistic retransmission and penalisation loses nothing.",
+        "On the same links, the engine with opportunistic retransmission and penalisation loses no "
+        "goodput.",
         "ours; NSDI'12",
         tuple(
             _goodput(ENGINE_M12, other, asked, operator, threshold)
-            for asked in _ASKED_FOR
+            for asked in _REQUESTED_KB
             for other, operator, threshold in ((LINUX_TCP, "≥", 0.95), (LINUX_MPTCP, ">", 1.0))
         ),
         _used(ENGINE_M12, LINUX_MPTCP),
@@ -127,7 +129,7 @@ def _over_buffers(results: Results, axes: Axes, metric: str) -> None:
     drawn = {curve: ({"curve": curve}, style) for curve, (_, _, style) in _CURVES.items()}
     figures.over_factor(axes, results, "asked_kb", metric, drawn)
     figures.plain_ticks(axes, ASKED_KB)
-    axes.set_xlabel("both buffers, as asked for (kB)")
+    axes.set_xlabel("both buffers, as requested (kB)")
 
 
 def _draw_goodput(results: Results, axes: Axes) -> None:
@@ -151,19 +153,19 @@ def _draw_cdf(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What buffers mean, and the numbers."""
+    """How the stacks count buffers, the measured goodputs, and the emulator's lateness."""
 
     def goodput(curve: str, asked: int = JUDGED_KB) -> str:
         return measured(results, "goodput_mbps", "Mbit/s", **at(curve, asked))
 
     return [
-        "A program that asks Linux for 100 kB gets 200 kB by getsockopt, of which segments take "
-        "more than their payload; the engine gives it 100 kB of payload. So equal columns are what "
-        "the same program gets, not equal windows: an engine asked for 200 kB carries about what "
-        "a Linux asked for 100 kB does.",
-        f"Asked for 100 kB: Linux' MPTCP {goodput(LINUX_MPTCP)}, its TCP over WiFi "
-        f"{goodput(LINUX_TCP)}, the engine {goodput(ENGINE_MPTCP)} without and "
-        f"{goodput(ENGINE_M12)} with the mechanisms. Asked for 200 kB: "
+        "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "
+        "more of this than its payload. The engine grants 100 kB of payload. The same request "
+        "therefore shows what one program gets from both stacks, not equal windows. With 200 kB "
+        "requested, the engine carries about as much as Linux does with 100 kB requested.",
+        f"With 100 kB requested, Linux's MPTCP has {goodput(LINUX_MPTCP)} and its TCP over WiFi "
+        f"{goodput(LINUX_TCP)}. The engine has {goodput(ENGINE_MPTCP)} without and "
+        f"{goodput(ENGINE_M12)} with the mechanisms. With 200 kB requested, the four goodputs are "
         f"{goodput(LINUX_MPTCP, 200)}, {goodput(LINUX_TCP, 200)}, {goodput(ENGINE_MPTCP, 200)} "
         f"and {goodput(ENGINE_M12, 200)}.",
         real_time.lateness(results),
@@ -172,18 +174,18 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     id="linux-today",
-    title="Today's Linux over WiFi and 3G, and the engine beside it",
+    title="Today's Linux over WiFi and 3G, compared with the engine",
     question="Opportunistic retransmission and penalisation were published in 2012. Does the "
-    "Multipath TCP of this machine's kernel still lose what they repair, and does the engine "
-    "repair it on the same links?",
+    "Multipath TCP of this machine's kernel still lose the goodput that they save? Does the "
+    "engine save it on the same links?",
     references=(
-        "This kernel's own Multipath TCP and the engine, measured on this machine in real time.",
+        "Multipath TCP of this machine's kernel and the engine, measured in real time.",
         RAICIU,
     ),
     parameters=(
         Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "as in nsdi12-fig7"),
         Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s), no jitter", "as in nsdi12-fig7"),
-        Parameter("workload", "8 KiB blocks as fast as the buffers take them", "NSDI'12"),
+        Parameter("workload", "8 KiB blocks as fast as the buffers accept them", "NSDI'12"),
         *real_time.PARAMETERS,
     ),
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
@@ -196,15 +198,15 @@ ENTRY = Entry(
             "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
             _draw_goodput,
         ),
-        Panel("Mean delay of a block", "Logarithmic.", _draw_delay),
+        Panel("Mean delay of a block", "On a logarithmic scale.", _draw_delay),
         Panel(
-            "Delay of a block, 100 kB asked for",
-            "Share of blocks delivered within a time; further left is quicker.",
+            "Delay of a block, 100 kB requested",
+            "Share of blocks delivered within a given delay. Curves further left are faster.",
             _draw_cdf,
         ),
     ),
     overview=Overview(
-        factors={"asked_kb": "asked for (kB)", "curve": "curve"},
+        factors={"asked_kb": "requested (kB)", "curve": "curve"},
         metrics={
             "goodput_mbps": "goodput (Mbit/s)",
             "delay_mean_ms": "mean delay (ms)",

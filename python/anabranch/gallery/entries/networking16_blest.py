@@ -94,7 +94,7 @@ def _over_min_rtt(metric: str, curve: str, paths: str, workload: str = BULK) -> 
 def _heterogeneous(
     metric: str, words: str, operator: str, threshold: float
 ) -> tuple[Condition, ...]:
-    """A metric of either rule over that of lowest RTT."""
+    """The conditions on a metric of each BLEST rule over that of lowest RTT."""
     return tuple(
         Condition(
             f"{words}, {curve} / lowest RTT, {HETEROGENEOUS}",
@@ -107,7 +107,7 @@ def _heterogeneous(
 
 
 def _reinjects(results: Results) -> str | None:
-    """A precondition: lowest RTT reinjects, and both paths carry bytes."""
+    """The precondition that lowest RTT reinjects, and that 3G carries bytes with BLEST."""
     reinjections = results.values("reinjections", **at(MIN_RTT, HETEROGENEOUS))
     if float(np.median(reinjections)) < 50:
         return f"lowest RTT reinjects only {np.median(reinjections):.0f} segments"
@@ -118,7 +118,7 @@ def _reinjects(results: Results) -> str | None:
 CLAIMS = (
     Claim(
         "E11.blest-reinjections",
-        "BLEST avoids most retransmissions at data level.",
+        "BLEST avoids most retransmissions at data level (reinjections).",
         "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
         _heterogeneous("reinjections", "reinjections", "≤", 0.5),
         _reinjects,
@@ -132,14 +132,14 @@ CLAIMS = (
     ),
     Claim(
         "E11.blest-out-of-order",
-        "With BLEST less waits out of order.",
+        "BLEST reduces out-of-order data.",
         "Networking'16: by 19 % (second-hand)",
         _heterogeneous("out_of_order_mean_bytes", "bytes out of order", "≤", 0.95),
         _reinjects,
     ),
     Claim(
         "E11.blest-homogeneous",
-        "Over equal paths BLEST does what lowest RTT does.",
+        "Over equal paths, BLEST has the same goodput as lowest RTT.",
         "Networking'16",
         (
             Condition(
@@ -154,7 +154,7 @@ CLAIMS = (
     ),
     Claim(
         "E11.blest-cbr",
-        "Frames at a constant rate arrive no later with BLEST.",
+        "With BLEST, the delay of frames at a constant rate does not exceed that with lowest RTT.",
         "Networking'16: 62.8 against 68 ms (second-hand)",
         (
             Condition(
@@ -183,33 +183,33 @@ def _draw(
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Shares and goodputs behind the verdicts."""
+    """3G's share of the bytes, and the reasons for the verdicts."""
 
     def share(curve: str) -> str:
         return median(results.values("share_second", **at(curve, HETEROGENEOUS)) * 100).text("%")
 
     return [
-        f"3G carries {share(MIN_RTT)} of the bytes with lowest RTT, {share(BLEST)} with BLEST's "
-        f"rule for Linux and {share(PAPER)} with the paper's.",
-        "Random loss of 1 % keeps WLAN's congestion window small, so that WLAN is slower than 3G "
-        "for most of the time. A rule that leaves 3G alone whenever it might block WLAN then gives "
-        "up capacity: fewer reinjections, and not more goodput.",
-        "The paper's rule changes its correction δ by a small step each round trip and bounds it "
-        "nowhere; with the step of 0.01 it falls until the rule hardly ever waits.",
-        "The paper's delays are taken as one-way; background traffic is left out here.",
+        f"3G carries {share(MIN_RTT)} of the bytes with lowest RTT, {share(BLEST)} with the rule "
+        f"of BLEST's Linux implementation, and {share(PAPER)} with the rule of the paper.",
+        "Random loss of 1 % keeps WLAN's congestion window small, so WLAN is slower than 3G most "
+        "of the time. A rule that leaves 3G idle whenever 3G might block WLAN then gives up "
+        "capacity: reinjections fall, but goodput does not rise.",
+        "The paper's rule changes its correction δ by a small step per round trip, without bounds. "
+        "With a step of 0.01, δ falls until the rule hardly ever waits.",
+        "We take the paper's delays as one-way, and leave out its background traffic.",
     ]
 
 
 ENTRY = Entry(
     id="networking16-blest",
-    title="Blocking estimation over 3G and WLAN (IFIP Networking 2016)",
-    question="Does leaving the slow path alone when it would block the fast one save "
-    "retransmissions, buffer and time?",
+    title="Blocking estimation (BLEST) over 3G and WLAN (IFIP Networking 2016)",
+    question="Does leaving the slow path idle when it would block the fast path save "
+    "retransmissions, buffer space and time?",
     references=(FERLIN_BLEST,),
     parameters=(
         Parameter("WLAN", "25 Mbit/s, 25 ms one way, 100 packets, 1 % loss", "Networking'16"),
         Parameter("3G", "5 Mbit/s, 65 ms one way, 3750 packets, no loss", "Networking'16"),
-        Parameter("delays are one-way", "25 and 65 ms", "ours: the paper leaves it open"),
+        Parameter("meaning of delays", "25 and 65 ms one way", "ours: the paper leaves it open"),
         Parameter("buffers", "send 1024 KiB, receive 2048 KiB", "Networking'16"),
         Parameter("bulk", "64 MiB", "Networking'16"),
         Parameter("CBR", "1 Mbit/s in frames of 5 KiB", "Networking'16"),
@@ -225,7 +225,7 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Reinjections",
-            "Segments sent again on another subflow, during 64 MiB.",
+            "Segments sent again on another subflow, in a transfer of 64 MiB.",
             partial(_draw, metric="reinjections", unit="segments", scale=1, workload=BULK),
         ),
         Panel(
@@ -235,7 +235,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Bytes out of order",
-            "Mean while data arrived.",
+            "Mean over the time in which data arrived.",
             partial(
                 _draw,
                 metric="out_of_order_mean_bytes",

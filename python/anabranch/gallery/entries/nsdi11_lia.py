@@ -1,4 +1,4 @@
-"""Wischik, Raiciu, Greenhalgh, Handley, NSDI 2011: linked increases (LIA), fair and useful."""
+"""Wischik, Raiciu, Greenhalgh, Handley, NSDI 2011: linked increases (LIA)."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _CORE = {
         name="core", rate="10Mbit/s", delay="20ms", limit="400packets", queue=red(35)
     ),
 }
-"""One bandwidth-delay product of queue for drop-tail; with loss the queue plays no part."""
+"""The drop-tail queue is one bandwidth-delay product. With random loss, the queue is irrelevant."""
 
 CORES = (RANDOM_LOSS, DROP_TAIL)
-"""What is run here."""
+"""The bottlenecks that this entry runs."""
 
 WIFI_3G, UNEQUAL_LOSS, TORUS = "WiFi and 3G", "unequal loss", "torus"
 _PAIRS = {
@@ -90,7 +90,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _access(name: str, via: str) -> NetworkPath:
-    """A path over a bottleneck; by its jitter seeds differ where the bottleneck draws nothing."""
+    """A path over a bottleneck. Jitter makes seeds differ where the bottleneck is deterministic."""
     return NetworkPath(
         name=name, via=via, rate="1Gbit/s", delay="2ms", limit="infinite", jitter="1ms"
     )
@@ -120,7 +120,7 @@ def _scenario(
 
 
 def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
-    """So many subflows over one bottleneck, beside one TCP."""
+    """`count` subflows over one bottleneck, beside one TCP flow."""
     names = [f"way{n}" for n in range(count)]
     paths = [_CORE[core], *(_access(name, "core") for name in (*names, "beside"))]
     connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
@@ -152,10 +152,10 @@ def _torus(tier: Tier) -> Cell:
 
 
 def shares(results: Results, curve: str, core: str, subflows: int) -> Sample:
-    """Multipath TCP's share of what it and TCP have together, for each seed.
+    """Multipath TCP's share of the total goodput of Multipath TCP and TCP, for each seed.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if no run has these factors.
     """
     cell = at(curve, core, subflows)
     main = results.values("goodput_mbps", connection="main", **cell)
@@ -197,7 +197,7 @@ def _fair_with_drop_tail(count: int) -> tuple[Condition, Condition]:
 
 
 def _over_tcp(network: str, others: Sequence[str], least: float) -> Condition:
-    """Goodput of LIA over the sum of those of TCP: means over seeds, then the ratio."""
+    """The condition on the goodput of LIA over the sum of TCP's goodputs, from means over seeds."""
 
     def ratio(first: Sample, *rest: Sample, axis: int) -> Sample:
         return np.asarray(
@@ -210,16 +210,18 @@ def _over_tcp(network: str, others: Sequence[str], least: float) -> Condition:
         )
         return estimate(ratio, *goodputs)
 
-    return Condition(f"LIA / {' + '.join(others)}", measure, "≥", least)
+    total = " + ".join(others)
+    quantity = f"LIA / ({total})" if len(others) > 1 else f"LIA / {total}"
+    return Condition(quantity, measure, "≥", least)
 
 
 def jain(results: Results) -> Sample:
-    """Jain's index of the goodputs of the torus' connections, for each seed.
+    """Jain's index of the goodputs of the connections in the torus, for each seed.
 
-    (Σx)² / (n · Σx²): 1 if all have the same.
+    The index is (Σx)² / (n · Σx²). It is 1 if all goodputs are equal.
 
     Raises:
-        NothingMeasured: if there is none.
+        NothingMeasured: if the torus did not run.
     """
     rows = results.runs.filter(pl.col("network") == TORUS)
     if rows.is_empty():
@@ -237,12 +239,13 @@ def _mean_jain(results: Results) -> Estimate:
     return mean(jain(results))
 
 
-_RANDOM_LOSS_WORDS = "beside one NewReno, 0.5 % random loss"
+_BESIDE = "beside one NewReno flow"
+_RANDOM_LOSS_WORDS = f"{_BESIDE}, 0.5 % random loss"
 
 CLAIMS = (
     Claim(
         "E10.lia-random-loss",
-        "Where loss sets the windows, LIA takes one TCP's share with one, two or three subflows.",
+        "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
         "RFC 6356 §2, goal 2; NSDI'11; the range is ours",
         each(
             "mean share of LIA with one, two and three subflows",
@@ -262,7 +265,7 @@ CLAIMS = (
     ),
     Claim(
         "E10.lia-uncoupled-takes-more",
-        "Two uncoupled subflows take more than one TCP's share.",
+        "Two uncoupled subflows take more than the share of one TCP flow.",
         "NSDI'11; the threshold is ours",
         (
             Condition(
@@ -277,15 +280,15 @@ CLAIMS = (
     ),
     Claim(
         "E10.lia-drop-tail",
-        "At a drop-tail queue LIA takes less than uncoupled subflows, and little above one half.",
-        "RFC 6356 §2, goal 2; the thresholds are ours: losses of the subflows fall apart",
+        "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
+        "RFC 6356 §2, goal 2; thresholds are ours: subflows do not lose packets simultaneously",
         tuple(condition for count in SUBFLOWS[1:] for condition in _fair_with_drop_tail(count)),
         all_carried,
-        "beside one NewReno",
+        _BESIDE,
     ),
     Claim(
         "E10.lia-sum",
-        "Over WiFi and 3G alone, LIA has nearly the sum.",
+        "Over WiFi and 3G without other traffic, LIA reaches nearly the sum of both paths.",
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
         (_over_tcp(WIFI_3G, (TCP_ONE, TCP_TWO), 0.9),),
         all_carried,
@@ -293,7 +296,7 @@ CLAIMS = (
     ),
     Claim(
         "E10.lia-best-path",
-        "Over paths of unequal loss, LIA has no less than TCP over the better one.",
+        "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
         "RFC 6356 §2, goal 1; the threshold is ours",
         (_over_tcp(UNEQUAL_LOSS, (TCP_ONE,), 0.95),),
         all_carried,
@@ -301,7 +304,7 @@ CLAIMS = (
     ),
     Claim(
         "E10.lia-torus",
-        "In a torus of five links, connections over two neighbours each have the same.",
+        "In a torus of five links, connections over two neighbouring links get equal goodput.",
         "NSDI'11, torus; the threshold is ours",
         (Condition("Jain's index of five connections", _mean_jain, "≥", 0.95),),
         all_carried,
@@ -312,11 +315,11 @@ CLAIMS = (
 def draw_shares(
     results: Results, axes: Axes, core: str, styles: Mapping[str, Style] = STYLES
 ) -> None:
-    """The share beside one TCP over the number of subflows."""
+    """Draw the share beside one TCP flow over the number of subflows."""
     for curve, style in styles.items():
         points = [mean(shares(results, curve, core, count)) for count in SUBFLOWS]
         estimates(axes, SUBFLOWS, points, curve, style)
-    axes.set(xlabel="subflows", ylabel="share beside one TCP")
+    axes.set(xlabel="subflows", ylabel="share beside one TCP flow")
     axes.set_xticks(SUBFLOWS)
     axes.set_ylim(0, 1)
     reference_line(axes, 0.5, "one half")
@@ -333,7 +336,7 @@ def _draw_goodputs(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Mean shares of both."""
+    """Mean shares beside TCP, and why all access paths are equal."""
     words = []
     for core in CORES:
         for curve in STYLES:
@@ -341,16 +344,17 @@ def notes(results: Results) -> Sequence[str]:
             words.append(f"{core}, {curve}: {', '.join(means)}")
     return [
         f"Mean share with {', '.join(map(str, SUBFLOWS))} subflows — {'; '.join(words)}.",
-        "All access paths are equal, for at a drop-tail queue 2 ms matter: trains of the flow with "
-        "the slightly shorter round trip meet the other's tail and have the losses.",
+        "All access paths are equal, because at a drop-tail queue a difference of 2 ms matters. A "
+        "packet train of the flow with the slightly shorter round trip arrives just behind the "
+        "tail of the other flow's train, and suffers the losses.",
     ]
 
 
 ENTRY = Entry(
     id="nsdi11-lia",
-    title="Linked increases: fair on a shared bottleneck, useful on two (NSDI 2011)",
-    question="Does LIA take no more than one TCP where its subflows meet, and as much as the best "
-    "path, or the sum, where they do not?",
+    title="Linked increases (LIA): fair on a shared bottleneck, useful on two (NSDI 2011)",
+    question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
+    "Where they do not, does it reach the goodput of the best path, or the sum?",
     references=(WISCHIK, RFC),
     parameters=(
         Parameter("shared bottleneck", "10 Mbit/s, 20 ms one way", "ours"),
@@ -359,7 +363,7 @@ ENTRY = Entry(
         Parameter("access paths", "1 Gbit/s, 2 ms, ± 1 ms", "ours; equal for all"),
         Parameter(
             "WiFi + 3G",
-            "14.4 and 2.1 Mbit/s; 10 and 50 ms; one product of queue",
+            "14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product",
             "rates: NSDI'11; else ours",
         ),
         Parameter("unequal loss", "50 Mbit/s, 20 ms, 0.1 % and 1 %", "ours"),
@@ -376,13 +380,17 @@ ENTRY = Entry(
     panels=(
         Panel(
             "One bottleneck, random loss",
-            "At one half Multipath TCP takes what one TCP takes.",
+            "At one half, Multipath TCP takes the share of one TCP flow.",
             partial(draw_shares, core=RANDOM_LOSS),
         ),
-        Panel("One bottleneck, drop-tail", "As before.", partial(draw_shares, core=DROP_TAIL)),
+        Panel(
+            "One bottleneck, drop-tail",
+            "At one half, Multipath TCP takes the share of one TCP flow.",
+            partial(draw_shares, core=DROP_TAIL),
+        ),
         Panel(
             "Paths of its own",
-            "LIA beside TCP over each path alone.",
+            "Goodput of LIA over both paths, and of TCP over each path alone.",
             _draw_goodputs,
         ),
     ),

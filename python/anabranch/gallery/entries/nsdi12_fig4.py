@@ -54,7 +54,7 @@ def at(curve: str, buffer_kb: int) -> dict[str, Factor]:
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every curve at every size of the buffers."""
+    """Every curve at every buffer size."""
     return [_cell(tier, curve, kb) for kb in BUFFERS_KB for curve in CURVES]
 
 
@@ -178,12 +178,13 @@ def _used(*curves: str) -> Any:
     return all_of(*(both_paths_used(**at(curve, kb)) for curve in curves for kb in (200, 600)))
 
 
-def _claims_about(remedied: str, suffix: str, words: str) -> tuple[Claim, ...]:
+def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
     """The claims about MPTCP with both mechanisms, for one form of penalisation."""
+    words = f" (penalisation{form})" if form else ""
     return (
         Claim(
             f"E2.c-m12-never-worse{suffix}",
-            f"With both mechanisms{words} MPTCP is never slower than TCP over WiFi.",
+            f"With both mechanisms{words}, MPTCP is never slower than TCP over WiFi.",
             "NSDI'12, Fig. 4c; Bonaventure's account",
             _never_worse(remedied),
             _used(remedied),
@@ -199,7 +200,7 @@ def _claims_about(remedied: str, suffix: str, words: str) -> tuple[Claim, ...]:
         ),
         Claim(
             f"E2.e-fewer-duplicates{suffix}",
-            f"Penalisation{words} reduces what opportunistic retransmission sends twice.",
+            f"Penalisation{form} reduces the data that opportunistic retransmission sends twice.",
             "NSDI'12, Fig. 4b and 4c",
             (_fewer_duplicates(remedied),),
             _used(MPTCP_M1, remedied),
@@ -210,18 +211,18 @@ def _claims_about(remedied: str, suffix: str, words: str) -> tuple[Claim, ...]:
 CLAIMS = (
     Claim(
         "E2.a-single-path",
-        "TCP uses either path fully once the window exceeds the bandwidth-delay product.",
+        "TCP fills either path once its window exceeds the bandwidth-delay product.",
         "Bonaventure's account of NSDI'12",
         (*_single_path(TCP_WIFI, 7.4), *_single_path(TCP_3G, 1.8)),
         where=_GOODPUT,
     ),
     Claim(
         "E2.b-regular-dips",
-        "With a small receive buffer MPTCP is slower than TCP over WiFi alone.",
+        "With a small receive buffer, MPTCP is slower than TCP over WiFi alone.",
         "NSDI'12, Fig. 4a; Bonaventure's account",
         (
             least(
-                "least MPTCP / TCP WiFi at any buffer of at most 400 kB",
+                "smallest MPTCP / TCP WiFi at any buffer of at most 400 kB",
                 {
                     f"MPTCP / TCP WiFi at {kb} kB": _over_wifi(MPTCP, kb)
                     for kb in BUFFERS_KB
@@ -237,11 +238,11 @@ CLAIMS = (
     *_claims_about(MPTCP_M12, "", ""),
     Claim(
         "E2.f-monotonic",
-        "A larger buffer never costs a single-path TCP goodput.",
-        "ours: sanity of the single-path curves",
+        "A larger buffer never reduces the goodput of single-path TCP.",
+        "ours: a check of the single-path curves",
         _MONOTONIC,
     ),
-    *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
+    *_claims_about(MPTCP_M12_NSDI, "-2012", " in the form of 2012"),
 )
 
 
@@ -266,7 +267,7 @@ def _draw_metric(results: Results, axes: Axes, metric: str, unit: str, scale: fl
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Where each MPTCP curve is lowest, and what it reaches with large buffers."""
+    """The minimum of each MPTCP curve, its goodput with large buffers, and duplicates."""
 
     def lowest(curve: str) -> str:
         medians = {kb: float(np.median(_goodput(results, curve, kb))) for kb in BUFFERS_KB}
@@ -278,20 +279,20 @@ def notes(results: Results) -> Sequence[str]:
         return median(results.values("duplicate_mbps", **at(curve, BUFFERS_KB[-1]))).text("Mbit/s")
 
     return [
-        "MPTCP's curves need not rise with the buffer; the dip is the phenomenon. "
+        "The curves of MPTCP need not rise with the buffer: the dip is the effect under study. "
         + "; ".join(lowest(curve) for curve in CURVES[2:])
         + ".",
-        "The queue of 3G holds 334 packets, or 2 s: a window large enough to fill both paths and "
-        "this queue would be 2 × 10 Mbit/s × 2.15 s, about 5.4 MB. Below it, what both paths "
-        "reach depends on how often 3G loses a packet, and so on the congestion control.",
-        "The penalisation of CoNEXT'13 spares the slow-start threshold of a subflow in slow start. "
-        "3G's queue of 334 packets hardly ever overflows here, so 3G never leaves slow start: each "
-        "penalty halves its window and the next round trips double it again, the window fills "
-        "anew, and opportunistic retransmission sends on WiFi what 3G still delivers. At "
-        f"{BUFFERS_KB[-1]} kB {duplicates(MPTCP_M12)} of data arrive twice with that form and "
-        f"{duplicates(MPTCP_M12_NSDI)} with that of NSDI'12, which lowers the threshold as well.",
-        "That both links are full from 600 kB on is quoted from a student's reproduction, not "
-        "from the paper.",
+        "The queue of 3G holds 334 packets, or 2 s. A window large enough to fill both paths and "
+        "this queue would be 2 × 10 Mbit/s × 2.15 s, about 5.4 MB. Below that, the goodput over "
+        "both paths depends on how often 3G loses a packet, and thus on the congestion control.",
+        "The penalisation of CoNEXT'13 leaves ssthresh unchanged if the subflow is in slow start. "
+        "3G's queue of 334 packets hardly ever overflows here, so 3G never leaves slow start. Each "
+        "penalty halves 3G's window, and the next round trips double it again. The receive window "
+        "fills anew, and opportunistic retransmission sends data over WiFi that 3G still delivers. "
+        f"At {BUFFERS_KB[-1]} kB, {duplicates(MPTCP_M12)} of data arrive twice with this form, and "
+        f"{duplicates(MPTCP_M12_NSDI)} with the form of NSDI'12, which also lowers ssthresh.",
+        "The statement that both links are full from 600 kB on comes from a student's "
+        "reproduction, not from the paper.",
     ]
 
 
@@ -306,8 +307,8 @@ ENTRY = Entry(
         Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s)", "NSDI'12"),
         Parameter(
             "jitter",
-            "1 ms on both paths, keeping the order",
-            "ours: without any, all seeds would be the same run",
+            "1 ms on both paths, order kept",
+            "ours: without jitter, all seeds would give the same run",
         ),
         Parameter("buffers", "50 to 1000 kB, send = receive", "range after NSDI'12, values ours"),
         Parameter("workload", "bulk, download", "NSDI'12"),
@@ -321,19 +322,19 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Goodput over the buffer size",
-            "Below the shaded region's edge, adding a path does harm. Medians over seeds with "
-            "95 % intervals.",
+            "A curve inside the shaded region means that adding a path did harm. Medians over "
+            "seeds with 95 % intervals.",
             _draw_goodput,
         ),
         Panel(
             "Data received twice",
-            "Throughput minus goodput: what opportunistic retransmission costs.",
+            "Throughput minus goodput: the cost of opportunistic retransmission.",
             partial(_draw_metric, metric="duplicate_mbps", unit="throughput − goodput (Mbit/s)"),
         ),
         Panel(
             "What 3G carried",
-            "Proof that both paths were used.",
-            partial(_draw_metric, metric="share_3g", unit="bytes that 3G carried (%)", scale=100),
+            "Shows that MPTCP used both paths.",
+            partial(_draw_metric, metric="share_3g", unit="3G's share of the bytes (%)", scale=100),
         ),
     ),
     overview=Overview(

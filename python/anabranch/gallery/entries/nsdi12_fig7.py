@@ -141,7 +141,7 @@ def _control_in_words(results: Results) -> str:
     medians = [float(median(sample).value) for sample in _effects(results)]
     return (
         f"mean(regular) / mean(M1,2): {number(medians[0] / medians[1])} at 200 KiB, "
-        f"{number(medians[2] / medians[3])} at 6000 kB; the former over the latter"
+        f"{number(medians[2] / medians[3])} at 6000 kB; ratio of the two"
     )
 
 
@@ -159,7 +159,7 @@ def _claims_about(remedied: str, suffix: str, words: str) -> tuple[Claim, Claim]
     return (
         Claim(
             f"E1.2-m12-like-wifi{suffix}",
-            f"MPTCP with both mechanisms{words} is about as quick as TCP over WiFi, also in the "
+            f"MPTCP with both mechanisms{words} is about as fast as TCP over WiFi, also in the "
             "tail.",
             "NSDI'12, Fig. 7; CS244'15, result 2",
             _like_wifi(remedied),
@@ -167,7 +167,8 @@ def _claims_about(remedied: str, suffix: str, words: str) -> tuple[Claim, Claim]
         ),
         Claim(
             f"E1.3-m12-beats-regular{suffix}",
-            f"With the mechanisms{words}, delays are lower on average and vary less than without.",
+            f"With both mechanisms{words}, delays are lower on average and vary less than without "
+            "them.",
             "NSDI'12, Fig. 7; CS244'15, result 3",
             _better_than_regular(remedied),
             _used(MPTCP, remedied),
@@ -192,7 +193,8 @@ CLAIMS = (
     *_claims_about(MPTCP_M12, "", ""),
     Claim(
         "E1.4-littles-law",
-        "The delay of a block is the send buffer over the goodput, less the way back of the ACK.",
+        "The mean delay of a block is the send buffer divided by the goodput, minus the return "
+        "path's delay.",
         "ours, by Little's law; NSDI'12 gives the send buffer as the reason for WiFi's delay",
         each(
             "TCP over either path: deviation of the mean delay from send buffer / goodput − "
@@ -205,7 +207,7 @@ CLAIMS = (
     ),
     Claim(
         "E1.5-both-paths-used",
-        "Both paths carry data, without which the figure shows nothing about MPTCP.",
+        "Both paths carry data; otherwise the figure would show nothing about MPTCP.",
         "CS244'15, challenge II",
         tuple(share_condition(at(curve)) for curve in (MPTCP, MPTCP_M12)),
     ),
@@ -215,7 +217,8 @@ CLAIMS = (
         "CS244'15, challenge II; the control with both buffers is ours",
         (
             Condition(
-                "mean(regular) / mean(M1,2), at 200 KiB / at 6000 kB in both buffers",
+                "mean(regular) / mean(M1,2) at 200 KiB, over the same ratio at 6000 kB in both "
+                "buffers",
                 _control,
                 ">",
                 1.0,
@@ -276,7 +279,7 @@ def _draw_sweep_goodput(results: Results, axes: Axes) -> None:
 def _draw_sweep_share(results: Results, axes: Axes) -> None:
     _sweep(results, axes, "share_3g", (MPTCP, MPTCP_M12), scale=100)
     axes.set_ylim(0)
-    axes.set_ylabel("bytes that 3G carried (%)")
+    axes.set_ylabel("3G's share of the bytes (%)")
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -296,36 +299,36 @@ def notes(results: Results) -> Sequence[str]:
 
     small = at(MPTCP, 32)
     return [
-        "The paper does not give the receive buffer, and it decides everything. CS244'15 asked "
-        "Linux for 32 KiB, which Linux doubles and charges with overhead. Here a receive buffer "
-        f"is an exact window, and at 32 KiB 3G carries {share(small)} of MPTCP's bytes: the "
-        "congestion window of the WiFi subflow alone covers the shared window, the scheduler "
-        "prefers WiFi, and hardly any data can wait behind 3G. So the mean delay is "
-        f"{mean(small)} without and {mean(at(MPTCP_M12, 32))} with the mechanisms, beside "
+        "The paper does not state the receive buffer, which decides the result. CS244'15 requested "
+        "32 KiB from Linux. Linux doubles the requested size and charges overhead. Here, "
+        f"a receive buffer is an exact window. At 32 KiB, 3G carries {share(small)} of MPTCP's "
+        "bytes: the congestion window of the WiFi subflow alone covers the shared window, the "
+        "scheduler prefers WiFi, and hardly any data can wait for 3G. The mean delay is "
+        f"{mean(small)} without and {mean(at(MPTCP_M12, 32))} with the mechanisms, compared with "
         f"{mean(at(TCP_WIFI, 32))} over WiFi alone.",
-        "At 200 KiB the window fills with data that waits for 3G while WiFi idles: goodput is "
+        "At 200 KiB, the window fills with data that waits for 3G while WiFi idles. Goodput is "
         f"{goodput(at(MPTCP))}, below the {goodput(at(TCP_WIFI))} of WiFi alone. With both "
-        f"mechanisms it is {goodput(at(MPTCP_M12))}. A receive buffer beyond the send buffer "
-        "changes nothing, because the send buffer then limits.",
-        "The form of penalisation that NSDI'12 used (it compares rates, may act once per RTT of "
-        "the slow subflow, and always lowers the slow-start threshold) gives "
-        f"{goodput(at(MPTCP_M12_NSDI))} and {mean(at(MPTCP_M12_NSDI))}; the form of CoNEXT'13 "
-        f"{goodput(at(MPTCP_M12))} and {mean(at(MPTCP_M12))}.",
-        "The tail: TCP over WiFi has a nearly constant delay, except after a loss, so that its "
-        f"95th percentile, {quantile(95, at(TCP_WIFI))}, says little about its tail; the 99th is "
-        f"{quantile(99, at(TCP_WIFI))}. MPTCP with both mechanisms has "
+        f"mechanisms it is {goodput(at(MPTCP_M12))}. A receive buffer larger than the send buffer "
+        "changes nothing, because the send buffer is then the limit.",
+        "The penalisation of NSDI'12 compares rates, may act once per RTT of the slow subflow, and "
+        "always lowers the slow-start threshold. Its goodput and mean delay are "
+        f"{goodput(at(MPTCP_M12_NSDI))} and {mean(at(MPTCP_M12_NSDI))}; those of the form of "
+        f"CoNEXT'13 are {goodput(at(MPTCP_M12))} and {mean(at(MPTCP_M12))}.",
+        "TCP over WiFi has a nearly constant delay, except after a loss. Its 95th percentile, "
+        f"{quantile(95, at(TCP_WIFI))}, therefore says little about its tail; the 99th percentile "
+        f"is {quantile(99, at(TCP_WIFI))}. MPTCP with both mechanisms has "
         f"{quantile(95, at(MPTCP_M12))} and {quantile(99, at(MPTCP_M12))} with the penalisation "
-        "of CoNEXT'13, "
+        "of CoNEXT'13, and "
         f"{quantile(95, at(MPTCP_M12_NSDI))} and {quantile(99, at(MPTCP_M12_NSDI))} with that of "
         "NSDI'12.",
-        "With jitter that reorders packets, as netem's does, the mean delays are "
+        "With jitter that reorders packets, as in netem, the mean delays are "
         f"{mean(at(TCP_3G, jitter_model='reordering'))} for TCP over 3G, "
         f"{mean(at(MPTCP, jitter_model='reordering'))} for MPTCP and "
-        f"{mean(at(MPTCP_M12, jitter_model='reordering'))} with both mechanisms; with jitter "
-        f"that keeps the order, on which the claims are judged, {mean(at(TCP_3G))}, "
-        f"{mean(at(MPTCP))} and {mean(at(MPTCP_M12))}.",
-        "Delay here is mostly goodput in disguise: the application always fills the send buffer, "
-        "so a block waits for about 200 KiB to leave. That is why MPTCP may be quicker than WiFi.",
+        f"{mean(at(MPTCP_M12, jitter_model='reordering'))} with both mechanisms. With jitter that "
+        "keeps the order, which the claims use, the mean delays are "
+        f"{mean(at(TCP_3G))}, {mean(at(MPTCP))} and {mean(at(MPTCP_M12))}.",
+        "The delay mostly reflects goodput: the application keeps the send buffer full, so a block "
+        "waits until about 200 KiB have left. MPTCP can therefore be faster than WiFi alone.",
     ]
 
 
@@ -348,12 +351,13 @@ ENTRY = Entry(
             _LINKS_SOURCE,
         ),
         Parameter("jitter of 3G", "50 ms", "CS244'15"),
-        Parameter("jitter model", "keeps the order of packets; also run with reordering", "ours"),
+        Parameter("jitter model", "order of packets kept; also run with reordering", "ours"),
         Parameter("send buffer", "200 KiB", "NSDI'12"),
         Parameter(
             "receive buffer",
             "200 KiB for the claims; sweep of 32 to 1000 KiB",
-            "ours: equal to the send buffer; not in the paper; CS244'15: 32 KiB asked of Linux",
+            "ours: equal to the send buffer; not in the paper; CS244'15 requested 32 KiB from "
+            "Linux",
         ),
         Parameter("block", "8 KiB", "NSDI'12"),
         Parameter("negative control", "6000 kB in both buffers", "ours"),
@@ -367,8 +371,9 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Delay of a block: CDF",
-            "Share of blocks delivered within a time; further left is quicker. Both buffers "
-            "200 KiB. “2012” is the penalisation of NSDI'12, without a mark that of CoNEXT'13.",
+            "Share of blocks delivered within a given delay. Curves further left are faster. Both "
+            "buffers are 200 KiB. “2012” marks the penalisation of NSDI'12; M1,2 without this mark "
+            "uses that of CoNEXT'13.",
             _draw_cdf,
         ),
         Panel(
@@ -378,13 +383,13 @@ ENTRY = Entry(
         ),
         Panel(
             "Delay of a block: density (PDF)",
-            "The form in which the paper and CS244 show it. The area under each curve is 1.",
+            "The form of the figure in the paper and in CS244. The area under each curve is 1.",
             _draw_pdf,
         ),
         Panel(
             "Mean delay over the receive buffer",
-            "The unknown of this experiment. Below about 100 KiB MPTCP hardly uses 3G; from "
-            "200 KiB on the send buffer limits.",
+            "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
+            "3G. From 200 KiB on, the send buffer is the limit.",
             _draw_sweep_delay,
         ),
         Panel(
@@ -394,7 +399,7 @@ ENTRY = Entry(
         ),
         Panel(
             "What 3G carried",
-            "Proof that both paths were used, and why nothing is to be seen at 32 KiB.",
+            "Shows that MPTCP used both paths, and why 32 KiB shows no effect.",
             _draw_sweep_share,
         ),
     ),

@@ -1,4 +1,4 @@
-"""NSDI 2012, Figure 7, three ways: the engine in virtual and in real time, and Linux as it is."""
+"""NSDI 2012, Figure 7, three times: the engine in virtual and in real time, and Linux."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def at(hosts: str, curve: str) -> dict[str, Factor]:
 
 
 def curves(hosts: str) -> Sequence[str]:
-    """What these hosts can run: Linux has neither mechanism."""
+    """The curves that these hosts can run. Linux has neither mechanism."""
     return CURVES[:-1] if hosts == KERNEL else CURVES
 
 
@@ -69,10 +69,10 @@ def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
 
 def _same_in_real_time(name: str, metric: str, percent: float) -> tuple[Condition, ...]:
     return each(
-        f"every curve: {name} differs by",
+        f"difference of {name}, every curve",
         (
             Condition(
-                f"{curve}: {name} differs by",
+                f"{curve}: difference of {name}",
                 distance_of(metric, at(ENGINE, curve), at(VIRTUAL, curve)),
                 "≤",
                 percent,
@@ -94,7 +94,7 @@ def _used(*cells: dict[str, Factor]) -> Callable[[Results], str | None]:
 CLAIMS = (
     Claim(
         "K1-virtual-is-real",
-        "The engine in virtual time does what it does in real time.",
+        "The engine has the same goodput and mean delay in virtual time as in real time.",
         "ours",
         (
             *_same_in_real_time("goodput", "goodput_mbps", 5.0),
@@ -104,7 +104,7 @@ CLAIMS = (
     ),
     Claim(
         "K2-linux-is-harmed",
-        "Today's Linux is slower over WiFi and 3G than over WiFi alone.",
+        "Today's Linux is slower with MPTCP over WiFi and 3G than with TCP over WiFi.",
         "ours; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
         (
             Condition(
@@ -118,23 +118,24 @@ CLAIMS = (
     ),
     Claim(
         "K3-cured",
-        "The engine with both mechanisms is not, on the same links at the same time.",
+        "On the same links, the engine with both mechanisms keeps up with Linux's TCP over WiFi "
+        "and is faster than Linux's MPTCP.",
         "ours; NSDI'12, Fig. 7",
         (
             Condition(
-                "goodput: M1,2 / Linux' TCP over WiFi",
+                "goodput: M1,2 / Linux's TCP over WiFi",
                 ratio_of("goodput_mbps", _REMEDIED, _LINUX_WIFI),
                 "≥",
                 0.95,
             ),
             Condition(
-                "goodput: M1,2 / Linux' MPTCP",
+                "goodput: M1,2 / Linux's MPTCP",
                 ratio_of("goodput_mbps", _REMEDIED, _LINUX_MPTCP),
                 ">",
                 1.0,
             ),
             Condition(
-                "mean delay: M1,2 / Linux' MPTCP",
+                "mean delay: M1,2 / Linux's MPTCP",
                 ratio_of("delay_mean_ms", _REMEDIED, _LINUX_MPTCP),
                 "<",
                 1.0,
@@ -151,7 +152,7 @@ def _draw_cdf(results: Results, axes: Axes, hosts: str) -> None:
 
 
 def _right_edge(results: Results) -> float:
-    """The same for all three, so that they can be compared."""
+    """The right end of the axes, common to all three panels so that they can be compared."""
     return figures.right_edge(
         [results.delays(**at(hosts, curve)) for hosts in HOSTS for curve in curves(hosts)], 0.995
     )
@@ -208,7 +209,7 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """The numbers side by side, and what the buffers are."""
+    """The goodputs side by side, how buffers differ, and the emulator's lateness."""
 
     def goodput(hosts: str, curve: str) -> str:
         return measured(results, "goodput_mbps", "Mbit/s", **at(hosts, curve))
@@ -216,12 +217,12 @@ def notes(results: Results) -> Sequence[str]:
     return [
         f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
         f"{goodput(ENGINE, MPTCP)} with the engine and {goodput(KERNEL, MPTCP)} with Linux in "
-        f"real time; TCP over WiFi: {goodput(VIRTUAL, TCP_WIFI)}, {goodput(ENGINE, TCP_WIFI)} and "
-        f"{goodput(KERNEL, TCP_WIFI)}. With both mechanisms the engine gets "
-        f"{goodput(VIRTUAL, MPTCP_M12)} and {goodput(ENGINE, MPTCP_M12)}.",
-        "Linux is asked for the same 200 KiB. It doubles that and charges each segment with what "
-        "it occupies in memory, so that its windows are others: the entry linux-today varies "
-        "what is asked for.",
+        f"real time. TCP over WiFi: {goodput(VIRTUAL, TCP_WIFI)}, {goodput(ENGINE, TCP_WIFI)} and "
+        f"{goodput(KERNEL, TCP_WIFI)}. With both mechanisms, the engine has "
+        f"{goodput(VIRTUAL, MPTCP_M12)} in virtual and {goodput(ENGINE, MPTCP_M12)} in real time.",
+        "Linux receives the same request for 200 KiB. It doubles the size and charges the memory "
+        "of each segment against it, so its windows differ. The entry linux-today varies the "
+        "requested size.",
         real_time.lateness(results),
     ]
 
@@ -229,13 +230,13 @@ def notes(results: Results) -> Sequence[str]:
 ENTRY = Entry(
     id="nsdi12-fig7-live",
     title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
-    question="Does the engine do in virtual time what it does in real time, and how does this "
-    "kernel's own Multipath TCP do on the same links?",
+    question="Does the engine behave in virtual time as it does in real time? How does the "
+    "Multipath TCP of this machine's kernel perform on the same links?",
     references=(RAICIU, CHEN_HAN, PAASCH),
     parameters=(
         Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "as in nsdi12-fig7"),
         Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s)", "as in nsdi12-fig7"),
-        Parameter("jitter of 3G", "50 ms, keeps the order of packets", "as in nsdi12-fig7"),
+        Parameter("jitter of 3G", "50 ms, order of packets kept", "as in nsdi12-fig7"),
         Parameter("both buffers", "200 KiB", "as in nsdi12-fig7"),
         Parameter("block", "8 KiB", "NSDI'12"),
         *real_time.PARAMETERS,
@@ -249,8 +250,8 @@ ENTRY = Entry(
         *(
             Panel(
                 f"Delay of a block: {hosts}",
-                "Share of blocks delivered within a time; further left is quicker. The three "
-                "panels have the same axes.",
+                "Share of blocks delivered within a given delay. Curves further left are faster. "
+                "The three panels have the same axes.",
                 partial(_draw_cdf, hosts=hosts),
             )
             for hosts in HOSTS
@@ -260,10 +261,10 @@ ENTRY = Entry(
             "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
             _draw_goodput,
         ),
-        Panel("Mean delay of a block", "Logarithmic.", _draw_delay),
+        Panel("Mean delay of a block", "On a logarithmic scale.", _draw_delay),
         Panel(
-            "How late the emulator was",
-            "A point for each run in real time. Beyond the grey lines a run would not count.",
+            "Lateness of the emulator",
+            "One point for each run in real time. Beyond the grey lines, a run would be invalid.",
             _draw_lateness,
         ),
     ),

@@ -62,7 +62,7 @@ _REMEDIES: dict[str, dict[str, Any]] = {
 
 
 def at(network: str, curve: str, size: int) -> dict[str, Factor]:
-    """The factors of a cell; `size` is of the buffers or file in kB, or a number of subflows."""
+    """The factors of a cell. `size` is that of buffers or file in kB, or a number of subflows."""
     return {"network": network, "curve": curve, "size": size}
 
 
@@ -100,7 +100,7 @@ def _memory(tier: Tier) -> list[Cell]:
 
 
 def _queue(tier: Tier) -> list[Cell]:
-    """As many subflows as paths, of which the last has four times the delay of the first."""
+    """One subflow for each path. The last path has four times the delay of the first."""
     main = _connection(MPTCP, CONFIGURED_KB, Bulk())
     return [
         _cell(
@@ -118,7 +118,7 @@ def _queue(tier: Tier) -> list[Cell]:
 
 
 def _short(tier: Tier) -> list[Cell]:
-    """One request over a connection that was opened for it."""
+    """One request over a new connection."""
     short = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
     return [
         _cell(
@@ -180,7 +180,7 @@ def _memory_ratio(results: Results) -> Estimate:
 
 
 def _searched(results: Results, count: int) -> Any:
-    """Share of the segments out of order that had to be searched for a place, in %."""
+    """Share of the out-of-order segments for which the receiver searched its queue, in %."""
     cell = at(QUEUE, MPTCP, count)
     waiting = results.values("out_of_order_segments", **cell)
     return results.values("stray_segments", **cell) / waiting * 100
@@ -207,7 +207,7 @@ _SHORT_KB = [kb for kb in FILES_KB if kb <= 30]
 
 
 def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Any:
-    """A precondition: at every size the path carried bytes."""
+    """The precondition that the path carried bytes at every size."""
 
     def reason(results: Results) -> str | None:
         shares = {
@@ -221,7 +221,7 @@ def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Any
 
 
 def _queue_grows(results: Results) -> str | None:
-    """A precondition: with every number of subflows much arrived out of order."""
+    """The precondition that with every number of subflows, many segments arrived out of order."""
     waiting = {
         count: results.values("out_of_order_segments", **at(QUEUE, MPTCP, count)).min()
         for count in SUBFLOWS
@@ -237,7 +237,7 @@ CLAIMS = (
         "NSDI'12 (shape); the threshold is ours",
         (
             least(
-                "least MPTCP / TCP over WiFi at any buffer",
+                "smallest MPTCP / TCP over WiFi at any buffer",
                 {
                     f"MPTCP / TCP over WiFi at {kb} kB": _over(
                         "goodput_mbps", WEAK, MPTCP, TCP_WIFI, kb
@@ -253,7 +253,8 @@ CLAIMS = (
     ),
     Claim(
         "E3.weak-3g-cured",
-        "With M1,2 it stays within 10 % at every buffer.",
+        "Beside 3G of 50 kbit/s, Multipath TCP with M1,2 stays within 10 % of TCP over WiFi at "
+        "every buffer.",
         "NSDI'12 (shape); the threshold is ours",
         at_every_buffer(
             "MPTCP+M1,2 / TCP over WiFi",
@@ -268,7 +269,8 @@ CLAIMS = (
     ),
     Claim(
         "E3.unequal",
-        "Over a fast link and one of a tenth of its rate, M1,2 keep Multipath TCP at the fast one.",
+        "Over a fast link and a link of a tenth of its rate, Multipath TCP with M1,2 keeps the "
+        "goodput of the fast link.",
         "NSDI'12 (shape); the threshold is ours",
         at_every_buffer(
             "MPTCP+M1,2 / TCP over the faster link",
@@ -283,7 +285,7 @@ CLAIMS = (
     ),
     Claim(
         "E3.symmetric",
-        "Over three equal links M1,2 change nothing (negative control).",
+        "Over three equal links, M1,2 change nothing (negative control).",
         "NSDI'12 (shape, from memory)",
         at_every_buffer(
             "|with M1,2 / without − 1|",
@@ -316,14 +318,15 @@ CLAIMS = (
     ),
     Claim(
         "E3.receive-queue",
-        "What arrives out of order finds its place at once, however many subflows there are.",
+        "With any number of subflows, the receiver inserts out-of-order segments almost without "
+        "searching its queue.",
         "NSDI'12 §4.3 (shape): shortcuts per subflow; the threshold is ours",
         each(
-            "segments out of order for whose place the queue is searched, with "
+            "out-of-order segments that need a search of the queue, with "
             f"{', '.join(map(str, SUBFLOWS))} subflows",
             (
                 Condition(
-                    f"searched with {count} subflows",
+                    f"out-of-order segments that need a search, {count} subflows",
                     partial(_median_searched, count=count),
                     "≤",
                     1,
@@ -336,14 +339,15 @@ CLAIMS = (
     ),
     Claim(
         "E3.short-flows-gain",
-        "Files of 100 kB and more come sooner over two links.",
+        "Files of 100 kB and more arrive sooner over two links.",
         "NSDI'12 (shape, from memory)",
         _files(_LONG_KB, ">", 1),
         _both_used(SHORT, MPTCP, _LONG_KB, "two"),
     ),
     Claim(
         "E3.short-flows-control",
-        "Files of up to 30 kB do not: they are over before the second subflow helps.",
+        "Files of up to 30 kB do not arrive sooner over two links: they are complete before the "
+        "second subflow helps.",
         "NSDI'12 (shape, from memory); the tolerance is ours",
         _files(_SHORT_KB, "≤", 1.02),
     ),
@@ -385,7 +389,7 @@ def _draw_short(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Memory, what waited in the receive queue, and which link small buffers stay on."""
+    """Memory, the receive queue, and why small buffers stay on one of three links."""
     memory = "; ".join(
         f"{curve} {np.median(_memory_of(results, curve)):.2f} MB" for curve in (FIXED, M3, M34)
     )
@@ -396,21 +400,22 @@ def notes(results: Results) -> Sequence[str]:
     )
     return [
         f"Buffers at the end, send and receive together: {memory}.",
-        f"Receive queue: {waiting}. The engine keeps one sorted run for each subflow, to whose end "
-        "nearly all that waits is appended; the rest goes to a tree. The paper's slow algorithm, a "
-        "scan of the whole queue, is not part of the engine.",
-        f"Three equal links, 200 kB: one link carries {most:.0%}. It holds the whole window in its "
-        "queue, and the others' smoothed round-trip times, last measured in slow start with full "
-        "queues, do not age: the scheduler never finds them quicker.",
-        "The links of 1 Gbit/s are run at a tenth of their rate, with the same round-trip time.",
+        f"Receive queue: {waiting}. The engine keeps one sorted run for each subflow and appends "
+        "nearly all out-of-order segments to these runs; the rest goes to a tree. The engine does "
+        "not contain the paper's slow algorithm, a scan of the whole queue.",
+        f"Over three equal links with 200 kB, one link carries {most:.0%} of the bytes. It holds "
+        "the whole window, in flight and in its queue. The smoothed round-trip times of the other "
+        "links were last measured in slow start with full queues, and do not age. The scheduler "
+        "therefore never prefers these links.",
+        "The links of 1 Gbit/s run at a tenth of their rate, with the same round-trip time.",
     ]
 
 
 def _waiting(results: Results, count: int) -> str:
     segments = results.values("out_of_order_segments", **at(QUEUE, MPTCP, count))
     searched = np.median(_searched(results, count))
-    words = f"{count} subflows {np.median(segments):,.0f} segments out of order"
-    return f"{words}, {searched:.2g} % searched"
+    words = f"{count} subflows, {np.median(segments):,.0f} segments out of order"
+    return f"{words}, of which {searched:.2g} % need a search"
 
 
 ENTRY = Entry(
@@ -427,7 +432,7 @@ ENTRY = Entry(
         ),
         Parameter(
             "fast links",
-            "100 Mbit/s for 1 Gbit/s, 10 ms RTT, one product of queue",
+            "100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product",
             "ours; scaled to 1/10",
         ),
         Parameter("unequal links", "100 and 10 Mbit/s", "ours, scaled to 1/10"),
@@ -452,11 +457,11 @@ ENTRY = Entry(
         Panel("Unequal links", "100 and 10 Mbit/s.", partial(_draw_goodput, network=UNEQUAL)),
         Panel(
             "Three equal links",
-            "Nothing to repair: with and without M1,2 alike.",
+            "M1,2 have nothing to repair: goodput is the same with and without them.",
             partial(_draw_goodput, network=SYMMETRIC),
         ),
         Panel("Memory", "Buffers at the end of the run, and goodput.", _draw_memory),
-        Panel("Short flows", "Above 1, two links are quicker.", _draw_short),
+        Panel("Short flows", "Above 1, two links are faster.", _draw_short),
     ),
     overview=Overview(
         factors={"network": "network", "curve": "curve", "size": "size"},

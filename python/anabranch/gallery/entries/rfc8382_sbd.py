@@ -1,4 +1,4 @@
-"""RFC 8382: are subflows told apart that share a bottleneck and that do not?"""
+"""RFC 8382: does the sender detect which of its subflows share a bottleneck?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLES = {LIA: Style(BLUE, "-", "o"), DETECTION: Style(ORANGE, (0, (2, 1)), "D")
 COUNTS = {"quick": 30, "full": 100}
 DESIGN_SEED = 8382
 SOURCES = 8
-"""Of UDP on each bottleneck, each on for half of the time."""
+"""UDP sources at each bottleneck. Each source is on for half of the time."""
 
 _RATE_MBPS = Range(4, 40, "log")
 _DELAY_MS = Range(5, 60)
@@ -50,7 +50,7 @@ RFC = (
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """A link, and the traffic of others over it."""
+    """A link and its cross-traffic."""
 
     rate_mbps: float
     delay_ms: float
@@ -58,7 +58,7 @@ class Bottleneck:
     load: float
 
     def path(self, name: str) -> NetworkPath:
-        """As a path of a scenario."""
+        """The link as a path of a scenario."""
         return NetworkPath(
             name=name,
             rate=f"{self.rate_mbps:.3f}Mbit/s",
@@ -78,7 +78,7 @@ class Bottleneck:
 
 @cache
 def settings(count: int) -> tuple[tuple[Bottleneck, Bottleneck], ...]:
-    """`count` pairs of bottlenecks; where subflows share one, it is the first."""
+    """`count` pairs of bottlenecks. Subflows that share a bottleneck cross the first of a pair."""
     unit = design.wsp(count, 8, DESIGN_SEED)
     ranges = (_RATE_MBPS, _DELAY_MS, _QUEUE_MS, _LOAD)
     values = np.column_stack([ranges[n % 4].scaled(unit[:, n]) for n in range(8)])
@@ -155,7 +155,7 @@ def _goodputs(results: Results, curve: str, environment: str, connection: str) -
 
 
 def tcp_shares(results: Results, curve: str) -> Sample:
-    """By setting with one bottleneck, TCP's share of what it and Multipath TCP have together."""
+    """TCP's share of the total goodput of TCP and Multipath TCP, by setting with one bottleneck."""
     tcp = _goodputs(results, curve, SHARED, "tcp")
     return tcp / (tcp + _goodputs(results, curve, SHARED, "main"))
 
@@ -180,11 +180,11 @@ def _tcp_share(results: Results) -> Estimate:
 CLAIMS = (
     Claim(
         "E12.a-shared",
-        "Subflows that share a bottleneck are found to do so.",
+        "The sender detects that subflows share a bottleneck.",
         "RFC 8382; the threshold is ours",
         (
             Condition(
-                "settings in which the subflows were mostly together",
+                "settings in which both subflows were in one group most of the time",
                 _mostly_together,
                 "≥",
                 90,
@@ -196,15 +196,23 @@ CLAIMS = (
     ),
     Claim(
         "E12.b-disjoint",
-        "Subflows with bottlenecks of their own are told apart.",
+        "The sender detects that subflows have different bottlenecks.",
         "RFC 8382; the threshold is ours",
-        (Condition("settings in which they were mostly apart", _mostly_apart, "≥", 95, "%"),),
+        (
+            Condition(
+                "settings in which the subflows were in one group at most half of the time",
+                _mostly_apart,
+                "≥",
+                95,
+                "%",
+            ),
+        ),
         both_used(DETECTION),
         DISJOINT,
     ),
     Claim(
         "E12.c-uncoupled-gains",
-        "With two bottlenecks, coupling only what shares one costs no goodput.",
+        "With two bottlenecks, coupling only subflows that share a bottleneck costs no goodput.",
         "Ferlin's thesis; the threshold is ours",
         (Condition("median of goodput with detection / always coupled", _gain, "≥", 1.0),),
         both_used(*STYLES),
@@ -239,22 +247,23 @@ def _draw_goodput(results: Results, axes: Axes, environment: str, connection: st
 
 
 def notes(results: Results) -> Sequence[str]:
-    """How much of the time the verdict is right, and TCP's share."""
+    """How often the detection is right, TCP's share, and why the warm-up is long."""
     together = {each: np.mean(verdicts(results, each)) for each in (SHARED, DISJOINT)}
     shares = [f"{curve} {np.median(tcp_shares(results, curve)):.2f}" for curve in STYLES]
     return [
         f"Mean share of the time in one group: {together[SHARED]:.0%} with one bottleneck, "
-        f"{together[DISJOINT]:.0%} with two.",
+        f"{together[DISJOINT]:.0%} with two bottlenecks.",
         f"Median share of TCP with one bottleneck: {', '.join(shares)}.",
-        "The first 55 s are left out: a verdict takes 17.5 s, and three such periods are given.",
+        "The measurement omits the first 55 s: a verdict takes 17.5 s, and the detection gets "
+        "three such periods.",
     ]
 
 
 ENTRY = Entry(
     id="rfc8382-sbd",
     title="Shared-bottleneck detection (RFC 8382)",
-    question="Does the sender find out which of its subflows share a bottleneck, and does coupling "
-    "only those pay off?",
+    question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
+    "those subflows pay off?",
     references=(RFC,),
     parameters=(
         Parameter("settings", f"WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100", "ours"),
@@ -274,17 +283,19 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Verdicts",
-            "Right: the curve of one bottleneck hugs the right edge, that of two the left one.",
+            "Ideally, the curve for one bottleneck follows the right edge, and the curve for two "
+            "bottlenecks the left edge.",
             _draw_verdicts,
         ),
         Panel(
             "Two bottlenecks: Multipath TCP",
-            "Right of the other curve: more goodput.",
+            "The curve further to the right has more goodput.",
             partial(_draw_goodput, environment=DISJOINT, connection="main"),
         ),
         Panel(
-            "One bottleneck: TCP beside it",
-            "Left of the other curve: TCP loses by the detection.",
+            "One bottleneck: TCP beside Multipath TCP",
+            "Where the curve with detection lies left of the other, the detection costs TCP "
+            "goodput.",
             partial(_draw_goodput, environment=SHARED, connection="tcp"),
         ),
     ),

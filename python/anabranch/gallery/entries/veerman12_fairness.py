@@ -40,15 +40,15 @@ _CONTROL = {LIA: "lia", UNCOUPLED: "new_reno", TCP: "new_reno"}
 ONE_LINK = "one link"
 TWO_LINKS_ONE_TCP = "two links, TCP on one"
 TWO_LINKS_TWO_TCP = "two links, TCP on both"
-_WAYS = {
+_ROUTES = {
     ONE_LINK: {"main": ("one", "one"), "tcp": ("one",)},
     TWO_LINKS_ONE_TCP: {"main": ("one", "two"), "tcp": ("one",)},
     TWO_LINKS_TWO_TCP: {"main": ("one", "two"), "tcp": ("one",), "tcp-two": ("two",)},
 }
-"""Which links the ways of each connection cross."""
+"""The links that the subflows of each connection cross."""
 
 THEORY = {ONE_LINK: 1 / 2, TWO_LINKS_ONE_TCP: 1.0, TWO_LINKS_TWO_TCP: 2 / 3}
-"""Share of its link that TCP has if every connection has the same in total."""
+"""TCP's share of its link if every connection has the same total."""
 
 BUFFER_MB = 6.0
 LINK_MBPS = 1000 / SCALE
@@ -60,15 +60,15 @@ def at(curve: str, network: str) -> dict[str, Factor]:
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """LIA and uncoupled subflows in every network; two TCPs on one link."""
-    pairs = [(curve, network) for network in _WAYS for curve in (LIA, UNCOUPLED)]
+    """LIA and uncoupled subflows in every network; two TCP flows on one link."""
+    pairs = [(curve, network) for network in _ROUTES for curve in (LIA, UNCOUPLED)]
     return [_cell(tier, curve, network) for curve, network in [*pairs, (TCP, ONE_LINK)]]
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
     cores = [replace(link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")]
     accesses, connections = [], []
-    for name, links in _WAYS[network].items():
+    for name, links in _ROUTES[network].items():
         single = name != "main" or curve == TCP
         names = [f"{name}-{number}" for number in range(1 if single else len(links))]
         accesses += [_access(way, via) for way, via in zip(names, links, strict=False)]
@@ -86,7 +86,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         duration=tier.duration,
         warm_up=tier.warm_up,
         sample_interval="1s",
-        paths=(*cores[: len(set(_WAYS[network]["main"]))], *accesses),
+        paths=(*cores[: len(set(_ROUTES[network]["main"]))], *accesses),
         connections=tuple(connections),
     )
     return Cell(cell_key(curve, network), scenario, at(curve, network))
@@ -137,7 +137,7 @@ def _coupled_ratio(results: Results, network: str) -> Estimate:
 _TWO_LINKS = (TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)
 
 
-def _carried(*curves: str, networks: Sequence[str] = tuple(_WAYS)) -> Callable[..., str | None]:
+def _carried(*curves: str, networks: Sequence[str] = tuple(_ROUTES)) -> Callable[..., str | None]:
     return all_of(
         *(
             carried("main-0", "main-1", connection="main", **at(curve, network))
@@ -150,7 +150,7 @@ def _carried(*curves: str, networks: Sequence[str] = tuple(_WAYS)) -> Callable[.
 CLAIMS = (
     Claim(
         "E9.fairness-lia",
-        "On one shared link, LIA with two subflows leaves one TCP its half.",
+        "On one shared link, LIA with two subflows leaves one TCP flow about half.",
         "RFC 6356 §2, goal 2; the range is ours",
         _beside(LIA, 0.4, 0.6),
         _carried(LIA, networks=(ONE_LINK,)),
@@ -158,7 +158,7 @@ CLAIMS = (
     ),
     Claim(
         "E9.fairness-uncoupled",
-        "On one shared link, two uncoupled subflows leave one TCP less.",
+        "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
         "RFC 6356 §1; the threshold is ours",
         (
             Condition(
@@ -173,14 +173,14 @@ CLAIMS = (
     ),
     Claim(
         "E9.fairness-control",
-        "Two TCPs share a link evenly: the link itself is fair.",
+        "Two TCP flows share a link evenly, so the link itself is fair.",
         "ours",
         _beside(TCP, 0.45, 0.55),
         where=ONE_LINK,
     ),
     Claim(
         "E9.fairness-below-theory",
-        "Beside Multipath TCP over two links, TCP has far less than in theory.",
+        "Beside Multipath TCP over two links, TCP gets far less than in theory.",
         "slides, “LAN: Fairness”; theory and threshold are ours",
         tuple(
             Condition(
@@ -192,11 +192,11 @@ CLAIMS = (
             for network in _TWO_LINKS
         ),
         _carried(LIA, networks=_TWO_LINKS),
-        "in theory every connection has the same in total",
+        "in theory, every connection has the same total",
     ),
     Claim(
         "E9.fairness-coupling-helps",
-        "Coupled subflows leave TCP more than uncoupled ones.",
+        "Coupled subflows leave more to TCP than uncoupled subflows do.",
         "RFC 6356 §2, goals 2 and 3; the threshold is ours",
         each(
             "TCP's mean share, LIA / uncoupled, in every network",
@@ -207,7 +207,7 @@ CLAIMS = (
                     "≥",
                     1.1,
                 )
-                for network in _WAYS
+                for network in _ROUTES
             ),
         ),
         _carried(LIA, UNCOUPLED),
@@ -216,9 +216,9 @@ CLAIMS = (
 
 
 def _draw_shares(results: Results, axes: Axes) -> None:
-    """TCP's share of its link in every network, and what it should be in theory."""
+    """Draw TCP's share of its link in every network, and the share in theory."""
     for index, curve in enumerate(STYLES):
-        for place, network in enumerate(_WAYS):
+        for place, network in enumerate(_ROUTES):
             if curve == TCP and network != ONE_LINK:
                 continue
             mean = _mean(share(results, curve, network))
@@ -227,18 +227,18 @@ def _draw_shares(results: Results, axes: Axes) -> None:
                 alpha=0.75, yerr=[[mean.value - mean.low], [mean.high - mean.value]], capsize=2.5,
                 error_kw={"elinewidth": 0.8}, label=None if place else f"beside {curve}",
             )  # fmt: skip
-    for place, network in enumerate(_WAYS):
+    for place, network in enumerate(_ROUTES):
         axes.plot(
             (place - 0.42, place + 0.42), (THEORY[network],) * 2, color=BLACK, linestyle="--",
             linewidth=1.1, label=None if place else "in theory",
         )  # fmt: skip
-    axes.set_xticks(range(len(_WAYS)), [name.replace(", ", ",\n") for name in _WAYS])
+    axes.set_xticks(range(len(_ROUTES)), [name.replace(", ", ",\n") for name in _ROUTES])
     axes.set_ylabel("TCP's share of its link")
     axes.set_ylim(0, 1.05)
 
 
 def _draw_over_time(results: Results, axes: Axes) -> None:
-    """Goodputs of the two connections, with LIA, where TCP has one of two links."""
+    """Draw the goodputs of both connections with LIA, where TCP uses one of two links."""
     lines = {}
     for name, label, style in (
         ("main", "Multipath TCP, LIA", STYLES[LIA]),
@@ -259,37 +259,37 @@ def _draw_over_time(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Shares of TCP, and why theory is not met."""
+    """Shares of TCP, and why they miss the theory."""
     words = []
-    for network in _WAYS:
+    for network in _ROUTES:
         each = (
             f"{curve} {share(results, curve, network).mean():.2f}" for curve in (LIA, UNCOUPLED)
         )
         words.append(f"{network}: {', '.join(each)}, theory {THEORY[network]:.2f}")
     return [
         f"TCP's mean share of its link — {'; '.join(words)}.",
-        "In theory all links are one pool and every connection has the same total. With TCP on one "
-        "of two links that means leaving the shared link alone. LIA keeps a window there and lets "
-        "it grow, if slowly, to find out whether the link is still busy. OLIA was made to do "
-        "without.",
-        "With TCP on both links nothing is gained by moving, and TCP has no less than in theory. "
-        "What the slides call far below occurs in one of the two networks; they do not say which "
-        "they had.",
+        "In theory, all links are one pool, and every connection has the same total. With TCP on "
+        "one of two links, Multipath TCP would then have to leave the shared link to TCP. LIA "
+        "keeps a window on the shared link and lets it grow slowly, to find out whether the link "
+        "is still busy. OLIA was designed to avoid this.",
+        "With TCP on both links, Multipath TCP gains nothing by moving traffic, and TCP has no "
+        "less than in theory. The slides' finding, “far below”, thus occurs in one of the two "
+        "networks. The slides do not say which network they used.",
     ]
 
 
 ENTRY = Entry(
     id="veerman12-fairness",
     title="Beside TCP in a LAN, on one and two shared links (Veerman 2012)",
-    question="How much of a shared link does Multipath TCP leave to TCP, where its subflows meet "
-    "and where it has another link?",
+    question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
+    "this link, and if it has another link?",
     references=(VEERMAN, RFC_LIA),
     parameters=(
         SCALING,
         Parameter("links", "1 Gbit/s, 5 ms RTT, one or two of them", "slides"),
         Parameter("access", "10 Gbit/s, 1 ms of the RTT, equal for all", "ours"),
         Parameter("buffers", f"{BUFFER_MB:g} MB each", "slides: LAN throughput"),
-        Parameter("TCP", "NewReno", "ours: what LIA becomes with one subflow"),
+        Parameter("TCP", "NewReno", "ours: LIA with one subflow is NewReno"),
         Parameter("theory", "all connections have the same total", "ours: RFC 6356 §2"),
         *STACK_PARAMETERS,
     ),
@@ -300,12 +300,12 @@ ENTRY = Entry(
     panels=(
         Panel(
             "TCP's share of its link",
-            "Means over seeds with 95 % intervals; the dashed lines are the theory.",
+            "Means over seeds with 95 % intervals. The dashed lines are the theory.",
             _draw_shares,
         ),
         Panel(
             "Two links, TCP on one",
-            "First seed, goodput in seconds.",
+            "Goodput in bins of one second, first seed.",
             _draw_over_time,
         ),
     ),

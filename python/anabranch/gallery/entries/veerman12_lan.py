@@ -1,4 +1,4 @@
-"""Veerman 2012: Multipath TCP in a LAN, its buffers, interfaces that come and go, unequal links."""
+"""Veerman 2012: Multipath TCP in a LAN: buffers, interfaces that come and go, unequal links."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ TWO_TEN_MB = 20.0
 
 TRANSFER_MB = 250
 DOWN_S, UP_S = 2.0, 5.0
-"""How soon throughput has to follow an interface that goes down, or comes up."""
+"""How soon throughput has to follow an interface that goes down or comes up."""
 
 _STEP_S, _WINDOW_S = 0.1, 0.5
-"""Throughput after an interface changed is that of half a second, looked at ten times a second."""
+"""After an interface change, throughput is a mean over 0.5 s, evaluated every 0.1 s."""
 
 
 class OpensOnce(PathManager):
-    """Opens a subflow from each address at the beginning, and none again that has ended."""
+    """Opens one subflow from each address at the start, and never re-opens an ended subflow."""
 
     def __init__(self) -> None:
         self.actions: deque[PathAction] = deque()
 
     def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
-        """Something changed."""
+        """Queue the actions that an event calls for."""
         match event:
             case Established(initiator=True, local=addresses, remote=remote):
                 self.actions.extend(Open(local, remote) for local in addresses if local.id != 0)
@@ -94,7 +94,7 @@ class OpensOnce(PathManager):
                 self.actions.append(Remove(address))
 
     def poll_action(self) -> PathAction | None:
-        """The next thing to do."""
+        """The next action, if there is one."""
         return self.actions.popleft() if self.actions else None
 
 
@@ -146,7 +146,7 @@ def _flapping(tier: Tier, arm: str) -> Cell:
 
 
 def _transfer(tier: Tier) -> Cell:
-    """Both links go down and come up again and again, for half a second of each four together."""
+    """Both links go down and come up repeatedly. In every 4 s, both are down for half a second."""
     paths = []
     for name, down, up in (("one", 2, 4), ("two", 3.5, 5)):
         times = [time + 4 * cycle for cycle in range(6) for time in (down, up)]
@@ -174,7 +174,7 @@ def _two_ten(tier: Tier, curve: str) -> Cell:
 
 
 def event_times(begin: float, end: float) -> list[float]:
-    """When link one goes down, up, down and up, if the measurement lasts from `begin` to `end`."""
+    """The times at which link one goes down, up, down and up, between `begin` and `end`."""
     return [float(time) for time in np.linspace(begin, end, 6)[1:-1].round(1)]
 
 
@@ -184,9 +184,9 @@ def _events(results: Results) -> list[float]:
 
 
 def _throughput(results: Results, arm: str, event: int) -> list[Sample]:
-    """Of each seed, the throughputs in Mbit/s from event `event` to the next.
+    """For each seed, the throughputs in Mbit/s from event `event` to the next event.
 
-    Each is that of the half second that ends a multiple of 0.1 s after the event.
+    Each value is a mean over the half second that ends a multiple of 0.1 s after the event.
     """
     times = [*_events(results), nanoseconds(results.provenance["duration"]) / 1e9]
     ends = np.arange(times[event] + _STEP_S, times[event + 1] + _STEP_S / 2, _STEP_S)
@@ -205,7 +205,7 @@ def _throughput(results: Results, arm: str, event: int) -> list[Sample]:
 def _settling_s(
     results: Results, arm: str, events: Sequence[int], low: float, high: float = np.inf
 ) -> Estimate:
-    """How long after the events throughput last lay outside of a range, in the worst seed."""
+    """The time after the events at which throughput last lay outside a range, in the worst seed."""
 
     def last_outside(rates: Sample) -> float:
         outside = np.flatnonzero((rates < low) | (rates > high))
@@ -216,7 +216,7 @@ def _settling_s(
 
 
 def _phase_mbps(results: Results, arm: str, event: int) -> Sample:
-    """Mean throughput of each seed from event `event`, and the criterion's time, to the next."""
+    """Mean throughput of each seed from event `event` to the next, without the settling time."""
     skipped = round((DOWN_S, UP_S)[event % 2] / _STEP_S)
     return np.array([rates[skipped:].mean() for rates in _throughput(results, arm, event)])
 
@@ -224,7 +224,7 @@ def _phase_mbps(results: Results, arm: str, event: int) -> Sample:
 def _nearly_the_sum(
     words: str, cells: Sequence[dict[str, Factor]], mbps: float
 ) -> tuple[Condition, ...]:
-    """Each cell reaches nine tenths of a sum of rates."""
+    """The conditions that each cell reaches nine tenths of a sum of rates."""
     return each(
         words,
         (
@@ -280,7 +280,7 @@ _BOTH_IN_LAN = carried("one", "two", **at(THROUGHPUT, LIA, SLIDES_MB))
 CLAIMS = (
     Claim(
         "E9.lan-throughput",
-        "In a LAN with two equal links and the buffer of the rule, the throughput is the sum.",
+        "In a LAN with two equal links and the rule's buffer, throughput is the sum of the links.",
         "slides, “LAN: Throughput”; the threshold is ours",
         _nearly_the_sum(
             f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on", _ENOUGH, SUM_MBPS
@@ -289,7 +289,7 @@ CLAIMS = (
     ),
     Claim(
         "E9.lan-needs-buffer",
-        "Multipath TCP needs higher buffers than TCP does.",
+        "Multipath TCP needs larger buffers than TCP: small ones do not give the sum of the links.",
         "slides, “Properties of MPTCP”; the threshold is ours",
         (
             Condition(
@@ -333,7 +333,7 @@ CLAIMS = (
     ),
     Claim(
         "E9.lan-stuck-subflow",
-        "After UP the throughput can stay that of one link: “subflow count stays 1”.",
+        "After UP, throughput can stay at that of one link: “subflow count stays 1”.",
         "slides, “Analysis”; the replay is ours",
         tuple(
             Condition(
@@ -347,11 +347,12 @@ CLAIMS = (
             for number, event in ((1, 1), (2, 3))
         ),
         carried("one", "two", **at(ROBUSTNESS, STAYS_AWAY, SLIDES_MB)),
-        f"a path manager that never re-opens, from {UP_S:g} s after UP on",
+        f"a path manager that never re-opens subflows, from {UP_S:g} s after UP on",
     ),
     Claim(
         "E9.lan-nothing-lost",
-        "Interfaces that go up and down, even both, never halt a transfer or lose a byte.",
+        "If interfaces go down and up, even both at once, transfers still complete without losing "
+        "a byte.",
         "ours; the slides' kernel froze sometimes",
         (
             Condition("transfers completed", _completed, "≥", 100, "%"),
@@ -362,11 +363,11 @@ CLAIMS = (
     ),
     Claim(
         "E9.lan-balancing",
-        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most bytes, with either MSS.",
+        "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
         "slides, “LAN: Balancing”; the threshold is ours",
         tuple(
             Condition(
-                f"bytes over 10 Gbit/s, MSS {mss}, {buffer} MB",
+                f"share of the bytes over 10 Gbit/s, MSS {mss}, {buffer} MB",
                 median_of("share_ten", at(BALANCING, f"MSS {mss}", buffer), 100),
                 "≥",
                 70,
@@ -378,7 +379,7 @@ CLAIMS = (
     ),
     Claim(
         "E9.lan-two-ten",
-        "One session fills two links of 10 Gbit/s; two sessions fill and share them.",
+        "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
         "slides, “LAN: 2x 10Gb/s Link”; the thresholds are ours",
         (
             *_nearly_the_sum(
@@ -408,7 +409,7 @@ def _draw_buffers(results: Results, axes: Axes) -> None:
 
 
 def _draw_flapping(results: Results, axes: Axes, arm: str) -> None:
-    """Throughput of each link, stacked, and what it should be in theory."""
+    """Draw the throughput of each link, stacked, and the throughput in theory."""
     rows = results.samples.filter(
         pl.col("test") == ROBUSTNESS, pl.col("curve") == arm, pl.col("seed") == 1
     ).drop_nulls("subflow")
@@ -441,7 +442,7 @@ def _draw_flapping(results: Results, axes: Axes, arm: str) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What limits the runs, how soon they settle, and where data is stuck."""
+    """What limits the runs, and how soon throughput recovers."""
     shares = [
         results.values("share_ten", **at(BALANCING, f"MSS {mss}", buffer)) * 100
         for mss, buffer in MSS_BUFFER_MB.items()
@@ -453,12 +454,12 @@ def notes(results: Results) -> Sequence[str]:
     return [
         f"What limits throughput — {limited(results, [f'{b:g} MB' for b in BUFFERS_MB], buffers)}. "
         "A queue of one bandwidth-delay product keeps a link busy even with half the window, so "
-        f"that losses cost nothing; LIA needs {recovery:.1f} s to win the half back.",
-        "With a quarter of the rule's buffer lowest RTT puts nearly everything on one link: its "
-        "window takes all that the buffer holds.",
-        f"If nobody notices that the interface is back (silent), up to {silent} pass until 90 % of "
-        "the sum: the retransmission timer has doubled with every expiry while the link was away. "
-        "Meanwhile it looks like a subflow that never returns.",
+        f"losses cost nothing. LIA needs {recovery:.1f} s to recover the other half.",
+        "With a quarter of the rule's buffer, lowest RTT puts nearly everything on one link, whose "
+        "congestion window covers the whole buffer.",
+        f"If neither host notices that the interface is back (silent), up to {silent} pass until "
+        "throughput reaches 90 % of the sum. The retransmission timer has doubled with every "
+        "expiry while the link was away. Meanwhile, the subflow seems never to return.",
         f"Share of the 10 Gbit/s link over seeds, MSS 1400 and 8900: {spread}.",
     ]
 
@@ -466,8 +467,8 @@ def notes(results: Results) -> Sequence[str]:
 ENTRY = Entry(
     id="veerman12-lan",
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
-    question="Does Multipath TCP have the sum of its links in a LAN, with which buffer, and does "
-    "it follow links that go down and come up?",
+    question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
+    "its throughput follow links that go down and come up?",
     references=(VEERMAN, RFC_LIA),
     parameters=(
         SCALING,
@@ -480,10 +481,10 @@ ENTRY = Entry(
         Parameter("2 × 10 Gbit/s", "MSS 8900, 20 MB for each session", "slides"),
         Parameter(
             "interfaces",
-            "link one down and up twice, all phases alike; noticed by the client's host",
+            "link one goes down and up twice, at equal intervals; the client's host notices",
             "DOWN and UP: slides; times ours",
         ),
-        Parameter("silent", "the same, noticed by nobody", "ours"),
+        Parameter("silent", "the same, but neither host notices", "ours"),
         Parameter(
             "never re-opens",
             "a path manager that opens a subflow from each address, once",
@@ -503,7 +504,7 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Buffers, 1 + 1 Gbit/s",
-            "Medians over seeds with 95 % intervals; the dashed line is the rule's buffer.",
+            "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
             _draw_buffers,
         ),
         *(
@@ -528,7 +529,7 @@ ENTRY = Entry(
         ),
         Panel(
             "2 × 10 Gbit/s, 20 MB, MSS 8900",
-            "Throughput by path of one session alone, and of each of two; first seed.",
+            "Throughput by path of one session alone, and of each of two sessions. First seed.",
             partial(
                 draw_paths,
                 cells={

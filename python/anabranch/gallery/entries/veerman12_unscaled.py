@@ -1,4 +1,4 @@
-"""Veerman 2012 at full rates: 10 Gbit/s at 202 ms with 570 MB, and with what is too little."""
+"""Veerman 2012 at full rates: 10 Gbit/s at 202 ms with 570 MB, and with smaller buffers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PATHS = {
 }
 
 RULE_MB, BALANCING_MB = 570.0, 26.0
-LITTLE_MB = (16.0, 64.0)
+SMALLER_MB = (16.0, 64.0)
 SUM_MBPS = 11_300
 _COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
 
@@ -65,10 +65,10 @@ RULE = at(THREE_LINKS, RULE_MB)
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """The far link with the rule's buffer and with little; without it; a LAN with three links."""
+    """Three links with the rule's buffer; two and three with smaller buffers; a LAN."""
     return [
         _cell(tier, THREE_LINKS, RULE_MB),
-        *(_cell(tier, curve, mb) for curve in (TWO_LINKS, THREE_LINKS) for mb in LITTLE_MB),
+        *(_cell(tier, curve, mb) for curve in (TWO_LINKS, THREE_LINKS) for mb in SMALLER_MB),
         _cell(tier, BALANCING, BALANCING_MB),
     ]
 
@@ -86,7 +86,7 @@ def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
 
 
 def _without_loss(results: Results) -> str | None:
-    """A precondition: after slow start no loss set a window, with the rule's buffer."""
+    """The precondition that no loss reduced a window after the warm-up, with the rule's buffer."""
     halvings = halvings_measured(results, **RULE)
     return f"{halvings} halvings after the warm-up" if halvings else None
 
@@ -94,7 +94,8 @@ def _without_loss(results: Results) -> str | None:
 CLAIMS = (
     Claim(
         "E9.unscaled-rule",
-        "With the rule's 570 MB, 0.3 + 1 + 10 Gbit/s give their sum, though one is at 202 ms.",
+        "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
+        "202 ms.",
         "slides, “Buffer calculation”; the thresholds are ours",
         (
             Condition(
@@ -105,14 +106,20 @@ CLAIMS = (
                 "Mbit/s",
                 basis="90 % of the sum of rates",
             ),
-            Condition("bytes over 10 Gbit/s", median_of("share_far", RULE, 100), "≥", 70, "%"),
+            Condition(
+                "share of the bytes over 10 Gbit/s",
+                median_of("share_far", RULE, 100),
+                "≥",
+                70,
+                "%",
+            ),
         ),
         all_of(_without_loss, carried("small", "large", "far", **RULE)),
         "after slow start",
     ),
     Claim(
         "E9.unscaled-advanced",
-        "With a link of 10 Gbit/s at 202 ms, using only the two links at 35 ms is better.",
+        "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; the buffers are ours",
         tuple(
             Condition(
@@ -121,20 +128,20 @@ CLAIMS = (
                 "≥",
                 1,
             )
-            for buffer in LITTLE_MB
+            for buffer in SMALLER_MB
         ),
         all_of(
-            *(carried("small", "large", "far", **at(THREE_LINKS, buffer)) for buffer in LITTLE_MB)
+            *(carried("small", "large", "far", **at(THREE_LINKS, buffer)) for buffer in SMALLER_MB)
         ),
         "goodput",
     ),
     Claim(
         "E9.unscaled-balancing",
-        "Beside two links of 1 Gbit/s, one of 10 Gbit/s carries most bytes.",
+        "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
         "slides, “LAN: Balancing”; the threshold is ours",
         (
             Condition(
-                "bytes over 10 Gbit/s, MSS 8900",
+                "share of the bytes over 10 Gbit/s, MSS 8900",
                 median_of("share_ten", at(BALANCING, BALANCING_MB), 100),
                 "≥",
                 70,
@@ -148,7 +155,7 @@ CLAIMS = (
 
 
 def _draw_start(results: Results, axes: Axes) -> None:
-    """Congestion windows of the first seed with the rule's buffer."""
+    """Draw the congestion windows of the first seed with the rule's buffer."""
     rows = results.samples.filter(
         *(pl.col(name) == value for name, value in RULE.items()), pl.col("seed") == 1
     )
@@ -165,34 +172,34 @@ def _draw_start(results: Results, axes: Axes) -> None:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Whether losses or buffers limit the far link, and where it begins to pay off."""
+    """Whether losses or buffers limit the far link, and where the far link pays off."""
     rows = results.subflows.filter(*(pl.col(name) == value for name, value in RULE.items()))
     far = rows.filter(pl.col("path_name") == "far")
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
     recovery_h = recovery_s(3, 10, _FAR_MS, SMALL_MSS, scale=1) / 3600
     return [
         f"Slow start overshoots the far link's queue once: {retransmitted:.0f} segments are lost "
-        "and sent again within a few round trips. Half the window that is left is one "
-        "bandwidth-delay product and fills the link, and no loss follows in the time measured. "
-        f"LIA would need {recovery_h:.0f} hours to win the half back.",
-        "With 64 MB the far link gives more than the two near ones alone, with 16 MB all three "
-        "give less: a buffer in each 202 ms is 0.6 Gbit/s at 16 MB and 2.5 Gbit/s at 64 MB, and "
-        "the near links wait for the far one.",
-        "What a segment costs as windows grow: see the page of this entry.",
+        "and retransmitted within a few round trips. The remaining half of the window is one "
+        "bandwidth-delay product and fills the link. No further loss follows in the time measured. "
+        f"LIA would need {recovery_h:.0f} hours to recover the other half.",
+        "With 64 MB, all three links together give more than the two near links alone. With 16 MB "
+        "they give less. One buffer per 202 ms is 0.6 Gbit/s at 16 MB and 2.5 Gbit/s at 64 MB, and "
+        "the near links wait for the far link.",
+        "The page of this entry shows how the cost of a segment grows with the window.",
     ]
 
 
 ENTRY = Entry(
     id="veerman12-unscaled",
     title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
-    question="Do 0.3 + 1 + 10 Gbit/s give their sum with the rule's 570 MB when one of them is at "
-    "202 ms, and what do they give with less?",
+    question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
+    "them is at 202 ms? What do they reach with smaller buffers?",
     references=(VEERMAN, RFC_LIA),
     parameters=(
-        Parameter("scaling", "none", "the other entries have a tenth"),
+        Parameter("scaling", "none", "the other entries after Veerman use a tenth"),
         Parameter("links", "0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT", "slides"),
         Parameter("rule for buffers", "2 × 202 ms × 11.3 Gbit/s: 570 MB", "slides"),
-        Parameter("less", "16 and 64 MB", "ours; slides: “different”"),
+        Parameter("smaller buffers", "16 and 64 MB", "ours; slides: “different”"),
         Parameter("balancing", "1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900", "slides"),
         Parameter("warm-up", "6 s: slow start and its losses", "ours"),
         *STACK_PARAMETERS,
@@ -204,14 +211,14 @@ ENTRY = Entry(
     panels=(
         Panel(
             "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
-            "Throughput by path, first seed; with 570 MB the rule's buffer.",
+            "Throughput by path, first seed. 570 MB is the rule's buffer.",
             partial(
                 draw_paths,
                 cells={
                     f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
                     for curve, mb in (
-                        *((THREE_LINKS, mb) for mb in (*LITTLE_MB, RULE_MB)),
-                        *((TWO_LINKS, mb) for mb in LITTLE_MB),
+                        *((THREE_LINKS, mb) for mb in (*SMALLER_MB, RULE_MB)),
+                        *((TWO_LINKS, mb) for mb in SMALLER_MB),
                     )
                 },
                 colours=_COLOURS,
@@ -224,7 +231,7 @@ ENTRY = Entry(
         ),
         Panel(
             "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
-            "Throughput by path, the first five seeds: the same experiment, other jitter.",
+            "Throughput by path for the first five seeds, which differ only in their jitter.",
             partial(
                 draw_paths,
                 cells={

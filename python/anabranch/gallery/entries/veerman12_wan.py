@@ -56,7 +56,7 @@ MIXED_MB = (5.0, 10.0, 17.5)
 
 RECOVERY_S = recovery_s(2, 1, RTT_MS, SMALL_MSS)
 _LONG_S = round(5 * RECOVERY_S + 1)
-"""What is measured where 90 % of the sum are judged: five recoveries of LIA from a loss."""
+"""Measured time where a claim judges 90 % of the sum: five recoveries of LIA from a loss."""
 
 
 def at(test: str, curve: str, buffer_mb: float) -> dict[str, Factor]:
@@ -65,7 +65,7 @@ def at(test: str, curve: str, buffer_mb: float) -> dict[str, Factor]:
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Two links with every buffer; a far third; a LAN beside a WAN."""
+    """Two links with every buffer; a far third link; a LAN beside a WAN."""
     return [
         *(_cell(tier, THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB),
         *(_cell(tier, THROUGHPUT, HYSTART, buffer) for buffer in ENOUGH_MB),
@@ -105,7 +105,7 @@ _RISING = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
 CLAIMS = (
     Claim(
         "E9.wan-monotone",
-        "Over a WAN the throughput rises with the buffer.",
+        "Over a WAN, throughput rises with the buffer.",
         "slides, “WAN: Throughput”; the tolerance of 2 % is ours",
         each(
             "goodput at every buffer / at the next smaller one",
@@ -115,7 +115,7 @@ CLAIMS = (
     ),
     Claim(
         "E9.wan-sum",
-        "With the buffer of the rule, the throughput over a WAN is the sum.",
+        "With the rule's buffer, throughput over a WAN is the sum of the links.",
         "slides, “WAN: Throughput”; the threshold is ours",
         each(
             "goodput with and without HyStart++ at every buffer from the rule's "
@@ -143,7 +143,7 @@ CLAIMS = (
     ),
     Claim(
         "E9.wan-advanced",
-        "With a link of 10 Gbit/s at 202 ms, using only the two links at 35 ms is better.",
+        "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; the buffers are ours",
         each(
             f"goodput of two links / of three links at every buffer up to {ADVANCED_MB[-1]:g} MB",
@@ -161,7 +161,7 @@ CLAIMS = (
     ),
     Claim(
         "E9.lan-wan",
-        "With a LAN beside a WAN, 10 MB are too little.",
+        "With a LAN beside a WAN, a buffer of 10 MB is too small.",
         "slides, “LAN + WAN: Throughput”; the comparison is ours",
         (_over(at(MIXED, LAN_WAN, 10.0), at(MIXED, LAN_WAN, 17.5), "<", 1),),
         carried("wan", "lan", **at(MIXED, LAN_WAN, 10.0)),
@@ -192,11 +192,11 @@ def _draw_advanced(results: Results, axes: Axes) -> None:
     axes.set(xlabel=f"buffer of the slides (MB; run with 1/{SCALE})", ylabel="goodput (Mbit/s)")
     figures.plain_ticks(axes, ADVANCED_MB)
     axes.set_ylim(0)
-    reference_line(axes, SUM_MBPS, "sum of the two")
+    reference_line(axes, SUM_MBPS, "sum of the two links")
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What limits the runs, and where a far link begins to pay off."""
+    """What limits the runs, and where a far link pays off."""
     buffers = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
     limits = limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
@@ -206,21 +206,22 @@ def notes(results: Results) -> Sequence[str]:
     )
     return [
         f"What limits throughput — {limits}. LIA needs about n²·w/2 round trips to recover from a "
-        f"loss, {RECOVERY_S:.0f} s for two windows of 1 Gbit/s × {RTT_MS} ms at 1/{SCALE}; where "
-        f"90 % are judged, {_LONG_S} s or more are measured. A queue of one bandwidth-delay "
-        "product keeps a link busy with half a window too.",
-        f"With just the rule's buffer the worst seed has {worst:.1f} Mbit/s: a loss on the small "
-        "link holds up the data-level acknowledgement until the buffer is full, and the flight on "
-        "the large one drains. A loss that is found there at that moment leaves half of what is in "
-        "flight (RFC 5681), which is next to nothing. With twice the buffer that does not happen.",
-        "Bytes sent on the near links wait for those sent earlier on the far one, so that a "
-        "buffer is emptied about once in the far round-trip time. With three links, 1.3 Gbit/s × "
-        f"{FAR_RTT_MS} ms = {latest_mb:.0f} MB give at least what two near links give alone; the "
-        "claim holds for buffers well below that, and fails above.",
+        f"loss: {RECOVERY_S:.0f} s for two windows of 1 Gbit/s × {RTT_MS} ms at 1/{SCALE}. Where a "
+        f"claim judges 90 % of the sum, runs measure {_LONG_S} s or more. A queue of one "
+        "bandwidth-delay product keeps a link busy even with half a window.",
+        f"With exactly the rule's buffer, the worst seed has {worst:.1f} Mbit/s. A loss on the "
+        "small link holds up the data-level acknowledgement until the buffer is full, and the data "
+        "in flight on the large link drains. If a loss on the large link is detected at this "
+        "moment, the window falls to half of the data in flight (RFC 5681), which is next to "
+        "nothing. With twice the buffer, this does not happen.",
+        "Bytes on the near links wait for bytes sent earlier on the far link, so the buffer "
+        "empties about once per round-trip time of the far link. With three links, 1.3 Gbit/s × "
+        f"{FAR_RTT_MS} ms = {latest_mb:.0f} MB give at least the goodput of the two near links "
+        "alone. The claim holds for buffers well below this size and fails above it.",
         f"The rule for buffers gives {MIN_BUFFER_MB:g} MB for 0.3 + 1 Gbit/s; the slides say 10.8.",
-        "Beside a LAN, a WAN whose queue is empty needs 2 Gbit/s × 35 ms = 8.75 MB: 10 MB, all of "
-        "them payload, are enough. A kernel charges its bookkeeping to the same buffer, so that "
-        "less of 10 MB is left for payload there; compare 5 MB.",
+        "With an empty queue, a LAN and a WAN together need 2 Gbit/s × 35 ms = 8.75 MB, so 10 MB "
+        "of payload are enough. A kernel charges its bookkeeping to the same buffer and has less "
+        "than 10 MB left for payload; compare 5 MB.",
     ]
 
 
@@ -233,7 +234,7 @@ ENTRY = Entry(
     parameters=(
         SCALING,
         Parameter("WAN", "0.3 + 1 Gbit/s, 35 ms RTT", "slides: Geneva"),
-        Parameter("advanced", "beside them 10 Gbit/s, 202 ms RTT", "slides"),
+        Parameter("advanced", "these two links and 10 Gbit/s, 202 ms RTT", "slides"),
         Parameter("LAN and WAN", "1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN", "slides"),
         Parameter(
             "rule for buffers",
@@ -245,10 +246,10 @@ ENTRY = Entry(
         Parameter("buffers, LAN and WAN", "5, 10 and 17.5 MB", "10 MB and rule: slides; 5 MB ours"),
         Parameter(
             "HyStart++",
-            "off; on as well where the sum is judged",
-            "ours; the slides' kernel is not known to have had it on",
+            "off; also on where a claim judges the sum",
+            "ours; whether the slides' kernel had it on is unknown",
         ),
-        Parameter("measured where the sum is judged", f"≥ {_LONG_S} s", "ours"),
+        Parameter("measured time where a claim judges the sum", f"≥ {_LONG_S} s", "ours"),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
@@ -259,12 +260,12 @@ ENTRY = Entry(
     panels=(
         Panel(
             "0.3 + 1 Gbit/s at 35 ms",
-            "Medians over seeds with 95 % intervals; the dashed line is the rule's buffer.",
+            "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
             _draw_buffers,
         ),
         Panel(
-            "10 Gbit/s at 202 ms beside them",
-            "Where three links lie below two, the far link does harm.",
+            "0.3 + 1 Gbit/s, and 10 Gbit/s at 202 ms",
+            "Where the curve of three links lies below that of two, the far link does harm.",
             _draw_advanced,
         ),
         Panel(

@@ -9,7 +9,7 @@ from anabranch.scenarios.scenario import Queue
 
 
 def red(packets: float) -> Queue:
-    """A RED queue from half to twice a bandwidth-delay product, which is given in packets."""
+    """A RED queue with thresholds at half and twice a bandwidth-delay product of `packets`."""
     return Queue(
         kind="red",
         min_packets=max(5, round(packets / 2)),

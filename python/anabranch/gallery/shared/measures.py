@@ -1,4 +1,4 @@
-"""Measures that most conditions of claims use: medians, and ratios and distances of medians."""
+"""Measures for the conditions of claims: medians, and ratios and distances of medians."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def distance_of(metric: str, one: Mapping[str, Factor], other: Mapping[str, Fact
 
 
 def distance(a: Any, b: Any, axis: int) -> Any:
-    """The difference between two medians, in per cent of that of `b`, for `estimates.estimate`."""
+    """The difference of two medians, in per cent of the median of `b`; for `estimates.estimate`."""
     return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
 
 
@@ -53,7 +53,7 @@ def at_every_buffer(
     threshold: float,
     unit: str = "",
 ) -> tuple[Condition, ...]:
-    """One condition for each of the `buffers`; their sizes are in `buffer_unit`."""
+    """One condition for each of the `buffers`, whose sizes are in `buffer_unit`."""
     return each(
         f"{words} at every buffer",
         (
@@ -66,7 +66,7 @@ def at_every_buffer(
 def least(
     quantity: str, cases: Mapping[str, Measure], operator: str, threshold: float
 ) -> Condition:
-    """A condition for the smallest of several quantities; the report names this quantity."""
+    """The condition on the smallest of several quantities. The report names this quantity."""
 
     def find(results: Results) -> tuple[str, Estimate]:
         measured = {words: measure(results) for words, measure in cases.items()}

@@ -27,15 +27,15 @@ PARAMETERS = (
     ),
     Parameter(
         "buffers",
-        "what the program asks for: the engine counts payload; Linux doubles it and charges what "
-        "each segment occupies in memory",
+        "the size that a program requests: the engine counts payload; Linux doubles the size and "
+        "charges the memory of each segment",
         "ours: the same scenario file for all hosts",
     ),
     Parameter(
         "real time",
-        "same links and queues on the clock of this machine; a run whose emulator was late by "
-        "more than 5 ms (p99.9), or with more than 1 % of the packets later than 1 ms, does not "
-        "count and is made again",
+        "same links and queues on the clock of this machine; a run is invalid, and repeated, if "
+        "the emulator was late by more than 5 ms (p99.9) or if more than 1 % of the packets were "
+        "later than 1 ms",
         "ours",
     ),
 )
@@ -44,7 +44,7 @@ PARAMETERS = (
 def cell(
     key: str, hosts: str, scenario: Scenario, factors: dict[str, Factor], *, keep_blocks: bool
 ) -> Cell:
-    """The cell of a scenario that runs on these hosts."""
+    """The cell that runs a scenario on these hosts."""
     if hosts == KERNEL:
         known = [_known_to_linux(each) for each in scenario.connections]
         scenario = dataclasses.replace(scenario, connections=tuple(known))
@@ -60,22 +60,23 @@ def _known_to_linux(connection: Connection) -> Connection:
 
 
 def lateness(results: Results) -> str:
-    """State in words how late the emulator was, over all runs in real time."""
+    """State in words how late the emulator was in the runs in real time."""
     runs = results.runs.drop_nulls("late_p999_ms")
     late, latest, share = (
         runs[name].to_numpy() for name in ("late_p999_ms", "late_max_ms", "late_share")
     )
     worst = int(late.argmax())
     return (
-        f"The emulator was late by at most {late[worst]:.2f} ms at the 99.9th percentile "
-        f"({runs['cell'][worst]}, seed {runs['seed'][worst]}), and by {np.median(late):.2f} ms in "
-        f"the median of {runs.height} runs; the latest packet of all was {latest.max():.1f} ms "
-        f"late. At most {share.max():.2%} of a run's packets were later than 1 ms."
+        "The 99.9th percentile of the emulator's lateness was at most "
+        f"{late[worst]:.2f} ms ({runs['cell'][worst]}, seed {runs['seed'][worst]}), and "
+        f"{np.median(late):.2f} ms in the median of {runs.height} runs. The latest packet of all "
+        f"was {latest.max():.1f} ms late. At most {share.max():.2%} of a run's packets were later "
+        "than 1 ms."
     )
 
 
 def measured(results: Results, metric: str, unit: str, **factors: Factor) -> str:
-    """The median of a metric as text, or a dash if the metric was not measured."""
+    """The median of a metric as text, or a dash if no run measured it."""
     try:
         return median(results.values(metric, **factors)).text(unit)
     except AnabranchError:

@@ -1,8 +1,8 @@
-"""Shared by the entries over an experimental design of two paths: points, links, and benefit.
+"""Shared by the entries with an experimental design of two paths: settings, links, and benefit.
 
 The factors are the capacity, round-trip time and queueing delay of each of two disjoint paths.
 The factors and ranges come from Paasch et al., CoNEXT 2013, as quoted for CSWS 2014. The low-BDP
-and the high-BDP environment differ in their ranges.
+environment and the high-BDP environment have different ranges.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ DESIGN_PARAMETERS = (
     Parameter(
         "design",
         f"WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly",
-        "CoNEXT'13; the seed and linear scale ours",
+        "CoNEXT'13; the seed and the linear scale are ours",
     ),
     Parameter("low-BDP", "0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path", "CSWS'14"),
     Parameter("high-BDP", "0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path", "CSWS'14"),
     Parameter(
         "baseline of the benefit",
         "TCP NewReno over each path alone, same buffers and seeds",
-        "ours; the papers have the same kernel's TCP",
+        "ours; the papers use the TCP of the same kernel",
     ),
 )
 
@@ -119,9 +119,9 @@ def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float
 def benefits(results: Results, curve: str, environment: str) -> Sample:
     """Aggregation benefit of a curve in each setting of an environment.
 
-    C are the goodputs of TCP over each path alone, G is the goodput of the curve. The benefit is
-    (G − max C) / (ΣC − max C) if G ≥ max C, else (G − max C) / max C. At −1 the curve has no
-    goodput, at 0 that of the better path, at 1 the sum. Values above 1 are not cut off.
+    C are the goodputs of TCP over each path alone, and G is the goodput of the curve. The benefit
+    is (G − max C) / (ΣC − max C) if G ≥ max C, else (G − max C) / max C. It is −1 without any
+    goodput, 0 at the goodput of the better path, and 1 at the sum. It may exceed 1.
     Kaspar, 2012; Paasch et al., CoNEXT 2013.
     """
     alone = [medians(results, "goodput_mbps", **at(each, environment)) for each in BASELINES]
@@ -145,8 +145,8 @@ def benefit(goodput: float, alone: Sequence[float]) -> float | None:
 def both_used(*curves: str) -> Callable[[Results], str | None]:
     """The precondition that `main` used both paths in at least nine of ten runs of each curve.
 
-    In the remaining runs, one path is so slow or its queue so short that a good scheduler
-    leaves it.
+    In some settings, one path is so slow, or its queue so short, that a good scheduler leaves it
+    idle.
     """
 
     def reason(results: Results) -> str | None:
@@ -177,7 +177,7 @@ def draw_benefits(
 
 
 def draw_boxes(results: Results, axes: Axes, styles: Mapping[str, Style]) -> None:
-    """Draw box plots of the benefit, by environment."""
+    """Draw box plots of the benefit in each environment."""
     width = 0.8 / len(styles)
     for index, (curve, style) in enumerate(styles.items()):
         data = [benefits(results, curve, environment) for environment in ENVIRONMENTS]

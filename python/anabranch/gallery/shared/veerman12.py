@@ -32,15 +32,15 @@ RFC_LIA = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 63
 
 SCALING = Parameter(
     "scaling",
-    f"rates and buffers 1/{SCALE} of the slides', round-trip times in full",
+    f"rates and buffers are 1/{SCALE} of those in the slides, round-trip times are not scaled",
     "ours; veerman12-unscaled is not scaled",
 )
 STACK_PARAMETERS = (
-    Parameter("MSS", "1400 (MTU 1440 bytes) unless it says 8900", "slides"),
+    Parameter("MSS", "1400 (MTU 1440 bytes) unless stated as 8900", "slides"),
     Parameter("queues", "drop-tail, one bandwidth-delay product of the path", "ours"),
-    Parameter("jitter", "± 0.1 ms, towards the client, so that seeds differ", "ours"),
+    Parameter("jitter", "± 0.1 ms towards the client, which makes seeds differ", "ours"),
     Parameter("workload", "bulk, download", "slides: iperf"),
-    Parameter("how buffers are counted", "payload bytes, send = receive", "ours"),
+    Parameter("buffer accounting", "payload bytes, send = receive", "ours"),
     Parameter("congestion control", "LIA (RFC 6356)", "slides"),
     Parameter("scheduler, path manager", "lowest RTT, full mesh", "defaults of that kernel"),
 )
@@ -80,7 +80,7 @@ def min_buffer_mb(rtt_ms: float, *gbps: float) -> float:
 
 
 def recovery_s(subflows: int, gbps: float, rtt_ms: float, mss: int, scale: int = SCALE) -> float:
-    """Seconds that LIA needs to recover half a window: about n²·w/2 round trips.
+    """Seconds that LIA needs to recover a halved window: about n²·w/2 round trips.
 
     The window is one bandwidth-delay product.
     """
@@ -103,7 +103,7 @@ def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
 
 
 def halvings(results: Results, **factors: Factor) -> float:
-    """Median over runs of the halvings of the main connection's windows that were not undone."""
+    """Median over runs of the window halvings of the main connection that were not undone."""
     rows = results.subflows.filter(
         pl.col("connection_name") == "main",
         *(pl.col(name) == value for name, value in factors.items()),
@@ -115,9 +115,9 @@ def halvings(results: Results, **factors: Factor) -> float:
 
 
 def halvings_measured(results: Results, **factors: Factor) -> int:
-    """How often a loss reduced a window after the warm-up, in all runs with these factors.
+    """How often a loss reduced a window after the warm-up, over all runs with these factors.
 
-    The count comes from the time series. The cell has to keep them for all seeds.
+    The count comes from the time series, so the cell has to keep them for all seeds.
     """
     warm_up_ns = nanoseconds(results.provenance["warm_up"])
     rows = results.samples.filter(
@@ -138,9 +138,9 @@ def limited(results: Results, words: Sequence[str], cells: Sequence[dict[str, Fa
 
 
 def path_mbps(results: Results, path: str, **factors: Factor) -> float:
-    """Throughput of a path after the warm-up, or 0 if there is no such path.
+    """Throughput of a path after the warm-up, in Mbit/s, or 0 if the path was not used.
 
-    The time series is that of the first seed and of the main connection, unless the factors
+    It comes from the time series of the first seed and the main connection, unless the factors
     `seed` and `connection_name` name others.
     """
     wanted = {"seed": 1, "connection_name": "main", "path_name": path} | factors
@@ -163,7 +163,7 @@ def draw_paths(
     cells: Mapping[str, dict[str, Factor]],
     colours: Mapping[str, str],
 ) -> None:
-    """Draw throughput by path, stacked, for labelled cells: seed 1 unless a cell names another."""
+    """Draw stacked throughput by path for labelled cells: seed 1, unless a cell names another."""
     for place, cell in enumerate(cells.values()):
         bottom = 0.0
         for path, colour in colours.items():

@@ -62,22 +62,22 @@ STACK_PARAMETERS = (
     Parameter(
         "congestion control",
         "TCP: NewReno; MPTCP: LIA (RFC 6356)",
-        "ours: NewReno is what LIA becomes with one subflow, so that only the paths differ",
+        "ours: LIA with one subflow is NewReno, so only the paths differ",
     ),
     Parameter("scheduler", "lowest RTT", "default of the kernels of NSDI'12 and CS244"),
     Parameter(
         "penalisation (M2)",
         "the form of CoNEXT'13, unless a curve says 2012",
-        "CS244'14 and '15 ran kernels of May 2014, which had it",
+        "CS244'14 and '15 ran kernels of May 2014, which had this form",
     ),
-    Parameter("Hosts", "linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10", "ours"),
+    Parameter("host", "linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10", "ours"),
     Parameter(
-        "how buffers are counted",
-        "payload bytes at data level; KiB = 1024 bytes, kB = 1000",
-        "ours; Linux doubles what a program asks for and charges overhead",
+        "buffer accounting",
+        "payload bytes at data level; KiB = 1024 bytes, kB = 1000 bytes",
+        "ours; Linux doubles the requested size and charges overhead",
     ),
-    Parameter("start of the connection", "within 200 ms, depends on the seed", "ours"),
-    Parameter("jitter", "uniform, ± the value, in the direction of the data only", "ours"),
+    Parameter("start of the connection", "within 200 ms; it depends on the seed", "ours"),
+    Parameter("jitter", "uniform, ± the value, only in the direction of the data", "ours"),
 )
 
 
@@ -148,7 +148,7 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
 def share_condition(factors: Mapping[str, Factor]) -> Condition:
     """The condition that 3G's share of the bytes is above 1 %."""
     share = median_of("share_3g", factors, 100)
-    return Condition(f"{factors['curve']}: share of 3G", share, ">", 1, "%")
+    return Condition(f"{factors['curve']}: 3G's share of the bytes", share, ">", 1, "%")
 
 
 def all_of(*preconditions: Callable[[Results], str | None]) -> Callable[[Results], str | None]:

@@ -1,21 +1,21 @@
-/* Charts of a report that can be zoomed and read off.
+/* Interactive charts of a report: a reader can zoom, read values and hide curves.
 
-   A <figure class="chart"> holds a picture, and the description of the same chart as JSON (made by
-   charts.py). This file draws the description with uPlot and hides the picture. uPlot does scales,
-   axes, zooming and the cursor; the marks are drawn here, with the coordinates as they were given.
-   Without JavaScript, and on paper, the picture stays. */
+   A <figure class="chart"> holds a picture, and a description of the same chart as JSON (made by
+   charts.py). This file draws the description with uPlot and hides the picture. uPlot provides
+   scales, axes, zoom and cursor; this file draws the marks at the coordinates of the description.
+   Without JavaScript, and in print, the picture stays. */
 "use strict";
 
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const POINT = 4 / 3; // CSS pixels
-  const REACH = 28; // how far from the pointer a value is read off, in CSS pixels
-  const WORDS = 0.36; // of the width, at most, for names of ticks beside the y axis
+  const REACH = 28; // largest distance between the pointer and a value shown, in CSS pixels
+  const WORDS = 0.36; // largest share of the width for tick labels beside the y axis
   const FONT = "system-ui, sans-serif";
 
   const isGrey = (colour) => /^#(..)\1\1$/.test(colour);
 
-  /* A colour on the page's background: greys are inverted in the dark, as in dark.css. */
+  /* A colour for the page's background. Dark mode inverts greys, as in dark.css. */
   function shade(colour) {
     if (!dark.matches || !isGrey(colour)) return colour;
     const grey = Math.round(232 - 0.8 * parseInt(colour.slice(1, 3), 16));
@@ -60,7 +60,7 @@
     return ticks;
   }
 
-  /* Numbers that are apart by the same step, with as many decimals as tell them apart. */
+  /* Evenly spaced numbers as text, with as many decimals as distinguish them. */
   function evenly(places) {
     const step = places.length > 1 ? places[1] - places[0] : 1;
     const digits = Math.min(20, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
@@ -68,7 +68,7 @@
     return places.map((at) => at.toLocaleString("en", { maximumFractionDigits: digits }));
   }
 
-  /* Words in lines that are no wider than this many pixels. */
+  /* Text broken into lines of at most this many pixels. */
   function wrapped(text, width) {
     const most = Math.min(999, Math.max(5, Math.floor(width / 6.2)));
     const lines = [""];
@@ -121,13 +121,13 @@
       return element("div", { class: "tools" }, element("b", {}, this.spec.title), bar);
     }
 
-    /* Time and the levels of a factor are never logarithmic, unless they were drawn so. */
+    /* Time and the levels of a factor are logarithmic only if the drawing has them so. */
     canBeLog(axis) {
       const { log, ticks, label } = this.spec[axis];
       return log || (!ticks && !label.startsWith("time") && this.positive(axis) !== null);
     }
 
-    /* The least positive coordinate, or null if there is none, or a negative one. */
+    /* The smallest positive coordinate, or null if there is none or if one is negative. */
     positive(axis) {
       let least = Infinity;
       for (const mark of this.spec.marks) {
@@ -159,7 +159,7 @@
       return list;
     }
 
-    /* Ends of an axis; a logarithmic one begins above zero. */
+    /* The ends of an axis. A logarithmic axis begins above zero. */
     ends(axis) {
       const { from, to } = this.spec[axis];
       if (!this.log[axis] || from > 0) return [from, to];
@@ -232,7 +232,7 @@
         if (axis === "y") return 16 + 6.6 * longest(texts);
         return turned(plot) ? 24 + 5.6 * longest(texts) : 16 + 16 * lines(texts);
       };
-      const named = axis === "x" && label; // the other axis has its label above it
+      const named = axis === "x" && label; // the y axis has its label above the plot
       return {
         label: named ? label : null, labelSize: named ? 22 : 0, labelGap: 2, labelFont: `12px ${FONT}`,
         font: `12px ${FONT}`, lineGap: 1.15, stroke: ink, grid: { stroke: grid, width: 1, show: this.spec.grid },
@@ -253,7 +253,7 @@
       }
     }
 
-    /* Offers the way back once a part is shown. */
+    /* Shows the button that resets the zoom, while only a part is visible. */
     zoomed() {
       if (!this.plot) return;
       this.whole.hidden = ["x", "y"].every((axis) => {
@@ -293,7 +293,7 @@
       }
     }
 
-    /* ---- reading off ---- */
+    /* ---- reading values ---- */
 
     read(plot) {
       const { left, top } = plot.cursor;
@@ -462,12 +462,12 @@
     text({ ctx, bbox, x, y, ratio }, mark) {
       const left = mark.data[0] ? x(mark.x) : bbox.left + mark.x * bbox.width;
       const top = mark.data[1] ? y(mark.y) : bbox.top + (1 - mark.y) * bbox.height;
-      const out = 2 * ratio; // what is zoomed away is not drawn beside the axes
+      const out = 2 * ratio; // text outside the zoomed range is not drawn beside the axes
       if (left < bbox.left - out || left > bbox.left + bbox.width + out) return;
       if (top < bbox.top - out || top > bbox.top + bbox.height + out) return;
       const size = Math.max(mark.size * POINT, 10) * ratio;
       ctx.font = `${size}px ${FONT}`;
-      // matplotlib aligns the box around turned words, a canvas the words before it turns them.
+      // matplotlib aligns the box around rotated text. A canvas aligns the text before rotation.
       const turned = mark.rotate === 90;
       const [along, beside] = turned ? [mark.baseline, mark.align] : [mark.align, mark.baseline];
       ctx.textAlign = { bottom: "left", baseline: "left", top: "right" }[along] || along;
@@ -485,7 +485,7 @@
     },
   };
 
-  /* ---- what is read off near the pointer: x, y, and the interval if there is one ---- */
+  /* ---- values near the pointer: x, y, and the interval if there is one ---- */
 
   const between = (value, a, b) => value >= Math.min(a, b) && value <= Math.max(a, b);
 
@@ -544,7 +544,7 @@
     },
   };
 
-  /* ---- the sample of a line beside its name ---- */
+  /* ---- the line sample of a legend entry ---- */
 
   function swatch(entry) {
     const space = "http://www.w3.org/2000/svg";
@@ -586,6 +586,6 @@
       place.chart = new Chart(place, spec, words);
     }
     figure.classList.add("live");
-    if (charts.length === 1) figure.classList.add("single"); // its title stands above it
+    if (charts.length === 1) figure.classList.add("single"); // the page shows the title above it
   }
 })();
