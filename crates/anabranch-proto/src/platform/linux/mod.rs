@@ -2,6 +2,7 @@
 
 mod buffers;
 mod cwnd_usage;
+pub(super) mod fragments;
 mod send_memory;
 pub(crate) mod socket_buffer;
 
