@@ -69,7 +69,9 @@ impl Connection {
             .map(|(lane, _)| lane.subflow.rto_without_backoff())
             .max()
             .unwrap_or(Duration::from_secs(1));
-        let pause = slowest * 2 * (1 << self.overdue.timeouts.min(16));
+        let rule = self.config.platform.data_retransmission();
+        let doublings = if rule.backs_off { self.overdue.timeouts.min(16) } else { 0 };
+        let pause = slowest * u64::from(rule.timeouts) * (1 << doublings);
         self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }
@@ -118,6 +120,16 @@ impl Connection {
 
     fn has_data_under_way(&self) -> bool {
         self.lanes.iter().any(|lane| lane.subflow.has_outstanding())
+    }
+
+    /// Has some subflow nothing to send and nothing outstanding?
+    fn has_idle_subflow(&self) -> bool {
+        let assigned = self.send.queue.assigned();
+        self.lanes.iter().zip(self.lanes.views()).any(|(lane, view)| {
+            view.usability == Usability::Usable
+                && !lane.subflow.has_outstanding()
+                && assigned.get(usize::from(view.id.slot)).is_none_or(|bytes| *bytes == 0)
+        })
     }
 
     pub(super) fn handle_data_timers(&mut self, now: Instant) {
@@ -170,8 +182,14 @@ impl Connection {
             // outstanding that it could give up for.
             return self.give_up(ConnectionError::TimedOut);
         }
-        if self.lanes.len() > 1 || !under_way {
-            self.send.queue.reinject_first(1);
+        let rule = self.config.platform.data_retransmission();
+        let possible = match rule.needs_idle_subflow {
+            true => self.has_idle_subflow(),
+            false => self.lanes.len() > 1 || !under_way,
+        };
+        if possible {
+            let mss = self.lanes.largest_mss().max(1) as u32;
+            self.send.queue.reinject_first(rule.bytes.div_ceil(mss));
         }
         self.overdue.repeating = u16::from(!under_way);
         if !self.fallback.may_repeat() {

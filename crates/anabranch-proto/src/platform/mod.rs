@@ -114,6 +114,20 @@ pub enum Buffers {
     Socket,
 }
 
+/// How a host retransmits data that subflows have delivered and the peer does not acknowledge at the
+/// data level. RFC 8684 §3.3.6 leaves it open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataRetransmission {
+    /// Pause before the first, in retransmission timeouts of the slowest subflow.
+    pub(crate) timeouts: u32,
+    /// Does the pause double each time?
+    pub(crate) backs_off: bool,
+    /// Bytes at a time, in whole segments.
+    pub(crate) bytes: u32,
+    /// Only while a subflow has nothing to send and nothing outstanding?
+    pub(crate) needs_idle_subflow: bool,
+}
+
 /// Makes a platform.
 pub type Making = fn(&Values) -> Platform;
 /// A platform that can be chosen by name.
@@ -130,6 +144,19 @@ impl Default for Platform {
 }
 
 impl Platform {
+    /// How data is retransmitted at the data level.
+    pub(crate) fn data_retransmission(&self) -> DataRetransmission {
+        match self.buffers {
+            Buffers::Payload => DataRetransmission {
+                timeouts: 2,
+                backs_off: true,
+                bytes: 1,
+                needs_idle_subflow: false,
+            },
+            Buffers::Socket => linux::DATA_RETRANSMISSION,
+        }
+    }
+
     /// Does a DATA_ACK count with the larger window that the subflow had before, where its segment
     /// announces less and acknowledges nothing new on the subflow?
     pub(crate) fn keeps_larger_window(&self) -> bool {

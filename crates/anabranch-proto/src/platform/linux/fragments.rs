@@ -4,10 +4,20 @@
 //! Linux checks the limit before it copies, and then copies up to the end of a page fragment. The
 //! buffer therefore exceeds its limit by up to a fragment (`mptcp_sendmsg`).
 
-use crate::platform::Extent;
+use crate::platform::{DataRetransmission, Extent};
 
 /// Payload of a page fragment: 32 KiB less its header (`struct mptcp_data_frag`).
 const FRAGMENT: u64 = 32_768 - 40;
+
+/// The data-level retransmission timer takes the longest timeout of the subflows, does not back off,
+/// and resends the oldest fragment on a subflow whose queues are empty (`__mptcp_retrans`,
+/// `mptcp_subflow_get_retrans`).
+pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
+    timeouts: 1,
+    backs_off: false,
+    bytes: FRAGMENT as u32,
+    needs_idle_subflow: true,
+};
 
 /// Bytes that may be written at once.
 pub(crate) fn room(limit: u64, extent: Extent) -> u64 {

@@ -11,6 +11,7 @@ pub(super) use buffers::{
     quick_ack_bytes, receive_buffer, send_buffer,
 };
 pub(super) use cwnd_usage::CwndUsage;
+pub(super) use fragments::DATA_RETRANSMISSION;
 pub(super) use send_memory::SendMemory;
 
 use anabranch_wire::Duration;
