@@ -56,7 +56,7 @@ def complaint(captured: Captured) -> str:
         ("run FILE --seed 99999999999999999999", "--seed"),
         ("run FILE --pcap nowhere/trace.pcapng", "--pcap nowhere/trace.pcapng: no such file"),
         ("run FILE --out FILE/folder", "not a directory"),
-        ("report nowhere", "nowhere: no provenance.json"),
+        ("report nowhere", "nowhere: provenance.json is missing"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(

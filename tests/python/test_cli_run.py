@@ -113,8 +113,8 @@ def test_probable_mistakes_are_mentioned(file: Path, capsys: Captured) -> None:
     late = "path.wifi.change=[{ at = '9s', rate = '1Mbit/s' }]"
     assert run_command(["run", str(file), "--set", late, "--set", "path.3g.jitter=80ms"]) == 0
     err = capsys.readouterr().err
-    assert "path.wifi.change[0]: at 9s the run has ended (duration 2s)" in err
-    assert "path.3g: the jitter (80ms) is larger than the delay (75ms)" in err
+    assert "path.wifi.change[0]: 9s is after the end of the run (duration 2s)" in err
+    assert "path.3g: the jitter (80ms) exceeds the delay (75ms)" in err
 
 
 def test_short_options(capsys: Captured) -> None:

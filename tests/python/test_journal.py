@@ -71,7 +71,7 @@ def test_a_key_depends_on_all_that_the_result_does() -> None:
 
 def test_another_build_does_not_make_the_run() -> None:
     other = dataclasses.replace(build(), core="0" * 64)
-    with pytest.raises(InputError, match=r"another build of anabranch: .*; install the same one"):
+    with pytest.raises(InputError, match=r"another build of anabranch: .*; install the same build"):
         make(dataclasses.replace(task(1), build=other))
     elsewhere = dataclasses.replace(other, platform="linux-aarch64")
     assert make(dataclasses.replace(task(1), build=elsewhere)).digest
@@ -128,7 +128,7 @@ def test_a_full_disk_costs_no_recorded_run(
 
             patched.setattr(journal, "_write", full)
             for _ in range(2):
-                with pytest.raises(InputError, match="no space left on device; the runs recorded"):
+                with pytest.raises(InputError, match="no space left on device; the recorded runs"):
                     kept.add(keys[1], made[keys[1]])
         kept.add(keys[2], made[keys[2]])
     with closing(Journal(tmp_path)) as kept:

@@ -603,4 +603,4 @@ def test_a_file_does_not_take_the_place_of_another_module(
     code = tmp_path / "random.py"
     code.write_text("class Mine: pass\n")
     assert run_command(["run", str(file), "--scheduler", f"{code}:Mine"]) == 2
-    assert "there is another module random; rename the file" in capsys.readouterr().err
+    assert "another module is called random; rename the file" in capsys.readouterr().err

@@ -138,9 +138,7 @@ def make_gallery(
             metavar="[ID]...", help="Entries to run (default: all).", autocompletion=_entry_names
         ),
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Run at the papers' scale (hours).")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run at the papers' scale (hours).")] = False,
     out: Annotated[Path, out_option("Folder for the site.")] = Path("results"),
     on: Annotated[str | None, ON] = None,
 ) -> None:

@@ -191,9 +191,7 @@ def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_jso
     for policy in run.own_policies:
         screen.print(f"{policy.connection}: your own {policy.kind} {policy.name}")
     if run.pcap_full_ns is not None:
-        screen.print(
-            f"the capture reached its limit {run.pcap_full_ns / 1e9:g} s into the run"
-        )
+        screen.print(f"the capture reached its limit {run.pcap_full_ns / 1e9:g} s into the run")
 
 
 def _run_several(

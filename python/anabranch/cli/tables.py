@@ -127,7 +127,7 @@ def _table() -> Table:
 
 
 def _is_number(cell: str) -> bool:
-    """Whether a cell is a number, with or without unit and interval, or a dash for a missing one."""
+    """Whether a cell is a number, perhaps with unit and interval, or a dash for a missing one."""
     return cell[:1] in "-+–0123456789" and " – " not in cell
 
 

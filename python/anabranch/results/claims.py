@@ -1,10 +1,10 @@
 """Published claims, judged against measurements.
 
 A claim is checked by one or more conditions. A condition names a quantity, the function that
-measures it, and a threshold. The text of a claim's check is made from its conditions, so that both
-are known before anything is run. A condition is *met* when the whole confidence interval of its
-estimate satisfies the inequality, *violated* when no part of it does, and *open* in between. From
-these follows the verdict:
+measures it, and a threshold. The text of a claim's check derives from its conditions, so both are
+fixed before any run. A condition is *met* if the whole confidence interval of its estimate
+satisfies the inequality, *violated* if no part of the interval does, and *open* in between. The
+verdict follows from the conditions:
 
 * reproduced: every condition is met;
 * not reproduced: every condition is violated;
@@ -25,7 +25,7 @@ from anabranch.results.folder import NothingMeasured, Results
 
 
 class Verdict(StrEnum):
-    """What the measurements say about a claim."""
+    """The verdict on a claim."""
 
     REPRODUCED = "reproduced"
     PARTLY = "partly"
@@ -34,12 +34,12 @@ class Verdict(StrEnum):
 
     @property
     def words(self) -> str:
-        """The verdict for a table."""
+        """The verdict as text."""
         return self.value.replace("_", " ")
 
 
 class Outcome(StrEnum):
-    """What the measurements say about one condition."""
+    """The outcome of one condition."""
 
     MET = "met"
     VIOLATED = "violated"
@@ -60,7 +60,7 @@ Measure = Callable[[Results], Estimate]
 
 @dataclass(frozen=True)
 class Condition:
-    """An inequality between a quantity and a threshold, stated before anything is run."""
+    """An inequality between a quantity and a threshold, fixed before any run."""
 
     quantity: str
     measure: Measure
@@ -69,13 +69,13 @@ class Condition:
     threshold: float
     unit: str = ""
     group: str = ""
-    """What a check calls all conditions of the same group; see `each`."""
+    """Common name of a group of conditions in the text of a check; see `each`."""
     applies: Callable[[Results], bool] | None = None
-    """Is the condition judged by these results? `None`: by any."""
+    """Whether the condition applies to these results; `None` if it always does."""
     worded: Callable[[Results], str] | None = None
-    """The quantity with measured numbers, for reports."""
+    """The quantity in words that include measured numbers, for reports."""
     basis: str = ""
-    """What the threshold comes from, such as ``"90 % of the sum of rates"``."""
+    """The origin of the threshold, such as ``"90 % of the sum of rates"``."""
 
     @property
     def bound(self) -> str:
@@ -87,21 +87,21 @@ class Condition:
         """Measure the quantity.
 
         Raises:
-            NothingMeasured: if the results hold no number for it.
+            NothingMeasured: if the results contain no value for it.
         """
         quantity = self.worded(results) if self.worded else self.quantity
         return Measured(self, quantity, self.measure(results))
 
 
 def each(group: str, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Conditions with the same bounds, for which a check has one description."""
+    """Conditions with the same bounds, described once in the text of a check."""
     return tuple(replace(condition, group=group) for condition in conditions)
 
 
 def between(
     quantity: str, measure: Measure, low: float, high: float, unit: str = ""
 ) -> tuple[Condition, Condition]:
-    """Two conditions: the quantity lies in a closed range."""
+    """Two conditions that together demand a quantity within a closed range."""
     return (
         Condition(quantity, measure, "≥", low, unit),
         Condition(quantity, measure, "≤", high, unit),
@@ -118,7 +118,7 @@ class Measured:
 
     @property
     def outcome(self) -> Outcome:
-        """Met or violated by the whole confidence interval, or open."""
+        """The outcome for the whole confidence interval."""
         holds, threshold = _OPERATORS[self.condition.operator], self.condition.threshold
         ends = {holds(self.estimate.low, threshold), holds(self.estimate.high, threshold)}
         if len(ends) == 2:
@@ -127,7 +127,7 @@ class Measured:
 
     @property
     def margin(self) -> float:
-        """How far the value lies on the right side of the threshold, relative to it."""
+        """Distance of the value from the threshold, relative to it; negative on the wrong side."""
         sign = 1 if self.condition.operator in ">≥" else -1
         scale = abs(self.condition.threshold) or 1.0
         return sign * (self.estimate.value - self.condition.threshold) / scale
@@ -154,21 +154,21 @@ class Measured:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a publication, and how it is checked."""
+    """A statement of a publication, with the conditions that check it."""
 
     id: str
     statement: str
-    """What the source says, in our words."""
+    """The source's statement, paraphrased."""
     source: str
     conditions: tuple[Condition, ...]
     precondition: Callable[[Results], str | None] | None = None
-    """Why the claim does not apply to these results, if it does not."""
+    """The reason why the claim does not apply to these results, or `None` if it applies."""
     where: str = ""
-    """The setting in which all conditions are judged, unless their quantities name it."""
+    """The setting in which all conditions are judged, if their quantities do not name it."""
 
     @property
     def check(self) -> str:
-        """The conditions in words, those of a group together."""
+        """The conditions in words, grouped."""
         named: dict[str, list[Condition]] = {}
         for condition in self.conditions:
             named.setdefault(condition.group or condition.quantity, []).append(condition)
@@ -185,17 +185,17 @@ def _check(name: str, conditions: Sequence[Condition]) -> str:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim with the numbers measured and the verdict."""
+    """A claim with its measurements and verdict."""
 
     claim: Claim
     conditions: tuple[Measured, ...]
     verdict: Verdict
     reason: str = ""
-    """Why the claim is not applicable, if it is not."""
+    """The reason if the claim is not applicable."""
 
     @property
     def measured(self) -> str:
-        """The numbers in words: all, or of more than four conditions the least favourable."""
+        """The measurements in words. Of more than four conditions, only the least favourable."""
         if not self.conditions:
             return self.reason
         if len(self.conditions) <= 4:
@@ -219,7 +219,7 @@ class Judgement:
 
 
 def judge(claim: Claim, results: Results) -> Judgement:
-    """Measure what the claim is about, and compare."""
+    """Measure the quantities of a claim and judge its conditions."""
     reason = claim.precondition(results) if claim.precondition else None
     if reason is not None:
         return Judgement(claim, (), Verdict.NOT_APPLICABLE, reason)
