@@ -36,7 +36,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="Compare with the file.")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
-    parser.add_argument("--results", type=Path, help="Read the gallery's digests from results of this build.")
+    parser.add_argument(
+        "--results", type=Path, help="Read the gallery's digests from results of this build."
+    )
     arguments = parser.parse_args()
     known = tomllib.loads(FILE.read_text()) if FILE.exists() else {}
     found = {part: dict(PARTS[part](arguments.results)) for part in arguments.only}

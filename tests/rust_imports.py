@@ -150,7 +150,9 @@ def in_manifests() -> set[str]:
         for table in [data, *data.get("target", {}).values()]:
             for other in table.get("dependencies", {}):
                 if other.startswith("anabranch-") and floors[other] >= floors[name]:
-                    found.add(f"{name}: dependency on a crate that is not on a lower floor: {other}")
+                    found.add(
+                        f"{name}: dependency on a crate that is not on a lower floor: {other}"
+                    )
     return found
 
 

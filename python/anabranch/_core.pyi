@@ -353,4 +353,4 @@ class AckSample:
         """Next byte to send, counted from the start of the subflow."""
     @property
     def cwnd_limited(self) -> bool:
-        """Whether the congestion window, not the application or the receiver, limited the sender."""
+        """Whether the congestion window, not application or receiver, limited the sender."""

@@ -1,4 +1,4 @@
-"""Bad input gets one line that says what is wrong, and exit status 2; nothing is written."""
+"""Bad input causes one line of explanation and exit status 2, and writes nothing."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: good and bad files."""
+    """The working directory, with good and bad files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "good_policies", raising=False)
     (tmp_path / "good.toml").write_text(SCENARIO)
@@ -118,7 +118,7 @@ def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def complaint(captured: Captured, *, status: int, wanted: int = 2) -> str:
-    """The only line on standard error, but for a forecast of what a capture needs."""
+    """The only line on standard error, apart from the expected size of a capture."""
     out, err = captured.readouterr()
     assert status == wanted, err or out
     assert re.fullmatch(r"(anabranch: capture: [^\n]+\n)?anabranch: [^\n]+\n", err), err
@@ -315,7 +315,7 @@ PLANS = [
     ("good.toml", "nowhere.toml", "no such file"),
     ("path.wifi.rate", "path.wify.rate", 'did you mean "wifi"?'),
     ('["4Mbit/s", "8Mbit/s"]', "[]", "not a list of values"),
-    ('["4Mbit/s", "8Mbit/s"]', '{ values = ["4Mbit/s"] }', "write exactly { keys = [...], values = [...] }"),
+    ('["4Mbit/s", "8Mbit/s"]', '{ values = ["4Mbit/s"] }', "exactly { keys = [...], values"),
     ('"path.wifi.rate" =', "cell =", "choose another name"),
     ('"path.wifi.rate" =', "goodput_mbps =", "goodput_mbps"),
     ("[factors]", "factor = 1\n[factors]", 'did you mean "factors"?'),

@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def complaint(captured: Captured) -> str:
-    """The one line on standard error; nothing may be on standard output."""
+    """The only line on standard error. Standard output must be empty."""
     out, err = captured.readouterr()
     assert out == ""
     assert re.fullmatch(r"anabranch: [^\n]+\n", err), err
@@ -130,7 +130,7 @@ def test_run_writes_results_of_a_scenario_with_a_slash_in_its_name(
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make nsdi12-fig7 short."""
+    """Shorten nsdi12-fig7."""
     entry = catalogue.entry("nsdi12-fig7")
     short = dataclasses.replace(entry, quick=Tier("tiny", seeds=2, measured_s=3, warm_up_s=2))
     monkeypatch.setattr(catalogue, "entry", lambda name: short)

@@ -147,7 +147,7 @@ def test_shells_complete(shell: str) -> None:
 
 
 def path() -> dict[str, str]:
-    """Where the command is installed, first."""
+    """A search path that starts with the folder of the installed command."""
     return {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
@@ -208,5 +208,5 @@ def test_ctrl_c_at_the_start_prints_no_traceback(after_s: float, file: Path) -> 
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
-    # Before the first line of the package is run, Python itself answers.
+    # Before the first line of the package runs, Python itself handles the signal.
     assert err == "anabranch: interrupted\n" or "site" in err

@@ -85,7 +85,7 @@ def test_json_has_every_part(script: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_platform_can_be_overridden(tmp_path: Path) -> None:
-    # RFC 1122 lets an acknowledgement wait for 200 ms; Linux acknowledges the first data at once.
+    # RFC 1122 lets the host delay an acknowledgement; Linux acknowledges the first data at once.
     path = tmp_path / "delayed.pkt"
     text = (SCRIPTS / "fallback" / "no_option_in_syn_ack.pkt").read_text()
     path.write_text(text + "+0 < P. 1:101(100) ack 101 win 512\n+0.2 > . 101:101(0) ack 101\n")

@@ -28,7 +28,7 @@ def made() -> dict[str, Reduced]:
 
 
 def record(folder: Path, made: dict[str, Reduced]) -> list[int]:
-    """Record the runs; returns where each record ends."""
+    """Record the runs, and return the end of each record."""
     ends = []
     with closing(Journal(folder)) as kept:
         for key, run in made.items():
@@ -102,7 +102,7 @@ def test_a_damaged_record_costs_that_run_only(
     (tmp_path / FILE).write_bytes(data)
     assert found(tmp_path, made) == [True, False, True]
     with closing(Journal(tmp_path)) as kept:
-        assert kept.damage is None  # it was rewritten
+        assert kept.damage is None  # the journal was rewritten
 
 
 def test_a_file_that_is_no_journal_is_explained(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_full_disk_costs_no_recorded_run(
         with monkeypatch.context() as patched:
 
             def full(file: BinaryIO, data: bytes) -> int:
-                # A disk that fills up takes a part of the record first.
+                # A disk that is filling up accepts a part of the record first.
                 if len(data) < 1000:
                     raise OSError(errno.ENOSPC, "No space left on device")
                 return file.write(data[:-900])

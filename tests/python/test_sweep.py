@@ -33,7 +33,7 @@ from sweeping import PLAN, provenance, tables, write_plan
 Captured = pytest.CaptureFixture[str]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONG = "400s"
-"""So long that a sweep of twelve runs takes some seconds."""
+"""Duration that makes a sweep of twelve runs take some seconds."""
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def recorded(folder: Path) -> int:
-    """How many intact runs the journal of a folder holds."""
+    """Number of intact runs in the journal of a folder."""
     with closing(Journal(folder)) as kept:
         return len(kept.keys())
 
 
 def start(file: Path, out: Path) -> subprocess.Popen[str]:
-    """A sweep in a process of its own, which has recorded some of its runs."""
-    # On one core, so that few runs are under way.
+    """A sweep in a separate process that has recorded some of its runs."""
+    # Use one core, so that few runs are in progress.
     program = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
         "from anabranch.__main__ import main; main()"
@@ -312,7 +312,7 @@ def test_remaining_time_follows_the_cost() -> None:
         ('"path.wifi.rate" = ', "goodput_mbps = ", "goodput_mbps"),
         ("[factors]", "keep = ['block']\n[factors]", 'table "block"; did you mean "blocks"?'),
         ("[factors]", "[design]\nkind = 'wps'\n[factors]", 'kind "wps"; did you mean "wsp"?'),
-        ("[factors]", "[design]\npoints = 0\n[factors]", "points: 0 is not a whole number of at least 1"),
+        ("[factors]", "[design]\npoints = 0\n[factors]", "0 is not a whole number of at least 1"),
         ("[factors]", "[design]\npoints = 9\n[factors]", "design: ranges: missing"),
     ],
 )  # fmt: skip

@@ -30,9 +30,10 @@ DIRECTIONS = pl.Enum(["out", "in"])
 KINDS = pl.Enum(["none", "new", "retransmission", "reinjection"])
 """Kind of a segment.
 
-``none`` has no payload. ``new`` is data sent for the first time. ``retransmission`` is data that the
-same subflow carried before. ``reinjection`` is data that was sent before, but not as these bytes of
-the subflow."""
+``none`` has no payload. ``new`` is data sent for the first time. ``retransmission`` is data that
+the same subflow carried before. ``reinjection`` is data that was sent before, but not as these
+bytes of the subflow.
+"""
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class Journal:
         self._end += len(record)
 
     def _rewrite(self, keys: list[str]) -> None:
-        """Write the records with these keys to a new file, which replaces the old one atomically."""
+        """Write the records with these keys to a new file that replaces the old one atomically."""
         old, places = self._file, self._places
         temporary = self.path.with_suffix(".new")
         temporary.unlink(missing_ok=True)
@@ -147,8 +147,8 @@ class Journal:
     def _unwritable(self, error: OSError) -> InputError:
         reason = (error.strerror or str(error)).lower()
         return InputError(
-            f"{self.path}: {reason}; the recorded runs are kept: repeat the command when the folder "
-            "can be written"
+            f"{self.path}: {reason}; the recorded runs are kept: repeat the command when the "
+            "folder can be written"
         )
 
 
