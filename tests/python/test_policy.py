@@ -462,8 +462,8 @@ class Halved(Idle):
 @pytest.mark.parametrize(
     ("kind", "factory", "words"),
     [
-        ("congestion_control", Fractional, "cwnd is .* \\(float\\); it must be bytes"),
-        ("congestion_control", Shut, "cwnd = 10: the window holds one segment at least"),
+        ("congestion_control", Fractional, "cwnd is .* \\(float\\); it must be a number of bytes"),
+        ("congestion_control", Shut, "cwnd = 10: the window must be at least one segment"),
         ("congestion_control", lambda start: 5, "which has no cwnd; a congestion control is"),
         ("path_manager", Endless, "256 actions in a row; return None"),
         ("path_manager", Clockless, "poll_timeout\\(\\) returned 0.5 \\(float\\)"),

@@ -88,12 +88,14 @@ pub struct Connection {
         skip_serializing_if = "Option::is_none"
     )]
     pub keep_alive: Option<Duration>,
-    /// Whether the hosts require DSS checksums (RFC 8684), which detect changed payload.
+    /// Whether the hosts require DSS checksums (RFC 8684), which detect changed payload. Off by
+    /// default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dss_checksum: bool,
     /// Whether further subflows may go to the address and port of the first subflow. With `false`
     /// (the C flag of RFC 8684 §3.1, for servers behind a load balancer), they can only go to
     /// announced addresses. The server announces an address only if the paths are of both families.
+    /// On by default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub allow_join_initial_addr_port: bool,
     /// Whether a connection that never had a second subflow falls back to TCP if its path starts to
@@ -104,13 +106,13 @@ pub struct Connection {
     #[serde(default = "yes")]
     pub late_fallback: bool,
     /// Whether the hosts use explicit congestion notification (ECN, RFC 3168). Queues that drop
-    /// early then mark packets instead.
+    /// early then mark packets instead. Off by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ecn: bool,
-    /// Whether the hosts use selective acknowledgements (SACK, RFC 2018).
+    /// Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub sack: bool,
-    /// Whether the hosts use TCP timestamps (RFC 7323).
+    /// Whether the hosts use TCP timestamps (RFC 7323). On by default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub timestamps: bool,
     /// Whether a rising RTT ends slow start (HyStart++, RFC 9406). By default only with `cubic`.
