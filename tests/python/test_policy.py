@@ -473,7 +473,7 @@ class Halved(Idle):
             "poll_action\\(\\) returned 'open' \\(str\\); return Open, Close",
         ),
         ("path_manager", PathManager, "abstract"),
-        ("scheduler", dict, "made {} \\(dict\\), which has no schedule"),
+        ("scheduler", dict, "returned {} \\(dict\\), which has no schedule"),
     ],
 )
 def test_what_is_wrong_with_a_policy_is_explained(kind: str, factory: Any, words: str) -> None:

@@ -20,7 +20,7 @@ AppliesTo = Literal["forward", "reverse", "both"]
 Direction = Literal["download", "upload"]
 """Host of a connection that sends the workload's data."""
 DistributionKind = Literal["uniform", "exponential", "pareto", "lognormal"]
-"""How a quantity is distributed."""
+"""Distribution of a quantity."""
 Family = Literal["ipv4", "ipv6"]
 """Address family of a path."""
 JitterOrder = Literal["fifo", "reordering"]
@@ -33,9 +33,10 @@ Protocol = Literal["mptcp", "tcp"]
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """A quantity that is drawn anew each time, where a plain value would be constant.
+    """A random quantity, instead of a constant.
 
-    A draw is rounded to a whole number of bytes, nanoseconds or pieces.
+    Each use draws a new value, which is rounded to a whole number of bytes, nanoseconds or
+    pieces.
 
     kind: Kind of distribution.
     max: `uniform` only: largest value.
@@ -57,9 +58,9 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk:
-    """Data as fast as the connection takes it.
+    """Data as fast as the connection accepts it.
 
-    size: How much is sent; by default without end.
+    size: Amount of data (default: unlimited).
     """
 
     size: str | None = None
@@ -68,10 +69,12 @@ class Bulk:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Blocks of equal size, one after the other, whose delays are measured.
+    """Blocks of equal size, as fast as the connection accepts them.
+
+    Their delays are measured.
 
     block_size: Size of each block. Default: `"8KiB"`.
-    count: How many blocks are sent; by default without end.
+    count: Number of blocks (default: unlimited).
     """
 
     block_size: str | None = None
@@ -81,11 +84,13 @@ class Blocks:
 
 @dataclass(frozen=True, kw_only=True)
 class Cbr:
-    """Blocks of equal size at a constant rate, whose delays are measured.
+    """Blocks of equal size at a constant rate.
 
-    rate: The rate at which blocks are due.
+    Their delays are measured.
+
+    rate: Rate at which the application writes blocks.
     block_size: Size of each block. Default: `"8KiB"`.
-    count: How many blocks are sent; by default without end.
+    count: Number of blocks (default: unlimited).
     """
 
     rate: str
@@ -96,12 +101,14 @@ class Cbr:
 
 @dataclass(frozen=True, kw_only=True)
 class OnOff:
-    """Bursts with a time between them, whose delays are measured.
+    """Bursts at intervals, an open loop.
 
-    burst_size: Size of each burst, which is written at once.
-    interval: Time from the start of each burst to the start of the next, which waits until the
-        stack has accepted the one before.
-    count: How many bursts are sent; by default without end.
+    Their delays are measured.
+
+    burst_size: Size of each burst, which the application writes at once.
+    interval: Time from the start of each burst to the start of the next. The next burst also
+        waits until the stack has accepted the previous one.
+    count: Number of bursts (default: unlimited).
     """
 
     burst_size: str | Distribution
@@ -112,16 +119,17 @@ class OnOff:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestResponse:
-    """Requests from the receiver of the data and the responses that they bring: a closed loop.
+    """Requests from the receiver of the data, and responses to them, a closed loop.
 
-    Each round is measured from the first byte of the request to the last of the responses.
+    The delay of a round lasts from the first byte of the request to the last byte of the
+    responses.
 
     request_size: Size of each request.
     response_size: Size of each response.
-    count: How many requests are sent; by default without end.
-    interval: Least time from the start of each round to the start of the next; by default none.
-    responses: How many responses each request brings, up to 1048576. Default: `1`.
-    think_time: Time from the last byte of the responses to the next request; by default none.
+    count: Number of requests (default: unlimited).
+    interval: Least time from the start of each round to the start of the next. None by default.
+    responses: Number of responses to each request, up to 1048576. Default: `1`.
+    think_time: Time from the last byte of the responses to the next request. None by default.
     """
 
     request_size: str | Distribution
@@ -134,7 +142,7 @@ class RequestResponse:
 
 
 Workload = Bulk | Blocks | Cbr | OnOff | RequestResponse
-"""What is sent."""
+"""Data that a connection carries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,14 +200,14 @@ class Connection:
     allow_join_initial_addr_port: Whether further subflows may go to the address and port of the
         first subflow. With `false` (the C flag of RFC 8684 §3.1, for servers behind a load
         balancer), they can only go to announced addresses. The server announces an address only
-        if the paths are of both families.
+        if the paths are of both families. On by default.
     congestion_control: Congestion control: a name, or a table with an uncoupled congestion
         control for each path (default: `lia`, or `cubic` for `tcp`).
     direction: Host that sends the workload's data. Default: `"download"`.
     dss_checksum: Whether the hosts require DSS checksums (RFC 8684), which detect changed
-        payload.
+        payload. Off by default.
     ecn: Whether the hosts use explicit congestion notification (ECN, RFC 3168). Queues that drop
-        early then mark packets instead.
+        early then mark packets instead. Off by default.
     host: Behaviour of the hosts where TCP implementations differ: "linux", "rfc", or a table
         with a kind and parameters. With `{ kind = "linux", buffers = "socket" }`, buffer sizes
         are those that a program requests from Linux. Linux doubles both sizes and charges
@@ -233,7 +241,7 @@ class Connection:
     remedies: Remedies against a receive window that fills up behind a slow path. Each key is the
         name of a remedy. Its value is `true`, the value of the remedy's first parameter, or a
         table of parameters.
-    sack: Whether the hosts use selective acknowledgements (SACK, RFC 2018).
+    sack: Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.
     scheduler: Scheduler: a name, or a table with a kind and parameters. Default: `"min_rtt"`.
     send_buffer: Send buffer of each host in bytes at the data level. `host` decides whether the
         size counts payload only. Default: `"4MiB"`.
@@ -241,7 +249,7 @@ class Connection:
         only their congestion controls. Off by default.
     start: Time at which the connection opens, counted from the start of the run. Default:
         `"0s"`.
-    timestamps: Whether the hosts use TCP timestamps (RFC 7323).
+    timestamps: Whether the hosts use TCP timestamps (RFC 7323). On by default.
     """
 
     workload: Workload
