@@ -1,8 +1,8 @@
 # Every task of this project is one target, and every target does its own set-up.
 #
 #   make demo    build, install into .venv, reproduce nsdi12-fig7
-#   make test    formatting, lints, types, tests but the slow ones
-#   make help    all targets
+#   make test    check formatting, lints and types, and run all tests except slow ones
+#   make help    list all targets
 #
 # Needs Rust, Python 3.11 or later, and a C compiler (as Rust's linker).
 
@@ -13,8 +13,8 @@ BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_SOURCES := pyproject.toml $(shell find python -type f ! -name '*.pyc' ! -name '*.so')
 
-# Cargo unites the features of all packages that it builds together. Without --workspace one binary
-# would have other features than the extension module, and would build every dependency again.
+# Cargo unites the features of all packages that it builds together. Without --workspace, a binary
+# would have other features than the extension module, and Cargo would build every dependency again.
 BUILD_RELEASE := cargo build --quiet --release --workspace
 
 .DEFAULT_GOAL := demo
@@ -24,26 +24,26 @@ BUILD_RELEASE := cargo build --quiet --release --workspace
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Python 3.11 or later is needed; name one: make PYTHON=/path/to/python" >&2; exit 1; }
+		{ echo "this needs Python 3.11 or later; name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# The package with its command, at .venv/bin/anabranch.
+# The package with its command at .venv/bin/anabranch.
 $(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
-	@echo "Building and installing anabranch (the first build takes some minutes) ..."
+	@echo "Building and installing anabranch (the first build takes a few minutes) ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
 	@touch $@
 
-# The same with the tools that the checks need. The extension module shares its build with the Rust
-# tests: its assertions are on, and it is slower than the module that other targets install.
+# The package with the tools that the checks need. Its extension module shares the build of the Rust
+# tests. Assertions are therefore on, and it is slower than the module that other targets install.
 $(VENV)/.installed-dev: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
-	@echo "Building and installing anabranch with its test tools (the first build takes some minutes) ..."
+	@echo "Building and installing anabranch with its test tools (the first build takes a few minutes) ..."
 	@rm -f $(VENV)/.installed
 	MATURIN_PEP517_ARGS='--profile dev' \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	@touch $@
 
 .PHONY: help install dev
-help: ## this list
+help: ## list all targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 install: $(VENV)/.installed ## build and install the command at .venv/bin/anabranch
@@ -55,28 +55,28 @@ dev: $(VENV)/.installed-dev
 demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 	$(BIN)/anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7
 
-gallery: $(VENV)/.installed ## reproduce every entry, quick; site in results/
+gallery: $(VENV)/.installed ## reproduce every entry in its quick tier; site in results/
 	$(BIN)/anabranch gallery --out results
 
 gallery-full: $(VENV)/.installed ## reproduce every entry at full scale; site in site/
 	$(BIN)/anabranch gallery --full --out site
 
 .PHONY: policy-pictures
-policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies and of the README, from runs
+policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies and the README from runs
 	$(BIN)/python docs/policies/draw.py
 	$(BIN)/python docs/site/picture.py
 
-# MkDocs runs the notebooks, and fails on a broken link.
+# MkDocs runs the notebooks and fails on a broken link.
 .PHONY: docs
 docs: $(VENV)/.installed-docs ## build the documentation site into target/docs
 	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
 	@echo "documentation: target/docs/index.html"
 
 .PHONY: transcripts
-transcripts: $(VENV)/.installed ## run the commands of the tutorial, and write their outputs into it
+transcripts: $(VENV)/.installed ## run the tutorial's commands, and write their outputs into it
 	$(BIN)/python docs/site/transcripts.py
 
-# Beside the installed package, whichever build of it that is.
+# Installs next to the package, whichever build of it is installed.
 $(VENV)/.installed-docs: $(BIN)/python pyproject.toml
 	@test -e $(VENV)/.installed-dev || $(MAKE) $(VENV)/.installed
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' | \
@@ -85,17 +85,17 @@ $(VENV)/.installed-docs: $(BIN)/python pyproject.toml
 
 # ---- checks ---------------------------------------------------------------------------------
 
-# Cargo cannot reach the job server of make, and warns of it.
+# Cargo cannot reach make's job server, and would warn about it.
 TEST_RUST := MAKEFLAGS= cargo test --quiet --workspace
 
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
-test: ## formatting, lints, types, tests but the slow ones
+test: ## check formatting, lints and types, and run all tests except slow ones
 	$(MAKE) check-rust
-	@# pip and the Python tests leave one of two processors idle: the other builds and runs the Rust tests.
+	@# pip and the Python tests leave one of two processors idle, so the Rust tests run at the same time.
 	$(MAKE) --jobs=2 dev build-test-rust
 	$(MAKE) --jobs=2 test-rust check-python test-python
 
-check-rust: ## formatting, lints, documentation and imports of the Rust code
+check-rust: ## check formatting, lints, documentation and imports of the Rust code
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps
@@ -105,83 +105,83 @@ check-rust: ## formatting, lints, documentation and imports of the Rust code
 build-test-rust:
 	$(TEST_RUST) --no-run
 
-test-rust: ## tests of the Rust crates, with a few cases of interop
+test-rust: ## test the Rust crates, with a few cases of interop
 	$(TEST_RUST)
 
 .PHONY: test-platforms
-test-platforms: ## tests of engine and simulator on the platforms that are not the default one
+test-platforms: ## test engine and simulator with the platforms other than the default
 	@set -e; for host in linux-socket rfc; do \
 		echo "== $$host"; \
 		ANABRANCH_TEST_HOST=$$host $(TEST_RUST) --test suite; \
 	done
 
-test-slow: $(VENV)/.installed-dev ## the tests marked as slow, of Rust and Python
+test-slow: $(VENV)/.installed-dev ## run the slow tests of Rust and Python
 	$(TEST_RUST) --test suite --test allocation -- --ignored
 	$(BIN)/pytest -m slow
 
-# The compiler checks what this machine cannot run. Live runs are for Linux alone: elsewhere their
-# crate is empty, and the Python module refuses them. WebAssembly has no Python. The target for Linux
-# stands for both other kinds of wheels, aarch64 and musl; a module for musl needs it as a shared library.
+# The compiler checks code that this machine cannot run. Live runs need Linux: on other systems their
+# crate is empty, and the Python module refuses them. WebAssembly has no Python. The Linux target
+# covers both other kinds of wheels, aarch64 and musl. A module for musl needs musl as a shared library.
 CHECK_TARGETS := aarch64-unknown-linux-musl aarch64-apple-darwin x86_64-pc-windows-gnu
 CHECK_RUST := MAKEFLAGS= RUSTFLAGS='-D warnings -C target-feature=-crt-static' cargo check --quiet --workspace
 
 .PHONY: check-targets
-check-targets: $(VENV)/.installed-dev ## compile, and do not run, for other platforms
+check-targets: $(VENV)/.installed-dev ## compile for other platforms, without running
 	@if rustup --quiet target add $(CHECK_TARGETS) wasm32-unknown-unknown; then set -ex; \
 		$(CHECK_RUST) $(CHECK_TARGETS:%=--target %); \
 		$(CHECK_RUST) --exclude anabranch-py --target wasm32-unknown-unknown; \
 	else echo "skipped: rustup could not add the targets (see above)"; fi
 	$(BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin python/anabranch
 
-# CASE='MP_PRIO back' runs the cases whose names contain these words.
+# CASE='MP_PRIO back' runs the cases whose names contain all these words.
 .PHONY: interop
-interop: ## the engine against this kernel's Multipath TCP, both roles: all cases, or CASE=MP_PRIO
+interop: ## test the engine against this kernel's Multipath TCP: all cases, or CASE=MP_PRIO
 	$(TEST_RUST) --test interop -- $(or $(CASE),--include-ignored)
 
 .PHONY: conformance
-conformance: $(VENV)/.installed ## play the packet scripts against engine and kernel, rewrite their table
+conformance: $(VENV)/.installed ## play the packet scripts against engine and kernel, and write their table
 	$(BIN)/python docs/conformance.py
 
-check-python: $(VENV)/.installed-dev ## formatting, lints, types and imports of the Python code
+check-python: $(VENV)/.installed-dev ## check formatting, lints, types and imports of the Python code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/stubtest anabranch._core
 	$(BIN)/python tests/python_imports.py
 
-test-python: $(VENV)/.installed-dev axe ## tests of the Python package but the slow ones
+test-python: $(VENV)/.installed-dev axe ## test the Python package, without slow tests
 	$(BIN)/pytest
 
-# The accessibility check of the tests in a browser. Without it that check is left out.
+# The accessibility checker for the browser tests. Without it, they skip that check.
 AXE := target/tools/axe-core
 
 .PHONY: axe
 axe:
 	@[ -e $(AXE)/package/axe.min.js ] || ! command -v npm >/dev/null || \
 		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
-		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is left out"
+		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
 .PHONY: scenario-classes
-scenario-classes: $(VENV)/.installed-dev ## write the Python classes of scenarios from their JSON Schema
+scenario-classes: $(VENV)/.installed-dev ## generate the Python classes of scenarios from their JSON Schema
 	$(BIN)/python tests/scenario_classes.py
 
 .PHONY: claims
-claims: $(VENV)/.installed-dev ## write the tables of claims into the pages of the gallery
+claims: $(VENV)/.installed-dev ## write the tables of claims into the gallery's pages
 	$(BIN)/python docs/gallery/claims.py
 
-format: $(VENV)/.installed-dev ## format everything
+format: $(VENV)/.installed-dev ## format all code
 	cargo fmt
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# RESULTS=results takes the gallery's digests from there, where this build has run it.
+# RESULTS=results reads the gallery's digests from this folder, if this build wrote it.
 .PHONY: digests
-digests: $(VENV)/.installed ## digests of the gallery's, benchmark's and soak's runs, or CHECK=1 to compare
+digests: $(VENV)/.installed ## write the digests of gallery, benchmark and soak, or CHECK=1 to compare
 	$(BUILD_RELEASE) --bin anabranch-bench --bin anabranch-soak
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: ci digests-smoke
-ci: test check-targets wheels-smoke test-platforms gallery test-slow interop digests-smoke soak-smoke bench-smoke docs ## all tests, a wheel, other platforms, quick gallery, digests, short benchmark, documentation
+ci: test check-targets wheels-smoke test-platforms gallery test-slow interop digests-smoke soak-smoke bench-smoke docs ## run all tests, and build wheel, quick gallery, short benchmark and documentation
 
 digests-smoke: gallery
 	$(MAKE) digests CHECK=1 RESULTS=results
@@ -193,7 +193,7 @@ soak-smoke:
 # ---- reliability ----------------------------------------------------------------------------
 
 TOOLS := $(CURDIR)/target/tools
-# Minutes of `make fuzz` and `make soak`.
+# Duration of `make fuzz` and `make soak` in minutes.
 MINUTES ?= 10
 FUZZ_TARGETS := options packet endpoint peers
 
@@ -201,11 +201,11 @@ $(TOOLS)/bin/cargo-%:
 	cargo install --quiet --root $(TOOLS) cargo-$*
 
 .PHONY: rfc-coverage fuzz soak soak-live coverage mutants
-rfc-coverage: ## write docs/rfc-coverage.md; fails when a citation names no clause
+rfc-coverage: ## write docs/rfc-coverage.md; fails if a citation names no clause
 	$(PYTHON) docs/rfc/coverage.py
 
 # The nightly compiler instruments the code. New inputs go to target/fuzz-corpus.
-fuzz: $(TOOLS)/bin/cargo-fuzz ## run the fuzzing targets, MINUTES=10 together
+fuzz: $(TOOLS)/bin/cargo-fuzz ## run the fuzzing targets for MINUTES=10 in total
 	@rustup toolchain list | grep -q nightly || rustup toolchain install nightly --profile minimal
 	@set -e; for target in $(FUZZ_TARGETS); do \
 		echo "== $$target"; \
@@ -216,28 +216,28 @@ fuzz: $(TOOLS)/bin/cargo-fuzz ## run the fuzzing targets, MINUTES=10 together
 			-print_final_stats=1 -verbosity=0; \
 	done
 
-soak: ## run random scenarios for MINUTES=10, or as SOAK='--seeds 1000' says
+soak: ## run random scenarios for MINUTES=10, or with SOAK='--seeds 1000'
 	$(BUILD_RELEASE) --bin anabranch-soak
 	target/release/anabranch-soak $(or $(SOAK),--minutes $(MINUTES))
 
-# Gigabytes of one transfer, connections at a time; MINUTES of a path that comes and goes.
+# Gigabytes of one transfer, number of concurrent connections, and MINUTES with a flapping path.
 GB ?= 10
 CONNECTIONS ?= 200
 SOAK_LIVE := target/release/anabranch-soak-live
 
-soak-live: ## engine and kernel live: GB=10 in one transfer, CONNECTIONS=200, flaps for MINUTES=10
+soak-live: ## run engine and kernel live: GB=10 in one transfer, CONNECTIONS=200, flaps for MINUTES=10
 	$(BUILD_RELEASE) --bin anabranch-soak-live
 	@set -e; for phase in 'transfer $(GB)' 'connections $(CONNECTIONS)' 'flaps $(MINUTES)'; do \
 		$(SOAK_LIVE) $$phase target/soak-live; \
 	done
 
-coverage: $(TOOLS)/bin/cargo-llvm-cov ## lines and branches of wire and proto that their tests run
+coverage: $(TOOLS)/bin/cargo-llvm-cov ## measure line and branch coverage of wire and proto
 	rustup component add --toolchain nightly llvm-tools
 	PATH=$(TOOLS)/bin:$$PATH cargo +nightly llvm-cov --branch --summary-only \
 		-p anabranch-wire -p anabranch-proto
 
-# Without optimisation the tests are slow, with more of it the build of each mutant is.
-mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of connection/ and subflow/ (hours), or of SHARD=0/8
+# Without optimisation the tests are slow. With more optimisation the build of each mutant is slow.
+mutants: $(TOOLS)/bin/cargo-mutants ## run mutation tests of connection/ and subflow/ (hours), or of SHARD=0/8
 	PATH=$(TOOLS)/bin:$$PATH CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_TEST_DEBUG=0 \
 		CARGO_PROFILE_DEV_DEBUG=0 cargo mutants -p anabranch-proto --output target \
 		--timeout 90 --cap-lints true $(if $(SHARD),--shard $(SHARD) --sharding round-robin) \
@@ -249,23 +249,23 @@ mutants: $(TOOLS)/bin/cargo-mutants ## mutation tests of connection/ and subflow
 bench-build:
 	$(BUILD_RELEASE) --bin anabranch-bench
 
-bench: bench-build ## time the benchmark scenarios; figures also in target/bench.json
+bench: bench-build ## time the benchmark scenarios; results also in target/bench.json
 	$(PYTHON) bench/run.py
 
-bench-smoke: bench-build ## the same in short; fails below the promised speed
+bench-smoke: bench-build ## run a short benchmark; fails below the promised speed
 	$(PYTHON) bench/run.py --runs 1 --smoke
 
-bench-peers: bench-build ## compare with ns-3, side by side
+bench-peers: bench-build ## compare with ns-3
 	$(PYTHON) bench/run.py --peers
 
-bench-tun: ## the engine over TUN beside a bare copy, with this kernel at the other end
+bench-tun: ## measure the engine over TUN, compared with a bare copy, against this kernel
 	$(BUILD_RELEASE) --bin anabranch-bench-tun
 	target/release/anabranch-bench-tun
 
 # ---- distribution ---------------------------------------------------------------------------
 
-# Zig links with the oldest C library that a wheel's name promises, for any processor. maturin finds
-# it beside the first Python on the path.
+# For any processor, Zig links with the oldest C library that a wheel's name promises. maturin finds
+# Zig next to the first Python on the path.
 WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl
 PACKAGING := $(TOOLS)/packaging
 
@@ -273,9 +273,9 @@ $(PACKAGING)/bin/maturin: | $(BIN)/python
 	$(BIN)/python -m venv $(PACKAGING)
 	$(PACKAGING)/bin/pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2' uv
 
-# Each wheel is built from the unpacked sdist, which proves that the sdist is complete.
+# maturin builds each wheel from the unpacked sdist, which proves that the sdist is complete.
 .PHONY: wheels wheels-smoke
-wheels: $(PACKAGING)/bin/maturin ## sdist, wheels and their checksums in dist/; tests this machine's wheel
+wheels: $(PACKAGING)/bin/maturin ## build sdist, wheels and checksums in dist/; test this machine's wheel
 	rustup --quiet target add $(WHEEL_TARGETS)
 	rm -rf dist
 	@set -ex; for target in $(WHEEL_TARGETS); do \
@@ -290,6 +290,6 @@ wheels-smoke:
 # ---- tidying up -----------------------------------------------------------------------------
 
 .PHONY: clean
-clean: ## remove everything that was built or measured
+clean: ## remove all builds and results
 	rm -rf $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cargo clean

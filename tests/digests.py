@@ -1,4 +1,4 @@
-"""The digests of many runs: what a change that is to leave behaviour alone must not move.
+"""Compute the digests of many runs. A change that keeps behaviour must not change them.
 
 python tests/digests.py [--check] [--only PART ...] [--results FOLDER]
 
@@ -27,16 +27,18 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests/digests.toml"
 SEEDS, BLOCK = 2_000, 100
 HEAD = """\
-# Digests of runs in virtual time. `make digests` writes this file, `make digests CHECK=1` compares
-# with it. A change that moves one says so in its commit, and why.
+# Digests of runs in virtual time. `make digests` writes this file, and `make digests CHECK=1`
+# compares with it. A commit that changes a digest says so, and why.
 """
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare with the file")
+    parser.add_argument("--check", action="store_true", help="Compare with the file.")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
-    parser.add_argument("--results", type=Path, help="take the gallery from what this build wrote")
+    parser.add_argument(
+        "--results", type=Path, help="Read the gallery's digests from results of this build."
+    )
     arguments = parser.parse_args()
     known = tomllib.loads(FILE.read_text()) if FILE.exists() else {}
     found = {part: dict(PARTS[part](arguments.results)) for part in arguments.only}
@@ -48,7 +50,7 @@ def main() -> int:
 
 
 def compare(known: dict[str, dict[str, str]], found: dict[str, dict[str, str]]) -> int:
-    """Name every digest that differs; 1 if any does."""
+    """Print every digest that differs, and return 1 if there is any."""
     differ = [
         f"{part}: {name}: was {known[part].get(name, 'none')}, is {digests.get(name, 'none')}"
         for part, digests in found.items()
@@ -66,7 +68,7 @@ def toml(part: str, digests: dict[str, str]) -> str:
 
 
 def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
-    """Those of every entry that runs in virtual time, and of what the calibration runs there."""
+    """Digests of every entry in virtual time, and of the calibration's runs in virtual time."""
     tasks = {name: virtual_tasks(name) for name in [*catalogue.names(), catalogue.CALIBRATION]}
     made = {name: made_runs(results / name) for name in tasks} if results else {}
     to_run = [task for name, entry in tasks.items() if not made.get(name) for task in entry]
@@ -79,33 +81,33 @@ def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def virtual_tasks(name: str) -> list[Task]:
-    """What an entry runs in virtual time in its quick tier."""
+    """The runs in virtual time of an entry's quick tier."""
     entry = catalogue.entry(name)
     cells = [cell for cell in entry.cells(entry.quick) if cell.stacks is None]
     return [cell.task(seed) for cell in cells for seed in range(1, entry.quick.seeds + 1)]
 
 
 def made_runs(folder: Path) -> list[str]:
-    """The digests of what was run for an entry in virtual time, if it was."""
+    """The digests of an entry's runs in virtual time, if the folder contains them."""
     file = folder / PROVENANCE
     about = json.loads(file.read_text()) if file.exists() else {}
     return [run["digest"] for run in about.get("runs", []) if run["digest"]]
 
 
 def digest(task: Task) -> str:
-    """That of one run."""
+    """The digest of one run."""
     return run_toml(task.toml, task.file, task.seed, made_by=task.made_by).digest
 
 
 def of_benchmark(_results: Path | None) -> Iterator[tuple[str, str]]:
-    """Those of the benchmark scenarios."""
+    """The digests of the benchmark scenarios."""
     for scenario in sorted((ROOT / "bench/scenarios").glob("*.toml")):
         figures = json.loads(output("anabranch-bench", str(scenario)))
         yield scenario.stem, figures["digest"][:12]
 
 
 def of_soak(_results: Path | None) -> Iterator[tuple[str, str]]:
-    """Those of a hundred seeds each."""
+    """The soak's digests, each over a hundred seeds."""
     for first in range(1, SEEDS, BLOCK):
         *_, last = output(
             "anabranch-soak", "--from", str(first), "--seeds", str(BLOCK)
@@ -114,7 +116,7 @@ def of_soak(_results: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def output(binary: str, *arguments: str) -> str:
-    """What a program of anabranch-sim prints."""
+    """The output of a program of anabranch-sim."""
     command = [str(ROOT / "target/release" / binary), *arguments]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 

@@ -1,9 +1,10 @@
-"""Check that the Python package has no circles of imports, and that all imports go down.
+"""Check that the Python package has no circular imports, and that all imports go down.
 
     python tests/python_imports.py
 
-Reads every import in python/anabranch, including those inside functions and those for types only.
-Prints a line for each import that goes up or, if there is none, for a circle; then exits with 1.
+The script reads every import in python/anabranch, including imports inside functions and imports
+for types only. It prints a line for each import that goes up, or otherwise for a circle, and then
+exits with 1.
 """
 
 import ast
@@ -17,9 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "python"
 PACKAGE = "anabranch"
 
-# From the bottom up: a module imports modules of its own floor and of those before it. Its floor is
-# the longest of these names that it lies in. `gallery.catalogue` imports entries by name, and no
-# parser sees that. The floor of the entries is below it, so no entry can import it.
+# Floors from the bottom up. A module may import modules of its own floor and of lower floors. Its
+# floor is the longest of these names that contains it. `gallery.catalogue` imports entries by name,
+# which no parser sees. The entries' floor is below it, so no entry can import it.
 FLOORS = (
     "anabranch._core",
     "anabranch.errors",
@@ -43,7 +44,7 @@ FLOORS = (
 )
 
 Imports = dict[str, dict[str, int]]
-"""What each module imports, and in which line."""
+"""The imports of each module, with their lines."""
 
 
 def main() -> int:
@@ -60,18 +61,18 @@ def main() -> int:
         if floor(target) > floor(module)
     ]
     if not faults and (around := circle(found)):
-        faults.append(f"circle of imports: {' -> '.join(around)}")
+        faults.append(f"circular import: {' -> '.join(around)}")
     print(*faults, sep="\n", end="\n" if faults else "")
     return 1 if faults else 0
 
 
 def name_of(file: Path) -> str:
-    """The name by which the module in a file is imported."""
+    """The import name of the module in a file."""
     return ".".join(file.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imported(module: str, file: Path, known: set[str]) -> Iterator[tuple[str, int]]:
-    """Modules of the package that a file imports, and the lines."""
+    """Modules of the package that a file imports, with the lines."""
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -82,24 +83,24 @@ def imported(module: str, file: Path, known: set[str]) -> Iterator[tuple[str, in
         else:
             continue
         for name in names:
-            # The last part may be a class or a function, which lies in a module.
+            # The last part may be a class or a function in a module.
             if target := next((each for each in ancestry(name) if each in known), None):
                 yield target, node.lineno
 
 
 def ancestry(name: str) -> list[str]:
-    """The name itself, then those of the packages that it lies in."""
+    """The name itself, then the names of the packages that contain it."""
     parts = name.split(".")
     return [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
 
 
 def floor(module: str) -> int:
-    """Which of the floors a module is on, counted from the bottom."""
+    """The floor of a module, counted from the bottom."""
     return next(FLOORS.index(each) for each in ancestry(module) if each in FLOORS)
 
 
 def circle(found: Imports) -> list[str]:
-    """Modules that import each the next one, from a module back to itself; none without circle."""
+    """A chain of imports from a module back to itself; empty if there is none."""
     try:
         TopologicalSorter(found).prepare()
     except CycleError as error:

@@ -1,22 +1,22 @@
-"""Check that imports of the Rust code have no circles and go down the floors of ARCHITECTURE.md.
+"""Check that imports in the Rust code are not circular and go down the floors of ARCHITECTURE.md.
 
     python3 tests/rust_imports.py
 
 **Crates.** ARCHITECTURE.md puts each crate on a floor. A crate may depend on crates of lower
 floors only. Dependencies for tests and builds do not count.
 
-**Modules.** Every module is a node, a file or a folder, and is compared with its siblings: an
+**Modules.** Every module, a file or a folder, is a node, and is compared with its siblings: an
 import from `a::b::c` to `a::d::e` is an edge from `b` to `d` among the children of `a`. A parent
-is no node among its children. So a parent may declare, re-export and use its children, and these
-may use items that the parent defines. A name that a module only re-exports counts as an import
-from the module that defines it.
+is not a node among its children. So a parent may declare, re-export and use its children, and the
+children may use items that the parent defines. A name that a module only re-exports counts as an
+import from the module that defines it.
 
 An import is a path that begins with `crate`, `super` or `self`, in a `use` declaration or in code.
 Items under `#[cfg(test)]`, visibilities, comments and strings do not count. Inline modules belong
 to their file. Method calls need no import, so the check does not see them.
 
-**Engine.** ARCHITECTURE.md orders modules of anabranch-proto, see ENGINE: none may reach a later
-group, not even through other modules.
+**Engine.** ARCHITECTURE.md groups modules of anabranch-proto in an order (see ENGINE). No module
+may reach a later group, not even through other modules.
 """
 
 import re
@@ -52,7 +52,7 @@ def read(file: Path) -> str:
 
 
 def leaves(tree: str) -> list[tuple[str, Module]]:
-    """Names that a `use` declaration brings in, and their paths."""
+    """Names that a `use` declaration imports, and their paths."""
     while found := re.search(r"([\w:\s]*)\{([^{}]*)\}", tree):
         items = ",".join(found[1] + item for item in found[2].split(",") if item.strip())
         tree = tree[: found.start()] + items + tree[found.end() :]
@@ -83,7 +83,7 @@ class Crate:
             self.add((*module, child), flat if flat.exists() else deep, folder / child)
 
     def home(self, module: Module, path: Module) -> Module | None:
-        """The module that defines what `path` means inside `module`; None in another crate."""
+        """The module that defines the item `path` of `module`; None for another crate."""
         at = {"crate": (), "self": module, "super": module[:-1]}.get(path[0], (*module, path[0]))
         if at not in self.paths:
             return None
@@ -99,7 +99,7 @@ class Crate:
         return at
 
     def graphs(self) -> dict[Module, Graph]:
-        """For each parent: the imports among its children."""
+        """The imports among the children of each parent."""
         graphs: dict[Module, Graph] = defaultdict(lambda: defaultdict(set))
         for module, paths in self.paths.items():
             for home in filter(None, (self.home(module, path) for path in paths)):
@@ -129,12 +129,12 @@ def in_modules(crate: str, root: Path) -> set[str]:
             circle = sorted(other for other in reached[name] if name in reached.get(other, ()))
             if circle:
                 place = "::".join(("crate", *parent))
-                found.add(f"{crate}: circle of imports in {place}: {', '.join(circle)}")
+                found.add(f"{crate}: circular imports in {place}: {', '.join(circle)}")
     for number, group in enumerate(ENGINE if crate == "anabranch-proto" else []):
         above = set[str]().union(*ENGINE[number + 1 :])
         for name in group:
             if up := [chain for end, chain in chains(graphs[()], name).items() if end in above]:
-                found.add(f"{crate}: import against the floors: {' -> '.join(up[0])}")
+                found.add(f"{crate}: import that goes up: {' -> '.join(up[0])}")
     return found
 
 
@@ -150,7 +150,9 @@ def in_manifests() -> set[str]:
         for table in [data, *data.get("target", {}).values()]:
             for other in table.get("dependencies", {}):
                 if other.startswith("anabranch-") and floors[other] >= floors[name]:
-                    found.add(f"{name}: dependency that does not go down: {other}")
+                    found.add(
+                        f"{name}: dependency on a crate that is not on a lower floor: {other}"
+                    )
     return found
 
 

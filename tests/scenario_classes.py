@@ -2,7 +2,7 @@
 
     python tests/scenario_classes.py [--check]
 
-With --check the file stays as it is, and the script fails if it is out of date.
+With --check, the script leaves the file unchanged, and fails if it is out of date.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ SCHEMA: Schema = json.loads(_core.json_schema())
 DEFINITIONS: dict[str, Schema] = SCHEMA["$defs"]
 
 CLASSES = {"Path": "NetworkPath"}
-"""Names of classes that are not those of their definitions: `Path` would hide `pathlib.Path`."""
+"""Names of classes that differ from their definitions: `Path` would hide `pathlib.Path`."""
 
 PLURALS = {"path": "paths", "connection": "connections"}
 PLURALS |= {"middlebox": "middleboxes", "change": "changes"}
-"""Names of fields that hold several tables."""
+"""Names of fields that contain several tables."""
 
 OWN = {
     "scheduler": "Callable[[], policy.Scheduler]",
     "congestion_control": "Callable[[policy.Start], policy.CongestionControl]",
     "path_manager": "Callable[[], policy.PathManager]",
 }
-"""What makes policies of the user's own, for the keys that take them."""
+"""Types of factories of the user's own policies, for the keys that accept them."""
 
 TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 MANY = "DistributionOf"
-"""How the definitions of one class with values of several types begin."""
+"""Prefix of the definitions of one class whose values have several types."""
 
 
 def main() -> int:
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def source() -> str:
-    """The file before it is formatted."""
+    """The unformatted text of the file."""
     many = [schema for name, schema in DEFINITIONS.items() if name.startswith(MANY)]
     workloads = {camel(kind_of(each)): each for each in DEFINITIONS["Workload"]["oneOf"]}
     enumerations = [enumeration(name) for name in DEFINITIONS if is_enumeration(name)]
@@ -99,23 +99,23 @@ def source() -> str:
 
 
 def formatted(code: str) -> str:
-    """The code as ruff writes it."""
+    """The code as formatted by ruff."""
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(FILE), "-"]
     return subprocess.run(ruff, input=code, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def is_class(name: str) -> bool:
-    """Is the definition a table with keys of its own? Remedies are known by name only."""
+    """Whether the definition is a table with its own keys. Remedies have no class."""
     return "properties" in DEFINITIONS[name] and not name.startswith((MANY, "Remedies"))
 
 
 def is_enumeration(name: str) -> bool:
-    """Is the definition a list of names?"""
+    """Whether the definition is a list of names."""
     return all("const" in each for each in DEFINITIONS[name].get("oneOf", [{}]))
 
 
 def enumeration(name: str) -> str:
-    """The type of one of several names."""
+    """The type of a value that is one of several names."""
     schema = DEFINITIONS[name]
     names = literal([each["const"] for each in schema["oneOf"]])
     return f'{name} = {names}\n"""{schema["description"]}"""'
@@ -126,7 +126,7 @@ def literal(names: list[str]) -> str:
 
 
 def class_of(name: str, *tables: Schema) -> str:
-    """The class of a table, or of several with the same keys."""
+    """The class of a table, or of several tables with the same keys."""
     keys: dict[str, list[Schema]] = {}
     for table in tables:
         for key in sorted(table["properties"], key=place(table)):
@@ -143,13 +143,13 @@ def class_of(name: str, *tables: Schema) -> str:
 
 
 def place(table: Schema) -> Any:
-    """Required keys come first, in their order."""
+    """Sort key that puts required keys first, in their order."""
     required = table.get("required", [])
     return lambda key: (required.index(key) if key in required else len(required), key)
 
 
 def kind_of(table: Schema) -> str | None:
-    """The name of the kind to which the table belongs, if that is only one."""
+    """The name of the table's kind, if there is only one."""
     kind: str | None = table["properties"].get("kind", {}).get("const")
     return kind
 
@@ -202,7 +202,7 @@ def types_of(form: Schema) -> list[str]:
 
 
 def docstring(about: str, keys: dict[str, list[Schema]]) -> str:
-    """What a table is, and what each key means."""
+    """The description of a table and of its keys."""
     first, _, rest = " ".join(about.split()).partition(". ")
     lines = [first + "." * (not first.endswith("."))]
     lines += ["", *textwrap.wrap(rest, 93)] if rest else []
@@ -215,15 +215,15 @@ def docstring(about: str, keys: dict[str, list[Schema]]) -> str:
 
 
 def meaning_of(form: Schema) -> str:
-    """What a key means, and its default; of a kind, what the kinds are."""
+    """The meaning of a key with its default, or the meanings of all kinds."""
     if "description" not in form:
         return " ".join(f"`{each['const']}`: {each['description']}" for each in form["oneOf"])
     meaning = " ".join(form["description"].split())
     default = form.get("default")
-    known = default in ("", None) or "by default" in meaning.lower()
+    known = default in ("", None) or "default" in meaning.lower()
     if known or isinstance(default, (dict, list)):
         return meaning
-    return f"{meaning.removesuffix('.')}; by default `{json.dumps(default)}`."
+    return f"{meaning.removesuffix('.')}. Default: `{json.dumps(default)}`."
 
 
 def camel(name: str | None) -> str:

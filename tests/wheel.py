@@ -1,11 +1,12 @@
-"""Check the wheels in dist, install this machine's in a bare environment, and reproduce with it.
+"""Check the wheels in dist, install this machine's wheel in a bare environment, and run it.
 
     python tests/wheel.py
 
-Every wheel must hold all files of the package, the licences, and a module for its processor. The
-wheel for this machine is installed from wheels alone, where no compiler is on the path. There it
-must reproduce an experiment with the digest in tests/digests.toml, and `uvx` must start it. Prints
-a line for each check, and ends with 1 at the first that fails. Needs uv beside this Python.
+Every wheel must contain all files of the package, the licences, and a module for its processor. The
+script installs the wheel for this machine, from wheels only and without a compiler on the path. The
+installed package must reproduce an experiment with the digest in tests/digests.toml, and `uvx` must
+start it. The script prints a line for each check, and exits with 1 at the first failure. It needs
+uv next to this Python.
 """
 
 import os
@@ -24,7 +25,7 @@ UV = Path(sys.executable).parent / "uv"
 ENTRY = "nsdi12-fig7"
 MODULE = "anabranch/_core.abi3.so"
 PROCESSORS = {"x86_64": 62, "aarch64": 183}
-"""The number of each in the header of an ELF file, at byte 18."""
+"""Numbers of processors in the header of an ELF file, at byte 18."""
 
 
 def main() -> None:
@@ -33,13 +34,13 @@ def main() -> None:
         check_contents(wheel)
     ours = [each for each in wheels if each.match(f"*-manylinux*_{platform.machine()}.whl")]
     if not ours:
-        sys.exit(f"dist holds no manylinux wheel for this machine ({platform.machine()})")
+        sys.exit(f"dist contains no manylinux wheel for this machine ({platform.machine()})")
     with tempfile.TemporaryDirectory(prefix="anabranch-wheel-") as folder:
         use(ours[0], Path(folder))
 
 
 def check_contents(wheel: Path) -> None:
-    """Compare its files with the sources, and its module with its name."""
+    """Compare the wheel's files with the sources, and its module with its name."""
     name, version, _, _, tag = wheel.stem.split("-")
     info = f"{name}-{version}.dist-info"
     with ZipFile(wheel) as archive:
@@ -49,15 +50,15 @@ def check_contents(wheel: Path) -> None:
     if missing := (sources() | licences) - files:
         sys.exit(f"{wheel.name} lacks {', '.join(sorted(missing))}")
     if surplus := {each for each in files - sources() - {MODULE} if not each.startswith(info)}:
-        sys.exit(f"{wheel.name} should not hold {', '.join(sorted(surplus))}")
+        sys.exit(f"{wheel.name} should not contain {', '.join(sorted(surplus))}")
     processor = next(each for each in PROCESSORS if tag.endswith(each))
     if int.from_bytes(header[18:20], "little") != PROCESSORS[processor]:
-        sys.exit(f"{wheel.name} holds a module for another processor")
+        sys.exit(f"{wheel.name} contains a module for another processor")
     print(f"{wheel.name}: {len(files)} files, a module for {processor}")
 
 
 def sources() -> set[str]:
-    """The files of the package, without those that Python and maturin leave in the tree."""
+    """The files of the package, without those that Python and maturin create in the tree."""
     folder = ROOT / "python"
     files = (each for each in folder.rglob("*") if each.is_file())
     return {
@@ -66,11 +67,11 @@ def sources() -> set[str]:
 
 
 def use(wheel: Path, folder: Path) -> None:
-    """Install it in an environment of its own in this folder, and run its command."""
+    """Install the wheel in a new environment in this folder, and run its command."""
     venv.create(folder / "venv", with_pip=True)
     programs = folder / "venv/bin"
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    # No compiler is on this path, and nothing else either.
+    # This path contains nothing else, in particular no compiler.
     bare = usual | {"PATH": str(programs)}
 
     def run(
@@ -92,7 +93,7 @@ def use(wheel: Path, folder: Path) -> None:
     run(programs / "pip", "install", "--quiet", "--only-binary", ":all:", wheel)
     version = run(anabranch, "--version")
     if version.split() != wheel.name.split("-")[:2]:
-        sys.exit(f"{wheel.name} says that it is {version}")
+        sys.exit(f"{wheel.name} reports version {version}")
     if run(programs / "python", "-m", "anabranch", "--version") != version:
         sys.exit("python -m anabranch is another version")
     print(f"installed without a compiler: {version}")
@@ -103,14 +104,14 @@ def use(wheel: Path, folder: Path) -> None:
         sys.exit(f"{ENTRY}: the report does not have the digest {digest} of tests/digests.toml")
     print(f"reproduced {ENTRY}: digest {digest}")
 
-    # 1 and 2: this host does not allow live runs.
+    # 1 and 2: this host does not support live runs.
     words = run(anabranch, "doctor", statuses=(0, 1, 2)).splitlines()[-1]
     if not words.removeprefix("anabranch: ").startswith("live runs "):
         sys.exit(f"anabranch doctor ends with: {words}")
     print(f"doctor: {words}")
 
     uvx = (UV, "tool", "run", "--no-build", "--python", programs / "python", "--from", wheel)
-    # What uv installs needs commands of the usual path, such as realpath.
+    # uv needs commands of the usual path, such as realpath.
     cache = usual | {"UV_CACHE_DIR": str(folder / "uv")}
     started = run(*uvx, "anabranch", "--version", environment=cache)
     if version not in started.splitlines():

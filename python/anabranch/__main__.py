@@ -1,4 +1,4 @@
-"""The command `anabranch`, also as `python -m anabranch`."""
+"""Entry point of the command `anabranch` and of `python -m anabranch`."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ def main() -> NoReturn:
     Exit status: see `anabranch.cli.main`.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Until everything is imported, Ctrl-C has nothing to tidy up.
+        # During the imports, Ctrl-C can exit at once: there is nothing to clean up.
         signal.signal(signal.SIGINT, _leave)
     from anabranch.cli import main as command_line
 

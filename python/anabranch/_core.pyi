@@ -1,4 +1,4 @@
-"""The engine and the emulated network, compiled."""
+"""The compiled engine and emulated network."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -83,10 +83,10 @@ def live_stop_preferring() -> None: ...
 
 @final
 class SubflowId:
-    """Names a subflow of a connection.
+    """Identifies a subflow of a connection.
 
-    Slots are reused, generations are not, so a stale name is recognised. Identifiers are ordered
-    by slot.
+    Slots are reused and generations are not, so the engine recognises a stale identifier.
+    Identifiers are ordered by slot.
     """
 
     def __new__(cls, slot: int, generation: int = 0) -> SubflowId: ...
@@ -99,23 +99,23 @@ class SubflowId:
     def __hash__(self) -> int: ...
     @property
     def slot(self) -> int:
-        """Index into the subflows that a policy sees, below 32."""
+        """Index into the subflows that a policy sees; below 32."""
     @property
     def generation(self) -> int:
-        """How many subflows used the slot before."""
+        """Number of subflows that used the slot before."""
 
 @final
 class SubflowView:
-    """The state of one subflow: a copy."""
+    """A copy of the state of one subflow."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def id(self) -> SubflowId:
-        """Who this is."""
+        """Identifier of the subflow."""
     @property
     def path(self) -> str | None:
-        """Name of the path that it uses."""
+        """Name of the path that the subflow uses."""
     @property
     def local_address_id(self) -> int:
         """Identifier of the local address."""
@@ -124,16 +124,16 @@ class SubflowView:
         """Identifier of the remote address."""
     @property
     def usability(self) -> Literal["usable", "potentially_failed", "opening", "closed"]:
-        """May it carry data? An unused slot is closed."""
+        """Whether the subflow may carry data. An unused slot is closed."""
     @property
     def backup(self) -> bool:
-        """Either end marked it as backup."""
+        """Whether either end marked the subflow as a backup."""
     @property
     def phase(self) -> Literal["open", "recovery", "loss"]:
-        """Where loss recovery stands: nothing lost, fast recovery, after a timeout."""
+        """State of loss recovery: no loss, fast recovery, or after a retransmission timeout."""
     @property
     def mss(self) -> int:
-        """Largest payload of one data segment, in bytes, options accounted for."""
+        """Largest payload of a data segment in bytes, after subtracting TCP options."""
     @property
     def cwnd(self) -> int:
         """Congestion window in bytes."""
@@ -142,13 +142,13 @@ class SubflowView:
         """Slow-start threshold in bytes; `UNLIMITED` before the first loss."""
     @property
     def bytes_in_flight(self) -> int:
-        """Bytes sent and neither acknowledged nor deemed lost."""
+        """Bytes sent that are neither acknowledged nor deemed lost."""
     @property
     def room(self) -> int:
-        """Bytes that congestion control lets the subflow send now."""
+        """Bytes that congestion control allows the subflow to send now."""
     @property
     def paced_window(self) -> int:
-        """Bytes that Linux would pace out in a round-trip time, as of the last acknowledgement."""
+        """Bytes that Linux' pacing would send in one round-trip time, as of the last ACK."""
     @property
     def srtt_ns(self) -> int | None:
         """Smoothed round-trip time; `None` before the first sample."""
@@ -157,82 +157,95 @@ class SubflowView:
         """Round-trip time variation."""
     @property
     def min_rtt_ns(self) -> int | None:
-        """Smallest round-trip time seen; `None` before the first sample."""
+        """Smallest measured round-trip time; `None` before the first sample."""
     @property
     def min_srtt_ns(self) -> int | None:
         """Smallest smoothed round-trip time; `None` before the first sample."""
     @property
     def receive_rtt_ns(self) -> int | None:
-        """Smoothed round-trip time as a receiver of data sees it."""
+        """Smoothed round-trip time, measured while receiving data; `None` before the first sample.
+
+        A sample lasts from an acknowledgement until the arrival of data that echoes its timestamp.
+        """
     @property
     def loss_interval(self) -> int:
-        """Bytes acknowledged since the last loss, or between the last two if that is more."""
+        """Bytes acknowledged since the last loss, or between the last two losses if larger."""
     @property
     def bottleneck(self) -> int | Literal["unknown", "none"]:
-        """The number of the bottleneck that it shares with others; unknown unless looked for."""
+        """Number of the bottleneck that the subflow passes; equal numbers share a bottleneck.
+
+        "none" means that its delays show no queue. "unknown" means that detection is off or has
+        too few samples.
+        """
     def can_send(self) -> bool:
-        """May it carry data, and does congestion control let it send a full segment now?"""
+        """Whether the subflow is usable and congestion control allows a full segment now."""
     def srtt_or_max_ns(self) -> int:
-        """Smoothed round-trip time, or, if unknown, a time longer than any."""
+        """Smoothed round-trip time, or the largest possible time before the first sample."""
     def in_slow_start(self) -> bool:
-        """Is the window still below the slow-start threshold?"""
+        """Whether the congestion window is below the slow-start threshold."""
 
 @final
 class NewData:
-    """Data that was never sent."""
+    """Data that has never been sent."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def bytes(self) -> int:
-        """Bytes never sent."""
+        """Number of bytes that have never been sent."""
 
 @final
 class Reinjection:
-    """Data that was sent, and must go out again on another subflow."""
+    """Data that was sent before and must be sent again on another subflow."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def already_on(self) -> frozenset[int]:
-        """Slots of the subflows that have carried it."""
+        """Slots of the subflows that have carried this data."""
 
 @final
 class ScheduleContext:
-    """All that a scheduler may look at."""
+    """The state that a scheduler can see."""
 
     @property
     def now_ns(self) -> int:
-        """Now."""
+        """Current time."""
     @property
     def pending(self) -> NewData | Reinjection:
-        """What is to be sent."""
+        """The data to send next."""
     @property
     def subflows(self) -> tuple[SubflowView, ...]:
-        """The connection's subflows; includes closed slots."""
+        """The connection's subflows, including closed slots."""
     @property
     def window_room(self) -> int:
-        """Bytes that the shared receive window still admits."""
+        """Bytes that the shared receive window still allows."""
     @property
     def window(self) -> int:
-        """Bytes that may be outstanding at data level."""
+        """Bytes that may be outstanding at the data level.
+
+        This is the shared receive window, or the send buffer if that is smaller.
+        """
     @property
     def assigned(self) -> list[int]:
-        """Bytes assigned to each subflow, by slot, that it has not sent yet."""
+        """Bytes assigned to each subflow but not yet sent, by slot."""
     @property
     def blocked(self) -> int:
-        """How often a subflow had room and the shared window or send buffer left it nothing."""
+        """How often the shared window or the send buffer stopped a subflow that had room."""
     @property
     def rng(self) -> Random:
-        """This scheduler's own, seeded by the run."""
+        """This scheduler's random numbers; their seed derives from the run's seed."""
     def candidates(self) -> list[SubflowView]:
-        """The usable regular subflows, or the backups if no regular one is usable."""
+        """The usable regular subflows, or the usable backups if no regular subflow is usable."""
     def eligible(self) -> list[SubflowView]:
-        """The same without those that have carried what is pending: who may carry it now."""
+        """The usable subflows that have not carried the pending data.
+
+        These are the regular subflows, or the backups if no regular subflow qualifies.
+        """
     def fastest(self) -> SubflowView | None:
-        """The candidate with the lowest smoothed round-trip time, whether it has room or not."""
+        """The candidate with the lowest smoothed round-trip time, with or without room."""
     def has_carried(self, subflow: SubflowView | SubflowId) -> bool:
-        """Is what is pending data that the subflow has carried?"""
+        """Whether the subflow has already carried the pending data."""
 
 @final
 class Send:
@@ -243,14 +256,15 @@ class Send:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def subflow(self) -> SubflowId:
-        """Which."""
+        """The subflow to send on."""
 
 @final
 class Assign:
-    """The next segment's data is this subflow's, which sends it when it has room.
+    """Assign the data of the next segment to this subflow, which sends it when it has room.
 
-    What follows is asked about at once. What is assigned uses the shared window to its last byte.
-    The very first data, and data that is sent again, wait for room.
+    The engine asks about the following data at once. Assigned data counts against the shared window
+    and uses it to the last byte. The first data of a connection and reinjected data cannot be
+    assigned in advance: they wait for room.
     """
 
     def __new__(cls, subflow: SubflowView | SubflowId) -> Assign: ...
@@ -258,11 +272,15 @@ class Assign:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def subflow(self) -> SubflowId:
-        """Which."""
+        """The subflow that gets the data."""
 
 @final
 class Duplicate:
-    """Send it on all of these, at once on one that has room, and copies when the others have."""
+    """Send the next segment on all of these subflows.
+
+    The engine sends it at once on one subflow that has room, and copies on the others when they
+    have room.
+    """
 
     def __new__(cls, subflows: Iterable[SubflowView | SubflowId]) -> Duplicate: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -275,9 +293,10 @@ class Duplicate:
 class Wait:
     """Send nothing now.
 
-    Asked again at `until_ns` (a millisecond from now at the earliest), and before that whenever a
-    segment arrives or the application writes. Whoever waits while nothing is in flight on any
-    usable subflow could wait for ever: the engine then goes by the lowest round-trip time.
+    The engine asks again at `until_ns`, but at the earliest in one millisecond. It also asks
+    whenever a segment arrives or the application writes. A scheduler that waits while nothing is in
+    flight on any usable subflow could wait forever. The engine then chooses the subflow with the
+    lowest round-trip time, and counts a bad decision.
     """
 
     def __new__(cls, until_ns: int | None = None) -> Wait: ...
@@ -285,11 +304,11 @@ class Wait:
     def __ne__(self, other: object, /) -> bool: ...
     @property
     def until_ns(self) -> int | None:
-        """When to ask again at the latest."""
+        """The latest time at which to ask again; `None` without a limit."""
 
 @final
 class Start:
-    """What a new subflow starts with."""
+    """The initial parameters of a subflow's congestion control."""
 
     @property
     def mss(self) -> int:
@@ -305,21 +324,21 @@ class Start:
         """The subflow's remote address."""
     @property
     def rng(self) -> Random:
-        """This subflow's own, seeded by the run."""
+        """This subflow's random numbers; their seed derives from the run's seed."""
 
 @final
 class AckSample:
-    """New data was acknowledged on the subflow."""
+    """An acknowledgement of new data on the subflow."""
 
     @property
     def now_ns(self) -> int:
-        """When the acknowledgement arrived."""
+        """Arrival time of the acknowledgement."""
     @property
     def acked(self) -> int:
-        """Bytes newly acknowledged cumulatively."""
+        """Bytes that were newly acknowledged cumulatively."""
     @property
     def rtt_ns(self) -> int | None:
-        """A round-trip time, if one could be taken."""
+        """Round-trip time sample, if the acknowledgement provides one."""
     @property
     def srtt_ns(self) -> int:
         """Smoothed round-trip time."""
@@ -328,10 +347,10 @@ class AckSample:
         """Bytes in flight after the acknowledgement."""
     @property
     def snd_una(self) -> int:
-        """First subflow byte not acknowledged, from the start of the subflow."""
+        """First unacknowledged byte, counted from the start of the subflow."""
     @property
     def snd_nxt(self) -> int:
-        """Next subflow byte to send, likewise."""
+        """Next byte to send, counted from the start of the subflow."""
     @property
     def cwnd_limited(self) -> bool:
-        """Did the window, rather than the application or the receiver, limit the sender?"""
+        """Whether the congestion window, not application or receiver, limited the sender."""

@@ -1,6 +1,6 @@
-"""Runs and experiments for a notebook or a script: what ``import anabranch`` offers.
+"""Run scenarios and experiments from a notebook or script: the interface of ``import anabranch``.
 
-Tables are polars frames; ``frame.to_pandas()`` turns one into a pandas frame if pandas is
+Tables are polars frames. ``frame.to_pandas()`` converts one to a pandas frame if pandas is
 installed (the extra ``pandas``).
 """
 
@@ -35,39 +35,39 @@ from anabranch.sweeps.plan import Plan
 T = TypeVar("T")
 
 _COLUMNS = 3
-"""Drawings side by side."""
+"""Number of drawings side by side."""
 
 
 class Run(core.Run):
-    """One execution of a scenario, with tables and drawings for people.
+    """One execution of a scenario, with readable tables and drawings.
 
-    The attributes are those of `anabranch.runs.run.Run`: the frames ``connections``, ``subflows``,
-    ``links``, ``blocks``, ``connection_samples``, ``subflow_samples`` and ``counters`` as the core
-    records them (integers, times in nanoseconds, sizes in bytes), and ``toml``, ``seed``,
-    ``digest``, ``virtual_ns``, ``segments``, ``wall_s`` and ``cpu_s``.
+    The attributes are those of `anabranch.runs.run.Run`. The frames ``connections``, ``subflows``,
+    ``links``, ``blocks``, ``connection_samples``, ``subflow_samples`` and ``counters`` contain the
+    core's raw records: integers, times in nanoseconds, sizes in bytes. Further attributes are
+    ``toml``, ``seed``, ``digest``, ``virtual_ns``, ``segments``, ``wall_s`` and ``cpu_s``.
     """
 
     @classmethod
     def of(cls, made: core.Run) -> Run:
-        """The same run, with tables and drawings."""
+        """Convert a run of the core module to one with tables and drawings."""
         return cls(**{each.name: getattr(made, each.name) for each in dataclasses.fields(made)})
 
     def summary(self) -> pl.DataFrame:
-        """A row for each connection: goodput, delays of blocks in ms, shares of the paths."""
+        """Goodput, delays of blocks in ms and shares of the paths, with a row per connection."""
         rows = [metrics.connection_row(self, index) for index in range(self.connections.height)]
         shares = [f"share_{name}" for name in self.path_names]
         return pl.DataFrame(rows, infer_schema_length=None).select(*_SUMMARY, *shares)
 
     def timeseries(self) -> pl.DataFrame:
-        """What happened over time: a row for each sample and subflow; see `frames.timeseries`."""
+        """Time series with a row for each sample and subflow; see `frames.timeseries`."""
         return frames.timeseries(metrics.sample_rows(self))
 
     def plot(self) -> Figure:
-        """Goodput, throughput by path, windows, round-trip times, queues, delays of blocks."""
+        """Draw goodput, throughput by path, windows, round-trip times, queues and block delays."""
         return _figure(single_run.panels(self.results()), self.results(), self.settings["name"])
 
     def results(self) -> folder.Results:
-        """The run as results that `anabranch report` can draw, once they are saved."""
+        """The run as results. Once they are saved, `anabranch report` can draw them."""
         return single(self, self.settings["name"], self.wall_s)
 
     def __repr__(self) -> str:
@@ -93,14 +93,14 @@ class Sweep:
     """The results of many runs of a scenario.
 
     Attributes:
-        results: All tables; ``results.runs`` has a row for each connection of each run, with
-            factors and metrics as columns.
+        results: All tables. ``results.runs`` has a row for each connection of each run. Its columns
+            are factors and metrics.
     """
 
     results: folder.Results
 
     def summary(self) -> pl.DataFrame:
-        """A row for each cell and connection: medians over seeds of goodput, delays and shares."""
+        """Medians over seeds of goodput, delays and shares, with a row per cell and connection."""
         keys = ("cell", *self.results.provenance["factors"], "connection")
         measured = pl.col(
             "goodput_mbps", "delay_mean_ms", "delay_p95_ms", "reinjections", "^share_.*$"
@@ -109,12 +109,12 @@ class Sweep:
         return groups.agg(pl.col("seed").n_unique().alias("seeds"), measured.median())
 
     def timeseries(self) -> pl.DataFrame:
-        """Time series of the runs whose samples were kept (``keep = ["samples"]`` in the plan)."""
+        """Time series of the runs whose samples the plan keeps (``keep = ["samples"]``)."""
         labels = ("cell", *self.results.provenance["factors"], "seed")
         return frames.timeseries(self.results.samples, labels)
 
     def plot(self) -> Figure:
-        """Goodput and delay over the factors."""
+        """Draw goodput and delay over the factors."""
         name = str(self.results.provenance["sweep"])
         return _figure(sweep_panels.panels(self.results), self.results, name)
 
@@ -132,9 +132,9 @@ class Reproduction:
     """A published experiment that was run and judged.
 
     Attributes:
-        id: Its name in the gallery.
-        results: All tables, as of a sweep.
-        judgements: The claims with what was measured.
+        id: Name of the experiment in the gallery.
+        results: All tables, as in a sweep.
+        judgements: The claims with their measurements and verdicts.
     """
 
     id: str
@@ -142,13 +142,13 @@ class Reproduction:
     judgements: tuple[Judgement, ...]
 
     def claims(self) -> pl.DataFrame:
-        """A row for each claim: its statement, source and check, what was measured, the verdict."""
+        """A row for each claim: statement, source, check, measurement and verdict."""
         keys = ("id", "statement", "source", "check", "measured", "verdict")
         rows = [judgement.as_json() for judgement in self.judgements]
         return pl.DataFrame([{key: row[key] for key in keys} for row in rows])
 
     def plot(self) -> Figure:
-        """The figure of the report."""
+        """Draw the figure of the report."""
         entry = catalogue.entry(self.id)
         return _figure(entry.panels, self.results, entry.title)
 
@@ -172,15 +172,15 @@ def run(
 ) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
 
-    Writes a capture of all links to the file `pcap` if it is given. The capture ends when it has
-    `pcap_limit` bytes; the run goes on. Trace files are looked for beside the TOML file, those of
-    an object in the working directory.
+    If `pcap` is given, writes a capture of all links to that file. The capture stops when it has
+    `pcap_limit` bytes, and the run continues. Names of trace files are relative to the TOML file,
+    or to the working directory if the scenario is an object.
 
     Raises:
         ScenarioError: if the scenario is wrong.
         InputError: if a file cannot be read or written.
-        IntegrityError: if the run stopped before its end.
-        PolicyError: if a policy of the user's own raised an exception.
+        IntegrityError: if the run stopped early.
+        PolicyError: if the user's own policy raised an exception.
     """
     return Run.of(core.run(scenario, seed, pcap, pcap_limit=pcap_limit))
 
@@ -192,15 +192,15 @@ def run_many(
     on_progress: Callable[[Progress], None] | None = None,
     workers: int | None = None,
 ) -> list[T]:
-    """Run `jobs` on all cores and return what `reduce` makes of each run, in the order of `jobs`.
+    """Run `jobs` on all cores, and return the result of `reduce` for each run, in job order.
 
-    Only what `reduce` returns is kept, which bounds the memory; it runs in this process, in one of
-    several threads.
+    Only the results of `reduce` are kept, which bounds the memory. `reduce` runs in this process,
+    in one of several threads.
 
     Raises:
-        ScenarioError: if a scenario is wrong; the other runs are abandoned.
-        InputError: if a policy of the user's own cannot be handed to a process.
-        PolicyError: if one raised an exception.
+        ScenarioError: if a scenario is wrong. The other runs are abandoned.
+        InputError: if the user's own policy cannot be sent to another process.
+        PolicyError: if the user's own policy raised an exception.
     """
     return core.run_many(
         jobs, lambda job, made: reduce(job, Run.of(made)), on_progress=on_progress, workers=workers
@@ -216,8 +216,8 @@ def sweep(
 ) -> Sweep:
     """Run a sweep, given as a plan or as the name of its TOML file, into the folder `out`.
 
-    Called again with the same folder, it makes only the runs that the folder does not hold yet.
-    `on` is the address of a Dask scheduler (``dask://HOST:PORT``), all local cores unless given.
+    A second call with the same folder makes only the missing runs. `on` is the address of a Dask
+    scheduler (``dask://HOST:PORT``); by default the sweep runs on all local cores.
 
     Raises:
         ScenarioError: if the scenario of a cell is wrong.
@@ -237,8 +237,8 @@ def reproduce(
 ) -> Reproduction:
     """Run a published experiment into the folder `out`, judge its claims and write its report.
 
-    Called again with the same folder, it makes only the runs that the folder does not hold yet.
-    `seeds` is the number of seeds; ``full=True`` runs it at the size of the paper.
+    A second call with the same folder makes only the missing runs. `seeds` is the number of seeds.
+    With ``full=True``, the experiment runs at the paper's scale.
 
     Raises:
         InputError: if there is no such entry, or the folder cannot be written.
@@ -255,7 +255,7 @@ def _figure(panels: Sequence[Panel], results: folder.Results, title: str) -> Fig
 
 
 def _page(head: str, table: pl.DataFrame, figure: Figure) -> str:
-    """What a notebook shows."""
+    """The HTML that a notebook shows."""
     image = base64.b64encode(figures.rendered(figure, "svg")).decode()
     return (
         f"<p><code>{html.escape(head)}</code></p>{table._repr_html_()}"

@@ -1,7 +1,7 @@
-"""Packet scripts: what a TCP stack must send, segment by segment.
+"""Packet scripts: tests of a TCP stack that specify each segment it must send.
 
-A script is played against the engine in virtual time, or against this host's kernel. The language
-is a subset of packetdrill's; docs/conformance.md describes it.
+A script is played against the engine in virtual time, or against this host's kernel. The script
+language is a subset of packetdrill's; docs/conformance.md describes it.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ _WORDS: dict[Verdict, str] = {
 
 @dataclass(frozen=True)
 class Result:
-    """What playing one script has shown."""
+    """The result of playing one script."""
 
     file: str
     shows: str
-    """The first comment of the script: what it shows, and the clause."""
+    """The first comment of the script: the behaviour that it tests, and the RFC clause."""
     verdict: Verdict
-    """``differs`` is a difference of Linux that the script announces."""
+    """``differs`` means a difference of Linux that the script declares."""
     reason: str | None
     report: str | None
-    """What failed: the expected segment, what came instead, and what happened before."""
+    """The failure: the expected segment, the actual one, and the events before it."""
     failure: dict[str, Any] | None
     """The parts of the report."""
     log: list[str]
-    """Every segment and call with its time, in the notation of scripts."""
+    """Every segment and call with its time, in script notation."""
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
-    """The scripts among `paths`: files, and the ``.pkt`` files in folders at any depth, sorted.
+    """The scripts in `paths`: files as given, and all ``.pkt`` files below folders, sorted.
 
     Raises:
-        InputError: if a path does not exist, or a folder holds no script.
+        InputError: if a path does not exist, or a folder contains no script.
     """
     found: list[Path] = []
     for path in paths:
         inside = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
         if not inside:
-            raise InputError(f"{path}: no .pkt file in this folder; name one that holds scripts")
+            raise InputError(f"{path}: no .pkt file in this folder; name a folder of scripts")
         found.extend(inside)
     for path in found:
         if not path.is_file():
@@ -64,11 +64,11 @@ def find(paths: Iterable[Path]) -> list[Path]:
 
 
 def run(file: Path, *, live: bool = False, platform: str | None = None) -> Result:
-    """Play one script against the engine, or with `live` against this host's kernel.
+    """Play one script against the engine or, with `live`, against this host's kernel.
 
     Raises:
         ScriptError: if the script is wrong.
-        InputError: if it cannot be read, or the system refuses what a live run needs.
+        InputError: if the script cannot be read, or this host does not support live runs.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def run(file: Path, *, live: bool = False, platform: str | None = None) -> Resul
 
 
 def text(result: Result, *, verbose: bool = False) -> str:
-    """One line, and below it what there is to say."""
+    """The verdict in one line, followed by the log if `verbose`, and by the report of a failure."""
     reason = "" if result.verdict == "failed" or result.reason is None else f": {result.reason}"
     lines = [f"{_WORDS[result.verdict]:<7} {result.file}{reason}"]
     if verbose:
@@ -92,7 +92,7 @@ def text(result: Result, *, verbose: bool = False) -> str:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """How many scripts there are of each verdict."""
+    """The number of scripts with each verdict."""
     counts = dict.fromkeys(_WORDS, 0)
     for result in results:
         counts[result.verdict] += 1

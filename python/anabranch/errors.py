@@ -1,4 +1,4 @@
-"""What this package raises when its user can do something about it, and how it says so."""
+"""Exceptions that this package raises, mostly for mistakes that its user can correct."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from collections.abc import Iterable
 
 
 class AnabranchError(Exception):
-    """Base of the package's own exceptions; its message is one line for the user."""
+    """Base class of the package's exceptions. The message is one line for the user."""
 
     exit_status = 2
 
 
 class InputError(AnabranchError):
-    """A name, a number, a file or a folder that was given cannot be used."""
+    """A name, number, file or folder from the user is invalid or unusable."""
 
 
 class ScenarioError(AnabranchError, ValueError):
-    """A scenario is wrong: the message names file, key, value and what would be right.
+    """A scenario is wrong. The message names the file, the key, its value and a valid value.
 
-    The compiled core raises it, because the core alone reads scenarios.
+    The compiled core raises this exception, because only the core parses scenarios.
     """
 
 
 class ScriptError(AnabranchError, ValueError):
-    """A packet script is wrong: the message names file, line, column, and what would be right."""
+    """A packet script is wrong. The message names file, line, column and a valid form."""
 
 
 class PolicyError(AnabranchError):
-    """A policy written in Python raised an exception, which is this one's cause."""
+    """A policy written in Python raised an exception, which is the cause of this one."""
 
 
 class IntegrityError(AnabranchError):
-    """A run broke a promise of the engine, so its numbers must not be believed."""
+    """A run broke a guarantee of the engine, so its numbers are invalid."""
 
     exit_status = 1
 
 
 class TooLateError(IntegrityError):
-    """The emulator was late too often in each attempt at a live run."""
+    """The emulator was late too often in every attempt at a live run."""
 
 
 def unknown(what: str, name: str, valid: Iterable[str]) -> InputError:
-    """The error for a name that nothing has: names the nearest one that something has."""
+    """The error for an unknown name. It suggests the most similar valid name."""
     valid = list(valid)
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.4)
     hint = f'; did you mean "{near[0]}"?' if near else ""

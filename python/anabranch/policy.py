@@ -1,8 +1,8 @@
-"""Policies of your own: schedulers, congestion controls and path managers written in Python.
+"""Write your own schedulers, congestion controls and path managers in Python.
 
-A policy is a class. A scenario takes the class (or anything that makes one when it is called), and
-every end of every connection gets an object of its own, every subflow in the case of a congestion
-control::
+A policy is a class. Pass the class, or any callable that returns an object, to a connection of a
+scenario. Each end of each connection gets its own scheduler and path manager. Each subflow gets its
+own congestion control::
 
     class LowestRtt(Scheduler):
         def schedule(self, ctx: ScheduleContext) -> Decision:
@@ -14,13 +14,13 @@ control::
 
     Connection(scheduler=LowestRtt, workload=Bulk())
 
-Names and meanings are those of the engine's own policies in Rust. What a policy sees are copies.
-Times are integers in nanoseconds of virtual time and end in ``_ns``; sizes are bytes. An
-exception ends the run, which then raises `anabranch.PolicyError` from it.
+Names and meanings are those of the built-in policies in Rust. A policy receives copies of the
+engine's state. Times are integers in nanoseconds of virtual time, with names that end in ``_ns``.
+Sizes are bytes. An exception ends the run, which then raises `anabranch.PolicyError` from it.
 
-A run stays a pure function of version, scenario, policies and seed as long as policies draw random
-numbers from the `rng` that they are handed, and do not look at clocks, at the environment, or at
-what other runs left behind.
+A run is a pure function of version, scenario, policies and seed if its policies take random numbers
+only from the `rng` that they receive, and do not read clocks, the environment, or state that other
+runs left behind.
 """
 
 from __future__ import annotations
@@ -100,26 +100,28 @@ UNLIMITED = 2**64 - 1
 # ---- schedulers -----------------------------------------------------------------------------
 
 Pending = NewData | Reinjection
-"""What is to be sent."""
+"""The data to send next."""
 
 Decision = Send | Assign | Duplicate | Wait
-"""What a scheduler wants."""
+"""A scheduler's answer."""
 
 
 class Scheduler(ABC):
-    """Chooses the subflow that carries the next data; one object for each end of a connection."""
+    """Chooses the subflow that carries the next data.
+
+    Each end of a connection has its own object.
+    """
 
     @abstractmethod
     def schedule(self, ctx: ScheduleContext) -> Decision:
-        """Choose for the next segment; called again for each segment.
+        """Choose a subflow for the next segment. The engine calls this for each segment.
 
-        What is chosen is not always sent: the shared window or Nagle's algorithm may forbid it. A
-        decision that cannot be carried out, such as to send on a subflow without room, sends
-        nothing and is counted as a bad one.
+        The shared window or Nagle's algorithm may still keep the engine from sending. An impossible
+        decision, such as a subflow without room, sends nothing and is counted as a bad decision.
         """
 
     def on_sent(self, subflow: SubflowId, byte_count: int) -> None:  # noqa: B027
-        """`bytes` of new data were mapped to `subflow`."""
+        """The engine has mapped `byte_count` bytes of new data to `subflow`."""
 
 
 # ---- congestion control ---------------------------------------------------------------------
@@ -127,15 +129,16 @@ class Scheduler(ABC):
 
 @dataclass(frozen=True)
 class SynLost:
-    """The SYN, or its answer, was lost: begin with one segment. RFC 5681 §3.1."""
+    """The SYN or the SYN/ACK was lost: start with a window of one segment. RFC 5681 §3.1."""
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """Loss was detected by acknowledgements: fast recovery begins. RFC 5681 §3.2.
+    """Acknowledgements revealed a loss: fast recovery begins. RFC 5681 §3.2.
 
     Attributes:
-        flight_size: Bytes sent and not cumulatively acknowledged.
+        flight_size: Bytes to reduce from: bytes sent and not cumulatively acknowledged, or the
+            congestion window if the host reduces from that.
     """
 
     now_ns: int
@@ -144,10 +147,10 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Marked:
-    """Packets were marked on their way, none was lost: reduce as for a loss. RFC 3168 §6.1.2.
+    """The network marked packets (ECN) and lost none: reduce as for a loss. RFC 3168 §6.1.2.
 
     Attributes:
-        flight_size: Bytes sent and not cumulatively acknowledged.
+        flight_size: Bytes to reduce from, as in `Recovery`.
     """
 
     now_ns: int
@@ -159,8 +162,9 @@ class Timeout:
     """The retransmission timer expired. RFC 5681 §3.1.
 
     Attributes:
-        flight_size: Bytes outstanding before the timeout.
-        first: The first of a series for the same data: only that one lowers the threshold.
+        flight_size: Bytes to reduce from, as they were before the timeout.
+        first: Whether this is the first timeout for the same data. Only the first lowers the
+            slow-start threshold.
     """
 
     now_ns: int
@@ -170,12 +174,12 @@ class Timeout:
 
 @dataclass(frozen=True)
 class Undo:
-    """The last reduction was not needed: nothing had been lost. RFC 4015."""
+    """The last reduction was spurious: no data had been lost. RFC 4015."""
 
 
 @dataclass(frozen=True)
 class Idle:
-    """Nothing was sent for longer than the retransmission timeout. RFC 5681 §4.1."""
+    """The subflow sent nothing for longer than the retransmission timeout. RFC 5681 §4.1."""
 
     idle_ns: int
     rto_ns: int
@@ -183,10 +187,10 @@ class Idle:
 
 @dataclass(frozen=True)
 class Underused:
-    """The window was not used for a retransmission timeout. RFC 2861 §3.2.
+    """The sender did not use the full window for a retransmission timeout. RFC 2861 §3.2.
 
     Attributes:
-        used: Bytes outstanding at the most.
+        used: Largest number of bytes outstanding in that time.
     """
 
     used: int
@@ -200,34 +204,34 @@ class MssChanged:
 
 
 CongestionEvent = SynLost | Recovery | Marked | Timeout | Undo | Idle | Underused | MssChanged
-"""Something that moves the window other than an acknowledgement."""
+"""An event, other than an acknowledgement, that changes the window."""
 
 ExternalReduction = Literal["halve_both", "halve_keep_slow_start"]
-"""How a remedy wants the window reduced: in the form of NSDI 2012, or of CoNEXT 2013."""
+"""How a remedy reduces the window: as in the NSDI 2012 paper, or as in the CoNEXT 2013 paper."""
 
 
 class CongestionControl(ABC):
-    """Owns the congestion window of one subflow; made with a `Start` for each subflow.
+    """Owns the congestion window of one subflow. The engine creates it with a `Start`.
 
-    The engine reads `cwnd` and `ssthresh` after every call. In the calls, `peers` are the views of
-    all subflows of the connection and `me` is the index of this one, whose view is older than the
-    event.
+    The engine reads `cwnd` and `ssthresh` after every call. In the calls, `peers` are views of all
+    subflows of the connection, and `me` is the index of this subflow. Its view shows the state
+    before the event.
     """
 
     cwnd: int
-    """Congestion window in bytes; one segment at least."""
+    """Congestion window in bytes; at least one segment."""
     ssthresh: int
     """Slow-start threshold in bytes; `UNLIMITED` before the first loss."""
 
     @abstractmethod
     def on_ack(self, sample: AckSample, me: int, peers: tuple[SubflowView, ...]) -> None:
-        """New data was acknowledged outside of recovery."""
+        """An acknowledgement of new data arrived outside recovery."""
 
     @abstractmethod
     def on_congestion_event(
         self, event: CongestionEvent, me: int, peers: tuple[SubflowView, ...]
     ) -> None:
-        """Loss, marks, a timeout, an undo, idleness, or another segment size."""
+        """The window must change for a reason other than an acknowledgement."""
 
     @abstractmethod
     def on_external_reduction(self, reduction: ExternalReduction) -> None:
@@ -239,7 +243,7 @@ class CongestionControl(ABC):
 
 @dataclass(frozen=True)
 class LocalAddress:
-    """An address of this host; identifier 0 is the one that the connection was opened from."""
+    """An address of this host. Identifier 0 is the address that the connection was opened from."""
 
     id: int
     address: IPv4Address | IPv6Address
@@ -255,10 +259,10 @@ class SocketAddress:
 
 @dataclass(frozen=True)
 class RemoteAddress:
-    """An address of the peer's; identifier 0 is the one that the connection was opened to.
+    """An address of the peer. Identifier 0 is the address that the connection was opened to.
 
     Attributes:
-        end: The address, and the port that takes joins.
+        end: The address, and the port that accepts joins.
     """
 
     id: int
@@ -267,12 +271,12 @@ class RemoteAddress:
 
 @dataclass(frozen=True)
 class Established:
-    """The connection can carry further subflows.
+    """The connection can open further subflows.
 
     Attributes:
-        initiator: Did this host open the connection?
+        initiator: Whether this host opened the connection.
         local: This host's addresses.
-        remote: The peer's address and port, identifier 0.
+        remote: The peer's address and port with identifier 0.
     """
 
     initiator: bool
@@ -282,7 +286,7 @@ class Established:
 
 @dataclass(frozen=True)
 class SubflowEstablished:
-    """A further subflow can carry data."""
+    """A new subflow can carry data."""
 
     id: SubflowId
 
@@ -292,7 +296,7 @@ class SubflowTimeout:
     """The retransmission timer of a subflow expired.
 
     Attributes:
-        in_a_row: How often since anything was acknowledged, from 1.
+        in_a_row: Number of timeouts since the last acknowledgement of new data, starting at 1.
     """
 
     id: SubflowId
@@ -304,10 +308,10 @@ class SubflowClosed:
     """A subflow has ended, or could not be opened.
 
     Attributes:
-        id: `None` if it never came to exist.
-        retry: Is another to be tried between the same addresses? `later` if it carried no data, or
-            the peer says that something stands in the way for now; `never` if for good. RFC 8684
-            §3.6.
+        id: The subflow, or `None` if it was never created.
+        retry: Whether to try another subflow between the same addresses. `soon`: it carried data,
+            or the peer reset it to start again. `later`: it carried no data, or the peer reported a
+            temporary obstacle. `never`: the peer reported a permanent obstacle. RFC 8684 §3.6.
     """
 
     id: SubflowId | None
@@ -321,7 +325,7 @@ class AddressAnnounced:
     """The peer has announced an address. RFC 8684 §3.4.1.
 
     Attributes:
-        remote: The address, and the port that takes joins.
+        remote: The address, and the port that accepts joins.
     """
 
     remote: SocketAddress
@@ -330,18 +334,18 @@ class AddressAnnounced:
 
 @dataclass(frozen=True)
 class AddressWithdrawn:
-    """The peer takes an address back that it had announced. RFC 8684 §3.4.2."""
+    """The peer has withdrawn an address that it had announced. RFC 8684 §3.4.2."""
 
     remote_address_id: int
 
 
 @dataclass(frozen=True)
 class AddressAdded:
-    """This host has a further address. Does not happen in scenarios.
+    """This host has a new address. This event does not occur in scenarios.
 
     Attributes:
-        local: The address, with an identifier that no other has had.
-        remote: The peer's addresses, the one that the connection was opened to first.
+        local: The address, with a previously unused identifier.
+        remote: The peer's addresses, starting with the one that the connection was opened to.
     """
 
     local: LocalAddress
@@ -350,7 +354,7 @@ class AddressAdded:
 
 @dataclass(frozen=True)
 class AddressChanged:
-    """The interface with a local address went down, or came back up."""
+    """The interface with a local address went down or came back up."""
 
     local_address_id: int
     usable: bool
@@ -366,15 +370,15 @@ PathEvent = (
     | AddressAdded
     | AddressChanged
 )
-"""What a path manager is told."""
+"""An event that the engine reports to a path manager."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """Open a subflow; what becomes of it is told by an event.
+    """Open a subflow. `SubflowEstablished` or `SubflowClosed` reports the outcome.
 
     Attributes:
-        backup: Ask for it to be a backup. RFC 8684 §3.3.8.
+        backup: Ask the peer to treat the subflow as a backup. RFC 8684 §3.3.8.
     """
 
     local: LocalAddress
@@ -388,7 +392,7 @@ class Close:
     """Close a subflow.
 
     Attributes:
-        reset: Reset it, because the path is of no use any more, rather than finish in order.
+        reset: Reset the subflow because its path has become useless, instead of finishing in order.
     """
 
     subflow: SubflowId
@@ -397,11 +401,11 @@ class Close:
 
 @dataclass(frozen=True)
 class SetPriority:
-    """Make a subflow a backup, or a regular one.
+    """Make a subflow a backup or a regular subflow.
 
     Attributes:
-        signalled: Have the peer do likewise, by MP_PRIO; otherwise only what this host sends is
-            concerned.
+        signalled: Ask the peer to do the same, with MP_PRIO. Otherwise the change applies only to
+            the data that this host sends.
     """
 
     subflow: SubflowId
@@ -411,25 +415,27 @@ class SetPriority:
 
 @dataclass(frozen=True)
 class Announce:
-    """Tell the peer an address of this host, until it says that it heard. RFC 8684 §3.4.1."""
+    """Announce an address of this host to the peer until the peer echoes it. RFC 8684 §3.4.1."""
 
     local: LocalAddress
 
 
 @dataclass(frozen=True)
 class Remove:
-    """Tell the peer that an address can be used no more, on whatever subflow remains."""
+    """Tell the peer on a remaining subflow that an address is no longer usable."""
 
     local_address_id: int
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Send copies of the newest data under way on a subflow; nothing depends on them.
+    """Send copies of the newest data in flight on a subflow, to measure its path.
+
+    The transfer does not depend on these copies.
 
     Attributes:
-        count: Segments; fewer if less data is under way.
-        bytes: Payload bytes of each.
+        count: Number of segments; fewer are sent if less data is in flight.
+        bytes: Payload bytes of each segment.
     """
 
     subflow: SubflowId
@@ -438,16 +444,16 @@ class Probe:
 
 
 PathAction = Open | Close | SetPriority | Announce | Remove | Probe
-"""What a path manager wants."""
+"""An action that a path manager requests."""
 
 
 @dataclass(frozen=True)
 class PathContext:
-    """All that a path manager may look at.
+    """The state that a path manager can see.
 
     Attributes:
-        subflows: The connection's subflows; includes closed slots.
-        rng: This path manager's own, seeded by the run.
+        subflows: The connection's subflows, including closed slots.
+        rng: This path manager's random numbers; their seed derives from the run's seed.
     """
 
     now_ns: int
@@ -456,22 +462,23 @@ class PathContext:
 
 
 class PathManager(ABC):
-    """Decides which subflows exist; one object for each end of a connection.
+    """Decides which subflows exist. Each end of a connection has its own object.
 
-    After each call the engine polls actions until `None`, and then the deadline.
+    After each call, the engine calls `poll_action` until it returns `None`, and then
+    `poll_timeout`.
     """
 
     @abstractmethod
     def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
-        """Something changed."""
+        """Handle an event."""
 
     def handle_timeout(self, ctx: PathContext) -> None:  # noqa: B027
-        """The deadline of `poll_timeout` has passed."""
+        """Handle the expiry of the deadline from `poll_timeout`."""
 
     @abstractmethod
     def poll_action(self) -> PathAction | None:
-        """The next thing to do."""
+        """Return the next action, or `None` if there is none."""
 
     def poll_timeout(self) -> int | None:
-        """When to call `handle_timeout`, in ns of virtual time."""
+        """Return when to call `handle_timeout`, in ns of virtual time, or `None` for never."""
         return None

@@ -1,4 +1,4 @@
-"""What the tests in a browser share: headless Chromium, at some width, light or dark."""
+"""Helpers of the browser tests: headless Chromium with a given width, light or dark."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ in_a_browser = pytest.mark.skipif(
 
 @contextmanager
 def browser(phone: int | None = None) -> Iterator[webdriver.Chrome]:
-    """Chromium; as on a phone with a screen of that many CSS pixels, or with a mouse."""
+    """Chromium with a mouse, or as on a phone whose screen has `phone` CSS pixels."""
     options = Options()
     options.binary_location = str(chromium)
     for argument in (
@@ -42,7 +42,7 @@ def logs(chrome: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
 
 
 def look(chrome: webdriver.Chrome, width: int, scheme: str) -> None:
-    """From now on pages are this many CSS pixels wide, and ``"light"`` or ``"dark"``."""
+    """Set the width of pages in CSS pixels, and the colour scheme ``"light"`` or ``"dark"``."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]

@@ -36,11 +36,11 @@ def short_run() -> anabranch.Run:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT interrupts this process, and every child that the test starts.
+    """Let SIGINT interrupt this process, and every child that the test starts.
 
     A shell without job control starts background commands with SIGINT ignored, and children
     inherit that. They do not inherit a handler: a child of a process that handles SIGINT starts
-    with the default. A test that sends SIGINT uses this fixture.
+    with the default handler. Tests that send SIGINT use this fixture.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

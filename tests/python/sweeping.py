@@ -1,4 +1,4 @@
-"""What the tests of sweeps share: a small plan, and what a folder holds."""
+"""Helpers of the sweep tests: a small plan, and the contents of a folder."""
 
 import hashlib
 import json

@@ -76,13 +76,13 @@ def test_the_tables_say_what_the_run_says(found: Analysis, made: anabranch.Run) 
     assert shown["bytes_in"].to_list() == sent["bytes_sent"].to_list()
     assert shown["reinjected_in"].to_list() == sent["bytes_reinjected"].to_list()
     assert shown["reinjected_in"].sum() > 0
-    # The run counts a FIN that is sent again as a byte.
+    # The run counts a retransmitted FIN as a byte.
     again = sent["bytes_retransmitted"] - shown["retransmitted_in"]
     assert again.to_numpy().min() >= 0
     assert again.to_numpy().max() <= 2
     assert shown["seen_at"].to_list() == ["server-3g", "server-wifi"]
     assert made.connections["bytes_delivered"].to_list() == [connection["acked_in"]]
-    # The rate is that between the first and the last data segment.
+    # The rate counts from the first to the last data segment.
     seconds = found.data(0, "in")["seconds"]
     assert connection["goodput_in_mbps"] == pytest.approx(16 / (seconds[-1] - seconds[0]))
 
@@ -95,7 +95,7 @@ def test_segments_cover_the_data(found: Analysis) -> None:
     again = data.filter(pl.col("kind") == "reinjection")["len"].sum()
     assert again == found.connections["repeated_in"][0]
     acks = found.acknowledgements(0, "in")
-    # The DATA_FIN takes one number.
+    # The DATA_FIN uses one data sequence number.
     assert acks["acked"].max() == 2_000_001
     assert acks["acked"].is_sorted()
     assert (acks["edge"] - acks["acked"]).to_numpy().max() <= 102_400 + 1
@@ -162,7 +162,7 @@ def test_a_violation_is_printed_and_strict_fails(
 
 
 def _with_another_dss_checksum(capture: bytes, wanted: int) -> bytes:
-    """A DSS checksum less by 1, and the urgent pointer 1, so that TCP's checksum still holds."""
+    """Decrease a DSS checksum by 1, and set the urgent pointer to 1 so that TCP's stays right."""
     data, at, block, number = bytearray(capture), 0, 0, 0
     while number < wanted:
         number += int.from_bytes(data[at : at + 4], "little") == 6

@@ -1,4 +1,4 @@
-"""Runs, sweeps and reproductions as a notebook shows them."""
+"""Runs, sweeps and reproductions in notebooks."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def test_time_series_are_in_seconds_by_path_and_as_rates(made: anabranch.Run) ->
     assert series["time_s"].max() == 3.0
     assert set(series["path"].drop_nulls()) == {"wifi", "3g"}
     wifi = series.filter(pl.col("path") == "wifi")
-    # Each sample interval is 100 ms; rates times intervals are what was received in between.
+    # Each sample interval is 100 ms; rates times intervals are the received bytes.
     received = np.nansum(wifi["throughput_mbps"].to_numpy()) * 0.1e6 / 8
     samples = made.subflow_samples.filter(pl.col("path") == 0)["bytes_received"]
     assert received == pytest.approx(samples[-1] - samples[0])

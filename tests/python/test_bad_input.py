@@ -1,4 +1,4 @@
-"""Bad input gets one line that says what is wrong, and exit status 2; nothing is written."""
+"""Bad input causes one line of explanation and exit status 2, and writes nothing."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: good and bad files."""
+    """The working directory, with good and bad files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "good_policies", raising=False)
     (tmp_path / "good.toml").write_text(SCENARIO)
@@ -118,7 +118,7 @@ def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def complaint(captured: Captured, *, status: int, wanted: int = 2) -> str:
-    """The only line on standard error, but for a forecast of what a capture needs."""
+    """The only line on standard error, apart from the expected size of a capture."""
     out, err = captured.readouterr()
     assert status == wanted, err or out
     assert re.fullmatch(r"(anabranch: capture: [^\n]+\n)?anabranch: [^\n]+\n", err), err
@@ -161,16 +161,16 @@ COMMANDS = [
     ("run good.toml --pcap /dev/full", "no space left on device"),
     ("run good.toml --pcap x.pcapng --pcap-limit 1", "not a size"),
     ("run good.toml --pcap x.pcapng --pcap-limit 2Mbit/s", "not a size"),
-    ("run good.toml --pcap x.pcapng --seeds 2", "--pcap takes one scenario"),
+    ("run good.toml --pcap x.pcapng --seeds 2", "--pcap needs a single scenario"),
     ("run good.toml --out good.toml", "file exists"),
     ("run good.toml --out good.toml/folder", "not a directory"),
     ("run good.toml --out EMPTY", "--out"),
     ("run good.toml --client engine", "need --live"),
     ("run good.toml --server kernel", "need --live"),
     ("run good.toml --live --client linux", "--client"),
-    ("run good.toml --live --seeds 2", "--live takes one scenario"),
-    ("run good.toml --live --scheduler good_policies.py:Good", "virtual time only"),
-    ("run good.toml good.toml", "a file name of its own"),
+    ("run good.toml --live --seeds 2", "--live needs a single scenario"),
+    ("run good.toml --live --scheduler good_policies.py:Good", "need virtual time"),
+    ("run good.toml good.toml", "file names must differ"),
     ("run good.toml nowhere.toml", "nowhere.toml: no such file"),
     ("run good.toml --scheduler eccf", 'did you mean "ecf"?'),
     ("run good.toml --congestion-control vegas", 'did you mean "wvegas"?'),
@@ -185,7 +185,7 @@ COMMANDS = [
     ("run good.toml --set path.wifi.rate", "write KEY=VALUE"),
     ("run good.toml --set =20Mbit/s", "write KEY=VALUE"),
     ("run good.toml --set path.wify.rate=20Mbit/s", 'did you mean "wifi"?'),
-    ("run good.toml --set path[2].rate=20Mbit/s", "no path[2], only 2"),
+    ("run good.toml --set path[2].rate=20Mbit/s", "there is no path[2]; the scenario has 2"),
     ("run good.toml --set path.wifi.rat=20Mbit/s", 'did you mean "rate"?'),
     ("run good.toml --set path.wifi.rate=20", '"20" has no unit'),
     ("run good.toml --set path.wifi.rate=fast", "fast"),
@@ -200,14 +200,14 @@ COMMANDS = [
     ("sweep plan.toml --on tcp://localhost:1", "write dask://HOST:PORT"),
     ("compare results", "name two folders"),
     ("compare results results results", "name two folders"),
-    ("compare results nowhere", "nowhere: no provenance.json"),
+    ("compare results nowhere", "nowhere: provenance.json is missing"),
     ("compare results --by scheduler a b", 'unknown factor "scheduler"'),
     ("compare results --by scheduler a", "--by"),
     ("compare results results --out nowhere/x.json", "no such file"),
     ("report", "DIR"),
-    ("report nowhere", "nowhere: no provenance.json"),
-    ("report good.toml", "no provenance.json"),
-    ("report .", "no provenance.json"),
+    ("report nowhere", "nowhere: provenance.json is missing"),
+    ("report good.toml", "provenance.json is missing"),
+    ("report .", "provenance.json is missing"),
     ("analyze", "FILE"),
     ("analyze nowhere.pcap", "nowhere.pcap"),
     ("analyze good.toml", "good.toml"),
@@ -315,7 +315,7 @@ PLANS = [
     ("good.toml", "nowhere.toml", "no such file"),
     ("path.wifi.rate", "path.wify.rate", 'did you mean "wifi"?'),
     ('["4Mbit/s", "8Mbit/s"]', "[]", "not a list of values"),
-    ('["4Mbit/s", "8Mbit/s"]', '{ values = ["4Mbit/s"] }', "both and no more"),
+    ('["4Mbit/s", "8Mbit/s"]', '{ values = ["4Mbit/s"] }', "exactly { keys = [...], values"),
     ('"path.wifi.rate" =', "cell =", "choose another name"),
     ('"path.wifi.rate" =', "goodput_mbps =", "goodput_mbps"),
     ("[factors]", "factor = 1\n[factors]", 'did you mean "factors"?'),

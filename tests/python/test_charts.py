@@ -1,4 +1,4 @@
-"""Charts: everything that a panel draws is in the description that a browser draws again."""
+"""Charts: a panel's description for the browser contains everything that the panel draws."""
 
 import json
 import math
@@ -59,7 +59,7 @@ def test_a_line_keeps_its_points_colour_dashes_and_name(axes: Axes) -> None:
 def test_steps_and_stairs_are_steps(axes: Axes) -> None:
     axes.step([1, 2], [5, 6], where="post")
     axes.stairs([5, 6], [0, 10, 20])
-    stairs, steps = translated(axes)["marks"]  # patches lie behind lines
+    stairs, steps = translated(axes)["marks"]  # patches are behind lines
     assert steps["step"] == stairs["step"] == "steps-post"
     assert (stairs["x"], stairs["y"]) == ([0, 10, 20], [5, 6, 0])
 
@@ -258,7 +258,7 @@ def test_all_of_an_entry_is_translated(name: str, tmp_path: Path) -> None:
 
 
 def made(name: str) -> Results | None:
-    """What `make gallery` has left, if it has run: drawing it takes less time than running it."""
+    """Results of an earlier `make gallery`, which are faster to draw than to run."""
     try:
         return load(Path(__file__).parents[2] / "results" / name)
     except InputError:
@@ -266,7 +266,7 @@ def made(name: str) -> Results | None:
 
 
 def run_in_virtual_time(entry: Entry, folder: Path) -> Results:
-    """A short run of an entry. What is drawn does not depend on who runs it."""
+    """Results of a short run of an entry, to be drawn."""
     cells = entry.cells
     in_virtual_time = replace(
         entry, cells=lambda tier: [replace(cell, stacks=None) for cell in cells(tier)]

@@ -38,12 +38,12 @@ def condition(low: float, value: float, high: float, sign: str, threshold: float
         (2.9, 3.1, "≥", Outcome.OPEN),
         (2.9, 3.1, "≤", Outcome.OPEN),
         (2.7, 2.9, "≤", Outcome.MET),
-        # An end that lies exactly on the threshold.
+        # One end of the interval is exactly the threshold.
         (3.0, 3.2, "≥", Outcome.MET),
         (3.0, 3.2, ">", Outcome.OPEN),
         (2.8, 3.0, "≤", Outcome.MET),
         (2.8, 3.0, "<", Outcome.OPEN),
-        # An interval without width.
+        # The interval has no width.
         (3.0, 3.0, "≥", Outcome.MET),
         (3.0, 3.0, ">", Outcome.VIOLATED),
         (3.0, 3.0, "<", Outcome.VIOLATED),

@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def complaint(captured: Captured) -> str:
-    """The one line on standard error; nothing may be on standard output."""
+    """The only line on standard error. Standard output must be empty."""
     out, err = captured.readouterr()
     assert out == ""
     assert re.fullmatch(r"anabranch: [^\n]+\n", err), err
@@ -56,7 +56,7 @@ def complaint(captured: Captured) -> str:
         ("run FILE --seed 99999999999999999999", "--seed"),
         ("run FILE --pcap nowhere/trace.pcapng", "--pcap nowhere/trace.pcapng: no such file"),
         ("run FILE --out FILE/folder", "not a directory"),
-        ("report nowhere", "nowhere: no provenance.json"),
+        ("report nowhere", "nowhere: provenance.json is missing"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(
@@ -130,7 +130,7 @@ def test_run_writes_results_of_a_scenario_with_a_slash_in_its_name(
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make nsdi12-fig7 short."""
+    """Shorten nsdi12-fig7."""
     entry = catalogue.entry("nsdi12-fig7")
     short = dataclasses.replace(entry, quick=Tier("tiny", seeds=2, measured_s=3, warm_up_s=2))
     monkeypatch.setattr(catalogue, "entry", lambda name: short)

@@ -113,8 +113,8 @@ def test_probable_mistakes_are_mentioned(file: Path, capsys: Captured) -> None:
     late = "path.wifi.change=[{ at = '9s', rate = '1Mbit/s' }]"
     assert run_command(["run", str(file), "--set", late, "--set", "path.3g.jitter=80ms"]) == 0
     err = capsys.readouterr().err
-    assert "path.wifi.change[0]: at 9s the run has ended (duration 2s)" in err
-    assert "path.3g: the jitter (80ms) is larger than the delay (75ms)" in err
+    assert "path.wifi.change[0]: 9s is after the end of the run (duration 2s)" in err
+    assert "path.3g: the jitter (80ms) exceeds the delay (75ms)" in err
 
 
 def test_short_options(capsys: Captured) -> None:
@@ -147,7 +147,7 @@ def test_shells_complete(shell: str) -> None:
 
 
 def path() -> dict[str, str]:
-    """Where the command is installed, first."""
+    """A search path that starts with the folder of the installed command."""
     return {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
@@ -208,5 +208,5 @@ def test_ctrl_c_at_the_start_prints_no_traceback(after_s: float, file: Path) -> 
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
-    # Before the first line of the package is run, Python itself answers.
+    # Before the first line of the package runs, Python itself handles the signal.
     assert err == "anabranch: interrupted\n" or "site" in err

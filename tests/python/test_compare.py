@@ -76,7 +76,7 @@ def test_two_folders_with_one_thing_changed(results: Results, tmp_path: Path) ->
 def test_other_seeds_are_said(results: Results, tmp_path: Path) -> None:
     other = swept(tmp_path / "plan", PLAN.replace("[1, 2, 3]", "[2, 3, 4, 5]"))
     found = compare.folders(results, other, ("a", "b"))
-    assert found.notes == ("not the same seeds: 3 in A, 4 in B, 2 in both",)
+    assert found.notes == ("the seeds differ: 3 in A, 4 in B, 2 in both",)
 
 
 def test_cells_without_partner_are_counted(results: Results, tmp_path: Path) -> None:
@@ -94,11 +94,11 @@ def test_nothing_in_common_is_refused(results: Results, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("DIR", "name two folders, or one folder and --by FACTOR A B"),
+        ("DIR", "name two folders, or one folder with --by FACTOR A B"),
         ("DIR DIR --by path.wifi.rate 4Mbit/s 8Mbit/s", "name two folders"),
         ("DIR --by path.wify.rate a b", 'did you mean "path.wifi.rate"?'),
         ("DIR --by path.wifi.rate 4Mbit/s 8Mbit", 'did you mean "8Mbit/s"?'),
-        ("nowhere DIR", "nowhere: no provenance.json"),
+        ("nowhere DIR", "nowhere: provenance.json is missing"),
     ],
 )
 def test_bad_input_gets_one_line(

@@ -39,7 +39,7 @@ def test_a_failure_shows_both_segments_and_exits_with_1(
     out = capsys.readouterr().out
     assert f"{script}:3: the stack sent another segment" in out
     assert "expected  +0         > R. 0:0(0) ack 2" in out
-    assert "came      0.000000   > R. 0:0(0) ack 1" in out
+    assert "actual    0.000000   > R. 0:0(0) ack 1" in out
     assert out.splitlines()[-1] == "1 script: 1 failed"
 
 
@@ -81,11 +81,11 @@ def test_json_has_every_part(script: Path, capsys: pytest.CaptureFixture[str]) -
     assert result["verdict"] == "failed"
     assert result["shows"] == "A SYN to a port that nobody listens on. RFC 9293 §3.10.7.1."
     assert result["failure"]["line"] == 3
-    assert result["failure"]["differences"] == ["acknowledgement: expected 2, came 1"]
+    assert result["failure"]["differences"] == ["acknowledgement: expected 2, got 1"]
 
 
 def test_the_platform_can_be_overridden(tmp_path: Path) -> None:
-    # RFC 1122 lets an acknowledgement wait for 200 ms; Linux acknowledges the first data at once.
+    # RFC 1122 lets the host delay an acknowledgement; Linux acknowledges the first data at once.
     path = tmp_path / "delayed.pkt"
     text = (SCRIPTS / "fallback" / "no_option_in_syn_ack.pkt").read_text()
     path.write_text(text + "+0 < P. 1:101(100) ack 101 win 512\n+0.2 > . 101:101(0) ack 101\n")

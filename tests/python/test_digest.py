@@ -1,4 +1,4 @@
-"""A run is a function of version, scenario and seed: not of how the engine was built or driven."""
+"""A run depends on version, scenario and seed, but not on how the engine was built or driven."""
 
 import json
 import shutil
@@ -60,7 +60,7 @@ def test_the_number_of_threads_makes_no_difference() -> None:
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 @pytest.mark.parametrize(("profile", "folder"), [("dev", "debug"), ("release", "release")])
 def test_debug_and_release_builds_agree(profile: str, folder: str, tmp_path: Path) -> None:
-    # The module is of one of the two; the profile dev checks overflows and assertions.
+    # The module has one of the two profiles; the profile dev checks overflows and assertions.
     file = tmp_path / "digest.toml"
     file.write_text(SCENARIO)
     build = ["cargo", "build", "--quiet", "--profile", profile, "--workspace"]

@@ -1,6 +1,6 @@
-"""What the documentation says works: its commands run, its outputs are those of a run.
+"""The documentation is right: its commands run, and its outputs are those of a run.
 
-Links are checked by `make docs`.
+`make docs` checks links.
 """
 
 import os
@@ -33,7 +33,7 @@ NOT_RUN = {
     r"anabranch gallery.*": "`make gallery`",
     r"anabranch reproduce (?P<entry>[\w-]+)( --out \S+)?": "`make gallery` runs every entry",
 }
-"""Commands that this test does not run, and why."""
+"""Commands that this test does not run, with the reasons."""
 
 FILES = {
     "capture.pcapng": "anabranch run examples/wifi_3g.toml --set duration=6s --pcap capture.pcapng",
@@ -45,7 +45,7 @@ FILES = {
     "my.pkt": "cp conformance/tcp/refused.pkt my.pkt",
     "results/nsdi12-fig7": "anabranch reproduce nsdi12-fig7 --seeds 1",
 }
-"""What commands of the pages need and readers have: the command that makes it."""
+"""Files that the pages' commands need and readers have, with the commands that make them."""
 
 
 def commands(page: Path) -> Iterator[str]:
@@ -61,7 +61,7 @@ def commands(page: Path) -> Iterator[str]:
 
 
 def reason(command: str) -> str | None:
-    """Why a command is not run."""
+    """The reason why a command is not run, or `None`."""
     return next((why for form, why in NOT_RUN.items() if re.fullmatch(form, command)), None)
 
 

@@ -1,4 +1,4 @@
-"""Runs beyond this process: a Dask cluster of two workers, one of which is killed."""
+"""Runs in other processes: a Dask cluster with two workers, one of which is killed."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A scheduler and two workers of one thread each, as Dask's own command starts them."""
+    """A scheduler and two workers with one thread each, started by Dask's own commands."""
     file = tmp_path / "scheduler.json"
 
     def start(*arguments: str) -> "subprocess.Popen[bytes]":

@@ -13,10 +13,13 @@ from anabranch.sweeps import plan as sweep_plan
 ENTRIES = catalogue.all_names()
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}
-"""Of designs with fewer than 200 for each of two environments; the paper of the former has 200."""
+"""Least number of settings in these designs. Others have 200 for each of two environments, so 400.
+
+The paper of the first has 200.
+"""
 
 MEASURED_S = {"veerman12-unscaled": 10}
-"""Of entries that measure less than 100 s: a second at 11.3 Gbit/s costs a second of CPU time."""
+"""Entries that measure less than 100 s, because a second at 11.3 Gbit/s costs a second of CPU."""
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -28,7 +31,7 @@ def test_cells_are_valid_and_told_apart(name: str) -> None:
         assert len({tuple(cell.factors.items()) for cell in cells}) == len(cells)
         for cell in cells:
             assert re.fullmatch(r"[\w().-]+", cell.key), cell.key
-            assert cell.task(1).toml  # which has been validated
+            assert cell.task(1).toml  # the scenario has been validated
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -37,12 +40,12 @@ def test_tiers_are_as_large_as_promised(name: str) -> None:
     assert entry.id == name
     settings = {cell.factors.get("point") for cell in entry.cells(entry.full)} - {None}
     if settings:
-        # A design: settings, not seeds, are the sample.
+        # In a design, the sample consists of settings, not seeds.
         assert len(settings) >= SETTINGS.get(name, 400)
         assert entry.full.seeds >= 3
         return
     if entry.is_live:
-        # In real time.
+        # The entry runs in real time.
         assert entry.full.seeds >= 5
         return
     assert entry.quick.seeds >= 5

@@ -28,7 +28,7 @@ def made() -> dict[str, Reduced]:
 
 
 def record(folder: Path, made: dict[str, Reduced]) -> list[int]:
-    """Record the runs; returns where each record ends."""
+    """Record the runs, and return the end of each record."""
     ends = []
     with closing(Journal(folder)) as kept:
         for key, run in made.items():
@@ -71,7 +71,7 @@ def test_a_key_depends_on_all_that_the_result_does() -> None:
 
 def test_another_build_does_not_make_the_run() -> None:
     other = dataclasses.replace(build(), core="0" * 64)
-    with pytest.raises(InputError, match=r"another build of anabranch: .*; install the same one"):
+    with pytest.raises(InputError, match=r"another build of anabranch: .*; install the same build"):
         make(dataclasses.replace(task(1), build=other))
     elsewhere = dataclasses.replace(other, platform="linux-aarch64")
     assert make(dataclasses.replace(task(1), build=elsewhere)).digest
@@ -102,7 +102,7 @@ def test_a_damaged_record_costs_that_run_only(
     (tmp_path / FILE).write_bytes(data)
     assert found(tmp_path, made) == [True, False, True]
     with closing(Journal(tmp_path)) as kept:
-        assert kept.damage is None  # it was rewritten
+        assert kept.damage is None  # the journal was rewritten
 
 
 def test_a_file_that_is_no_journal_is_explained(tmp_path: Path) -> None:
@@ -121,14 +121,14 @@ def test_a_full_disk_costs_no_recorded_run(
         with monkeypatch.context() as patched:
 
             def full(file: BinaryIO, data: bytes) -> int:
-                # A disk that fills up takes a part of the record first.
+                # A disk that is filling up accepts a part of the record first.
                 if len(data) < 1000:
                     raise OSError(errno.ENOSPC, "No space left on device")
                 return file.write(data[:-900])
 
             patched.setattr(journal, "_write", full)
             for _ in range(2):
-                with pytest.raises(InputError, match="no space left on device; the runs recorded"):
+                with pytest.raises(InputError, match="no space left on device; the recorded runs"):
                     kept.add(keys[1], made[keys[1]])
         kept.add(keys[2], made[keys[2]])
     with closing(Journal(tmp_path)) as kept:

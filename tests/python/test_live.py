@@ -1,4 +1,4 @@
-"""Live runs; where the host does not allow them, skipped with its reason."""
+"""Live runs. On hosts that do not support them, the tests are skipped with the reason."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ def _inside(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def lab() -> None:
-    """Skips what needs a live run where there can be none."""
+    """Skip tests that need live runs on hosts that do not support them."""
     done = _inside("doctor")
     if done.returncode != 0:
         pytest.skip((done.stdout + done.stderr).strip())
@@ -57,7 +57,7 @@ def test_a_live_run_leaves_the_results_of_a_virtual_one(
 ) -> None:
     out = tmp_path / "out"
     done = _inside("run", str(file), "--live", "--client", client, "--out", str(out))
-    # 1: the machine was too busy; the results are there all the same.
+    # 1 means that the machine was too busy. The results exist anyway.
     assert done.returncode in (0, 1), done.stderr
     runs = pl.read_parquet(out / "runs.parquet")
     assert runs["corrupt_bytes"].to_list() == [0]
@@ -83,7 +83,7 @@ def test_what_the_kernel_does_not_have_is_refused_by_name(lab: None, tmp_path: P
     path.write_text(scenario("2s", path_manager="drepas").to_toml())
     done = _inside("run", str(path), "--live")
     assert done.returncode == 2
-    assert 'has no path_manager "drepas"; use full_mesh, initial_only or backup' in done.stderr
+    assert 'have no path_manager "drepas"; use full_mesh, initial_only or backup' in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -117,7 +117,7 @@ def _conditions(late_ms: float, stacks: tuple[str, str]) -> live.Conditions:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How late the emulator is to be in each attempt; the last one stays."""
+    """Set the lateness of the emulator in each attempt; the last value stays."""
     late_ms = [0.5]
 
     def run_toml(
@@ -149,7 +149,7 @@ def test_live_runs_stand_beside_virtual_ones_with_their_lateness(
     results = reproduce.execute(entry, tier, tmp_path)
     late = results.runs.select("hosts", "late_p999_ms").rows()
     assert late == [("virtual", None), ("virtual", None), ("linux", 0.5), ("linux", 0.5)]
-    made[:] = [math.nan]  # found in the journal, none is made again
+    made[:] = [math.nan]  # all runs are in the journal, so none is repeated
     again = reproduce.execute(entry, tier, tmp_path)
     assert again.runs.equals(results.runs)
     assert again.provenance["runs_found"] == 4

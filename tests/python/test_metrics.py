@@ -60,7 +60,7 @@ def test_delays_leave_out_the_warm_up_and_other_connections() -> None:
 
 
 def test_delay_summary_of_1_to_101() -> None:
-    # Of the numbers 1 to 101 the quantile p lies at 1 + p; the mode's bin of width 20 is [20, 40),
+    # For the numbers 1 to 101 the quantile p is 1 + p. The mode's bin of width 20 is [20, 40),
     # because [0, 20) lacks the zero.
     summary = metrics.delay_summary(np.arange(1.0, 102.0))
     assert summary["block_count"] == 101
@@ -87,7 +87,7 @@ def test_mode_is_the_middle_of_the_fullest_bin() -> None:
 
 
 def test_littles_law_at_8_mbps() -> None:
-    # 204800 bytes are 1638.4 kbit: 204.8 ms at 8 Mbit/s, less 10 ms for the way back.
+    # 204800 bytes are 1638.4 kbit: 204.8 ms at 8 Mbit/s, minus 10 ms for the reverse direction.
     assert metrics.expected_delay_ms(200 * 1024, 8.0, 10.0) == pytest.approx(194.8)
 
 

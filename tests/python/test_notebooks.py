@@ -1,4 +1,4 @@
-"""The notebooks run to their end, and hold no outputs that could be out of date."""
+"""The notebooks run without errors, and contain no outputs that could be out of date."""
 
 from pathlib import Path
 from typing import Any

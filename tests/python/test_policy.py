@@ -42,7 +42,7 @@ Mesh = own.load("--path-manager", f"{EXAMPLES}/my_path_manager.py:Mesh")
 
 
 def lossy(**changes: Any) -> anabranch.Scenario:
-    """Loss, reordering jitter, a small window with remedies, and WiFi that goes away."""
+    """Loss, reordering jitter, a small window with remedies, and WiFi that disappears."""
     away = (anabranch.Change(at="3s", state="down"), anabranch.Change(at="6s", state="up"))
     wifi = dataclasses.replace(WIFI, loss="0.5%", changes=away)
     three_g = dataclasses.replace(THREE_G, loss="0.1%", jitter_model="reordering")
@@ -104,7 +104,7 @@ class Everywhere(Scheduler):
 
 
 def test_duplicates_go_everywhere() -> None:
-    # The slow path has no more than one window of copies under way, so its window is a large one.
+    # The slow path has at most one window of copies in flight, so its window must be large.
     settings = {"send_buffer": "1MiB", "receive_buffer": "1MiB", "workload": anabranch.Bulk()}
     run = anabranch.run(scenario("5s", scheduler=Everywhere, **settings))
     sent = run.subflows["bytes_sent"]
@@ -113,7 +113,7 @@ def test_duplicates_go_everywhere() -> None:
 
 
 class Reserve(Mesh):  # type: ignore[misc, valid-type]
-    """Makes every further subflow a backup, probes it, and resets it for good after two seconds."""
+    """Makes every further subflow a backup, probes it, and resets it after two seconds."""
 
     closed: ClassVar[list[int]] = []
 
@@ -150,7 +150,7 @@ def test_a_path_manager_sets_priorities_probes_and_closes() -> None:
 
 
 def rust_fields(file: str, kind: str) -> set[str]:
-    """Names of the fields of a struct or of a struct-like variant."""
+    """Names of the fields of a struct or a struct-like variant."""
     text = (ROOT / "crates/anabranch-proto/src" / file).read_text()
     found = re.search(rf"^( *)(?:pub struct )?{kind}(?:<'a>)? {{\n(.*?)^\1}}", text, re.M | re.S)
     assert found, kind
@@ -207,7 +207,7 @@ def test_kinds_are_those_of_the_engine(file: str, enum: str, union: Any) -> None
 
 
 class Curious(Scheduler):
-    """Looks at everything, once data flows on both paths."""
+    """Reads every field once data flows on both paths."""
 
     seen: ClassVar[list[dict[str, Any]]] = []
 
@@ -361,7 +361,7 @@ def test_an_interrupt_ends_the_run() -> None:
 
 
 class Idle(PathManager):
-    """Never called after the start, so that nothing but the run loop notices a signal."""
+    """Is not called after the start, so that only the run loop can notice a signal."""
 
     def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
         pass
@@ -454,7 +454,7 @@ class Verbose(Idle):
 
 
 class Halved(Idle):
-    """Inherits what it must write itself."""
+    """Inherits a method that it must implement."""
 
     poll_action = PathManager.poll_action
 
@@ -462,8 +462,8 @@ class Halved(Idle):
 @pytest.mark.parametrize(
     ("kind", "factory", "words"),
     [
-        ("congestion_control", Fractional, "cwnd is .* \\(float\\); it must be bytes"),
-        ("congestion_control", Shut, "cwnd = 10: the window holds one segment at least"),
+        ("congestion_control", Fractional, "cwnd is .* \\(float\\); it must be a number of bytes"),
+        ("congestion_control", Shut, "cwnd = 10: the window must be at least one segment"),
         ("congestion_control", lambda start: 5, "which has no cwnd; a congestion control is"),
         ("path_manager", Endless, "256 actions in a row; return None"),
         ("path_manager", Clockless, "poll_timeout\\(\\) returned 0.5 \\(float\\)"),
@@ -473,7 +473,7 @@ class Halved(Idle):
             "poll_action\\(\\) returned 'open' \\(str\\); return Open, Close",
         ),
         ("path_manager", PathManager, "abstract"),
-        ("scheduler", dict, "made {} \\(dict\\), which has no schedule"),
+        ("scheduler", dict, "returned {} \\(dict\\), which has no schedule"),
     ],
 )
 def test_what_is_wrong_with_a_policy_is_explained(kind: str, factory: Any, words: str) -> None:
@@ -603,4 +603,4 @@ def test_a_file_does_not_take_the_place_of_another_module(
     code = tmp_path / "random.py"
     code.write_text("class Mine: pass\n")
     assert run_command(["run", str(file), "--scheduler", f"{code}:Mine"]) == 2
-    assert "there is another module random; rename the file" in capsys.readouterr().err
+    assert "another module is called random; rename the file" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The pages about policies: what they tell readers to write is right, and nothing is missing."""
+"""The pages about policies: their examples are right, and they are complete."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reports in headless Chromium: they fit, are accessible, and their charts answer."""
+"""Reports in headless Chromium: they fit, they are accessible, and their charts respond."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -98,7 +98,7 @@ def test_pages_fit_and_are_accessible(chrome: webdriver.Chrome, reports: Path, p
 
 
 def violations(chrome: webdriver.Chrome) -> list[Any]:
-    """What axe-core finds wrong, with the first element of each."""
+    """The problems that axe-core finds, with the first element of each."""
     chrome.execute_script(AXE.read_text(encoding="utf-8"))
     found = chrome.execute_async_script(
         "const done = arguments[arguments.length - 1];"

@@ -53,7 +53,7 @@ def test_values_are_looked_up_by_factor(results: Results) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no provenance\.json in it"):
+    with pytest.raises(InputError, match=r"provenance\.json is missing"):
         load(tmp_path)
 
 
@@ -71,13 +71,13 @@ def test_a_folder_with_columns_of_an_earlier_version_is_refused(
     results.save(tmp_path)
     table = pl.read_parquet(tmp_path / "subflows.parquet")
     table.rename({"bytes_sent": "octets_sent"}).write_parquet(tmp_path / "subflows.parquet")
-    with pytest.raises(InputError, match="column octets_sent is called bytes_sent"):
+    with pytest.raises(InputError, match="renamed the column octets_sent to bytes_sent"):
         load(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="name a folder that can be written"):
+    with pytest.raises(InputError, match="name a writable folder"):
         prepare_folder(tmp_path / "file" / "folder")
 
 

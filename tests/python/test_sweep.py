@@ -33,7 +33,7 @@ from sweeping import PLAN, provenance, tables, write_plan
 Captured = pytest.CaptureFixture[str]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONG = "400s"
-"""So long that a sweep of twelve runs takes some seconds."""
+"""Duration that makes a sweep of twelve runs take some seconds."""
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def recorded(folder: Path) -> int:
-    """How many intact runs the journal of a folder holds."""
+    """Number of intact runs in the journal of a folder."""
     with closing(Journal(folder)) as kept:
         return len(kept.keys())
 
 
 def start(file: Path, out: Path) -> subprocess.Popen[str]:
-    """A sweep in a process of its own, which has recorded some of its runs."""
-    # On one core, so that few runs are under way.
+    """A sweep in a separate process that has recorded some of its runs."""
+    # Use one core, so that few runs are in progress.
     program = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
         "from anabranch.__main__ import main; main()"
@@ -242,7 +242,7 @@ def test_damage_is_said_in_one_line(file: Path, tmp_path: Path, capsys: Captured
     captured = capsys.readouterr()
     (line,) = [each for each in captured.err.splitlines() if "damaged" in each]
     assert "11 finished runs are intact" in line
-    assert "12 runs, 11 of them finished before" in captured.out
+    assert "12 runs, 11 of them finished earlier" in captured.out
 
 
 def test_reproduce_goes_on_too(tmp_path: Path) -> None:
@@ -296,23 +296,23 @@ def test_remaining_time_follows_the_cost() -> None:
         ('scenario = "base.toml"', "", "scenario: missing"),
         ("base.toml", "bas.toml", "bas.toml: no such file"),
         ("seeds", "seed", 'unknown key "seed"; did you mean "seeds"?'),
-        ("[1, 2, 3]", "0", "seeds: 0 cannot be used"),
-        ("[1, 2, 3]", "[1, 1]", "seeds: [1, 1] cannot be used"),
-        ("[1, 2, 3]", "true", "seeds: True cannot be used"),
+        ("[1, 2, 3]", "0", "seeds: 0 is not valid"),
+        ("[1, 2, 3]", "[1, 1]", "seeds: [1, 1] is not valid"),
+        ("[1, 2, 3]", "true", "seeds: True is not valid"),
         ("[1, 2, 3]", "[1, 2, 3", "plan.toml: "),
         ("path.wifi.rate", "path.wify.rate", 'has no path "wify"; did you mean "wifi"?'),
-        ("path.wifi.rate", "path[2].rate", "the scenario has no path[2], only 2"),
+        ("path.wifi.rate", "path[2].rate", "there is no path[2]; the scenario has 2"),
         ("path.wifi.rate", "path.wifi.rat", 'unknown key; did you mean "rate"?'),
         ("path.wifi.rate", "path.wifi", "name a key of that path"),
         ("path.wifi.rate", "path..rate", "is not a key"),
         ('"8Mbit/s"', '"8"', '"8" has no unit'),
-        ('"8Mbit/s"', '"4Mbit/s"', "4Mbit/s is there twice"),
+        ('"8Mbit/s"', '"4Mbit/s"', "4Mbit/s appears twice"),
         ('["4Mbit/s", "8Mbit/s"]', '"4Mbit/s"', "'4Mbit/s' is not a list of values"),
         ('"ecf"', '"efc"', '"ecf"'),
         ('"path.wifi.rate" = ', "goodput_mbps = ", "goodput_mbps"),
         ("[factors]", "keep = ['block']\n[factors]", 'table "block"; did you mean "blocks"?'),
         ("[factors]", "[design]\nkind = 'wps'\n[factors]", 'kind "wps"; did you mean "wsp"?'),
-        ("[factors]", "[design]\npoints = 0\n[factors]", "points: 0 is not a whole number from 1"),
+        ("[factors]", "[design]\npoints = 0\n[factors]", "0 is not a whole number of at least 1"),
         ("[factors]", "[design]\npoints = 9\n[factors]", "design: ranges: missing"),
     ],
 )  # fmt: skip
@@ -337,7 +337,7 @@ def test_a_wrong_plan_is_explained_in_one_line(
         ('{ from = "1Mbit/s", to = "2kbit/s" }', "different units"),
         ('{ from = "2Mbit/s", to = "1Mbit/s" }', "from must be smaller"),
         ('{ from = "0Mbit/s", to = "1Mbit/s", scale = "log" }', "above 0"),
-        ('{ from = "fast", to = "1Mbit/s" }', "'fast' is no quantity"),
+        ('{ from = "fast", to = "1Mbit/s" }', "'fast' is not a quantity"),
         ('{ from = "1Mbit/s", to = "2Mbit/s", scal = "log" }', 'did you mean "scale"?'),
     ],
 )

@@ -1,4 +1,4 @@
-"""An independent decoder reads our captures: tshark (Debian package tshark)."""
+"""An independent decoder reads the captures: tshark (Debian package tshark)."""
 
 import shutil
 import subprocess
@@ -62,8 +62,8 @@ def tshark(path: Path, *arguments: str) -> list[str]:
 
 def test_a_corrupted_packet_would_be_flagged(capture: Path, tmp_path: Path) -> None:
     data = bytearray(capture.read_bytes())
-    # Somewhere in the payload of some data segment in the middle of the file: the pattern is
-    # far longer there than any header.
+    # This is in the payload of a data segment in the middle of the file: the pattern is
+    # far longer than any header.
     data[len(data) // 2] ^= 0x40
     data[len(data) // 2 + 1500] ^= 0x40
     corrupted = tmp_path / "corrupted.pcapng"
@@ -82,7 +82,7 @@ def test_every_packet_is_seen_leaving_and_arriving_on_named_interfaces(capture: 
 
 
 def test_cross_traffic_is_udp(capture: Path) -> None:
-    # 100 kbit/s in packets of 1000 bytes, for 20 s, leaving the server and reaching the client.
+    # 100 kbit/s in packets of 1000 bytes, for 20 s, captured at the server and at the client.
     lines = tshark(capture, "-Y", "udp", "-T", "fields", "-e", "ip.len", "-e", "udp.dstport")
     assert set(lines) == {"1000\t9"}
     assert 2 * 250 - 4 <= len(lines) <= 2 * 250

@@ -1,15 +1,15 @@
-//! The emulated network in real time: it is brought up to the present, event by event, so that a
-//! late wake-up delays what is due but changes no departure time.
+//! The emulated network in real time. It processes every event at the event's own time until it
+//! reaches the present. A late wake-up therefore delays packets, but does not change departure times.
 
 use anabranch_net::network::{Arrival, Paths};
 use anabranch_net::{Network, Side};
 use anabranch_wire::{Instant, Packet};
 
-/// A network, and the time up to which it has been served.
+/// A network, and the time up to which its events are processed.
 pub(crate) struct CatchingUp {
     network: Network,
     now: Instant,
-    /// Arrivals at hosts, each with its exact time.
+    /// Arrivals at hosts with their exact times.
     arrived: Vec<(Instant, Arrival)>,
 }
 
@@ -18,8 +18,8 @@ impl CatchingUp {
         CatchingUp { network, now: Instant::ZERO, arrived: Vec::new() }
     }
 
-    /// Take a packet that a host sent at `at`. If the network is past that time, the packet enters
-    /// it at the present one.
+    /// Accept a packet that a host sent at `at`. If the network has passed that time, the packet
+    /// enters at the network's current time.
     pub(crate) fn handle_packet(
         &mut self,
         at: Instant,
@@ -31,7 +31,7 @@ impl CatchingUp {
         self.network.handle_packet(self.now, towards, path, packet);
     }
 
-    /// Serve everything due up to `until`, each part at its own time.
+    /// Process all events up to `until`, each at its own time.
     pub(crate) fn handle_timeout(&mut self, until: Instant) {
         while let Some(at) = self.network.poll_timeout().filter(|at| *at <= until) {
             self.now = self.now.max(at);
@@ -59,7 +59,7 @@ impl CatchingUp {
         self.network.observe(now)
     }
 
-    /// Links, middleboxes and routes, in the state that the last call left them in.
+    /// Links, middleboxes and routes in their state after the last call.
     pub(crate) fn paths(&self) -> &Paths {
         self.network.paths()
     }

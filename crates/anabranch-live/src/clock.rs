@@ -1,4 +1,4 @@
-//! The clock of a run: the host's monotonic one, from the start of the run on.
+//! The clock of a run: the host's monotonic clock, starting at 0 with the run.
 
 use anabranch_wire::Instant;
 
@@ -10,7 +10,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The run starts now.
+    /// Start the clock.
     pub(crate) fn start() -> Self {
         Clock { start: sys::clock(libc::CLOCK_MONOTONIC) }
     }
@@ -19,7 +19,7 @@ impl Clock {
         Instant::from_nanos(sys::clock(libc::CLOCK_MONOTONIC).saturating_sub(self.start))
     }
 
-    /// The time of the run at a time of day, which may have been set since the run began.
+    /// The time of the run at a given time of day. The time of day may have been set since the start.
     pub(crate) fn at_time_of_day(self, time_of_day: u64) -> Instant {
         let ago = sys::clock(libc::CLOCK_REALTIME).saturating_sub(time_of_day);
         Instant::from_nanos(self.now().as_nanos().saturating_sub(ago))

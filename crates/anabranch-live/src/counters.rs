@@ -1,5 +1,4 @@
-//! What a host has counted, by the names that `nstat` shows: the kernel's hosts and the engine's
-//! alike.
+//! Counters of kernel hosts and engine hosts, by the names that `nstat` shows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,19 +8,19 @@ use anabranch_proto::Counters;
 
 use crate::namespace::Namespace;
 
-/// What was counted, by name.
+/// Counters of a host by name.
 pub type HostCounters = BTreeMap<String, u64>;
 
 /// Files of counters in `/proc`.
 const FILES: [&str; 2] = ["netstat", "snmp"];
 
-/// Those of the kernel at each host; at one without a namespace, none.
+/// The kernel's counters of each host; none for a host without a namespace.
 pub(crate) fn of(hosts: &[Option<&Namespace>; 2]) -> io::Result<[HostCounters; 2]> {
     let read = |host: Option<&Namespace>| host.map_or(Ok(BTreeMap::new()), |host| host.within(now));
     Ok([read(hosts[0])?, read(hosts[1])?])
 }
 
-/// By how much each counter grew.
+/// The increase of each counter.
 pub(crate) fn differences(
     before: &[HostCounters; 2],
     after: [HostCounters; 2],
@@ -35,7 +34,7 @@ pub(crate) fn differences(
     after
 }
 
-/// Those of this thread's network namespace.
+/// The counters of this thread's network namespace.
 fn now() -> io::Result<HostCounters> {
     let mut all = HostCounters::new();
     for file in FILES {
@@ -49,7 +48,7 @@ fn is_counted_by_engine(name: &str) -> bool {
     Counters::NAMES.iter().any(|(each, _)| *each == name)
 }
 
-/// Lines come in pairs, each with a common prefix: names, and their values.
+/// Parse lines in pairs with a common prefix: a line of names, and a line of their values.
 fn parse(text: &str) -> HostCounters {
     let lines: Vec<_> = text.lines().filter_map(|line| line.split_once(": ")).collect();
     let pairs = lines.chunks_exact(2).flat_map(|pair| {
@@ -60,7 +59,7 @@ fn parse(text: &str) -> HostCounters {
     pairs.collect()
 }
 
-/// Those of the engine.
+/// The engine's counters.
 pub(crate) fn of_engine(counters: &Counters) -> HostCounters {
     counters.named().into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
@@ -83,7 +82,7 @@ mod tests {
             .iter()
             .flat_map(|file| parse(&fs::read_to_string(format!("/proc/net/{file}")).unwrap()))
             .collect();
-        // Counters of Multipath TCP came one after the other; those of TCP are old.
+        // Linux added the counters of Multipath TCP over time. Those of TCP are older.
         let is_old = |name: &&str| name.starts_with("Tcp");
         for name in Counters::NAMES.iter().map(|(name, _)| *name).filter(is_old) {
             assert!(kernel.contains_key(name), "{name}");

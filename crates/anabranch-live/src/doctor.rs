@@ -1,4 +1,4 @@
-//! What this host allows, and what to do about what it does not.
+//! Checks whether this host supports live runs, with remedies.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -6,22 +6,22 @@ use std::process::{Command, Stdio};
 use crate::namespace::{self, Namespace};
 use crate::sys::{self, PacketSocket, Tun};
 
-/// Something that live runs and their judges need.
+/// A capability of the host that live runs, or tests of live runs, need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What.
+    /// Name of the capability.
     pub name: &'static str,
-    /// What for.
+    /// Purpose of the capability.
     pub purpose: &'static str,
-    /// Why it does not work; `None` if it does.
+    /// Why the capability is missing; `None` if it works.
     pub problem: Option<String>,
-    /// What would make it work.
+    /// How to get the capability.
     pub remedy: &'static str,
-    /// Can there be no live run without it?
+    /// Whether live runs are impossible without it.
     pub required: bool,
 }
 
-/// Try everything, inside the namespaces of [`enter`](crate::enter).
+/// Check all capabilities. Call this inside the namespaces of [`enter`](crate::enter).
 pub fn probe() -> Vec<Capability> {
     let required = |name, purpose, remedy, tried: io::Result<()>| {
         let problem = tried.err().map(|error| error.to_string());
@@ -32,13 +32,13 @@ pub fn probe() -> Vec<Capability> {
         ..required(name, purpose, remedy, tried)
     };
     vec![
-        required("namespaces", "a network of its own for every host", NAMESPACES, namespaces()),
+        required("namespaces", "a separate network for every host", NAMESPACES, namespaces()),
         required("iproute2", "interfaces, routes, endpoints", "apt install iproute2", ip(&["-V"])),
         required("veth and AF_PACKET", "packets between kernel and emulator", KERNEL, packets()),
         required("Multipath TCP", "the kernel as a peer", MPTCP, mptcp()),
-        useful("ip mptcp", "subflows of the kernel's", "iproute2 5.8 or later", ip_mptcp()),
-        useful("congestion control cubic", "hosts of the kernel's", KERNEL, cubic()),
-        useful("preference", "an emulator that is in time on a busy machine", ROOT, preference()),
+        useful("ip mptcp", "further subflows of kernel hosts", "iproute2 5.8 or later", ip_mptcp()),
+        useful("congestion control cubic", "kernel hosts", KERNEL, cubic()),
+        useful("preference", "an emulator in time on a busy machine", ROOT, preference()),
         useful("tshark", "a second decoder of captures", "apt install tshark", tool("tshark")),
         useful("TUN", "make bench-tun", "permissions of /dev/net/tun", tun()),
         useful("nftables", "make interop: options that this kernel strips", NFTABLES, nftables()),
@@ -72,8 +72,8 @@ fn mptcp() -> io::Result<()> {
         return Err(io::Error::other("net.mptcp.enabled is 0"));
     }
     let socket = sys::stream_socket(true, sys::MPTCP)?;
-    // One that is not connected has nothing to tell; a kernel that does not know the question says
-    // something else.
+    // An unconnected socket has no information. A kernel that does not know the option returns
+    // another error.
     match sys::mptcp_info(std::os::fd::AsRawFd::as_raw_fd(&socket)) {
         Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Err(error),
         _ => Ok(()),
@@ -97,7 +97,11 @@ fn nftables() -> io::Result<()> {
 }
 
 fn preference() -> io::Result<()> {
-    if sys::is_preferred() { Ok(()) } else { Err(io::Error::other("no privilege for it")) }
+    if sys::is_preferred() {
+        Ok(())
+    } else {
+        Err(io::Error::other("no privilege for real-time priority"))
+    }
 }
 
 fn tun() -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! A host of the kernel's: its sockets, and the applications on them.
+//! A kernel host: its sockets and their applications.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -25,34 +25,34 @@ pub(crate) struct KernelHost {
     buffer: Vec<u8>,
 }
 
-/// An application on a socket of the kernel's.
+/// An application with its kernel socket.
 struct KernelApp {
     app: App,
-    /// Stays open for MP_JOINs, which Linux takes where it takes connections.
+    /// Stays open for MP_JOINs: Linux accepts them only while a socket listens on the port.
     listener: Option<TcpListener>,
     plan: Plan,
     socket: Option<TcpStream>,
     connecting: bool,
-    /// The socket took less than the sender offered.
+    /// Whether the socket accepted less than the sender offered.
     blocked: bool,
-    /// Nothing more will be written.
+    /// Whether the application will write no more data.
     finished: bool,
     at_end: bool,
     failed: bool,
     written: u64,
     /// The paths of the connection.
     paths: Vec<usize>,
-    /// The subflows when they were last looked at.
+    /// The subflows at the last observation.
     seen: Vec<SubflowStats>,
-    /// Those that were gone then, with their last totals.
+    /// Earlier subflows that have ended, with their last totals.
     gone: Vec<SubflowStats>,
 }
 
-/// How a socket is made.
+/// How to create a socket.
 struct Plan {
     protocol: Protocol,
     ipv4_only: bool,
-    /// Where the client binds, and where the server listens.
+    /// The address that the client binds to, or that the server listens on.
     local: SocketAddr,
     server: SocketAddr,
     congestion_control: &'static str,
@@ -62,7 +62,7 @@ struct Plan {
     keep_alive: Option<Duration>,
 }
 
-/// The socket of an application while it writes.
+/// An application's socket, for writing.
 struct Writer<'a> {
     stream: &'a TcpStream,
     blocked: &'a mut bool,
@@ -71,13 +71,13 @@ struct Writer<'a> {
     written: &'a mut u64,
 }
 
-/// Bytes read, and written, at a time.
+/// Bytes per read and write.
 const CHUNK: usize = 64 << 10;
-/// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` take no more, in seconds.
+/// Largest value of `TCP_KEEPIDLE` and `TCP_KEEPINTVL`, in seconds.
 const LONGEST_KEEP_ALIVE: i32 = 32_767;
 
 impl KernelHost {
-    /// One side of `scenario` in the run of `seed`.
+    /// Create the host of one side of `scenario`, for a run with `seed`.
     pub(crate) fn new(
         side: Side,
         scenario: &Scenario,
@@ -109,8 +109,8 @@ impl KernelHost {
         })
     }
 
-    /// Hand the host a packet that came on a path. One that its interface has no room for is lost,
-    /// as it is on any host.
+    /// Deliver a packet that arrived on a path. As on any host, a packet is lost if the interface has
+    /// no room.
     pub(crate) fn deliver(&self, path: usize, packet: &[u8]) -> io::Result<()> {
         let ports = &self.network.ports;
         match ports[path.min(ports.len() - 1)].send(packet) {
@@ -119,7 +119,7 @@ impl KernelHost {
         }
     }
 
-    /// What to wait for.
+    /// Append the descriptors to wait for.
     pub(crate) fn wanted(&self, fds: &mut Vec<PollFd>) {
         for app in &self.apps {
             if let Some(listener) =
@@ -137,7 +137,7 @@ impl KernelHost {
         }
     }
 
-    /// When an application is due.
+    /// When the next timer of an application expires.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let due = |each: &KernelApp| {
             let open = each.socket.is_some() && !each.connecting && !each.blocked && !each.failed;
@@ -147,7 +147,7 @@ impl KernelHost {
         self.apps.iter().flat_map(due).flatten().min()
     }
 
-    /// Take down what the recorder is going to ask for.
+    /// Take the statistics that the recorder will ask for.
     pub(crate) fn observe(&mut self) {
         self.apps.iter_mut().for_each(KernelApp::look_at_subflows);
     }
@@ -157,7 +157,7 @@ impl KernelHost {
         for app in &mut self.apps {
             if let Some(socket) = app.socket.take() {
                 app.failed = true;
-                // What a socket that does not linger has not sent when it is closed is lost.
+                // A socket that does not linger loses unsent data when it is closed.
                 let _ = sys::reset_when_closed(socket.as_raw_fd());
             }
         }
@@ -168,7 +168,7 @@ impl KernelHost {
         self.apps.iter_mut().for_each(KernelApp::close);
     }
 
-    /// Let every application do what it can.
+    /// Let every application accept, connect, read and write as far as possible.
     pub(crate) fn serve(&mut self, now: Instant, settings: &mut Settings) -> io::Result<()> {
         for app in &mut self.apps {
             if app.app.is_starting(now) {
@@ -193,8 +193,8 @@ impl Plan {
         let path = connection.paths[0];
         let paths = connection.paths.iter().map(|path| &scenario.paths[*path]);
         let ipv4_only = paths.clone().all(|path| path.family == Family::Ipv4);
-        // A socket of IPv6 knows IPv4 addresses as mapped ones; only such a one has subflows of
-        // both.
+        // An IPv6 socket uses IPv4-mapped addresses. Only such a socket can have subflows of both
+        // families.
         let of_socket = |address: IpAddr| match address {
             IpAddr::V4(v4) if !ipv4_only => v4.to_ipv6_mapped().into(),
             other => other,
@@ -220,7 +220,7 @@ impl Plan {
         }
     }
 
-    /// A socket of this thread's namespace; what is not as asked for is noticed.
+    /// Create a socket in this thread's namespace. Deviations from the scenario become notices.
     fn socket(&self, settings: &mut Settings) -> io::Result<OwnedFd> {
         let protocol = match self.protocol {
             Protocol::Mptcp => sys::MPTCP,
@@ -244,8 +244,8 @@ impl Plan {
             (libc::SO_SNDBUF, "wmem_max", self.send_buffer),
             (libc::SO_RCVBUF, "rmem_max", self.receive_buffer),
         ] {
-            // The kernel tunes what is larger than a socket may ask for, up to tcp_wmem and
-            // tcp_rmem, which are set to it.
+            // A socket cannot request a larger buffer. The kernel then tunes the buffer up to
+            // tcp_wmem and tcp_rmem, which are set to this size.
             if bytes <= largest_buffer(most) {
                 sys::set_option(fd, libc::SOL_SOCKET, name, bytes as i32)?;
             }
@@ -261,12 +261,13 @@ impl Plan {
     }
 }
 
-/// Keep-alive probes as the engine's: one each time, and the end after as many without an answer.
+/// Configure keep-alive probes as in the engine: one after each idle time, and the end of the subflow
+/// after the same number of unanswered probes.
 fn keep_alive(fd: RawFd, idle: Duration, settings: &mut Settings) -> io::Result<()> {
     let exact = idle.as_secs_f64();
     let seconds = (exact.ceil() as i32).clamp(1, LONGEST_KEEP_ALIVE);
     if f64::from(seconds) != exact {
-        settings.notice(&format!("keep_alive of {exact} s: the kernel takes {seconds} s"));
+        settings.notice(&format!("keep_alive of {exact} s: the kernel uses {seconds} s"));
     }
     sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
     for (name, value) in [
@@ -279,7 +280,7 @@ fn keep_alive(fd: RawFd, idle: Duration, settings: &mut Settings) -> io::Result<
     Ok(())
 }
 
-/// The system's limit of a socket's buffer.
+/// The system's limit for a socket's buffer.
 fn largest_buffer(name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap_or_default();
     text.trim().parse().unwrap_or(212_992)
@@ -326,7 +327,7 @@ impl KernelApp {
         self.write(now);
     }
 
-    /// True once the connection is there.
+    /// Whether the connection is established.
     fn finish_connecting(&mut self, now: Instant) -> bool {
         let Some(socket) = &self.socket else { return false };
         match socket.take_error() {
@@ -391,7 +392,7 @@ impl KernelApp {
         self.socket.as_ref().filter(|_| !self.connecting)
     }
 
-    /// The kernel forgets the totals of a subflow with it.
+    /// Record the subflows, because the kernel forgets a subflow's totals when the subflow ends.
     fn look_at_subflows(&mut self) {
         let Some(stream) = self.stream() else { return };
         let now = kernel_stats::subflows(stream, &self.paths);

@@ -1,5 +1,5 @@
-//! The network of a host of the kernel's: a namespace with interfaces, addresses, routes and
-//! Multipath TCP endpoints.
+//! The network of a kernel host: a namespace with interfaces, addresses, routes and Multipath TCP
+//! endpoints.
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::sys::{self, PacketSocket};
 /// A namespace, and the far ends of its interfaces.
 pub(crate) struct KernelNetwork {
     pub(crate) namespace: Namespace,
-    /// The client's by path; the server has but one.
+    /// The client has one for each path, and the server has one.
     pub(crate) ports: Vec<PacketSocket>,
 }
 
@@ -26,15 +26,16 @@ struct Interface {
     name: String,
     far_name: String,
     station: [u8; 6],
-    /// Longest packet that the host sends, in bytes.
+    /// Largest packet that the host sends, in bytes.
     route_mtu: u16,
-    /// Longest packet that it takes.
+    /// Largest packet that the host receives, in bytes.
     device_mtu: u16,
     addresses: Vec<IpAddr>,
 }
 
 impl KernelNetwork {
-    /// The network of one side of `scenario`, whose far ends are in this thread's namespace.
+    /// The network of one side of `scenario`. The far ends of its interfaces are in this thread's
+    /// namespace.
     pub(crate) fn new(side: Side, scenario: &Scenario, settings: &Settings) -> io::Result<Self> {
         let namespace = Namespace::new()?;
         let interfaces = interfaces(side, scenario, settings);
@@ -49,7 +50,7 @@ impl KernelNetwork {
             links.push(format!("link set {far_name} mtu {device_mtu} arp off up"));
         }
         ip(&links)?;
-        // The far ends belong to nobody but this process: no router solicitations there.
+        // Only this process uses the far ends: suppress router solicitations there.
         for interface in &interfaces {
             let _ = set_sysctl(&format!("ipv6/conf/{}/disable_ipv6", interface.far_name), "1");
         }
@@ -68,7 +69,7 @@ fn interfaces(side: Side, scenario: &Scenario, settings: &Settings) -> Vec<Inter
         Interface {
             name: format!("path{number}"),
             far_name: format!("{}{number}", if side == Side::Client { "client" } else { "server" }),
-            // Locally administered.
+            // A locally administered address.
             station: [0x02, 0xab, side as u8, 0, high, low],
             route_mtu: mtu,
             device_mtu: if settings.coalesced { u16::MAX } else { mtu },
@@ -86,7 +87,7 @@ fn interfaces(side: Side, scenario: &Scenario, settings: &Settings) -> Vec<Inter
     }
 }
 
-/// Inside the namespace.
+/// Set up one side of a scenario. Call this inside the namespace.
 fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Result<()> {
     set_sysctl("ipv4/conf/all/rp_filter", "0")?;
     set_sysctl("ipv4/conf/default/rp_filter", "0")?;
@@ -94,7 +95,7 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     set_sysctl("ipv4/tcp_ecn", if settings.ecn { "1" } else { "0" })?;
     set_sysctl("ipv4/tcp_sack", if settings.sack { "1" } else { "0" })?;
     set_sysctl("ipv4/tcp_timestamps", if settings.timestamps { "1" } else { "0" })?;
-    // One SYN that is lost must not make the next connections plain TCP.
+    // After a lost SYN, Linux would make the next connections plain TCP.
     let _ = set_sysctl("mptcp/blackhole_timeout", "0");
     let join_anywhere = if settings.allow_join_initial_addr_port { "1" } else { "0" };
     set_sysctl("mptcp/allow_join_initial_addr_port", join_anywhere)?;
@@ -107,7 +108,7 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     }
     let mut commands = vec!["link set lo up".to_owned()];
     for (number, each) in interfaces.iter().enumerate() {
-        // Who cannot resolve addresses need not: the packets of a port all go to one station.
+        // Without ARP: all packets of an interface go to the same station.
         commands.push(format!("link set {} mtu {} arp off up", each.name, each.device_mtu));
         for address in &each.addresses {
             commands.extend(address_commands(each, number, *address));
@@ -125,7 +126,7 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     })
 }
 
-/// Wait until an interface that is up passes packets on.
+/// Wait until an interface that is up forwards packets.
 fn wait_for(interface: &str) -> io::Result<()> {
     for _ in 0..SETTLING_MILLISECONDS {
         if sys::is_running(interface)? {
@@ -138,7 +139,8 @@ fn wait_for(interface: &str) -> io::Result<()> {
 
 const SETTLING_MILLISECONDS: u32 = 5_000;
 
-/// An address, a route for packets from it, and a route for those from none yet.
+/// Commands that add an address, a route for packets from it, and a route for packets without a
+/// source address.
 fn address_commands(interface: &Interface, number: usize, address: IpAddr) -> [String; 4] {
     let (family, bits) = if address.is_ipv4() { ("", "32") } else { ("-6 ", "128 nodad") };
     let Interface { name, route_mtu: mtu, .. } = interface;
@@ -151,7 +153,7 @@ fn address_commands(interface: &Interface, number: usize, address: IpAddr) -> [S
     ]
 }
 
-/// What a Multipath TCP connection opens subflows from.
+/// The endpoints from which a Multipath TCP connection opens subflows.
 fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
     let endpoint = |subflow: &Subflow| {
         let Interface { name, addresses, .. } = &interfaces[subflow.path];
@@ -162,7 +164,7 @@ fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
     settings.subflows.iter().map(endpoint).collect()
 }
 
-/// The server's further addresses, which clients learn by ADD_ADDR.
+/// The server's additional addresses, which it announces with ADD_ADDR.
 fn announced(Interface { name, addresses, .. }: &Interface) -> Vec<String> {
     let further = addresses.iter().enumerate().skip(1);
     further

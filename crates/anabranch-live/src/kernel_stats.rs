@@ -1,4 +1,5 @@
-//! What the kernel tells of its connections, in the engine's terms; what it does not tell is 0.
+//! The kernel's statistics of its connections, in the engine's terms. Values that the kernel does not
+//! report are 0.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
@@ -24,7 +25,7 @@ const LOSS: u8 = 4;
 const ESTABLISHED: u8 = 1;
 const OPENING: [u8; 2] = [2, 3];
 
-/// Totals of a connection of whose bytes the application wrote and read so many.
+/// Totals of a connection whose application wrote and read the given numbers of bytes.
 pub(crate) fn connection(stream: &TcpStream, written: u64, read: u64) -> ConnectionStats {
     let fd = stream.as_raw_fd();
     let mptcp = sys::mptcp_info(fd).ok().map(|(info, _)| info);
@@ -66,7 +67,7 @@ pub(crate) fn subflows(stream: &TcpStream, paths: &[usize]) -> Vec<SubflowStats>
     }
 }
 
-/// A TCP connection is one with a single subflow.
+/// The single subflow of a TCP connection.
 fn plain(stream: &TcpStream) -> Option<KernelSubflow> {
     let (local, remote) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
     Some(KernelSubflow { id: 0, local, remote, tcp: sys::tcp_info(stream.as_raw_fd()).ok()? })
@@ -108,7 +109,7 @@ fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
         .saturating_sub(each.tcp.sacked.saturating_add(each.tcp.lost));
     let in_flight = bytes(outstanding);
     let ssthresh = if snd_ssthresh < UNLIMITED { bytes(snd_ssthresh) } else { u64::MAX };
-    // The client's address identifiers count the connection's paths, at either end.
+    // At both ends, the client's address identifiers are indices into the connection's paths.
     let path = driver::path_of(each.local.ip()).or_else(|| driver::path_of(each.remote.ip()));
     let number = paths.iter().position(|each| Some(*each) == path).unwrap_or(0) as u8;
     SubflowView {

@@ -1,27 +1,27 @@
-//! How late the emulator was: what real time costs in truth.
+//! Lateness of the emulator in real time.
 
 use anabranch_wire::Duration;
 
-/// By how much packets left the emulated network later than they were due: counts, so that a run
-/// may take days.
+/// A histogram of how late packets left the emulated network. Its size does not depend on the
+/// duration of the run.
 #[derive(Clone, Debug)]
 pub struct Lateness {
-    /// Packets by [`bucket_of`] their nanoseconds.
+    /// Number of packets in each bucket, by [`bucket_of`] their lateness in nanoseconds.
     counts: Box<[u64]>,
     packets: u64,
-    /// Later than [`LATE`].
+    /// Number of packets later than [`LATE`].
     late: u64,
     most: u64,
 }
 
-/// Each octave of nanoseconds has so many buckets: what is read off them is at most 1/64 too much.
+/// Buckets per octave, as a power of two. A quantile is at most 1/64 too large.
 const PER_OCTAVE_BITS: u32 = 6;
 const BUCKETS: usize = bucket_of(u64::MAX) + 1;
-/// A run is invalid when the 99.9th percentile is above this.
+/// A run is invalid if the 99.9th percentile exceeds this limit.
 const TAIL_LIMIT: Duration = Duration::from_millis(5);
-/// A packet is late when it is later than this,
+/// A packet counts as late beyond this limit.
 const LATE: Duration = Duration::from_millis(1);
-/// and a run is invalid when more than this share of its packets are.
+/// A run is invalid if a larger share of its packets is late.
 const LATE_SHARE: f64 = 0.01;
 
 impl Lateness {
@@ -32,13 +32,13 @@ impl Lateness {
         self.most = self.most.max(late.as_nanos());
     }
 
-    /// Packets that left the network.
+    /// Number of packets that left the network.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The lateness that this share of the packets, from 0 to 1, did not exceed: not less, and at
-    /// most 1/64 more.
+    /// The lateness that this share of the packets (0 to 1) did not exceed. The result is at most
+    /// 1/64 too large.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (share * self.packets.saturating_sub(1) as f64).round() as u64;
         let mut seen = 0;
@@ -49,12 +49,12 @@ impl Lateness {
         Duration::from_nanos(bucket.map_or(0, last_of).min(self.most))
     }
 
-    /// Share of the packets that were later than a millisecond.
+    /// Share of the packets that were more than a millisecond late.
     pub fn late_share(&self) -> f64 {
         self.late as f64 / self.packets.max(1) as f64
     }
 
-    /// Was the emulator in time often enough for the run to count?
+    /// Whether the run is valid: the emulator was in time often enough.
     pub fn is_valid(&self) -> bool {
         self.quantile(0.999) <= TAIL_LIMIT && self.late_share() <= LATE_SHARE
     }
@@ -66,7 +66,8 @@ impl Default for Lateness {
     }
 }
 
-/// Small numbers have a bucket each; of others count the highest bit and the six after it.
+/// The bucket of a number. Small numbers have their own buckets. For others, the highest bit and the
+/// six bits after it select the bucket.
 const fn bucket_of(nanos: u64) -> usize {
     let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(PER_OCTAVE_BITS + 1);
     ((shift as usize) << PER_OCTAVE_BITS) + (nanos >> shift) as usize

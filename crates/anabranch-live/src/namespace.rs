@@ -1,4 +1,4 @@
-//! Network namespaces without privilege.
+//! Unprivileged network namespaces.
 
 use std::env;
 use std::fs::File;
@@ -8,17 +8,16 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 
 use crate::sys::{self, Leave};
 
-/// Set for the command that runs inside.
+/// Environment variable that marks the command inside the namespaces.
 const INSIDE: &str = "ANABRANCH_LAB";
 
-/// Does this process run where it may make network namespaces?
+/// Whether this process runs where it may create network namespaces.
 pub fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Run a command inside a user namespace of its own, where it is root over network namespaces of
-/// its own and over nothing else. Where that is forbidden and this process is root already, a
-/// network namespace alone.
+/// Run a command in a new user namespace, where it is root over its own network namespaces only. If
+/// that is forbidden and this process is already root, run the command in a new network namespace.
 ///
 /// # Errors
 /// If neither is allowed, or the command cannot be started.
@@ -39,12 +38,12 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// The one that this thread is in.
+    /// The network namespace of this thread.
     fn current() -> io::Result<Self> {
         Ok(Namespace { file: File::open("/proc/thread-self/ns/net")? })
     }
 
-    /// A new one with its loopback up; this thread stays where it is.
+    /// Create a namespace with its loopback interface up. This thread stays in its own namespace.
     pub(crate) fn new() -> io::Result<Self> {
         let here = Namespace::current()?;
         sys::unshare(Leave::Network)?;
@@ -53,7 +52,7 @@ impl Namespace {
         Ok(new)
     }
 
-    /// Do something inside.
+    /// Call a function inside the namespace.
     pub(crate) fn within<T>(&self, f: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let here = Namespace::current()?;
         sys::enter_network(self.file.as_fd())?;
@@ -62,14 +61,14 @@ impl Namespace {
         done
     }
 
-    /// A path to it, for `ip`.
+    /// A path to the namespace, for `ip`.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 }
 
-/// Have `ip` execute commands in this thread's network namespace: last those that begin
-/// with `-6`, which it does not understand among others.
+/// Execute commands with `ip` in this thread's network namespace. Commands that begin with `-6` run
+/// last, because `ip` does not understand them among other commands.
 pub(crate) fn ip(commands: &[String]) -> io::Result<()> {
     let of_ipv6 = commands.iter().filter_map(|command| command.strip_prefix("-6 "));
     let others = commands.iter().map(String::as_str).filter(|command| !command.starts_with("-6 "));
@@ -95,7 +94,7 @@ fn batch(arguments: &[&str], commands: &[&str]) -> io::Result<()> {
     succeeded("ip", &child.wait_with_output()?)
 }
 
-/// Have a shell execute a command in this thread's network namespace.
+/// Execute a shell command in this thread's network namespace.
 pub(crate) fn shell(command: &str) -> io::Result<()> {
     let output = Command::new("sh").args(["-c", command]).env("PATH", search_path()).output()?;
     succeeded(command, &output)
@@ -109,7 +108,7 @@ fn succeeded(command: &str, output: &Output) -> io::Result<()> {
     Err(io::Error::other(format!("{command}: {said}")))
 }
 
-/// Where commands are looked for: where root's are, too.
+/// Search path for commands, including root's folders.
 pub(crate) fn search_path() -> String {
     format!("{}:/usr/sbin:/sbin:/usr/bin:/bin", env::var("PATH").unwrap_or_default())
 }

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::sys;
 use crate::wakefulness::Wakefulness;
 
-/// Whose TCP a host runs.
+/// TCP stack of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
     /// This project's engine.
@@ -30,78 +30,79 @@ pub enum Stack {
     Kernel,
 }
 
-/// How to run, beside the scenario.
+/// Options of a run.
 pub struct Options<'a> {
     /// The client's stack.
     pub client: Stack,
     /// The server's stack.
     pub server: Stack,
-    /// Where to write a pcapng capture of all interfaces.
+    /// Destination of a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
-    /// Bytes that the capture may have; the run goes on without it.
+    /// Largest size of the capture in bytes. The run continues when the capture stops.
     pub capture_limit: Option<u64>,
-    /// End the run so long after all connections have ended.
+    /// End the run this long after all connections have ended.
     pub linger: Option<Duration>,
-    /// What somebody does to hosts while the run lasts.
+    /// Interventions at hosts during the run.
     pub interventions: Vec<Intervention>,
 }
 
-/// What somebody does to a host.
+/// An intervention at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intervention {
-    /// When.
+    /// Time of the intervention.
     pub at: Instant,
-    /// To whom.
+    /// Host.
     pub side: Side,
-    /// What.
+    /// Action.
     pub what: Action,
 }
 
-/// What can be done to a host.
+/// An action at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Reset all its connections: MP_FASTCLOSE, or RST.
+    /// Reset all connections of the host with MP_FASTCLOSE, or with RST for TCP.
     Abort,
-    /// Close all its open connections for sending.
+    /// Close all open connections of the host for sending.
     Close,
-    /// Have a shell execute a command in the network namespace of a host of the kernel's, such as
-    /// `ip mptcp endpoint delete id 1`. Nothing else happens until it has ended.
+    /// Execute a shell command in the network namespace of a kernel host, such as
+    /// `ip mptcp endpoint delete id 1`. The run waits until the command has ended.
     Command(String),
 }
 
-/// What a run leaves behind.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Tables as those of a run in virtual time; what the kernel does not tell is 0.
+    /// The same tables as of a run in virtual time. Values that the kernel does not report are 0.
     pub tables: Vec<Table>,
-    /// Time at the end.
+    /// Time at the end of the run.
     pub end: Instant,
-    /// Packets that the hosts sent.
+    /// Number of packets that the hosts sent.
     pub packets: u64,
-    /// Interventions for which the run ended too early.
+    /// Number of interventions that were due after the end of the run.
     pub interventions_left: usize,
-    /// Packets that were no TCP and no UDP, or came from nowhere, and were dropped.
+    /// Number of packets that were dropped because they were neither TCP nor UDP, or had no known
+    /// source.
     pub foreign: u64,
-    /// How late the emulator was.
+    /// Lateness of the emulator.
     pub lateness: Lateness,
-    /// What client and server counted.
+    /// Counters of client and server.
     pub counters: [HostCounters; 2],
-    /// When the capture reached its limit.
+    /// Time at which the capture reached its limit.
     pub capture_full_at: Option<Instant>,
-    /// What was not as the scenario has it.
+    /// Differences between the run and the scenario.
     pub notices: Vec<String>,
 }
 
-/// Why a run could not be completed.
+/// Why a run failed.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// This process may not make network namespaces.
+    /// This process may not create network namespaces.
     #[error("a live run needs network namespaces: start it through `enter`")]
     Outside,
-    /// The kernel cannot do what the scenario asks for.
+    /// A kernel host cannot run the scenario.
     #[error("{0}")]
     Unsupported(String),
-    /// Hosts could not be set up, or sockets failed.
+    /// Setting up a host failed, or a socket failed.
     #[error("live run: {0}")]
     System(#[from] io::Error),
     /// The capture could not be written.
@@ -109,15 +110,15 @@ pub enum LiveError {
     Capture(#[from] RunError),
 }
 
-/// Run `scenario` in real time. What is drawn at random follows from `seed`.
+/// Run `scenario` in real time. `seed` determines the emulator's random numbers.
 ///
 /// # Errors
-/// [`LiveError`] if it is not started where it may make namespaces, if the scenario asks the
-/// kernel for what it does not have, or if the system refuses something.
+/// [`LiveError`] if this process may not create network namespaces, if a kernel host cannot run the
+/// scenario, or if a system call fails.
 pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, LiveError> {
     let mut scenario = scenario.clone();
     if [options.client, options.server].contains(&Stack::Kernel) {
-        // Linux does not notice that its data has lost its options.
+        // Linux does not notice that a path drops the options of its data.
         scenario.connections.iter_mut().for_each(|each| each.late_fallback = false);
     }
     let mut lab = Lab::new(&scenario, seed, options)?;
@@ -148,7 +149,7 @@ struct Lab<'s, 'c> {
     capture: Option<CaptureFile<'c>>,
     buffer: Vec<u8>,
     linger: Option<Duration>,
-    /// What is still to be done to hosts, latest first.
+    /// Remaining interventions, latest first.
     interventions: Vec<Intervention>,
     end: Instant,
 }
@@ -178,8 +179,8 @@ impl<'s, 'c> Lab<'s, 'c> {
                 }
             })
         };
-        // A namespace of its own for the emulator, since one run's interfaces go when the kernel
-        // has cleared them away, which may be after the next has begun.
+        // Each run has a separate namespace for the emulator. The kernel may remove the interfaces
+        // of one run only after the next run has started.
         let emulator = namespace::Namespace::new()?;
         let hosts = emulator.within(|| Ok([make(Side::Client)?, make(Side::Server)?]))?;
         Ok(Lab {
@@ -225,7 +226,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         }
     }
 
-    /// Nothing more is going to happen?
+    /// End the run early if nothing more can happen.
     fn end_early(&mut self) {
         let Some(linger) = self.linger else { return };
         let connections = 0..self.scenario.connections.len();
@@ -238,7 +239,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         }
     }
 
-    /// Hand what the kernel's hosts have sent to the network, in the order of sending.
+    /// Pass the packets of kernel hosts to the network, in the order of sending.
     fn take_packets(&mut self, now: Instant) -> Result<(), LiveError> {
         let mut sent = Vec::new();
         for (side, host) in SIDES.iter().zip(&self.hosts) {
@@ -273,7 +274,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         Ok(())
     }
 
-    /// Hand what has arrived to the hosts.
+    /// Deliver arrived packets to the hosts.
     fn deliver(&mut self) -> Result<(), LiveError> {
         for (due, arrival) in self.network.take_arrived() {
             let now = self.clock.now();
@@ -282,7 +283,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             if let Some(capture) = &mut self.capture {
                 capture.write(now, path, side, Capture::Inbound, &packet)?;
             }
-            // Nobody listens for cross-traffic.
+            // No host receives cross-traffic.
             let Packet::Tcp(segment) = packet else { continue };
             match &mut self.hosts[side as usize] {
                 AnyHost::Engine(host) => host.endpoint.handle_segment(now, segment),
@@ -296,7 +297,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         Ok(())
     }
 
-    /// Do to hosts what is due.
+    /// Execute the interventions that are due.
     fn intervene(&mut self) -> Result<(), LiveError> {
         let now = self.clock.now();
         while let Some(due) = self.interventions.pop_if(|each| each.at <= now) {
@@ -305,7 +306,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         Ok(())
     }
 
-    /// Let a host act, and send what it has to send.
+    /// Let a host act, and send its packets.
     fn serve_host(&mut self, side: Side) -> Result<(), LiveError> {
         let now = self.clock.now();
         let mut sent = Vec::new();
@@ -338,7 +339,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         }
     }
 
-    /// Wait for a packet, a socket, or what is due next.
+    /// Wait for a packet, a socket, or the next timer.
     fn wait(&self) -> io::Result<()> {
         let mut fds = Vec::new();
         let intervention = self.interventions.last().map(|each| each.at);
@@ -423,7 +424,7 @@ impl AnyHost {
     }
 }
 
-/// Interventions, latest first, if they are all possible.
+/// Sort the interventions, latest first. Fails if an intervention is impossible.
 fn in_order(
     mut interventions: Vec<Intervention>,
     stacks: [Stack; 2],
@@ -431,8 +432,7 @@ fn in_order(
     for Intervention { side, what, .. } in &interventions {
         if let (Stack::Engine, Action::Command(command)) = (stacks[*side as usize], what) {
             return Err(LiveError::Unsupported(format!(
-                "the {side} runs the engine and has no network namespace in which to execute \
-                 {command:?}"
+                "the {side} runs the engine: it has no network namespace to execute {command:?} in"
             )));
         }
     }
@@ -441,7 +441,8 @@ fn in_order(
     Ok(interventions)
 }
 
-/// Let the engine's applications act; what it sends then, or `None` when nothing happens any more.
+/// Let an engine host's applications act. Returns the segments that the host sends, or `None` if
+/// nothing happens.
 fn act(host: &mut Host, now: Instant) -> Option<Vec<Segment>> {
     let acted = host.handle_events(now);
     let segments: Vec<_> = std::iter::from_fn(|| host.endpoint.poll_transmit(now)).collect();

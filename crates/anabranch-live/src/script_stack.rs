@@ -1,5 +1,5 @@
-//! This host's kernel as the stack that a packet script is played against: sockets in a network
-//! namespace of their own, whose packets pass a TUN device.
+//! The kernel as the stack under test of a packet script: sockets in a separate network namespace,
+//! whose packets pass through a TUN device.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -35,12 +35,12 @@ struct Socket {
     connecting: bool,
 }
 
-/// The longest sleep: what blocked calls wait for need not send a segment.
+/// The longest sleep. Events that unblock a call need not send a segment.
 const TICK: Duration = Duration::from_millis(1);
 
 impl KernelStack {
-    /// A host as the header of a script describes it. Call it where namespaces may be made
-    /// ([`enter`](crate::enter)).
+    /// Create a host as the header of a script describes it. Call this where namespaces may be
+    /// created ([`enter`](crate::enter)).
     ///
     /// # Errors
     /// If the system refuses the namespace, the device, or a setting.
@@ -73,7 +73,7 @@ impl KernelStack {
         self.get(socket).stream.as_raw_fd()
     }
 
-    /// Take what the kernel has sent.
+    /// Receive the packets that the kernel has sent.
     fn collect(&mut self) -> io::Result<()> {
         loop {
             self.frame.clear();
@@ -81,7 +81,7 @@ impl KernelStack {
             if !self.tun.receive(&mut self.frame)? {
                 return Ok(());
             }
-            // Router solicitations and the like are not the script's affair.
+            // Ignore packets that do not belong to the script, such as router solicitations.
             if let Ok(segment) = Segment::parse(&self.frame) {
                 self.sent.push_back((self.clock.now(), segment));
             }
@@ -89,7 +89,7 @@ impl KernelStack {
     }
 }
 
-/// Inside the namespace.
+/// Set up the host. Call this inside the namespace.
 fn set_up(settings: &Settings) -> io::Result<Tun> {
     let tun = Tun::open(DEVICE, false)?;
     let on = |wanted| if wanted { "1" } else { "0" };
@@ -101,7 +101,7 @@ fn set_up(settings: &Settings) -> io::Result<Tun> {
     set_sysctl("ipv4/tcp_rmem", "4096 131072 6291456")?;
     set_sysctl("mptcp/checksum_enabled", on(settings.checksum))?;
     set_sysctl("mptcp/allow_join_initial_addr_port", on(settings.allow_join))?;
-    // A lost SYN must not make the next connections plain TCP.
+    // After a lost SYN, Linux would make the next connections plain TCP.
     let _ = set_sysctl("mptcp/blackhole_timeout", "0");
     if !settings.ipv6 {
         set_sysctl(&format!("ipv6/conf/{DEVICE}/disable_ipv6"), "1")?;
@@ -142,7 +142,7 @@ fn endpoint(layout: Layout, host: u8, used: EndpointUse) -> String {
     format!("mptcp endpoint add {} dev {DEVICE} id {host} {used}", layout.host(host))
 }
 
-/// The name of an error in errno.h.
+/// The error's name in errno.h.
 fn name(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => "EAGAIN",
@@ -200,7 +200,7 @@ impl Stack for KernelStack {
 
     fn next_segment(&mut self) -> Option<(Instant, Segment)> {
         if self.sent.is_empty() {
-            // An error shows at the next wait.
+            // The next wait reports an error.
             let _ = self.collect();
         }
         self.sent.pop_front()
@@ -331,7 +331,7 @@ impl Stack for KernelStack {
         let used = self.settings.endpoints.iter().find(|(number, _)| *number == host);
         let Some((_, used)) = used.copied() else {
             return Err(Trouble(format!(
-                "host{host} is no endpoint; add --endpoint=host{host},..."
+                "host{host} is not an endpoint; add --endpoint=host{host},..."
             )));
         };
         let layout = self.layout();

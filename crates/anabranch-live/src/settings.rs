@@ -1,4 +1,4 @@
-//! What of a scenario a host of the kernel's can do, and what it does instead.
+//! Translation of a scenario to settings of kernel hosts, with notices about deviations.
 
 use std::net::Ipv4Addr;
 
@@ -9,52 +9,52 @@ use anabranch_sim::scenario::{
     CongestionControl, Connection, Middlebox, Policy, Protocol, Scenario,
 };
 
-/// How hosts of the kernel's are set up for a scenario.
+/// Settings of the kernel hosts of a scenario.
 pub(crate) struct Settings {
-    /// The largest send buffer of its connections, in bytes.
+    /// The largest send buffer of the connections, in bytes.
     pub(crate) send_buffer: u64,
-    /// The largest receive buffer.
+    /// The largest receive buffer of the connections, in bytes.
     pub(crate) receive_buffer: u64,
-    /// Do the Multipath TCP connections require checksums?
+    /// Whether the Multipath TCP connections require checksums.
     pub(crate) checksums: bool,
-    /// Do the connections use explicit congestion notification?
+    /// Whether the connections use explicit congestion notification.
     pub(crate) ecn: bool,
-    /// Do the connections use selective acknowledgements?
+    /// Whether the connections use selective acknowledgements.
     pub(crate) sack: bool,
-    /// Do the connections use timestamps?
+    /// Whether the connections use timestamps.
     pub(crate) timestamps: bool,
-    /// May peers open subflows to the address and port of the first?
+    /// Whether peers may open subflows to the address and port of the first subflow.
     pub(crate) allow_join_initial_addr_port: bool,
-    /// What Multipath TCP connections of the client open subflows from.
+    /// The subflows that the client's Multipath TCP connections open.
     pub(crate) subflows: Vec<Subflow>,
-    /// Do packets arrive that are longer than the MTU?
+    /// Whether packets larger than the MTU can arrive.
     pub(crate) coalesced: bool,
     /// The congestion control of each connection.
     pub(crate) congestion_control: Vec<&'static str>,
-    /// What is not as the scenario has it.
+    /// Differences between the run and the scenario.
     pub(crate) notices: Vec<String>,
 }
 
-/// A subflow's own end on the client.
+/// The client's end of a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subflow {
-    /// Its path.
+    /// Index of the subflow's path.
     pub(crate) path: usize,
-    /// The identifier of its address, which counts the connection's paths, as the engine's does.
-    /// The first subflow's is 0 for the peer, whatever this is.
+    /// Identifier of the subflow's address: an index into the connection's paths, as in the engine.
+    /// The peer always knows the first subflow's address by identifier 0.
     pub(crate) address_id: usize,
-    /// Is it a backup?
+    /// Whether the subflow is a backup.
     pub(crate) backup: bool,
 }
 
-/// May segments that leave the middlebox have more payload than any that entered it?
+/// Whether segments that leave the middlebox may have more payload than those that entered it.
 fn enlarges_segments(middlebox: &Middlebox) -> bool {
     let site = Site { seed: 0, address: Ipv4Addr::UNSPECIFIED.into() };
     middlebox.build(site).enlarges_segments()
 }
 
 impl Settings {
-    /// For the hosts of the kernel's that take part in `scenario`.
+    /// The settings for the kernel hosts of `scenario`.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let largest = |of: fn(&Connection) -> ByteCount| {
             scenario.connections.iter().map(|each| of(each).as_u64()).max().unwrap_or(0)
@@ -78,10 +78,10 @@ impl Settings {
         }
     }
 
-    /// Look at what the scenario asks for.
+    /// Check the scenario, and add notices about differences.
     ///
     /// # Errors
-    /// What the kernel cannot do in anything like the scenario's way.
+    /// If a kernel host cannot run the scenario.
     pub(crate) fn check(&mut self, scenario: &Scenario) -> Result<(), String> {
         let mut first: Option<&Connection> = None;
         let differs = [
@@ -93,8 +93,8 @@ impl Settings {
         ];
         if let Some((key, _)) = differs.into_iter().find(|(_, differs)| *differs) {
             return Err(format!(
-                "Linux has one setting of {key} for all connections of a host; write the same {key} \
-                 at each"
+                "Linux has one setting of {key} for all connections of a host; give all connections \
+                 the same {key}"
             ));
         }
         for connection in &scenario.connections {
@@ -102,19 +102,19 @@ impl Settings {
             if connection.protocol != Protocol::Mptcp {
                 continue;
             }
-            // These belong to the host in Linux, not to the connection.
+            // In Linux, these settings belong to the host, not to the connection.
             let first = *first.get_or_insert(connection);
             if let Some(key) = first_difference(first, connection) {
                 return Err(format!(
                     "connection {}: Linux has one {key} for all Multipath TCP connections of a host; \
-                     write that of {}",
+                     use that of connection {}",
                     connection.name, first.name
                 ));
             }
             self.take_policies(connection)?;
         }
         if scenario.paths.iter().any(|path| path.changes.iter().any(|change| change.noticed)) {
-            self.notice("hosts of the kernel's do not notice that paths go down");
+            self.notice("kernel hosts do not notice that paths go down");
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Settings {
                 Policy::Own(own) => own,
             };
             format!(
-                "connection {name}: a host of the kernel's has no path_manager {chosen:?}; use {}",
+                "connection {name}: kernel hosts have no path_manager {chosen:?}; use {}",
                 path_managers()
             )
         })?;
@@ -138,15 +138,17 @@ impl Settings {
             Policy::BuiltIn(chosen) => {
                 let scheduler = chosen.entry.name;
                 self.notice(&format!(
-                    "connection {name}: the kernel has its own scheduler, not {scheduler}"
+                    "connection {name}: the kernel uses its own scheduler, not {scheduler}"
                 ));
             }
             Policy::Own(_) => {
-                return Err(format!("connection {name}: the kernel takes no scheduler"));
+                return Err(format!(
+                    "connection {name}: the kernel cannot run your own scheduler; name a built-in one"
+                ));
             }
         }
         if !connection.remedies.is_empty() {
-            self.notice(&format!("connection {name}: the kernel has none of the remedies"));
+            self.notice(&format!("connection {name}: the kernel has no remedies"));
         }
         Ok(())
     }
@@ -156,7 +158,7 @@ impl Settings {
             Policy::BuiltIn(CongestionControl::Same(chosen)) => {
                 (chosen.entry.name, chosen.entry.make.in_kernel)
             }
-            _ => ("one for each path", None),
+            _ => ("for each path", None),
         };
         let kernel_name = in_kernel.unwrap_or_else(|| {
             self.notice(&format!(
@@ -175,7 +177,7 @@ impl Settings {
     }
 }
 
-/// The first key of those that all connections of a host of the kernel's share, and these do not.
+/// The first key that all connections of a kernel host must share, but that differs between these.
 fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str> {
     let allows = |each: &Connection| each.allow_join_initial_addr_port;
     let differs = [
@@ -187,22 +189,22 @@ fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str
     differs.into_iter().find(|(_, differs)| *differs).map(|(key, _)| key)
 }
 
-/// The subflows of a connection as the kernel's path manager opens them; none for path managers
-/// that it has not.
+/// The subflows that the kernel's path manager opens for a connection; `None` if it cannot follow the
+/// connection's path manager.
 fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
     let paths = &connection.paths;
     let Policy::BuiltIn(chosen) = &connection.path_manager else { return None };
     let endpoint = chosen.entry.make.in_kernel?;
     let subflows = paths.iter().enumerate().filter_map(|(index, path)| {
         let kind = endpoint(&chosen.values, index)?;
-        // The identifier of the first subflow's address comes after those of the others.
+        // The identifier of the first subflow's address follows those of the others.
         let address_id = if index == 0 { paths.len() } else { index };
         Some(Subflow { path: *path, address_id, backup: kind == InKernel::Backup })
     });
     Some(subflows.collect())
 }
 
-/// The path managers that hosts of the kernel's have, in the words of a message.
+/// The path managers that kernel hosts support, for a message.
 fn path_managers() -> String {
     let known = path_manager::ALL.iter().filter(|entry| entry.make.in_kernel.is_some());
     let names: Vec<_> = known.map(|entry| entry.name).collect();

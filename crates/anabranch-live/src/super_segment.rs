@@ -1,5 +1,5 @@
-//! Frames whose checksums and division into segments are left to whoever takes them: a header of
-//! virtio's, and a packet that may be many segments in a row.
+//! Frames with offloaded checksums and segmentation: a virtio header, and a packet that may contain
+//! many consecutive segments.
 
 use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
 use anabranch_wire::{EmitError, Flags, ParseError, Payload, Segment, TcpOptions};
@@ -7,43 +7,43 @@ use bytes::Bytes;
 
 /// Bytes of `struct virtio_net_hdr`. Virtio 1.2 §5.1.6.
 pub(crate) const HEADER_BYTES: usize = 10;
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is left to the receiver.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the receiver computes the checksum.
 const NEEDS_CSUM: u8 = 1;
 /// `VIRTIO_NET_HDR_GSO_TCPV4`, `VIRTIO_NET_HDR_GSO_TCPV6`.
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
-/// Where the checksum is in a TCP header. RFC 9293 §3.1.
+/// Offset of the checksum in a TCP header. RFC 9293 §3.1.
 const TCP_CHECKSUM_AT: u16 = 16;
-/// Longest IPv4 packet; of one of IPv6 as much, its header included.
+/// Largest size of a packet including its IP header, for IPv4 and IPv6.
 const LONGEST_PACKET: usize = 65_535;
 
-/// Parse a frame. What was not divided into segments is one segment with a long payload, in the
-/// memory of the frame.
+/// Parse a frame. An unsegmented packet becomes one segment with a long payload, which shares the
+/// frame's memory.
 pub(crate) fn parse(frame: &Bytes) -> Result<Segment, ParseError> {
     let packet = frame.slice(HEADER_BYTES.min(frame.len())..);
     let needs_csum = frame.first().is_some_and(|flags| flags & NEEDS_CSUM != 0);
     if needs_csum { Segment::parse_unsummed(&packet) } else { Segment::parse(&packet) }
 }
 
-/// Segments that one frame can hold: each but the last with as much payload as the first, and all
-/// with the same header but for their places in the stream.
+/// Consecutive segments in one frame. All except the last have as much payload as the first. Their
+/// headers differ only in their positions in the stream.
 pub(crate) struct SuperSegment {
     first: Segment,
     more: Vec<Payload>,
     bytes: usize,
-    /// The last one is shorter, or is to be handed to the application at once.
+    /// Whether the last segment is shorter or has PSH set, so that no segment can follow.
     complete: bool,
 }
 
 impl SuperSegment {
-    /// One segment; `more` is memory for the payloads of others.
+    /// A frame with one segment. `more` is memory for the payloads of further segments.
     pub(crate) fn new(first: Segment, mut more: Vec<Payload>) -> Self {
         more.clear();
         let complete = first.payload.is_empty() || !is_plain(&first);
         SuperSegment { bytes: first.payload.len(), first, more, complete }
     }
 
-    /// Add the next segment, or hand it back if it does not fit.
+    /// Add the next segment, or return it if it does not fit.
     pub(crate) fn push(&mut self, next: Segment) -> Option<Segment> {
         let Some(dss) = self.joined(&next) else { return Some(next) };
         let len = next.payload.len();
@@ -55,7 +55,7 @@ impl SuperSegment {
         None
     }
 
-    /// What the DSS option becomes when `next` is added; `None` if it cannot be.
+    /// The DSS option after adding `next`; `None` if `next` cannot be added.
     fn joined(&self, next: &Segment) -> Option<Option<Dss>> {
         let first = &self.first;
         let (len, headers) = (next.payload.len(), first.wire_len() - first.payload.len());
@@ -78,7 +78,7 @@ impl SuperSegment {
         }
     }
 
-    /// Append the frame, and give back the memory for payloads.
+    /// Append the frame to `out`, and return the memory for payloads.
     pub(crate) fn emit(self, out: &mut Vec<u8>) -> Result<Vec<Payload>, EmitError> {
         let start = out.len();
         out.extend([0; HEADER_BYTES]);
@@ -89,7 +89,7 @@ impl SuperSegment {
             gso_size = self.first.payload.len() as u16;
         }
         let headers = (self.first.wire_len() - self.first.payload.len()) as u16;
-        // Numbers in the host's order: the device is no older virtio's guest of another kind.
+        // TUN devices use the host's byte order.
         let fields = [headers, gso_size, tcp_at as u16, TCP_CHECKSUM_AT].map(u16::to_ne_bytes);
         out[start..][..2].copy_from_slice(&[NEEDS_CSUM, gso_type]);
         out[start + 2..][..8].copy_from_slice(fields.as_flattened());
@@ -97,7 +97,8 @@ impl SuperSegment {
     }
 }
 
-/// No segment that opens or ends anything, and none with an option that is not repeatable.
+/// Whether a segment neither opens nor ends anything, and carries no option that must not be
+/// repeated.
 fn is_plain(segment: &Segment) -> bool {
     let flags = segment.header.flags;
     let plain = flags == Flags::ACK || flags == Flags::ACK | Flags::PSH;
@@ -105,13 +106,13 @@ fn is_plain(segment: &Segment) -> bool {
     plain && segment.checksum_ok && options.control.is_none() && options.unknown.is_none()
 }
 
-/// What has to be the same in segments that are one.
+/// The options that must be equal in all segments of a frame.
 fn without_dss(options: &TcpOptions) -> impl PartialEq {
     (options.timestamps, options.sack, options.mss, options.window_scale, options.sack_permitted)
 }
 
-/// One option for `bytes` bytes with `first` and the `len` bytes after them with `next`, each of
-/// which maps just its own. RFC 8684 §3.3.1: a mapping may cover several segments.
+/// One option that replaces `first`, which maps `bytes` bytes, and `next`, which maps the `len` bytes
+/// after them. RFC 8684 §3.3.1: a mapping may cover several segments.
 fn follow(first: Dss, next: Dss, bytes: usize, len: usize) -> Option<Dss> {
     let (a, b) = (first.mapping?, next.mapping?);
     let data_seq = match a.data_seq {
@@ -140,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Segment number `n` of a stream, of `len` bytes where the others have 1400.
+    /// Segment number `n` of a stream, with `len` bytes. The other segments have 1400 bytes.
     fn segment(n: u32, len: u32, mptcp: bool) -> Segment {
         let at = n * 1400;
         let mapping = Mapping {
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn what_the_first_headers_do_not_say_is_not_added() {
         assert!(!refuses(segment(0, 1400, true), segment(1, 1400, true)));
-        // A hole; a longer one; one after a shorter one; one option too few.
+        // A hole; a longer segment; a segment after a shorter one; a missing option.
         assert!(refuses(segment(0, 1400, true), segment(2, 1400, true)));
         assert!(refuses(segment(0, 1400, true), segment(1, 1401, true)));
         assert!(refuses(segment(0, 1400, true), segment(1, 1400, false)));
@@ -220,7 +221,7 @@ mod tests {
         let mut after = segment(2, 1000, true);
         after.header.seq = segment(1, 0, true).header.seq + 1000;
         assert!(short.push(after).is_some());
-        // Each of these is about one segment alone.
+        // Each of these changes concerns a single segment.
         let changes: [fn(&mut Segment); 8] = [
             |s| s.header.flags |= Flags::FIN,
             |s| s.header.ack = SeqNumber(10),

@@ -1,4 +1,4 @@
-//! System calls that the standard library does not have, each behind a safe function.
+//! System calls that the standard library lacks, each wrapped in a safe function.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -20,7 +20,8 @@ const SOL_MPTCP: c_int = 284;
 pub(crate) enum Leave {
     /// The network namespace.
     Network,
-    /// That, and the user namespace: whoever may do that needs no privilege for the rest.
+    /// The user namespace and the network namespace. This needs no privilege if user namespaces are
+    /// allowed.
     UserAndNetwork,
 }
 
@@ -37,15 +38,14 @@ fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Put this thread into new namespaces. A user namespace can only be left by a process with one
-/// thread.
+/// Move this thread into new namespaces. Only a process with one thread can leave its user namespace.
 pub(crate) fn unshare(leave: Leave) -> io::Result<()> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::unshare(leave.flags()) })?;
     Ok(())
 }
 
-/// Have `command` start in new namespaces, as their root.
+/// Make `command` start in new namespaces, as root inside them.
 pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
     use std::os::unix::process::CommandExt;
     // SAFETY: take no pointers and cannot fail.
@@ -65,37 +65,37 @@ pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only system calls are made; what they need was allocated
+    // SAFETY: between fork and exec only system calls are made. Their arguments were allocated
     // before.
     unsafe { command.pre_exec(enter) };
 }
 
-/// Run before all processes without a priority of their own, for which only a privileged process
-/// may ask, and nobody inside a user namespace. An emulator that waits for a processor is late.
+/// Request real-time priority for this process. Only a privileged process gets it, and no process
+/// inside a user namespace. An emulator that waits for a processor is late.
 fn prefer_this_process() {
     schedule(libc::SCHED_RR, 1);
 }
 
-/// Does this thread run before others?
+/// Whether this thread has real-time priority.
 pub(crate) fn is_preferred() -> bool {
     // SAFETY: takes no pointers.
     unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) as c_int == libc::SCHED_RR }
 }
 
-/// Have this thread run as others do, again and for good. Threads that it has started keep theirs.
+/// Return this thread to normal priority for good. Threads that it has started keep their priority.
 pub fn stop_preferring() {
     schedule(libc::SCHED_OTHER, 0);
 }
 
-/// Have this thread run only where no other wants to (`SCHED_IDLE`); true if that is so now.
+/// Give this thread idle priority (`SCHED_IDLE`), and return whether that worked.
 pub(crate) fn give_way() -> bool {
     schedule(libc::SCHED_IDLE, 0)
 }
 
-/// Set this thread's policy and priority. The call goes to the kernel directly: musl refuses it,
-/// because POSIX means the whole process where Linux means a thread.
+/// Set this thread's scheduling policy and priority. This calls the kernel directly: musl refuses the
+/// call, because POSIX applies it to the process and Linux to the thread.
 fn schedule(policy: c_int, priority: c_int) -> bool {
-    // The kernel's `sched_param` is one number; musl's has further fields, which nothing reads.
+    // The kernel's `sched_param` is one number. The further fields of musl's are never read.
     // SAFETY: the priority outlives the call.
     unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
@@ -103,7 +103,7 @@ fn schedule(policy: c_int, priority: c_int) -> bool {
 /// A set of processors.
 pub(crate) type Processors = libc::cpu_set_t;
 
-/// Have this thread, and those that it starts, stay on the processor that it runs on; returns those
+/// Pin this thread, and the threads that it starts, to its current processor. Returns the processors
 /// that it could run on before.
 pub(crate) fn stay_on_this_processor() -> io::Result<Processors> {
     // SAFETY: a set of processors is plain bytes.
@@ -112,21 +112,20 @@ pub(crate) fn stay_on_this_processor() -> io::Result<Processors> {
     check(unsafe { libc::sched_getaffinity(0, size_of::<Processors>(), &mut before) })?;
     // SAFETY: takes no pointers.
     let this_processor = check(unsafe { libc::sched_getcpu() })? as usize;
-    // SAFETY: where there are more processors than a set has, asking for those of this thread has
-    // failed.
+    // SAFETY: if there were more processors than a set can hold, the call above would have failed.
     unsafe { libc::CPU_SET(this_processor, &mut this) };
     stay_on(&this);
     Ok(before)
 }
 
-/// Have this thread, and those that it starts, run on these processors. If it fails, they stay
-/// where they are.
+/// Let this thread, and the threads that it starts, run on these processors. On failure nothing
+/// changes.
 pub(crate) fn stay_on(processors: &Processors) {
     // SAFETY: the set is as long as stated.
     unsafe { libc::sched_setaffinity(0, size_of::<Processors>(), processors) };
 }
 
-/// Write a file with system calls alone.
+/// Write a file with nothing but system calls.
 fn write_file(file: &std::ffi::CStr, text: &str) -> io::Result<()> {
     // SAFETY: `file` ends in a NUL, and `text` is as long as stated; the descriptor is new.
     unsafe {
@@ -137,20 +136,20 @@ fn write_file(file: &std::ffi::CStr, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Put this thread into the network namespace that `namespace` is a file of.
+/// Move this thread into the network namespace of the file `namespace`.
 pub(crate) fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
     Ok(())
 }
 
-/// Let timers of this thread fire when they are due: Linux may delay them by 50 µs otherwise.
+/// Let this thread's timers expire in time. By default Linux may delay them by 50 µs.
 pub(crate) fn set_timer_slack() {
-    // SAFETY: takes no pointers. If it fails, timers are as late as they are elsewhere.
+    // SAFETY: takes no pointers. On failure the default slack remains.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
-/// A time of day or since boot, in nanoseconds.
+/// The time of a clock in nanoseconds.
 pub(crate) fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a timespec that outlives the call.
@@ -158,14 +157,14 @@ pub(crate) fn clock(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A descriptor to wait for, and what for.
+/// A descriptor, and the events to wait for.
 pub(crate) type PollFd = libc::pollfd;
 
 pub(crate) fn poll_fd(fd: RawFd, events: i16) -> PollFd {
     PollFd { fd, events, revents: 0 }
 }
 
-/// Wait until one of `fds` is ready, or for so long.
+/// Wait until one of `fds` is ready, but at most for `timeout`.
 pub(crate) fn poll(fds: &mut [PollFd], timeout: Duration) -> io::Result<()> {
     let timeout =
         libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
@@ -179,7 +178,7 @@ pub(crate) fn poll(fds: &mut [PollFd], timeout: Duration) -> io::Result<()> {
     }
 }
 
-/// An option whose value is an integer.
+/// Set a socket option whose value is an integer.
 pub(crate) fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: the value is an int and its size is stated.
     check(unsafe {
@@ -189,7 +188,7 @@ pub(crate) fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> 
     Ok(())
 }
 
-/// Have a socket reset its connection when it is closed.
+/// Make a socket reset its connection when it is closed.
 pub(crate) fn reset_when_closed(fd: RawFd) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     // SAFETY: the value is a linger and its size is stated.
@@ -211,7 +210,7 @@ pub(crate) fn option(fd: RawFd, level: c_int, name: c_int) -> io::Result<c_int> 
     Ok(value)
 }
 
-/// Have a socket use this congestion control, and say which one it uses then.
+/// Request a congestion control for a socket, and return the name of the one in use.
 pub(crate) fn set_congestion_control(fd: RawFd, name: &str) -> io::Result<String> {
     // SAFETY: the name is as long as stated.
     check(unsafe {
@@ -229,7 +228,7 @@ pub(crate) fn set_congestion_control(fd: RawFd, name: &str) -> io::Result<String
     Ok(String::from_utf8_lossy(used).into_owned())
 }
 
-/// Bytes that were written and not acknowledged.
+/// Number of bytes that were written but not acknowledged.
 pub(crate) fn unacknowledged(fd: RawFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: the request writes one int, which outlives the call.
@@ -237,7 +236,7 @@ pub(crate) fn unacknowledged(fd: RawFd) -> usize {
     if result < 0 { 0 } else { bytes as usize }
 }
 
-/// A stream socket that never blocks, for IPv4 or for both families.
+/// Create a non-blocking stream socket, for IPv4 or for both families.
 pub(crate) fn stream_socket(ipv4_only: bool, protocol: c_int) -> io::Result<OwnedFd> {
     let family = if ipv4_only { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -259,17 +258,17 @@ pub(crate) fn listen(fd: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The next connection of a listener, as a socket that never blocks.
+/// Accept the next connection of a listener as a non-blocking socket.
 pub(crate) fn accept(fd: RawFd) -> io::Result<OwnedFd> {
     let (none, flags) = (std::ptr::null_mut(), libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
-    // SAFETY: no address is asked for; the descriptor is new.
+    // SAFETY: no address is requested; the descriptor is new.
     unsafe {
         let accepted = libc::accept4(fd, none, std::ptr::null_mut(), flags);
         Ok(OwnedFd::from_raw_fd(check(accepted)?))
     }
 }
 
-/// Begin to connect; the socket becomes writable when that is done.
+/// Start to connect. The socket becomes writable when the connection is established.
 pub(crate) fn connect(fd: RawFd, address: SocketAddr) -> io::Result<()> {
     let begun = with_address(address, |address, len| {
         // SAFETY: `with_address` lends an address of the stated length.
@@ -315,31 +314,31 @@ fn interface_index(name: &str) -> io::Result<c_int> {
     }
 }
 
-/// Bytes that a socket's buffer may hold.
+/// Size of a socket's buffer in bytes.
 const PACKET_BUFFER: c_int = 8 << 20;
 
-/// IP packets as they leave and enter one end of a veth pair.
+/// A socket that receives and sends IP packets at one end of a veth pair.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     fd: OwnedFd,
     interface: c_int,
-    /// The address of the interface at the other end.
+    /// Link-layer address of the interface at the other end.
     station: [u8; 6],
 }
 
 impl PacketSocket {
-    /// On an interface of this thread's network namespace, whose other end has the address
-    /// `station`.
+    /// Open a socket on an interface of this thread's network namespace. The interface at the other
+    /// end has the link-layer address `station`.
     pub(crate) fn open(interface: &str, station: [u8; 6]) -> io::Result<Self> {
         let interface = interface_index(interface)?;
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: takes no pointers; the descriptor is new. Protocol 0: nothing arrives before
+        // SAFETY: takes no pointers; the descriptor is new. With protocol 0, no packet arrives before
         // the socket is bound.
         let fd = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?) };
         let raw = fd.as_raw_fd();
         set_option(raw, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
         set_option(raw, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        // With privilege as much as is asked for, else what the system's limit allows.
+        // Privileged processes get the requested size, and others the system's limit.
         if set_option(raw, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, PACKET_BUFFER).is_err() {
             set_option(raw, libc::SOL_SOCKET, libc::SO_RCVBUF, PACKET_BUFFER)?;
         }
@@ -371,7 +370,7 @@ impl PacketSocket {
         self.fd.as_raw_fd()
     }
 
-    /// Hand an IP packet to the host at the other end.
+    /// Send an IP packet to the host at the other end.
     pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
         let is_ipv4 = packet.first().is_some_and(|first| first >> 4 == 4);
         let protocol = if is_ipv4 { libc::ETH_P_IP } else { libc::ETH_P_IPV6 };
@@ -386,8 +385,8 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// The next packet that the host sent: bytes of `buffer`, and the time of day at which it
-    /// did, in nanoseconds. `None` if there is none.
+    /// Receive the next packet of the host into `buffer`. Returns its length, and the time of day in
+    /// nanoseconds at which the host sent it. `None` if there is no packet.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, u64)>> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0u64; 8];
@@ -428,13 +427,13 @@ fn timestamp(message: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// Commands of `SIOCETHTOOL` that switch an offload: receive and transmit checksums, scatter and
-/// gather, TSO, GSO, GRO.
+/// Commands of `SIOCETHTOOL` that turn offloads on and off: receive and transmit checksums,
+/// scatter-gather, TSO, GSO, GRO.
 const OFFLOADS: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
-/// Have an interface of this thread's network namespace send and take packets as they would be on
-/// a wire: whole checksums, and none longer than its MTU.
+/// Turn offloads off for an interface of this thread's network namespace. Its packets are then as on
+/// a wire, with complete checksums and no larger than the MTU.
 pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
     #[repr(C)]
     struct Value {
@@ -453,8 +452,8 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Does an interface of this thread's network namespace pass packets on? One that was set up a
-/// moment ago may still drop them.
+/// Whether an interface of this thread's network namespace forwards packets. A new interface may drop
+/// packets at first.
 pub(crate) fn is_running(interface: &str) -> io::Result<bool> {
     let socket = control_socket()?;
     let mut request = interface_request(interface);
@@ -464,30 +463,29 @@ pub(crate) fn is_running(interface: &str) -> io::Result<bool> {
     Ok(unsafe { request.ifr_ifru.ifru_flags } & libc::IFF_RUNNING as libc::c_short != 0)
 }
 
-/// A socket for requests about interfaces of this thread's network namespace.
+/// Create a socket for requests about interfaces of this thread's network namespace.
 fn control_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
     // SAFETY: takes no pointers; the descriptor is new.
     Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?) })
 }
 
-/// Most bytes of a frame: a `virtio_net_hdr` and the longest IP packet.
+/// Largest size of a frame in bytes: a `virtio_net_hdr` and the largest IP packet.
 pub(crate) const LONGEST_FRAME: usize = 10 + (1 << 16);
-/// Checksums and TCP segmentation (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`) are left to the
-/// reader.
+/// The reader computes checksums and segments packets (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`).
 const TUN_OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04;
 
-/// The end of a TUN device that a process holds: what it writes arrives at the interface, what
-/// leaves the interface it reads, one frame at a time. The interface goes when this is closed.
+/// A process's end of a TUN device. Frames written here arrive at the interface, and frames sent
+/// through the interface are read here, one at a time. Closing this removes the interface.
 #[derive(Debug)]
 pub(crate) struct Tun {
     fd: OwnedFd,
 }
 
 impl Tun {
-    /// A new interface `name` in this thread's network namespace. With `offload` each frame is a
-    /// `virtio_net_hdr` and a packet of up to 64 kB, whose segmentation and TCP checksum may be
-    /// left open; without it, a packet as it is on a wire.
+    /// Create an interface `name` in this thread's network namespace. With `offload`, each frame is a
+    /// `virtio_net_hdr` and a packet of up to 64 kB, possibly unsegmented and without TCP checksum.
+    /// Without `offload`, each frame is a packet as on a wire.
     pub(crate) fn open(name: &str, offload: bool) -> io::Result<Self> {
         let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
         // SAFETY: the path ends in a NUL; the descriptor is new.
@@ -509,7 +507,7 @@ impl Tun {
         self.fd.as_raw_fd()
     }
 
-    /// Have a frame arrive at the interface.
+    /// Write a frame, which arrives at the interface.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the frame is as long as stated.
         let sent = unsafe { libc::write(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
@@ -517,8 +515,8 @@ impl Tun {
         Ok(())
     }
 
-    /// Append the next frame that leaves the interface to `buffer`, which is cut off at its
-    /// capacity; false if there is none.
+    /// Append the next frame from the interface to `buffer`, truncated at the buffer's capacity.
+    /// Returns `false` if there is no frame.
     pub(crate) fn receive(&self, buffer: &mut BytesMut) -> io::Result<bool> {
         let room = buffer.spare_capacity_mut();
         let (data, len) = (room.as_mut_ptr().cast(), room.len());
@@ -526,7 +524,7 @@ impl Tun {
         let received = unsafe { libc::read(self.fd.as_raw_fd(), data, len) };
         match check(received as c_int) {
             Ok(received) => {
-                // SAFETY: the kernel has written so many bytes of the room.
+                // SAFETY: the kernel has written this number of bytes.
                 unsafe { buffer.set_len(buffer.len() + received as usize) };
                 Ok(true)
             }
@@ -536,7 +534,7 @@ impl Tun {
     }
 }
 
-/// A request about an interface by its name.
+/// A request about the interface `name`.
 fn interface_request(name: &str) -> libc::ifreq {
     // SAFETY: an ifreq may be all zeros.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -548,10 +546,10 @@ fn interface_request(name: &str) -> libc::ifreq {
 
 /// The number of `MPTCP_FULL_INFO`.
 const MPTCP_FULL_INFO: c_int = 4;
-/// Most subflows that are asked about.
+/// Largest number of subflows that the kernel is asked for.
 pub(crate) const MAX_SUBFLOWS: usize = 32;
 
-/// `struct mptcp_info`, as far as Linux 6.18 has it. All fields are the kernel's.
+/// `struct mptcp_info` of Linux 6.18.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MptcpInfo {
@@ -600,7 +598,7 @@ struct FullInfo {
     info: MptcpInfo,
 }
 
-/// What the kernel says about a subflow.
+/// The kernel's information about a subflow.
 pub(crate) struct KernelSubflow {
     pub(crate) id: u32,
     pub(crate) local: SocketAddr,
@@ -608,7 +606,7 @@ pub(crate) struct KernelSubflow {
     pub(crate) tcp: TcpInfo,
 }
 
-/// `struct tcp_info` of the kernel's headers, up to the bytes retransmitted.
+/// `struct tcp_info` of the kernel's headers, up to the retransmitted bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TcpInfo {
@@ -653,8 +651,8 @@ pub(crate) struct TcpInfo {
     pub(crate) bytes_retrans: u64,
 }
 
-/// What the kernel says about a connection and its subflows; an error if it does not speak
-/// Multipath TCP, or no longer.
+/// The kernel's information about a connection and its subflows. Returns an error for a connection
+/// that uses plain TCP, also after a fallback.
 pub(crate) fn mptcp_info(fd: RawFd) -> io::Result<(MptcpInfo, Vec<KernelSubflow>)> {
     let empty = SubflowAddresses { id: 0, _align: 0, local: [0; 128], remote: [0; 128] };
     let mut addresses = [empty; MAX_SUBFLOWS];
@@ -677,14 +675,14 @@ pub(crate) fn mptcp_info(fd: RawFd) -> io::Result<(MptcpInfo, Vec<KernelSubflow>
     Ok((full.info, subflows.collect()))
 }
 
-/// What the kernel says about a TCP connection.
+/// The kernel's information about a TCP connection.
 pub(crate) fn tcp_info(fd: RawFd) -> io::Result<TcpInfo> {
     let mut info = TcpInfo::default();
     get_info(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
     Ok(info)
 }
 
-/// Have the kernel fill in a structure of integers.
+/// Let the kernel fill in a structure of integers.
 fn get_info<T>(fd: RawFd, level: c_int, name: c_int, info: &mut T) -> io::Result<()> {
     let mut len = size_of::<T>() as socklen_t;
     let info: *mut T = info;

@@ -1,4 +1,4 @@
-//! The engine at the far end of a TUN device: its host is whoever writes and reads there.
+//! An engine host behind a TUN device.
 
 use std::io;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use bytes::{Bytes, BytesMut};
 use crate::super_segment::{self, SuperSegment};
 use crate::sys::{self, LONGEST_FRAME, Tun};
 
-/// Frames read before the host acts on them: acknowledgements are not to wait for the queue's end.
+/// Number of frames read before the host acts, so that acknowledgements do not wait for a long queue.
 const BATCH: usize = 64;
 
-/// A shorter frame is copied: its payload is not to hold the memory of the longest.
+/// Shorter frames are copied, so that a small payload does not keep a large buffer alive.
 const WORTH_SHARING: usize = LONGEST_FRAME / 4;
 
 /// An endpoint and the device that is its only interface.
 pub(crate) struct TunHost {
     pub(crate) endpoint: Endpoint,
     tun: Tun,
-    /// Frames begin with a header of virtio's.
+    /// Whether frames begin with a virtio header.
     offload: bool,
-    /// For a frame each, in turn: one whose payload was read long since takes the next.
+    /// Buffers for one frame each, used in turn. A buffer is reused after its payload was read.
     arrived: Vec<BytesMut>,
     turn: usize,
     leaving: Vec<u8>,
     payloads: Vec<Payload>,
-    /// Frames with payload, in either direction.
+    /// Number of frames with payload in both directions.
     pub(crate) frames: u64,
 }
 
@@ -45,7 +45,7 @@ impl TunHost {
         }
     }
 
-    /// Take what has arrived, and do what is due; was there anything?
+    /// Process arrived frames and expired timers. Returns whether there were any.
     pub(crate) fn handle_input(&mut self, now: Instant) -> io::Result<bool> {
         let mut frames = 0;
         while frames < BATCH {
@@ -64,7 +64,7 @@ impl TunHost {
                 self.turn = (self.turn + 1) % BATCH;
                 super_segment::parse(&buffer.split().freeze())
             };
-            // What is no TCP is nobody's.
+            // Ignore packets other than TCP.
             if let Ok(segment) = segment {
                 self.frames += u64::from(!segment.payload.is_empty());
                 self.endpoint.handle_segment(now, segment);
@@ -74,7 +74,7 @@ impl TunHost {
         Ok(frames > 0)
     }
 
-    /// Send what there is to send; was there anything?
+    /// Send pending segments. Returns whether there were any.
     pub(crate) fn transmit(&mut self, now: Instant) -> io::Result<bool> {
         let mut next = self.endpoint.poll_transmit(now);
         let sent = next.is_some();
@@ -92,7 +92,8 @@ impl TunHost {
         Ok(sent)
     }
 
-    /// Make one frame of `first` and what can follow it there; the segment that could not.
+    /// Send one frame with `first` and the segments that can join it. Returns the first segment that
+    /// could not.
     fn gather(&mut self, now: Instant, first: Segment) -> io::Result<Option<Segment>> {
         let mut all = SuperSegment::new(first, std::mem::take(&mut self.payloads));
         let mut left = None;
@@ -104,7 +105,7 @@ impl TunHost {
         Ok(left)
     }
 
-    /// Wait for a frame, for what is due next, or for `most`.
+    /// Wait for a frame, for the next timer, or for at most `most`.
     pub(crate) fn wait(&self, now: Instant, most: Duration) -> io::Result<()> {
         let due = self.endpoint.poll_timeout().map(|at| at.saturating_since(now).as_nanos());
         let timeout = due.map_or(most, |left| most.min(Duration::from_nanos(left)));

@@ -1,9 +1,8 @@
-//! Throughput over TUN devices: the engine's against a bare copy's, with this kernel's sockets at
-//! the other end of both.
+//! Throughput over TUN devices: the engine compared with a bare copy. Both face this kernel's
+//! sockets.
 //!
-//! The copy is what no user-space stack on TUN exceeds by much: it reads each packet that one
-//! kernel host sends, and writes it to the other. Every receiver compares every byte with the test
-//! pattern.
+//! The copy is the reference for a user-space stack on TUN: it reads each packet that one kernel
+//! host sends, and writes it to the other. Every receiver compares every byte with the test pattern.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,39 +22,39 @@ use crate::namespace::{Namespace, ip, set_sysctl};
 use crate::sys::{self, LONGEST_FRAME, Tun};
 use crate::tun_host::TunHost;
 
-/// Who is between, or at the other end of, the TUN devices.
+/// What this process does with its TUN devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Packets pass between two kernel hosts.
+    /// It copies packets between two kernel hosts.
     Copy,
-    /// The engine reads what a kernel host sends.
+    /// The engine receives from a kernel host.
     EngineReceives,
     /// The engine sends to a kernel host.
     EngineSends,
 }
 
-/// What to measure.
+/// A measurement to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What this process does.
+    /// Role of this process.
     pub role: Role,
-    /// Multipath TCP, over one path, or plain TCP.
+    /// Whether to use Multipath TCP over one path, or plain TCP.
     pub mptcp: bool,
-    /// Checksums and segmentation are left to the reader of a frame (`IFF_VNET_HDR`).
+    /// Whether the reader of a frame computes checksums and segments it (`IFF_VNET_HDR`).
     pub offload: bool,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Bytes that the receiver read, every one as it should be.
+    /// Number of bytes that the receiver read. All of them were correct.
     pub bytes: u64,
-    /// From the connection on to the end of the stream.
+    /// Time from the start of the connection to the end of the stream.
     pub elapsed: Duration,
-    /// CPU time of the thread that copies, or that the engine runs in. The kernel handles what
-    /// is written to a TUN device in it.
+    /// CPU time of the thread that copies or runs the engine. It includes the kernel's work on
+    /// frames written to a TUN device.
     pub cpu: Duration,
-    /// Frames with data that this process read, or wrote.
+    /// Number of frames with data that this process read or wrote.
     pub frames: u64,
 }
 
@@ -71,31 +70,31 @@ impl Figure {
     }
 }
 
-/// The host that sends, or whose peer the engine is.
+/// The host that sends, or the engine's peer.
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// The host that receives, or the engine.
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const PORT: u16 = 5001;
-/// Send and receive buffers of the engine; the kernel's tune themselves up to twice as much, since
-/// it counts overhead.
+/// Send and receive buffers of the engine. The kernel tunes its buffers up to twice this size,
+/// because it counts overhead.
 const BUFFER: u64 = 4 << 20;
-/// Packets that may wait in a device: more than a window's worth, so that none is lost.
+/// Queue length of a device in packets. It exceeds the window, so that no packet is lost.
 const QUEUE: u32 = 20_000;
-/// Bytes written and read at a time by the kernel's hosts.
+/// Bytes per read and write of kernel hosts.
 const CHUNK: usize = pattern::MAX_SLICE;
-/// Frames copied in one direction before the other's turn.
+/// Number of frames copied in one direction before it is the other direction's turn.
 const BATCH: u64 = 64;
-/// Longest wait, after which is seen who has finished.
+/// Longest wait before checking whether threads have finished.
 const TICK: Duration = Duration::from_millis(20);
-/// A stream that has not ended so long after its time never will.
+/// Time after the end of sending at which an unfinished stream counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Send for `time`, and measure. Call it where namespaces may be made
+/// Send for `time`, and measure. Call this where namespaces may be created
 /// ([`enter`](crate::enter)).
 ///
 /// # Errors
-/// If the system refuses a device, a namespace or a socket, if a byte arrives that was not
-/// sent, or if the stream does not end.
+/// If the system refuses a device, a namespace or a socket, if a received byte is wrong, or if the
+/// stream does not end.
 pub fn measure(case: Case, time: Duration) -> io::Result<Figure> {
     match case.role {
         Role::Copy => copy(case, time),
@@ -135,7 +134,7 @@ impl KernelPeer {
         Ok(TcpStream::from(socket))
     }
 
-    /// A thread that connects to `FAR` and writes for `time`: bytes.
+    /// Start a thread that connects to `FAR` and writes for `time`. It returns the number of bytes.
     fn send(&self, case: Case, time: Duration) -> io::Result<JoinHandle<io::Result<u64>>> {
         let stream = self.socket(case)?;
         sys::connect(stream.as_raw_fd(), SocketAddr::new(FAR.into(), PORT))?;
@@ -146,7 +145,8 @@ impl KernelPeer {
         })
     }
 
-    /// A thread that accepts a connection and reads it to its end: bytes, and the time it took.
+    /// Start a thread that accepts a connection and reads it to its end. It returns the number of
+    /// bytes and the time.
     fn receive(&self, case: Case) -> io::Result<JoinHandle<io::Result<(u64, Duration)>>> {
         let socket = self.socket(case)?;
         sys::bind(socket.as_raw_fd(), SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT))?;
@@ -160,7 +160,7 @@ impl KernelPeer {
     }
 }
 
-/// A thread that a profile shows by its name.
+/// Start a thread with a name, which profilers show.
 fn named<T: Send + 'static>(
     name: &str,
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -174,7 +174,7 @@ fn write_pattern(mut stream: TcpStream, time: Duration) -> io::Result<u64> {
         offset += stream.write(pattern::slice(pattern::phase_of(offset), CHUNK))? as u64;
     }
     stream.shutdown(Shutdown::Write)?;
-    // The other end closes when it has read everything.
+    // The peer closes when it has read everything.
     stream.read(&mut [0]).map(|_| offset)
 }
 
@@ -197,14 +197,14 @@ fn elapsed_on(clock: Clock) -> Duration {
 }
 
 fn wrong(offset: u64) -> io::Error {
-    io::Error::other(format!("not what was sent, from byte {offset} on"))
+    io::Error::other(format!("received data is wrong from byte {offset} on"))
 }
 
 fn ended<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
     thread.join().map_err(|_| io::Error::other("a thread of a kernel host panicked"))?
 }
 
-/// Time of this thread and of the wall, with the moment at which to give up.
+/// CPU time of this thread and wall time, with a time limit.
 struct Stopwatch {
     clock: Clock,
     give_up: Instant,
@@ -222,7 +222,7 @@ impl Stopwatch {
         if now < self.give_up { Ok(now) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
-    /// All that was sent has to have been received.
+    /// The result, if all sent bytes were received.
     fn figure(
         &self,
         sent: u64,
@@ -255,7 +255,7 @@ fn copy(case: Case, time: Duration) -> io::Result<Figure> {
     watch.figure(ended(sender)?, ended(receiver)?, frames)
 }
 
-/// Copy some of what waits; frames.
+/// Copy some waiting frames, and return the number of frames with data.
 fn pass_on(from: &Tun, to: &Tun, buffer: &mut BytesMut) -> io::Result<u64> {
     for frame in 0..BATCH {
         buffer.clear();
@@ -267,10 +267,10 @@ fn pass_on(from: &Tun, to: &Tun, buffer: &mut BytesMut) -> io::Result<u64> {
     Ok(BATCH)
 }
 
-/// The engine's host, and its kernel peer at `NEAR`.
+/// An engine host at `FAR`, and its kernel peer at `NEAR`.
 fn engine_at_far(case: Case) -> io::Result<(KernelPeer, TunHost)> {
     let (peer, tun) = KernelPeer::new(NEAR, case.offload)?;
-    // A benchmark's keys need be nobody's secret.
+    // The keys of a benchmark need not be secret.
     let endpoint = Endpoint::new(vec![IpAddr::V4(FAR)], [7; 32]);
     Ok((peer, TunHost::new(endpoint, tun, case.offload)))
 }
@@ -313,7 +313,7 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
     watch.figure(ended(sender)?, (bytes, elapsed.unwrap_or_default()), host.frames)
 }
 
-/// Read all there is; bytes.
+/// Read all available data, and return the number of bytes.
 fn read_engine(endpoint: &mut Endpoint, id: ConnectionId, offset: u64) -> io::Result<u64> {
     let mut bytes = 0;
     while let Some(payload) = endpoint.recv(id) {
@@ -355,11 +355,11 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
     watch.figure(offset, ended(receiver)?, host.frames)
 }
 
-/// An event that makes the measurement another than was asked for is an error.
+/// Return an error for events that invalidate the measurement.
 fn check(case: Case, event: Event) -> io::Result<()> {
     match event {
         Event::Failed(error) => Err(io::Error::other(error)),
-        Event::FellBack if case.mptcp => Err(io::Error::other("no Multipath TCP")),
+        Event::FellBack if case.mptcp => Err(io::Error::other("the connection fell back to TCP")),
         _ => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
-//! A processor that stays awake while a run lasts.
+//! Keeping a processor awake during a run.
 //!
-//! One that has nothing to do halts until something happens. In a virtual machine it comes back
-//! when the host next gives it time, which may be milliseconds later, for a packet that was due.
+//! An idle processor halts until an event occurs. In a virtual machine it resumes only when the host
+//! gives it time again. This can be milliseconds after a packet was due.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use std::thread;
 
 use crate::sys::{self, Processors};
 
-/// Is there one in this process? Runs side by side would keep all processors busy, or share one.
+/// Whether a run in this process keeps a processor awake. Concurrent runs would occupy all
+/// processors, or share one.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Keeps this thread, and the processes that it starts, on the processor that it runs on, and that
-/// one busy with a thread that runs when no other of this session's wants to, until dropped. One
-/// processor kept awake helps a thread that wakes up elsewhere not at all, and more of them use up
-/// what the host gives.
+/// Pins this thread and the processes that it starts to their current processor, and keeps that
+/// processor busy with a spinning thread of idle priority, until dropped. An awake processor does not
+/// help a thread that wakes up on another one, so the thread is pinned. Keeping more processors awake
+/// would use up the time that the host grants.
 #[derive(Debug)]
 pub(crate) struct Wakefulness {
     before: Processors,
@@ -24,8 +25,8 @@ pub(crate) struct Wakefulness {
 }
 
 impl Wakefulness {
-    /// Begin; nothing is done where there is but one processor, or as much time as one has, or
-    /// where it has begun for another run.
+    /// Start. Does nothing if there is only one processor, or a CPU quota of one processor, or if
+    /// another run of this process has started already.
     pub(crate) fn begin() -> Option<Self> {
         if thread::available_parallelism().map_or(1, usize::from) < 2
             || BEGUN.swap(true, Ordering::Relaxed)
@@ -44,15 +45,15 @@ impl Wakefulness {
                 (0..1000).for_each(|_| spin_loop());
             }
         };
-        // It stays on the same processor as the thread that starts it. If it cannot be started,
-        // that is all.
+        // The spinning thread runs on the same processor as the thread that starts it. A failure to
+        // start it is ignored.
         let _ = thread::Builder::new().name("wakefulness".into()).spawn(keep_awake);
         Some(Wakefulness { before, over })
     }
 }
 
 impl Drop for Wakefulness {
-    /// The thread ends when it next runs, for which nobody waits.
+    /// The spinning thread ends when it runs next. Nothing waits for it.
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         sys::stay_on(&self.before);

@@ -7,12 +7,12 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-/// Read captures, merged by time, and reconstruct the connections in them.
+/// Read captures, merge them by time, and reconstruct their connections.
 ///
-/// `progress` is called now and then with the bytes read and to be read; what it raises ends the
-/// reading. Returns a dictionary of `tables`, `damages` (for each file, words or `None`) and
-/// `notes`. A table is a dictionary of columns; a column is a pair of NumPy type and little-endian
-/// bytes, or a list of strings.
+/// `progress` is called repeatedly with the bytes read so far and the total. An exception that it
+/// raises stops the analysis. Returns a dictionary of `tables`, `damages` (for each file, text or
+/// `None`) and `notes`. A table is a dictionary of columns. A column is a pair of NumPy type and
+/// little-endian bytes, or a list of strings.
 #[pyfunction]
 #[pyo3(signature = (files, progress=None))]
 fn analyse<'py>(
@@ -79,7 +79,7 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
     Ok(result)
 }
 
-/// What violations are looked for: name, clause of RFC 8684, and what the rule demands.
+/// The rules that are checked: name, clause of RFC 8684, and demand of each.
 #[pyfunction]
 fn analyse_rules() -> Vec<(&'static str, &'static str, &'static str)> {
     Rule::ALL.iter().map(|rule| (rule.name(), rule.clause(), rule.meaning())).collect()

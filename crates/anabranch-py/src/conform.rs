@@ -11,12 +11,12 @@ use pyo3::types::PyDict;
 pyo3::import_exception!(anabranch.errors, ScriptError);
 
 /// Play the packet script `text` against the engine in virtual time, or with `live` against this
-/// host's kernel; `file` is its name in messages. `platform` ("linux" or "rfc") overrides the
-/// script's.
+/// host's kernel. `file` is the script's name in messages. `platform` ("linux" or "rfc") overrides
+/// the script's setting.
 ///
-/// Returns a dictionary: `verdict` is "ok", "failed", "differs" (a known difference of Linux) or
-/// "skipped", `reason` says why, `shows` is the script's first comment, `report` and `failure` say
-/// what went wrong, `log` has every segment and call in the notation of scripts.
+/// Returns a dictionary. `verdict` is "ok", "failed", "differs" (a known difference of Linux) or
+/// "skipped", and `reason` explains it. `shows` is the script's first comment. `report` and `failure`
+/// describe a failure. `log` has every segment and call in script notation.
 #[pyfunction]
 #[pyo3(signature = (text, file, platform=None, live=false))]
 fn conform<'py>(
@@ -31,7 +31,7 @@ fn conform<'py>(
     match platform {
         Some("linux") => script.settings.platform = Platform::default(),
         Some("rfc") => script.settings.platform = Platform::rfc(),
-        Some(_) => return Err(PyValueError::new_err("the platform is linux or rfc")),
+        Some(_) => return Err(PyValueError::new_err("unknown platform; write linux or rfc")),
         None => {}
     }
     let settings = script.settings.clone();

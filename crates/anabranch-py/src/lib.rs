@@ -1,4 +1,4 @@
-//! The Python module `anabranch._core`: a scenario in, columns out.
+//! The Python module `anabranch._core`, which runs scenarios and returns tables of columns.
 
 mod analyse;
 mod conform;
@@ -28,8 +28,8 @@ fn invalid(error: scenario::ScenarioError) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
-/// The scenario `toml` with every default filled in, as TOML; `file` is its name in messages.
-/// Traces are looked for in `folder`, or in that of `file`.
+/// The scenario `toml` with every default filled in, as TOML. `file` is its name in messages. Names
+/// of trace files are relative to `folder`, or to the folder of `file`.
 #[pyfunction]
 #[pyo3(signature = (toml, file, folder=None))]
 fn validate(toml: &str, file: &str, folder: Option<PathBuf>) -> PyResult<String> {
@@ -40,8 +40,8 @@ fn validate(toml: &str, file: &str, folder: Option<PathBuf>) -> PyResult<String>
     Ok(scenario.map_err(invalid)?.to_toml())
 }
 
-/// The same with the names of the user's own policies in it: at the connections that name one
-/// already, or if none does, at all that speak Multipath TCP.
+/// The scenario with the names of the user's own policies. They apply to the connections that already
+/// name the user's own policy. If there is none, they apply to all Multipath TCP connections.
 #[pyfunction]
 #[pyo3(signature = (toml, file, *, scheduler=None, congestion_control=None, path_manager=None))]
 fn with_own(
@@ -55,27 +55,27 @@ fn with_own(
     Ok(Scenario::from_toml(toml, file).map_err(invalid)?.with_own(&names).to_toml())
 }
 
-/// The JSON Schema of a scenario.
+/// The JSON Schema of scenarios.
 #[pyfunction]
 fn json_schema() -> String {
     Scenario::json_schema()
 }
 
-/// Run the scenario `toml` with `seed`. Write a pcapng capture of at most `pcap_limit` bytes to the
-/// file `pcap` if that is given.
+/// Run the scenario `toml` with `seed`. If `pcap` is given, write a pcapng capture of at most
+/// `pcap_limit` bytes to that file.
 ///
-/// `own_policies` holds for each connection a dictionary of what makes its policies in Python:
-/// `scheduler`, `congestion_control`, `path_manager`. A run without any releases the interpreter
-/// lock. `tick` is called about twenty times a second with the simulated time in nanoseconds; what
-/// it raises ends the run, and so does a signal such as Ctrl-C.
+/// `own_policies` has a dictionary for each connection, with factories of its Python policies under
+/// `scheduler`, `congestion_control` and `path_manager`. Without Python policies, the run releases
+/// the interpreter lock. `tick` is called about twenty times a second with the simulated time in
+/// nanoseconds. An exception that it raises ends the run, and so does a signal such as Ctrl-C.
 ///
 /// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables`, `counters` and
-/// `pcap_full_ns`, the time at which the capture reached its limit or `None`. A table is a
-/// dictionary of columns, a column a pair of NumPy type and little-endian bytes. Counters are a
-/// dictionary for client and server, by name.
+/// `pcap_full_ns`, the time at which the capture reached its limit, or `None`. A table is a
+/// dictionary of columns, and a column is a pair of NumPy type and little-endian bytes. `counters`
+/// has a dictionary by name for client and server.
 #[pyfunction]
 #[pyo3(signature = (toml, file, seed, *, pcap=None, pcap_limit=None, own_policies=None, tick=None))]
-#[expect(clippy::too_many_arguments)] // Each is a keyword in Python.
+#[expect(clippy::too_many_arguments)] // Each argument is a keyword in Python.
 fn run<'py>(
     py: Python<'py>,
     toml: &str,
@@ -101,7 +101,7 @@ fn run<'py>(
     dictionary(py, &outcome)
 }
 
-/// Run the scenario, with a capture in a file of at most so many bytes.
+/// Run the scenario, and write a capture to a file of limited size.
 fn execute(
     scenario: &Scenario,
     seed: u64,
@@ -161,7 +161,7 @@ fn bytes(column: &Column) -> (&'static str, Vec<u8>) {
     }
 }
 
-/// Multipath TCP on an emulated network.
+/// The compiled engine and emulated network.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

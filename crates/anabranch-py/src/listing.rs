@@ -1,4 +1,4 @@
-//! What scenarios choose by name, for whoever lists it.
+//! Lists of everything that scenarios choose by name.
 
 use anabranch_net::{middlebox, queue};
 use anabranch_proto::policy::{Entry, Kind, Parameter, Value};
@@ -7,9 +7,9 @@ use anabranch_wire::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// All policies that can be chosen by name, as dictionaries of `sort`, `name`, `summary`,
-/// `source`, and `parameters`, a list of dictionaries of `name`, `meaning`, `values`, `default`,
-/// `origin` and `only_with`.
+/// All policies that can be chosen by name. Each is a dictionary of `sort`, `name`, `summary`,
+/// `source` and `parameters`. Each parameter is a dictionary of `name`, `meaning`, `values`,
+/// `default`, `origin` and `only_with`.
 #[pyfunction]
 pub(crate) fn policies(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let all = PyList::empty(py);
@@ -20,7 +20,7 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(all)
 }
 
-/// All else that has parameters and is chosen by name, as dictionaries like those of [`policies`].
+/// Everything else that has parameters and can be chosen by name, in the form of [`policies`].
 #[pyfunction]
 pub(crate) fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let all = PyList::empty(py);
@@ -59,7 +59,7 @@ fn describe<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py, 
     Ok(described)
 }
 
-/// What a parameter can be, in words.
+/// The values that a parameter accepts, in words.
 fn values(kind: Kind) -> String {
     match kind {
         Kind::Count { least, most: u32::MAX } => format!("a whole number from {least}"),
@@ -79,7 +79,7 @@ fn values(kind: Kind) -> String {
     }
 }
 
-/// A value as a scenario has it.
+/// A value as a scenario writes it.
 fn written(value: &Value) -> String {
     match value {
         Value::Count(count) => count.to_string(),

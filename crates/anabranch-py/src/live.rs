@@ -1,4 +1,4 @@
-//! Real time, for Python; on systems other than Linux it can only refuse.
+//! Live runs, for Python. On systems other than Linux, every call fails.
 
 use pyo3::prelude::*;
 
@@ -24,20 +24,20 @@ mod linux {
         Ok(status.code().unwrap_or(1))
     }
 
-    /// Does this process run inside them?
+    /// Whether this process runs inside these namespaces.
     #[pyfunction]
     pub(super) fn live_is_inside() -> bool {
         anabranch_live::is_inside()
     }
 
-    /// Have this thread run as others do, again and for good.
+    /// Return this thread to normal priority for good.
     #[pyfunction]
     pub(super) fn live_stop_preferring() {
         anabranch_live::stop_preferring();
     }
 
-    /// What this host allows: dictionaries of `name`, `purpose`, `problem` (`None` if it works),
-    /// `remedy` and `required`.
+    /// Check the capabilities that live runs need. Returns dictionaries of `name`, `purpose`,
+    /// `problem` (`None` if the capability works), `remedy` and `required`.
     #[pyfunction]
     pub(super) fn live_probe(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         let all = anabranch_live::probe().into_iter().map(|each| {
@@ -52,10 +52,10 @@ mod linux {
         all.collect()
     }
 
-    /// Run the scenario `toml` in real time; `client` and `server` are "engine" or "kernel".
+    /// Run the scenario `toml` in real time. `client` and `server` are "engine" or "kernel".
     #[pyfunction]
     #[pyo3(signature = (toml, file, seed, client, server, pcap=None, pcap_limit=None))]
-    #[expect(clippy::too_many_arguments)] // Some are keywords in Python.
+    #[expect(clippy::too_many_arguments)] // Some arguments are keywords in Python.
     pub(super) fn live_run<'py>(
         py: Python<'py>,
         toml: &str,

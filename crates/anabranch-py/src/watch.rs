@@ -1,4 +1,4 @@
-//! What ends a run early: an exception in a policy, a signal, or what the caller's `tick` raises.
+//! Early ends of a run: by an exception in a policy, by a signal, or by an exception in `tick`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,16 +10,16 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 
-/// Which policy of whom.
+/// The role of a policy: its kind, its name and its owner.
 #[derive(Clone, Debug)]
 pub(crate) struct Role {
     pub(crate) kind: &'static str,
-    /// As the scenario names it.
+    /// Name of the policy in the scenario.
     pub(crate) name: String,
     pub(crate) owner: Owner,
 }
 
-/// Keeps the first exception that is raised during a run, and says when to stop the run.
+/// Keeps the first exception of a run, and decides when to stop the run.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     failed: AtomicBool,
@@ -27,10 +27,10 @@ pub(crate) struct Watch {
     now_ns: AtomicU64,
 }
 
-/// Events between two looks at the clock.
+/// Number of events between two checks of the clock.
 const EVENTS_PER_LOOK: u32 = 1_024;
 
-/// Wall time between two calls of `tick`: short enough that Ctrl-C works at once.
+/// Wall time between two calls of `tick`, short enough for a prompt reaction to Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Watch {
@@ -38,8 +38,8 @@ impl Watch {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// A condition to stop the run, to be asked before each event: an exception, a signal whose
-    /// handler raises one, or what `tick` raises when it is called with the simulated time in ns.
+    /// A stop condition to check before each event. It is true after an exception in a policy, in a
+    /// signal handler, or in `tick`, which is called with the simulated time in ns.
     pub(crate) fn stop(&self, tick: Option<Py<PyAny>>) -> impl FnMut(Instant) -> bool {
         let (mut events, mut due) = (0, wall_clock() + PAUSE);
         move |now| {
@@ -55,7 +55,7 @@ impl Watch {
         }
     }
 
-    /// Let signal handlers and `tick` run, and threads that wait for the interpreter lock.
+    /// Let signal handlers, `tick`, and threads that wait for the interpreter lock run.
     #[cold]
     fn pause(&self, now: Instant, tick: Option<&Py<PyAny>>) {
         Python::attach(|py| {
@@ -81,7 +81,7 @@ impl Watch {
 
     pub(crate) fn fail(&self, py: Python<'_>, error: PyErr, role: Option<&Role>) {
         let error = match role {
-            // An interruption is no fault of the policy that it interrupts.
+            // The interrupted policy is not to blame for an interruption.
             Some(role) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => {
                 self.explain(py, error, role).unwrap_or_else(|broken| broken)
             }
@@ -92,7 +92,7 @@ impl Watch {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// A `PolicyError` that says where `error` was raised, with `error` as its cause.
+    /// A `PolicyError` with the place of `error`, and `error` as its cause.
     fn explain(&self, py: Python<'_>, error: PyErr, role: &Role) -> PyResult<PyErr> {
         let Role { kind, name, owner } = role;
         let seconds = self.now_ns.load(Ordering::Relaxed) as f64 / 1e9;
@@ -125,7 +125,7 @@ fn place(py: Python<'_>, traceback: Option<Bound<'_, PyTraceback>>) -> String {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "it decides when the caller is asked, not what happens"
+    reason = "it decides when `tick` is called, not what happens in the run"
 )]
 fn wall_clock() -> WallClock {
     WallClock::now()

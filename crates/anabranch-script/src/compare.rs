@@ -1,4 +1,4 @@
-//! Is a segment that the host has sent the one that the script expects?
+//! Comparison of a segment from the stack under test with the segment that the script expects.
 
 use anabranch_wire::mptcp::{AddAddr, CapableKeys, Control, Dss, MpCapable, MpJoin, WideOrNarrow};
 use anabranch_wire::{Checksum, DataSeq, Flags, Piece, Segment, TcpOptions};
@@ -9,7 +9,7 @@ use crate::notation;
 use crate::options::{AddressName, DataNumber, MappingSpec, OptionSpec, Value, Width};
 use crate::script::SegmentSpec;
 
-/// Everything in which they differ. If nothing, the script's variables take their values.
+/// All differences between the segments. If there are none, the script's variables take their values.
 pub(crate) fn compare(
     spec: &SegmentSpec,
     segment: &Segment,
@@ -35,7 +35,7 @@ pub(crate) fn compare(
     if differences.is_empty() {
         flows.variables.extend(captured);
         let flow = &mut flows.all[flow];
-        // A mapping holds for later segments that have none.
+        // A mapping also covers later segments without one.
         if !segment.payload.is_empty() {
             flow.ahead_out = ahead;
         }
@@ -49,7 +49,7 @@ struct Comparison<'a> {
     segment: &'a Segment,
     flow: usize,
     flows: &'a Flows,
-    /// Ticks by which a timestamp may be off.
+    /// Largest error of a timestamp, in ticks.
     stamp_slack: u32,
     differences: Vec<String>,
     captured: Vec<(String, u64)>,
@@ -57,26 +57,26 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn differ(&mut self, what: &str, expected: impl ToString, came: impl ToString) {
-        let (expected, came) = (expected.to_string(), came.to_string());
-        self.differences.push(format!("{what}: expected {expected}, came {came}"));
+    fn differ(&mut self, what: &str, expected: impl ToString, actual: impl ToString) {
+        let (expected, actual) = (expected.to_string(), actual.to_string());
+        self.differences.push(format!("{what}: expected {expected}, got {actual}"));
     }
 
-    fn equal<T: PartialEq + ToString>(&mut self, what: &str, expected: T, came: T) {
-        if expected != came {
-            self.differ(what, expected, came);
+    fn equal<T: PartialEq + ToString>(&mut self, what: &str, expected: T, actual: T) {
+        if expected != actual {
+            self.differ(what, expected, actual);
         }
     }
 
-    /// A number that the script writes, or captures. `right` is what the RFC asks for.
-    fn value(&mut self, what: &str, expected: &Value, came: u64, right: Option<u64>) {
+    /// Compare a number with the script's, or capture it. `right` is the value that the RFC demands.
+    fn value(&mut self, what: &str, expected: &Value, actual: u64, right: Option<u64>) {
         let wanted = match expected {
             Value::Any => return,
             Value::Number(number) | Value::Define(_, number) => Some(*number),
             Value::Auto => right,
             Value::Bad => {
-                if right == Some(came) {
-                    self.differ(what, "a wrong one", format!("{came:#x}"));
+                if right == Some(actual) {
+                    self.differ(what, "a wrong one", format!("{actual:#x}"));
                 }
                 return;
             }
@@ -85,16 +85,16 @@ impl Comparison<'_> {
             }
             Value::Name(name) => match self.flows.variables.get(name) {
                 Some(known) => Some(*known),
-                None => return self.captured.push((name.clone(), came)),
+                None => return self.captured.push((name.clone(), actual)),
             },
         };
         match wanted {
-            Some(wanted) if wanted == came => {}
-            Some(wanted) if wanted > 0xffff || came > 0xffff => {
-                self.differ(what, format!("{wanted:#x}"), format!("{came:#x}"));
+            Some(wanted) if wanted == actual => {}
+            Some(wanted) if wanted > 0xffff || actual > 0xffff => {
+                self.differ(what, format!("{wanted:#x}"), format!("{actual:#x}"));
             }
-            Some(wanted) => self.differ(what, wanted, came),
-            None => self.differ(what, "one that the keys give, but they are unknown", came),
+            Some(wanted) => self.differ(what, wanted, actual),
+            None => self.differ(what, "a value that depends on unknown keys", actual),
         }
     }
 
@@ -102,15 +102,15 @@ impl Comparison<'_> {
         let (spec, header) = (self.spec, &self.segment.header);
         let flow = &self.flows.all[self.flow];
         let (host_isn, peer_isn) = (flow.host_isn.unwrap_or_default(), flow.peer_isn);
-        // Where PSH stands is the host's affair (RFC 9293 §3.9.1.2): only a written one counts.
+        // The host may set PSH as it likes (RFC 9293 §3.9.1.2): it counts only if the script has it.
         let hidden = if spec.flags.contains(Flags::PSH) { Flags(0) } else { Flags::PSH };
-        let mut came = Flags(header.flags.0 & !hidden.0);
-        // RFC 9293 §3.5.2: most resets may acknowledge or not.
-        if spec.flags == Flags::RST && came == Flags::RST | Flags::ACK {
-            came = Flags::RST;
+        let mut actual = Flags(header.flags.0 & !hidden.0);
+        // RFC 9293 §3.5.2: most resets may or may not acknowledge.
+        if spec.flags == Flags::RST && actual == Flags::RST | Flags::ACK {
+            actual = Flags::RST;
         }
-        if spec.flags != came {
-            self.differ("flags", notation::flags(spec.flags), notation::flags(came));
+        if spec.flags != actual {
+            self.differ("flags", notation::flags(spec.flags), notation::flags(actual));
         }
         self.equal("sequence number", spec.seq, header.seq.0.wrapping_sub(host_isn.0));
         self.equal("length", spec.len as usize, self.segment.payload.len());
@@ -130,7 +130,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// The stream is the pattern: are these the bytes of it that the numbers say?
+    /// Compare the payload with the test pattern at the offsets of its sequence numbers.
     fn payload(&mut self) {
         let segment = self.segment;
         if segment.payload.is_empty() || !self.differences.is_empty() {
@@ -138,11 +138,12 @@ impl Comparison<'_> {
         }
         let offset = self.spec.text_seq().wrapping_sub(1).wrapping_add(self.ahead());
         if !segment.payload.matches_pattern(u64::from(offset)) {
-            self.differences.push("payload: not the bytes that the application wrote".to_owned());
+            self.differences
+                .push("payload: differs from the bytes that the application wrote".to_owned());
         }
     }
 
-    /// What data sequence numbers are ahead of subflow sequence numbers.
+    /// Difference between data sequence numbers and subflow sequence numbers.
     fn ahead(&self) -> u32 {
         let mapping = self.segment.options.dss.and_then(|dss| dss.mapping);
         let base = self.flows.keys(self.flow).host_base();
@@ -168,7 +169,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compare one option, and take it away.
+    /// Compare one option, and remove it.
     fn option(&mut self, option: &OptionSpec, left: &mut TcpOptions) {
         match option {
             OptionSpec::Nop => {}
@@ -210,23 +211,23 @@ impl Comparison<'_> {
         self.differences.push(format!("missing option: {}", option.name()));
     }
 
-    fn timestamps(&mut self, value: &Value, echo: &Value, came: u32, came_echo: u32) {
+    fn timestamps(&mut self, value: &Value, echo: &Value, actual: u32, actual_echo: u32) {
         if let Value::Number(expected) = value {
             let expected = *expected as u32;
             match self.flows.all[self.flow].clock_offset {
-                None => self.clock_offset = Some(came.wrapping_sub(expected)),
+                None => self.clock_offset = Some(actual.wrapping_sub(expected)),
                 Some(offset) => {
-                    let came = came.wrapping_sub(offset);
-                    if came.wrapping_sub(expected).wrapping_add(self.stamp_slack)
+                    let actual = actual.wrapping_sub(offset);
+                    if actual.wrapping_sub(expected).wrapping_add(self.stamp_slack)
                         > 2 * self.stamp_slack
                     {
-                        self.differ("TS val", expected, came);
+                        self.differ("TS val", expected, actual);
                     }
                 }
             }
         }
         if !matches!(echo, Value::Auto) {
-            self.value("TS ecr", echo, u64::from(came_echo), None);
+            self.value("TS ecr", echo, u64::from(actual_echo), None);
         }
     }
 
@@ -236,8 +237,8 @@ impl Comparison<'_> {
             let words = blocks.iter().map(|(start, end)| format!("{start}:{end}"));
             words.collect::<Vec<_>>().join(" ")
         };
-        let came = std::mem::take(&mut left.sack);
-        let relative = came
+        let actual = std::mem::take(&mut left.sack);
+        let relative = actual
             .as_slice()
             .iter()
             .map(|block| (block.start.0.wrapping_sub(base.0), block.end.0.wrapping_sub(base.0)));
@@ -259,8 +260,8 @@ impl Comparison<'_> {
         let keys = self.flows.keys(self.flow);
         match (data_ack, dss.data_ack) {
             (None, None) => {}
-            (Some(expected), Some(came)) => {
-                self.data_number("dack", expected, came, keys.peer_base());
+            (Some(expected), Some(actual)) => {
+                self.data_number("dack", expected, actual, keys.peer_base());
             }
             (Some(_), None) => self.differences.push("missing DATA_ACK".to_owned()),
             (None, Some(_)) => self.unexpected_dss("DATA_ACK", dss, keys),
@@ -286,10 +287,10 @@ impl Comparison<'_> {
         &mut self,
         name: &str,
         expected: &DataNumber,
-        came: WideOrNarrow,
+        actual: WideOrNarrow,
         base: Option<DataSeq>,
     ) {
-        let bytes = came.bytes_len();
+        let bytes = actual.bytes_len();
         let wanted = match expected.width {
             Width::Four => 4,
             Width::Eight => 8,
@@ -299,7 +300,7 @@ impl Comparison<'_> {
         let Some(base) = base else {
             return self.differences.push(format!("{name}: the key is unknown"));
         };
-        let relative = came.resolve(base).distance_from(base);
+        let relative = actual.resolve(base).distance_from(base);
         self.value(name, &expected.value, relative as u64, None);
     }
 
@@ -319,17 +320,17 @@ impl Comparison<'_> {
         self.checksum(expected.checksum.as_ref(), mapping.checksum, right);
     }
 
-    fn checksum(&mut self, expected: Option<&Value>, came: Option<u16>, right: Option<Checksum>) {
-        match (expected, came) {
+    fn checksum(&mut self, expected: Option<&Value>, actual: Option<u16>, right: Option<Checksum>) {
+        match (expected, actual) {
             (None, None) => {}
-            (None, Some(came)) => self.differ("checksum", "none", format!("{came:#06x}")),
+            (None, Some(actual)) => self.differ("checksum", "none", format!("{actual:#06x}")),
             (Some(_), None) => self.differ("checksum", "one", "none"),
-            (Some(Value::Auto), Some(came)) => {
-                if right.is_some_and(|sum| !sum.verifies(came)) {
-                    self.differ("checksum", "a right one", format!("{came:#06x}"));
+            (Some(Value::Auto), Some(actual)) => {
+                if right.is_some_and(|sum| !sum.verifies(actual)) {
+                    self.differ("checksum", "a right one", format!("{actual:#06x}"));
                 }
             }
-            (Some(value), Some(came)) => self.value("checksum", value, u64::from(came), None),
+            (Some(value), Some(actual)) => self.value("checksum", value, u64::from(actual), None),
         }
     }
 
@@ -362,7 +363,7 @@ impl Comparison<'_> {
         if byte != *flags {
             self.differ("MP_CAPABLE", notation::flag_names(*flags), notation::flag_names(byte));
         }
-        let (came, came_len, sum) = match capable.keys {
+        let (actual, actual_len, sum) = match capable.keys {
             CapableKeys::None => (vec![], None, None),
             CapableKeys::Sender(key) => (vec![key], None, None),
             CapableKeys::Both { sender, receiver } => (vec![sender, receiver], None, None),
@@ -370,13 +371,13 @@ impl Comparison<'_> {
                 (vec![sender, receiver], Some(data_len), checksum)
             }
         };
-        self.equal("keys", keys.len(), came.len());
-        for (key, came) in keys.iter().zip(came) {
-            self.value("key", key, came, None);
+        self.equal("keys", keys.len(), actual.len());
+        for (key, actual) in keys.iter().zip(actual) {
+            self.value("key", key, actual, None);
         }
         let text = |len: Option<u16>| len.map_or_else(|| "none".to_owned(), |len| len.to_string());
-        self.equal("mpcdatalen", text(*data_len), text(came_len));
-        if let Some(len) = came_len {
+        self.equal("mpcdatalen", text(*data_len), text(actual_len));
+        if let Some(len) = actual_len {
             let right = self.flows.keys(self.flow).host_base().map(|base| {
                 let one = anabranch_wire::SeqNumber(1);
                 let mut sum = Checksum::of_dss_pseudo_header(base + 1u64, one, len);
@@ -397,9 +398,9 @@ impl Comparison<'_> {
         match (option, *join) {
             (
                 OptionSpec::JoinSyn { backup, address_id, token, nonce },
-                MpJoin::Syn { backup: came, address_id: id, token: t, nonce: n },
+                MpJoin::Syn { backup: actual, address_id: id, token: t, nonce: n },
             ) => {
-                self.equal("backup", *backup, came);
+                self.equal("backup", *backup, actual);
                 self.value("address_id", address_id, u64::from(id), own_id);
                 let right = keys.peer.map(|key| u64::from(keys::token(key)));
                 self.value("token", token, u64::from(t), right);
@@ -407,9 +408,9 @@ impl Comparison<'_> {
             }
             (
                 OptionSpec::JoinSynAck { backup, address_id, hmac: expected, nonce },
-                MpJoin::SynAck { backup: came, address_id: id, truncated_hmac, nonce: n },
+                MpJoin::SynAck { backup: actual, address_id: id, truncated_hmac, nonce: n },
             ) => {
-                self.equal("backup", *backup, came);
+                self.equal("backup", *backup, actual);
                 self.value("address_id", address_id, u64::from(id), own_id);
                 let right = hmac.map(|hmac| {
                     u64::from_be_bytes(hmac[..8].try_into().expect("an HMAC has 32 bytes"))
@@ -417,10 +418,10 @@ impl Comparison<'_> {
                 self.value("sender_hmac", expected, truncated_hmac, right);
                 self.value("nonce", nonce, u64::from(n), Some(u64::from(n)));
             }
-            (OptionSpec::JoinAck { hmac: expected }, MpJoin::Ack { hmac: came }) => {
-                let is_right = hmac.is_some_and(|hmac| hmac[..20] == came);
+            (OptionSpec::JoinAck { hmac: expected }, MpJoin::Ack { hmac: actual }) => {
+                let is_right = hmac.is_some_and(|hmac| hmac[..20] == actual);
                 if *expected == Value::Auto && !is_right {
-                    self.differences.push("sender_hmac: not the right one".to_owned());
+                    self.differences.push("sender_hmac: wrong".to_owned());
                 }
             }
             _ => self.missing(option),
@@ -443,7 +444,7 @@ impl Comparison<'_> {
         });
         match (hmac, add.truncated_hmac) {
             (None, None) => {}
-            (Some(expected), Some(came)) => self.value("hmac", expected, came, right),
+            (Some(expected), Some(actual)) => self.value("hmac", expected, actual, right),
             (None, Some(_)) => self.differ("ADD_ADDR", "an echo", "an announcement"),
             (Some(_), None) => self.differ("ADD_ADDR", "an announcement", "an echo"),
         }
@@ -452,25 +453,25 @@ impl Comparison<'_> {
     fn signal(&mut self, option: &OptionSpec, control: &mut Control) {
         let keys = self.flows.keys(self.flow);
         let found = match option {
-            OptionSpec::RemoveAddress(ids) => control.remove_addr.take().map(|came| {
-                self.equal("address_id", format!("{ids:?}"), format!("{:?}", came.address_ids()));
+            OptionSpec::RemoveAddress(ids) => control.remove_addr.take().map(|actual| {
+                self.equal("address_id", format!("{ids:?}"), format!("{:?}", actual.address_ids()));
             }),
             OptionSpec::Prio { backup } => {
-                control.prio.take().map(|came| self.equal("backup", *backup, came.backup))
+                control.prio.take().map(|actual| self.equal("backup", *backup, actual.backup))
             }
-            OptionSpec::Fail { data_seq } => control.fail.take().map(|came| {
+            OptionSpec::Fail { data_seq } => control.fail.take().map(|actual| {
                 let base = keys.peer_base().unwrap_or_default();
-                let relative = came.data_seq.distance_from(base) as u64;
+                let relative = actual.data_seq.distance_from(base) as u64;
                 self.value("mp_fail dsn", data_seq, relative, None);
             }),
             OptionSpec::Fastclose { key } => control
                 .fastclose
                 .take()
-                .map(|came| self.value("key", key, came.receiver_key, keys.peer)),
-            OptionSpec::Reset { reason, transient } => control.reset.take().map(|came| {
-                self.value("reset reason", reason, u64::from(came.reason.0), None);
+                .map(|actual| self.value("key", key, actual.receiver_key, keys.peer)),
+            OptionSpec::Reset { reason, transient } => control.reset.take().map(|actual| {
+                self.value("reset reason", reason, u64::from(actual.reason.0), None);
                 if let Some(transient) = transient {
-                    self.equal("transient", *transient, came.transient);
+                    self.equal("transient", *transient, actual.transient);
                 }
             }),
             _ => None,

@@ -1,4 +1,4 @@
-//! From a segment as a script writes it to the segment that the peer sends.
+//! Composition of the segments that the peer sends, from their notation in a script.
 
 use anabranch_wire::mptcp::{
     AddAddr, CapableFlags, CapableKeys, Dss, Mapping, MpCapable, MpFail, MpFastclose, MpJoin,
@@ -13,7 +13,7 @@ use crate::keys;
 use crate::options::{AddressName, DataNumber, MappingSpec, OptionSpec, Value, Width};
 use crate::script::SegmentSpec;
 
-/// The segment, or why there is none.
+/// Compose the segment, or explain why that is impossible.
 pub(crate) fn compose(spec: &SegmentSpec, flows: &mut Flows) -> Result<Segment, String> {
     let flow = flows.named_or_new(spec.path);
     let mut options = TcpOptions::default();
@@ -207,7 +207,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// The token of the connection to join, which the flow belongs to from now on.
+    /// The token of the connection to join. From now on the flow belongs to that connection.
     fn token(&mut self, value: &Value) -> Result<u32, String> {
         let newest = self.flows.newest_connection();
         let newest = newest.ok_or("a join needs the key of a connection: none is known")?;
@@ -227,13 +227,13 @@ impl Composer<'_> {
         Ok(nonce)
     }
 
-    /// The identifier of the peer's address: its number.
+    /// The identifier of the peer's address, which is the address's number.
     fn address_id(&self, value: &Value) -> Result<u8, String> {
         let id = Value::Number(or_else(value, u64::from(self.flows.all[self.flow].name.peer))?);
         Ok(limited("address_id", &id, u8::MAX.into())? as u8)
     }
 
-    /// As the peer sends it.
+    /// The HMAC that the peer sends.
     fn hmac(&self) -> Result<[u8; 32], String> {
         let flow = &self.flows.all[self.flow];
         let nonces = flow.peer_nonce.zip(flow.host_nonce);
@@ -273,7 +273,7 @@ impl Composer<'_> {
             OptionSpec::RemoveAddress(ids) => control.remove_addr = RemoveAddr::new(ids),
             OptionSpec::Prio { backup } => control.prio = Some(MpPrio { backup: *backup }),
             OptionSpec::Fail { data_seq } => {
-                // RFC 8684 §3.7: the number is one of the data that failed, which the host sent.
+                // RFC 8684 §3.7: the number belongs to the failed data, which the host sent.
                 let base = keys.host_base().ok_or("mp_fail needs the host's key")?;
                 control.fail = Some(MpFail { data_seq: base + plain(data_seq)? });
             }
@@ -297,7 +297,7 @@ impl Composer<'_> {
     }
 }
 
-/// The flags of MP_CAPABLE, A from the highest bit on. RFC 8684 §3.1.
+/// The flags of MP_CAPABLE, with A as the highest bit. RFC 8684 §3.1.
 pub(crate) fn capable_flags(byte: u8) -> CapableFlags {
     CapableFlags {
         checksum_required: byte & 0x80 != 0,
@@ -324,7 +324,7 @@ fn checksum(value: &Value, right: impl Fn() -> u16) -> Result<u16, String> {
     }
 }
 
-/// What the script says; `right` for `auto`, something else for `bad`.
+/// The script's value: `right` for `auto`, another value for `bad`.
 fn or_else(value: &Value, right: u64) -> Result<u64, String> {
     match value {
         Value::Auto => Ok(right),
@@ -333,7 +333,7 @@ fn or_else(value: &Value, right: u64) -> Result<u64, String> {
     }
 }
 
-/// A number that the field has room for.
+/// The number, if it fits into the field.
 fn limited(name: &str, value: &Value, most: u64) -> Result<u64, String> {
     let number = plain(value)?;
     if number <= most {
@@ -346,6 +346,6 @@ fn limited(name: &str, value: &Value, most: u64) -> Result<u64, String> {
 fn plain(value: &Value) -> Result<u64, String> {
     match value {
         Value::Number(number) | Value::Define(_, number) => Ok(*number),
-        _ => Err("a segment that is sent needs numbers where * and names stand".to_owned()),
+        _ => Err("a segment from the peer needs a number instead of * or a name".to_owned()),
     }
 }

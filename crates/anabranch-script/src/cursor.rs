@@ -1,25 +1,25 @@
-//! A place in the text of a script.
+//! A position in the text of a script.
 
 use thiserror::Error;
 
-/// What is wrong with a script, where, and what would be right: one line.
+/// An error in a script, in one line: its position, its description and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct ScriptError {
-    /// Name of the file, as it was given.
+    /// Name of the file as given by the caller.
     pub file: String,
-    /// Line, from 1 on.
+    /// Line, starting at 1.
     pub line: u32,
-    /// Column in characters, from 1 on.
+    /// Column in characters, starting at 1.
     pub column: u32,
-    /// What is wrong, and what would be right.
+    /// Description of the error, with a valid form.
     pub message: String,
 }
 
 pub(crate) type Parsed<T> = Result<T, ScriptError>;
 
-/// Reads a script character by character. White space and comments separate words and mean nothing
-/// else, so an event may take several lines.
+/// Reads a script character by character. White space and comments only separate words, so an event
+/// may span several lines.
 #[derive(Clone)]
 pub(crate) struct Cursor<'a> {
     file: &'a str,
@@ -36,13 +36,13 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// The text from `start` up to here, on one line and without comments.
+    /// The text from `start` to the current position, on one line and without comments.
     pub(crate) fn since(&self, start: usize) -> String {
         let mut part = Cursor { file: self.file, text: &self.text[..self.at], at: start };
         let mut plain = String::new();
         loop {
             let before = part.at;
-            // An open comment was refused when this text was parsed.
+            // The parser has already rejected unterminated comments in this text.
             let _ = part.skip();
             let Some(next) = part.rest().chars().next() else { break };
             if part.at > before && !plain.is_empty() {
@@ -77,12 +77,12 @@ impl<'a> Cursor<'a> {
         &self.text[self.at..]
     }
 
-    /// The next character, white space and comments not skipped.
+    /// The next character, without skipping white space and comments.
     pub(crate) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
-    /// Take one character.
+    /// Consume one character.
     pub(crate) fn bump(&mut self) {
         self.at += self.peek().map_or(0, char::len_utf8);
     }
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
             } else if rest.starts_with("/*") {
                 let end = rest.find("*/");
                 let end =
-                    end.ok_or_else(|| self.error("comment without an end; close it with */"))?;
+                    end.ok_or_else(|| self.error("unterminated comment; close it with */"))?;
                 self.at += end + 2;
             } else {
                 return Ok(());
@@ -110,14 +110,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Take `word` if it stands here, even inside a longer word.
+    /// Consume `word` if the text continues with it, even as a part of a longer word.
     pub(crate) fn take_exactly(&mut self, word: &str) -> bool {
         let found = self.rest().starts_with(word);
         self.at += if found { word.len() } else { 0 };
         found
     }
 
-    /// Skip blanks, then take `word` if it stands here.
+    /// Skip white space, then consume `word` if the text continues with it.
     pub(crate) fn take(&mut self, word: &str) -> Parsed<bool> {
         self.skip()?;
         Ok(self.take_exactly(word))
@@ -130,13 +130,13 @@ impl<'a> Cursor<'a> {
         Err(self.error(format!("found {}; {place} needs \"{word}\" here", self.found())))
     }
 
-    /// Skip blanks, then take letters, digits and underscores; empty if there are none.
+    /// Skip white space, then consume letters, digits and underscores; empty if there are none.
     pub(crate) fn word(&mut self) -> Parsed<&'a str> {
         self.skip()?;
         Ok(self.take_while(|c| c.is_alphanumeric() || c == '_'))
     }
 
-    /// The next word, without taking it.
+    /// The next word, without consuming it.
     pub(crate) fn peek_word(&self) -> Parsed<&'a str> {
         self.clone().word()
     }
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         &rest[..end]
     }
 
-    /// A whole number, decimal or after 0x hexadecimal, at most `most`.
+    /// Consume a whole number, in decimal or with 0x in hexadecimal, of at most `most`.
     pub(crate) fn number(&mut self, what: &str, most: u64) -> Parsed<u64> {
         self.skip()?;
         let (start, found) = (self.at, self.found());
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What stands here, for a message.
+    /// The text at the current position, for a message.
     pub(crate) fn found(&self) -> String {
         let mut ahead = self.clone();
         if ahead.skip().is_err() || ahead.is_at_end() {
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Names of a choice for a message: `a, b or c`.
+/// The names of a choice, for a message: `a, b or c`.
 pub(crate) fn one_of(names: &[&str]) -> String {
     match names {
         [] => "nothing".to_owned(),
@@ -188,7 +188,7 @@ pub(crate) fn one_of(names: &[&str]) -> String {
     }
 }
 
-/// The message for a name that is not among `names`: names the closest, and all.
+/// The message for a name that is not in `names`. It suggests the most similar name and lists all.
 pub(crate) fn unknown(what: &str, name: &str, names: &[&str]) -> String {
     let close = names.iter().map(|other| (strsim::jaro_winkler(name, other), other));
     let close = close.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness > 0.75);

@@ -21,12 +21,13 @@ pub struct EngineStack {
     settings: Settings,
     sockets: Vec<Socket>,
     sent: VecDeque<(Instant, Segment)>,
-    /// What the engine has told about its connections.
+    /// What the engine has reported about its connections.
     known: BTreeMap<ConnectionId, Known>,
 }
 
-/// What Linux offers at first, and what a SYN can offer. A larger window is announced right after
-/// the handshake, which would be a line in each script.
+/// The window that Linux offers at first, and the largest that a SYN can offer. With a larger buffer,
+/// the stack would announce a larger window right after the handshake, which every script would have
+/// to expect.
 const RECEIVE_BUFFER: u64 = 65_535;
 
 #[derive(Default)]
@@ -40,7 +41,7 @@ struct Socket {
     accepted: VecDeque<ConnectionId>,
     listens: bool,
     connection: Option<ConnectionId>,
-    /// Read from the engine, and not yet by the script.
+    /// Data that was read from the engine, but not yet by the script.
     unread: Payload,
 }
 
@@ -52,7 +53,7 @@ struct Known {
 }
 
 impl EngineStack {
-    /// A host as the header of a script describes it.
+    /// Create a host as the header of a script describes it.
     pub fn new(settings: &Settings) -> Self {
         let layout = Layout { ipv6: settings.ipv6 };
         EngineStack {
@@ -102,7 +103,7 @@ impl EngineStack {
         config
     }
 
-    /// Take what the engine has to send and to tell.
+    /// Take the engine's segments and events.
     fn drain(&mut self) {
         while let Some(segment) = self.endpoint.poll_transmit(self.now) {
             self.sent.push_back((self.now, segment));
@@ -199,7 +200,7 @@ impl Stack for EngineStack {
         let socket = &mut self.sockets[socket.0];
         match option {
             SocketOption::Abort(aborts) => socket.aborts = aborts,
-            // The engine takes its configuration when a connection is opened.
+            // The engine gets its configuration when a connection is opened.
             _ if socket.listens || socket.connection.is_some() => {
                 return Progress::Failed("EOPNOTSUPP");
             }

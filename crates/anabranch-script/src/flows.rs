@@ -9,16 +9,16 @@ use crate::keys;
 use crate::layout::{Layout, PEER_EPHEMERAL, PORT};
 use crate::script::PathName;
 
-/// One subflow, or TCP connection.
+/// A subflow or TCP connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) name: PathName,
     pub(crate) host: SocketAddress,
     pub(crate) peer: SocketAddress,
-    /// Unknown until the host has sent a SYN.
+    /// Initial sequence number of the host; unknown until the host has sent a SYN.
     pub(crate) host_isn: Option<SeqNumber>,
     pub(crate) peer_isn: SeqNumber,
-    /// What the host's timestamps are ahead of the script's.
+    /// Difference between the host's timestamps and the script's.
     pub(crate) clock_offset: Option<u32>,
     /// The host's last timestamp.
     pub(crate) last_stamp: Option<u32>,
@@ -26,9 +26,9 @@ pub(crate) struct Flow {
     pub(crate) connection: usize,
     pub(crate) host_nonce: Option<u32>,
     pub(crate) peer_nonce: Option<u32>,
-    /// What data sequence numbers are ahead of subflow sequence numbers: by the peer's mappings.
+    /// Difference between data sequence numbers and subflow sequence numbers in the peer's mappings.
     pub(crate) ahead_in: u32,
-    /// By the host's mappings.
+    /// The same difference in the host's mappings.
     pub(crate) ahead_out: u32,
 }
 
@@ -45,19 +45,19 @@ impl Keys {
         self.host.map(|key| DataSeq(keys::initial_data_seq(key)))
     }
 
-    /// The peer's.
+    /// The peer's initial data sequence number.
     pub(crate) fn peer_base(self) -> Option<DataSeq> {
         self.peer.map(|key| DataSeq(keys::initial_data_seq(key)))
     }
 
-    /// Both keys, the peer's first, as the peer's HMACs have them.
+    /// Both keys in the order of the peer's HMACs: the peer's key first.
     pub(crate) fn of_peer(self) -> Result<(u64, u64), String> {
         let peer = self.peer.ok_or("the peer's key is unknown: write key[ckey=2] first")?;
         let host = self.host.ok_or("the host's key is unknown: it has sent none")?;
         Ok((peer, host))
     }
 
-    /// Both keys, the host's first.
+    /// Both keys in the order of the host's HMACs: the host's key first.
     pub(crate) fn of_host(self) -> Result<(u64, u64), String> {
         self.of_peer().map(|(peer, host)| (host, peer))
     }
@@ -95,12 +95,12 @@ impl Flows {
         })
     }
 
-    /// The flow with this name; a new one that the peer opens if there is none.
+    /// The flow with this name. If there is none, the peer opens a new flow.
     pub(crate) fn named_or_new(&mut self, name: PathName) -> usize {
         if let Some(found) = self.named(name) {
             return found;
         }
-        // A join goes to the port of the first subflow.
+        // The peer joins the port of the first subflow.
         let default = self.all.first().map_or(PORT, |first| first.host.port);
         let peer_port = PEER_EPHEMERAL + self.all.len() as u16;
         let host =
@@ -110,7 +110,7 @@ impl Flows {
         self.add(name, host, peer)
     }
 
-    /// The flow that an outgoing segment belongs to; a new one if there is none.
+    /// The flow that an outgoing segment belongs to, or a new flow if there is none.
     fn of_outgoing(&mut self, segment: &Segment) -> Option<usize> {
         let (host, peer) = (segment.source, segment.destination);
         if let Some(found) = self.find(host, peer) {
@@ -149,7 +149,7 @@ impl Flows {
         self.all.len() - 1
     }
 
-    /// The connection that a token names, by the key of the host or of the peer.
+    /// The connection with this token, derived from the key of the host or of the peer.
     pub(crate) fn connection_of(&self, token: u32, key: fn(&Keys) -> Option<u64>) -> Option<usize> {
         self.keys.iter().position(|keys| key(keys).map(keys::token) == Some(token))
     }
@@ -163,7 +163,7 @@ impl Flows {
         self.keys[connection]
     }
 
-    /// Take note of the numbers in a segment that the host sends.
+    /// Record the numbers in a segment that the host sends.
     pub(crate) fn observe(&mut self, segment: &Segment) -> Option<usize> {
         let index = self.of_outgoing(segment)?;
         let flow = &mut self.all[index];

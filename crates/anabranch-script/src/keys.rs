@@ -1,4 +1,4 @@
-//! What RFC 8684 derives from keys. Written apart from the engine, which it judges.
+//! Values that RFC 8684 derives from keys. This code is independent of the engine, which it judges.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub(crate) fn initial_data_seq(key: u64) -> u64 {
     u64::from_be_bytes(digest[24..].try_into().expect("SHA-256 gives 32 bytes"))
 }
 
-/// HMAC of a join, as the host with the first key and nonce of each pair sends it. RFC 8684 §3.2.
+/// HMAC of a join from the host that owns the first key and nonce of each pair. RFC 8684 §3.2.
 pub(crate) fn join_hmac(keys: (u64, u64), nonces: (u32, u32)) -> [u8; 32] {
     let message = [nonces.0.to_be_bytes(), nonces.1.to_be_bytes()].concat();
     hmac(keys, &message)

@@ -6,15 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub const PORT: u16 = 8080;
 /// The port that the peer listens on.
 pub const PEER_PORT: u16 = 8080;
-/// The port of the peer's first connection; each further one has the next.
+/// The port of the peer's first connection. Each further connection uses the next port.
 pub(crate) const PEER_EPHEMERAL: u16 = 40_000;
-/// Addresses on each side.
+/// Number of addresses on each side.
 pub(crate) const ADDRESSES: u8 = 4;
 
 /// The addresses of a script: `host0` to `host3` and `peer0` to `peer3`.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// IPv6 rather than IPv4.
+    /// Whether to use IPv6 instead of IPv4.
     pub ipv6: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A segment in the notation of scripts.
+//! Segments in the notation of scripts.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::flows::{Flow, Flows, Keys};
 use crate::keys;
 use crate::script::PathName;
 
-/// The segment as a script would write it, without time.
+/// The segment in the notation of scripts, without its time.
 pub(crate) fn segment(segment: &Segment, outgoing: bool, flows: &Flows) -> String {
     let (host, peer) = if outgoing {
         (segment.source, segment.destination)
@@ -44,7 +44,7 @@ pub(crate) fn segment(segment: &Segment, outgoing: bool, flows: &Flows) -> Strin
     text
 }
 
-/// What numbers are relative to.
+/// The initial numbers to which a side's numbers are relative.
 struct Side {
     outgoing: bool,
     own: SeqNumber,
@@ -198,7 +198,7 @@ pub(crate) fn flag_names(byte: u8) -> String {
 }
 
 fn capable(capable: &MpCapable, side: &Side, flows: &Flows) -> String {
-    // The peer's key is one that the script defines.
+    // The script defines the peer's key.
     let own = |key| match flows.name_of(key) {
         name if side.outgoing || name.starts_with("0x") => name,
         name => format!("{name}={key:#x}"),
@@ -220,7 +220,8 @@ fn capable(capable: &MpCapable, side: &Side, flows: &Flows) -> String {
     format!("mpcapable v{} {flags} {keys}", capable.version)
 }
 
-/// Proofs are shown as `auto` if they are right, and as `bad` if not: nobody compares their digits.
+/// HMACs and checksums are shown as `auto` if they are right and as `bad` if they are wrong, because
+/// their digits do not help a reader.
 fn verdict(is_right: bool) -> &'static str {
     if is_right { "auto" } else { "bad" }
 }
@@ -253,8 +254,8 @@ fn join(join: &MpJoin, side: &Side, flow: Option<&Flow>) -> String {
                 "mp_join_syn_ack {backup}address_id={address_id} sender_hmac={hmac} nonce={nonce:#x}"
             )
         }
-        MpJoin::Ack { hmac: came } => {
-            let right = hmac.is_some_and(|hmac| hmac[..20] == *came);
+        MpJoin::Ack { hmac: actual } => {
+            let right = hmac.is_some_and(|hmac| hmac[..20] == *actual);
             format!("mp_join_ack sender_hmac={}", verdict(right))
         }
     }

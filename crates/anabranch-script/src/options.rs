@@ -1,10 +1,10 @@
-//! TCP options as a script writes them.
+//! TCP options in the notation of scripts.
 
 /// The options of a segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OptionList {
     pub(crate) items: Vec<OptionSpec>,
-    /// `<...>` or `<mss 1460, ...>`: others may be there.
+    /// Whether other options are allowed: `<...>` or `<mss 1460, ...>`.
     pub(crate) open: bool,
 }
 
@@ -12,28 +12,28 @@ pub(crate) struct OptionList {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Number(u64),
-    /// `*`: whatever an outgoing segment carries.
+    /// `*`: any value of an outgoing segment.
     Any,
-    /// `auto`: what the RFC asks for.
+    /// `auto`: the value that the RFC demands.
     Auto,
-    /// `bad`: anything but that.
+    /// `bad`: any other value.
     Bad,
-    /// `skey`: captured from an outgoing segment, or known already.
+    /// `skey`: a variable. It is captured from an outgoing segment, unless it is known already.
     Name(String),
-    /// `ckey=2`.
+    /// `ckey=2`: a variable with its value.
     Define(String, u64),
     /// `sha256_32(skey)`: the token of a key.
     TokenOf(String),
 }
 
-/// How many bytes a data sequence number or DATA_ACK takes.
+/// Size of a data sequence number or DATA_ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// `dack4`, `dsn4`.
+    /// `dack4`, `dsn4`: four bytes.
     Four,
-    /// `dack8`, `dsn8`.
+    /// `dack8`, `dsn8`: eight bytes.
     Eight,
-    /// `dack`, `dsn`: either, of outgoing segments.
+    /// `dack`, `dsn`: either size, only in outgoing segments.
     Either,
 }
 
@@ -48,11 +48,11 @@ pub(crate) struct MappingSpec {
     pub(crate) data_seq: DataNumber,
     pub(crate) subflow_seq: Value,
     pub(crate) len: Value,
-    /// `None` for `nocs`.
+    /// The checksum; `None` for `nocs`.
     pub(crate) checksum: Option<Value>,
 }
 
-/// Whose address.
+/// An address by its owner and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressName {
     Host(u8),

@@ -15,23 +15,23 @@ use crate::script::{
 use crate::sockets::{Returned, Sockets};
 use crate::stack::{Stack, Trouble};
 
-/// What playing a script has shown.
+/// The result of playing a script.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// Why the script failed; `None` if the stack did all that it asks for.
+    /// Why the script failed; `None` if the stack did everything that the script expects.
     pub failure: Option<Failure>,
-    /// Every segment and call with its time, in the notation of scripts.
+    /// Every segment and call with its time, in script notation.
     pub log: Vec<String>,
 }
 
-/// How exactly a stack in virtual time is to keep the times of a script.
+/// Tolerance for the times of a stack in virtual time.
 const EXACT: Duration = Duration::from_millis(1);
-/// After the last event, for segments that nobody expects.
+/// Time after the last event in which the player watches for unexpected segments.
 const AFTERMATH: Duration = Duration::from_secs(1);
-/// How long `*` waits: in virtual time, and in real time.
+/// Time that `*` waits, in virtual time and (`LIVE_PATIENCE`) in real time.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 const LIVE_PATIENCE: Duration = Duration::from_secs(10);
-/// Entries of the log that a failure shows.
+/// Number of log entries that a failure shows.
 const SHOWN_BEFORE: usize = 6;
 
 /// Play `script` against `stack`.
@@ -46,11 +46,11 @@ struct Player<'a> {
     stack: &'a mut dyn Stack,
     flows: Flows,
     sockets: Sockets,
-    /// The time of the event before.
+    /// The time of the previous event.
     base: Instant,
-    /// Segments that the stack has sent and no event has matched.
+    /// Segments that the stack has sent and that no event has matched yet.
     waiting: VecDeque<(Instant, Segment)>,
-    /// Segments that the stack may send from here on, once each.
+    /// Segments that the stack may send from now on, once each.
     permitted: Vec<&'a SegmentSpec>,
     pending: Option<Pending<'a>>,
     log: Vec<Entry>,
@@ -77,12 +77,12 @@ enum Logged {
     Text(String),
 }
 
-/// Why the script stops here.
+/// Why the script stops at an event.
 struct Stop {
     line: u32,
     what: String,
     expected: Option<String>,
-    came: Option<String>,
+    actual: Option<String>,
     differences: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Stop {
     fn new(event: &Event, what: impl Into<String>) -> Box<Self> {
         let expected = Some(format!("{:<10} {}", event.time_text, event.text));
         let (line, what) = (event.line, what.into());
-        Box::new(Stop { line, what, expected, came: None, differences: Vec::new() })
+        Box::new(Stop { line, what, expected, actual: None, differences: Vec::new() })
     }
 }
 
@@ -171,7 +171,7 @@ impl<'a> Player<'a> {
         from + moment.offset
     }
 
-    /// When an event that is no outgoing segment happens.
+    /// The time of an event other than an outgoing segment.
     fn start(&self, event: &Event) -> Instant {
         match event.time {
             Time::Any => self.base,
@@ -179,7 +179,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Between which times an outgoing segment may leave.
+    /// The earliest and the latest time at which an outgoing segment may leave.
     fn bounds(&self, time: Time) -> (Instant, Instant) {
         let slack = |end: Instant| {
             // Timers of Linux are late by up to an eighth of their time (kernel/time/timer.c).
@@ -214,7 +214,7 @@ impl<'a> Player<'a> {
         self.try_pending()
     }
 
-    /// Take what the stack has sent.
+    /// Take the segments that the stack has sent.
     fn collect(&mut self) {
         while let Some((at, segment)) = self.stack.next_segment() {
             self.flows.observe(&segment);
@@ -234,7 +234,7 @@ impl<'a> Player<'a> {
                 break found;
             }
             if self.stack.now() >= latest {
-                return Err(self.nothing_came(event));
+                return Err(self.missing_segment(event));
             }
             self.wait(event, latest)?;
         };
@@ -244,10 +244,10 @@ impl<'a> Player<'a> {
         let mut differences = compare(spec, &segment, flow, &mut self.flows, slack);
         if at < earliest || at > latest {
             let due = self.words_for(event.time);
-            differences.push(format!("time: expected {due}, came at {:.6}", at.as_secs_f64()));
+            differences.push(format!("time: expected {due}, got {:.6}", at.as_secs_f64()));
         }
         if differences.is_empty() {
-            // A late stack does not shift what follows, unless the script leaves the time open.
+            // A late stack does not shift later events, unless the script leaves the time open.
             self.base = match event.time {
                 Time::Exactly(due) if self.stack.is_exact() => self.resolve(due),
                 _ => at,
@@ -255,13 +255,13 @@ impl<'a> Player<'a> {
             return Ok(());
         }
         let mut stop = Stop::new(event, "the stack sent another segment");
-        stop.came = Some(self.text_at(at, &notation::segment(&segment, true, &self.flows)));
+        stop.actual = Some(self.text_at(at, &notation::segment(&segment, true, &self.flows)));
         stop.differences = differences;
         Err(stop)
     }
 
-    /// Is the waiting segment at `index` one that may come, and not the one that is expected? Then
-    /// it goes, and the permission with it.
+    /// Whether the waiting segment at `index` is permitted, and not the expected one. If so, remove the
+    /// segment and its permission.
     fn is_permitted(&mut self, index: usize, expected: Option<&SegmentSpec>) -> bool {
         if self.permitted.is_empty() {
             return false;
@@ -290,7 +290,7 @@ impl<'a> Player<'a> {
         true
     }
 
-    /// The first segment on the path that an event names, and its flow.
+    /// The first segment on an event's path, and its flow.
     fn first_on(&self, spec: &SegmentSpec) -> Option<(usize, usize)> {
         let flow = self.flows.named(spec.path)?;
         let Flows { all, .. } = &self.flows;
@@ -311,12 +311,12 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn nothing_came(&self, event: &Event) -> Box<Stop> {
+    fn missing_segment(&self, event: &Event) -> Box<Stop> {
         let due = self.words_for(event.time);
         let mut stop = Stop::new(event, format!("the stack did not send this segment by {due}"));
         if let Some((at, segment)) = self.waiting.front() {
             stop.what = "the stack sent a segment on another path instead".to_owned();
-            stop.came = Some(self.text_at(*at, &notation::segment(segment, true, &self.flows)));
+            stop.actual = Some(self.text_at(*at, &notation::segment(segment, true, &self.flows)));
         }
         stop
     }
@@ -325,7 +325,7 @@ impl<'a> Player<'a> {
         let Some((at, segment)) = self.waiting.front() else { return Ok(()) };
         let mut stop = Stop::new(last, "the stack sent a segment that no line expects");
         stop.expected = None;
-        stop.came = Some(self.text_at(*at, &notation::segment(segment, true, &self.flows)));
+        stop.actual = Some(self.text_at(*at, &notation::segment(segment, true, &self.flows)));
         Err(stop)
     }
 
@@ -333,7 +333,7 @@ impl<'a> Player<'a> {
         self.note(Logged::Text(event.text.clone()));
         let (earliest, latest) = match event.time {
             Time::Blocking(begin, end) => {
-                // The end counts from where the beginning counts.
+                // The end of the call is relative to the same time as its start.
                 let end = if begin.relative {
                     start - begin.offset + end.offset
                 } else {
@@ -352,7 +352,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// See whether the call that blocks can return.
+    /// Check whether the blocked call can return.
     fn try_pending(&mut self) -> Step<()> {
         let Some(Pending { event, call, earliest, latest }) = self.pending.take() else {
             return Ok(());
@@ -368,7 +368,7 @@ impl<'a> Player<'a> {
             return Ok(());
         };
         let mut stop = Stop::new(event, "the call returned something else");
-        stop.came = Some(self.text_at(now, &words(&returned)));
+        stop.actual = Some(self.text_at(now, &words(&returned)));
         if now < earliest {
             stop.what = "the call returned too early".to_owned();
             return Err(stop);
@@ -376,7 +376,7 @@ impl<'a> Player<'a> {
         if is_expected(&returned, &call.result) { Ok(()) } else { Err(stop) }
     }
 
-    /// A call waits for the one before.
+    /// Wait for the previous call to return.
     fn finish_call(&mut self, event: &Event) -> Step<()> {
         while let Some(pending) = &self.pending {
             let until = pending.latest + Duration::from_nanos(1);
@@ -395,24 +395,24 @@ impl<'a> Player<'a> {
         let newest = self.sockets.newest();
         let facts = newest.and_then(|socket| self.stack.facts(socket));
         let Some(facts) = facts else {
-            return Err(Stop::new(event, "there is no connection to ask about"));
+            return Err(Stop::new(event, "there is no connection to check"));
         };
-        let came = match fact {
+        let actual = match fact {
             Fact::Connection if facts.is_mptcp => FactValue::Mptcp,
             Fact::Connection => FactValue::Tcp,
             Fact::Subflows => FactValue::Number(facts.subflows),
             Fact::Cwnd => FactValue::Number(facts.cwnd),
         };
-        if relation.holds(came, expected) {
+        if relation.holds(actual, expected) {
             return Ok(());
         }
         let mut stop = Stop::new(event, "the assertion does not hold");
-        let value = match came {
+        let value = match actual {
             FactValue::Tcp => "tcp".to_owned(),
             FactValue::Mptcp => "mptcp".to_owned(),
             FactValue::Number(number) => number.to_string(),
         };
-        stop.came = Some(self.text_at(self.stack.now(), &value));
+        stop.actual = Some(self.text_at(self.stack.now(), &value));
         Err(stop)
     }
 
@@ -434,27 +434,28 @@ impl<'a> Player<'a> {
     }
 
     fn failure(&self, stop: Stop) -> Failure {
-        let Stop { line, what, expected, came, differences } = stop;
+        let Stop { line, what, expected, actual, differences } = stop;
         let mut before: Vec<_> = self.log.iter().map(|entry| self.text_of(entry)).collect();
-        if let Some(came) = &came
-            && before.last() == Some(came)
+        if let Some(actual) = &actual
+            && before.last() == Some(actual)
         {
             before.pop();
         }
         let before = before.split_off(before.len().saturating_sub(SHOWN_BEFORE));
-        Failure { file: self.script.file.clone(), line, what, expected, came, differences, before }
+        let file = self.script.file.clone();
+        Failure { file, line, what, expected, came: actual, differences, before }
     }
 }
 
 fn stuck(event: &Event, Trouble(why): Trouble) -> Box<Stop> {
-    Stop::new(event, format!("the script cannot go on: {why}"))
+    Stop::new(event, format!("the script cannot continue: {why}"))
 }
 
 fn is_expected(returned: &Returned, expected: &CallResult) -> bool {
     match (returned, expected) {
         (Returned::Value(_) | Returned::Error(_), CallResult::Any) => true,
-        (Returned::Value(came), CallResult::Value(expected)) => came == expected,
-        (Returned::Error(came), CallResult::Error(expected)) => came == expected,
+        (Returned::Value(actual), CallResult::Value(expected)) => actual == expected,
+        (Returned::Error(actual), CallResult::Error(expected)) => actual == expected,
         _ => false,
     }
 }

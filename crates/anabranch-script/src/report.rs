@@ -1,8 +1,8 @@
-//! What a failed script prints.
+//! The report of a failed script.
 
 use std::fmt;
 
-/// Columns of a terminal.
+/// Width of a report in columns.
 const WIDTH: usize = 80;
 
 /// Why a script failed.
@@ -10,17 +10,17 @@ const WIDTH: usize = 80;
 pub struct Failure {
     /// Name of the script's file.
     pub file: String,
-    /// The line that was not fulfilled.
+    /// The line that failed.
     pub line: u32,
-    /// In a few words.
+    /// Summary of the failure.
     pub what: String,
-    /// The line, with its time.
+    /// The expected event, with its time.
     pub expected: Option<String>,
-    /// What happened instead, with its time.
+    /// The actual event, with its time.
     pub came: Option<String>,
-    /// In which fields the two differ.
+    /// Differences between the two events.
     pub differences: Vec<String>,
-    /// The last segments and calls before, with their times.
+    /// The last segments and calls before the failure, with their times.
     pub before: Vec<String>,
 }
 
@@ -35,16 +35,16 @@ impl fmt::Display for Failure {
             Ok(())
         };
         part("expected", self.expected.as_slice())?;
-        part("came", self.came.as_slice())?;
+        part("actual", self.came.as_slice())?;
         part("differs", &self.differences)?;
         part("before", &self.before)
     }
 }
 
-/// Columns before the text.
+/// Number of columns before the text.
 const INDENT: usize = 12;
 
-/// One entry, broken between words; lines after the first are indented further.
+/// Write one entry, wrapped between words. Lines after the first are indented further.
 fn wrap(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
     let mut line = format!("  {title:<width$}", width = INDENT - 2);
     let mut at_start = true;
@@ -61,7 +61,7 @@ fn wrap(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
     writeln!(f, "{}", line.trim_end())
 }
 
-/// Words with the blanks before them.
+/// Words with the spaces before them.
 fn pieces(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut start = 0;

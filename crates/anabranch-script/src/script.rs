@@ -1,4 +1,4 @@
-//! A script as a value.
+//! Parsed scripts.
 
 use anabranch_wire::{Duration, Flags};
 
@@ -8,41 +8,41 @@ use crate::settings::Settings;
 /// A parsed script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Name of the file, as it was given.
+    /// Name of the file as given by the caller.
     pub file: String,
-    /// The first comment: what the script shows.
+    /// The first comment, which says what the script shows.
     pub shows: String,
-    /// What its header sets.
+    /// The settings of the header.
     pub settings: Settings,
     pub(crate) events: Vec<Event>,
 }
 
-/// One line of a script: at this time, this happens or must happen.
+/// One event of a script, which happens or must happen at its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) line: u32,
     pub(crate) time: Time,
-    /// As it was written, on one line, without its time.
+    /// The event as written, on one line, without its time.
     pub(crate) text: String,
-    /// The time as it was written.
+    /// The time as written.
     pub(crate) time_text: String,
     pub(crate) action: Action,
 }
 
-/// When an event happens.
+/// The time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
-    /// `*`: whenever.
+    /// `*`: any time.
     Any,
-    /// `0.1`, `+0.1`.
+    /// `0.1`, `+0.1`: an exact time.
     Exactly(Moment),
-    /// `+0.1~+0.3`: some time from the one to the other.
+    /// `+0.1~+0.3`: any time in this range.
     Within(Moment, Moment),
-    /// `+0...+0.2`: a call that begins at the one and returns at the other.
+    /// `+0...+0.2`: a call that starts at the first time and returns at the second.
     Blocking(Moment, Moment),
 }
 
-/// A time from the start of the script, or from the event before.
+/// A time, counted from the start of the script or from the previous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) relative: bool,
@@ -55,7 +55,7 @@ pub(crate) enum Action {
     Inbound(SegmentSpec),
     /// `>`: the stack must send a segment.
     Outbound(SegmentSpec),
-    /// `>?`: the stack may send a segment once, from here on.
+    /// `>?`: from now on, the stack may send this segment once.
     Permitted(SegmentSpec),
     Call(Call),
     Assert {
@@ -70,19 +70,19 @@ pub(crate) enum Action {
     },
 }
 
-/// A segment as a script writes it.
+/// A segment in a script.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentSpec {
     pub(crate) path: PathName,
     /// ECN field of the IP header.
     pub(crate) ecn: Option<u8>,
-    /// The TCP checksum is wrong.
+    /// Whether the TCP checksum is wrong.
     pub(crate) corrupt: bool,
     pub(crate) flags: Flags,
-    /// Relative to the sender's initial sequence number.
+    /// Sequence number, relative to the sender's initial sequence number.
     pub(crate) seq: u32,
     pub(crate) len: u32,
-    /// Relative to the receiver's initial sequence number.
+    /// Acknowledgement number, relative to the receiver's initial sequence number.
     pub(crate) ack: Option<u32>,
     pub(crate) window: Option<u16>,
     pub(crate) urgent: Option<u16>,
@@ -90,13 +90,13 @@ pub(crate) struct SegmentSpec {
 }
 
 impl SegmentSpec {
-    /// The sequence number of its first byte of text, which follows a SYN. RFC 9293 §3.4.
+    /// The sequence number of the first payload byte, which follows a SYN. RFC 9293 §3.4.
     pub(crate) fn text_seq(&self) -> u32 {
         self.seq.wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
     }
 }
 
-/// The addresses of a subflow: `host0-peer1`; `host0-peer1/2` is the second between them.
+/// The addresses of a subflow: `host0-peer1`. `host0-peer1/2` is the second subflow between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathName {
     pub(crate) host: u8,
@@ -107,19 +107,19 @@ pub(crate) struct PathName {
 }
 
 impl PathName {
-    /// The path of segments that name none.
+    /// The path of segments that do not name one.
     pub(crate) const FIRST: PathName =
         PathName { host: 0, host_port: None, peer: 0, peer_port: None, number: 1 };
 }
 
-/// A system call, and what it must return.
+/// A system call, and its expected result.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) what: SystemCall,
     pub(crate) result: CallResult,
 }
 
-/// Sockets are numbers, as the script gives them.
+/// A system call. Sockets have the numbers that the script gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SystemCall {
     Socket {
@@ -159,7 +159,7 @@ pub(crate) enum SystemCall {
         socket: u32,
         option: SetOption,
     },
-    /// Of SO_ERROR.
+    /// `getsockopt` of SO_ERROR.
     GetError {
         socket: u32,
     },
@@ -168,23 +168,23 @@ pub(crate) enum SystemCall {
         socket: u32,
         blocking: bool,
     },
-    /// Accepted for scripts that were written for packetdrill; does nothing.
+    /// A call that does nothing. It is accepted for scripts written for packetdrill.
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetOption {
     Known(crate::stack::SocketOption),
-    /// SO_REUSEADDR: addresses are always free.
+    /// SO_REUSEADDR, which is ignored because addresses are always free.
     Ignored,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallResult {
-    /// `...`
+    /// `...`: any result.
     Any,
     Value(u32),
-    /// The name of an error, as errno.h has it.
+    /// An error, by its name in errno.h.
     Error(&'static str),
 }
 
@@ -195,23 +195,27 @@ pub(crate) enum Fact {
     Cwnd,
 }
 
-/// How a fact relates to the value that a script expects.
+/// The relation between a fact and the value in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     /// `==`
     Equal,
-    /// `<=`, of numbers.
+    /// `<=`, for numbers.
     AtMost,
-    /// `>=`, of numbers.
+    /// `>=`, for numbers.
     AtLeast,
 }
 
 impl Relation {
-    pub(crate) fn holds(self, came: FactValue, expected: FactValue) -> bool {
-        match (self, came, expected) {
-            (Relation::AtMost, FactValue::Number(came), FactValue::Number(most)) => came <= most,
-            (Relation::AtLeast, FactValue::Number(came), FactValue::Number(least)) => came >= least,
-            _ => came == expected,
+    pub(crate) fn holds(self, actual: FactValue, expected: FactValue) -> bool {
+        match (self, actual, expected) {
+            (Relation::AtMost, FactValue::Number(actual), FactValue::Number(most)) => {
+                actual <= most
+            }
+            (Relation::AtLeast, FactValue::Number(actual), FactValue::Number(least)) => {
+                actual >= least
+            }
+            _ => actual == expected,
         }
     }
 }

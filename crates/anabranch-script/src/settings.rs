@@ -1,24 +1,24 @@
-//! What the header of a script sets.
+//! The settings of a script's header.
 
 use anabranch_proto::platform::Platform;
 use anabranch_wire::Duration;
 
-/// The header of a script, with defaults for what it does not set.
+/// The settings of a script's header, with defaults for missing ones.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How early or late a segment of the kernel may be.
+    /// Tolerance for the times of the kernel's segments.
     pub tolerance: Duration,
-    /// IPv6 rather than IPv4.
+    /// Use IPv6 instead of IPv4.
     pub ipv6: bool,
     /// The engine's set of TCP parameters.
     pub platform: Platform,
     /// Largest IP packet in bytes.
     pub mtu: u16,
-    /// Fall back to TCP also after data was acknowledged at data level.
+    /// Allow a fallback to TCP after data was acknowledged at the data level.
     pub late_fallback: bool,
     /// Require DSS checksums.
     pub checksum: bool,
-    /// Idle time after which keep-alive probes are sent, in seconds.
+    /// Idle time in seconds after which the host sends keep-alive probes.
     pub keep_alive: Option<u32>,
     /// Offer selective acknowledgements.
     pub sack: bool,
@@ -30,9 +30,9 @@ pub struct Settings {
     pub initial_window: u32,
     /// Congestion control.
     pub congestion: Congestion,
-    /// Let the peer join to the first address and port.
+    /// Let the peer join the address and port of the first subflow.
     pub allow_join: bool,
-    /// Further addresses of the host, and what they are for.
+    /// Further addresses of the host, with their uses.
     pub endpoints: Vec<(u8, EndpointUse)>,
     /// The initial sequence number of the peer's first subflow.
     pub peer_isn: u32,
@@ -51,14 +51,14 @@ pub enum Congestion {
     Cubic,
 }
 
-/// What a further address of the host is for.
+/// The use of a further address of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointUse {
-    /// Open a subflow from it.
+    /// Open a subflow from the address.
     Subflow,
-    /// Open a backup subflow from it.
+    /// Open a backup subflow from the address.
     Backup,
-    /// Announce it by ADD_ADDR.
+    /// Announce the address with ADD_ADDR.
     Signal,
 }
 

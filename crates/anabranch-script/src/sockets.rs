@@ -1,4 +1,4 @@
-//! The sockets of a script by their numbers, and the calls that are under way.
+//! The sockets of a script by number, and the pending calls.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use crate::layout::{PEER_PORT, PORT};
 use crate::script::{CallResult, SetOption, SystemCall};
 use crate::stack::{Handle, Progress, Stack};
 
-/// A socket of the script's.
+/// A socket of the script.
 #[derive(Clone, Copy, Debug)]
 struct Socket {
     handle: Handle,
     blocking: bool,
-    /// Bytes that the script has written and read.
+    /// Numbers of bytes that the script has written and (`read`) read.
     written: u64,
     read: u64,
 }
 
-/// What a call returned.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Returned {
     Value(u32),
     Error(&'static str),
-    /// What it read is not what the peer sent.
+    /// The call read other bytes than the peer sent.
     Corrupt,
-    /// It cannot be made at all.
+    /// The call is impossible.
     Impossible(String),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sockets {
     by_number: BTreeMap<u32, Socket>,
-    /// Bytes that a write under way has placed already.
+    /// Number of bytes that the pending write has already placed.
     placed: u32,
-    /// The socket that was connected or accepted last.
+    /// The socket that was last connected or accepted.
     newest: Option<Handle>,
 }
 
@@ -43,7 +43,7 @@ impl Sockets {
         self.newest
     }
 
-    /// Make a call, or see whether it can return now; `None` while it blocks.
+    /// Make a call, or check whether it can return now; `None` while it blocks.
     pub(crate) fn advance(
         &mut self,
         stack: &mut dyn Stack,
@@ -131,7 +131,7 @@ impl Sockets {
         }
     }
 
-    /// A new socket takes the number that the script expects.
+    /// Give a new socket the number that the script expects.
     fn opened(&mut self, progress: Progress<Handle>, result: &CallResult) -> Option<Returned> {
         let handle = match progress {
             Progress::Done(handle) => handle,
@@ -152,7 +152,7 @@ impl Sockets {
         Some(Returned::Value(number))
     }
 
-    /// A blocking write returns when everything is placed.
+    /// A blocking write returns when all data is placed.
     fn wrote(
         &mut self,
         number: u32,

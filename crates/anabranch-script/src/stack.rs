@@ -1,28 +1,28 @@
-//! What a script needs of a TCP stack.
+//! The interface between scripts and a TCP stack.
 
 use anabranch_wire::{Instant, Payload, Segment};
 
 use crate::layout::Layout;
 
-/// Names a socket of a stack.
+/// Identifies a socket of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(pub usize);
 
-/// How far a system call has come.
+/// The state of a system call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
-    /// It has returned.
+    /// The call has returned.
     Done(T),
-    /// It blocks.
+    /// The call blocks.
     Blocked,
-    /// It has failed with this error, named as in errno.h.
+    /// The call has failed with this error, by its name in errno.h.
     Failed(&'static str),
 }
 
 /// A socket option with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketOption {
-    /// SO_RCVBUF, in bytes that the window may offer.
+    /// SO_RCVBUF: the number of bytes that the window may offer.
     ReceiveBuffer(u32),
     /// SO_SNDBUF, in bytes.
     SendBuffer(u32),
@@ -34,22 +34,22 @@ pub enum SocketOption {
     UserTimeout(u32),
 }
 
-/// What a stack tells about a connection.
+/// The facts that a stack reports about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Does it speak Multipath TCP?
+    /// Whether the connection uses Multipath TCP.
     pub is_mptcp: bool,
-    /// Subflows that can carry data.
+    /// Number of subflows that can carry data.
     pub subflows: u64,
     /// Congestion window of the first subflow in segments.
     pub cwnd: u64,
 }
 
-/// The machinery around a stack failed, not the stack.
+/// A failure of the test environment, not of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble(pub String);
 
-/// A TCP stack that a script is played against. Calls never block: the player tries again.
+/// A TCP stack under test. Calls never block: the player repeats a blocked call.
 pub trait Stack {
     /// The time since the script began.
     fn now(&self) -> Instant;
@@ -57,28 +57,28 @@ pub trait Stack {
     fn wait(&mut self, until: Instant) -> Result<(), Trouble>;
     /// The next segment that the stack has sent, and when.
     fn next_segment(&mut self) -> Option<(Instant, Segment)>;
-    /// A segment arrives.
+    /// Let a segment arrive at the stack.
     fn inject(&mut self, segment: Segment) -> Result<(), Trouble>;
-    /// How exactly the stack keeps time.
+    /// Whether the stack keeps time exactly, in virtual time.
     fn is_exact(&self) -> bool;
     /// The addresses in use.
     fn layout(&self) -> Layout;
 
-    /// `socket`, of Multipath TCP or TCP.
+    /// `socket`, for Multipath TCP or TCP.
     fn socket(&mut self, mptcp: bool) -> Progress<Handle>;
     /// `setsockopt`.
     fn set_option(&mut self, socket: Handle, option: SocketOption) -> Progress<()>;
-    /// `bind` to an address, or to all.
+    /// `bind` to one address or to all addresses.
     fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> Progress<()>;
     /// `listen`.
     fn listen(&mut self, socket: Handle) -> Progress<()>;
     /// `accept`.
     fn accept(&mut self, socket: Handle) -> Progress<Handle>;
-    /// `connect`; later calls tell how it went.
+    /// `connect`. Later calls return its result.
     fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> Progress<()>;
-    /// `write` of `len` bytes of the pattern from offset `from`; tells how many were taken.
+    /// `write` of `len` bytes of the test pattern from offset `from`. Returns how many were accepted.
     fn write(&mut self, socket: Handle, from: u64, len: u32) -> Progress<u32>;
-    /// `read` of at most `len` bytes; none at the end of the stream.
+    /// `read` of at most `len` bytes. Returns none at the end of the stream.
     fn read(&mut self, socket: Handle, len: u32) -> Progress<Payload>;
     /// `getsockopt` of SO_ERROR.
     fn take_error(&mut self, socket: Handle) -> Option<&'static str>;
@@ -86,8 +86,8 @@ pub trait Stack {
     fn shutdown(&mut self, socket: Handle) -> Progress<()>;
     /// `close`.
     fn close(&mut self, socket: Handle) -> Progress<()>;
-    /// An address of the host goes away or comes back.
+    /// Remove an address of the host, or restore it.
     fn set_address(&mut self, host: u8, up: bool) -> Result<(), Trouble>;
-    /// What the stack tells about a connection.
+    /// The facts about a connection.
     fn facts(&mut self, socket: Handle) -> Option<Facts>;
 }

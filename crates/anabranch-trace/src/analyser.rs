@@ -1,4 +1,4 @@
-//! The second reading: every subflow is followed from the place that saw it best.
+//! The second pass: follow every subflow from the place that saw it best.
 
 use std::collections::HashMap;
 
@@ -13,16 +13,16 @@ use crate::survey::{Choice, FlowKey, MOST_FLOWS};
 use crate::tables::{Kind, SegmentRow, Segments};
 use crate::watch::{At, Watch, Whom};
 
-/// All that is known so far.
+/// The state of the analysis.
 #[derive(Default)]
 pub(crate) struct Analyser {
     choices: HashMap<FlowKey, Choice>,
     flows: HashMap<FlowKey, u32>,
-    /// Connection and host by the token that names it.
+    /// Connections and hosts by their tokens.
     pub(crate) tokens: HashMap<u32, (u32, usize)>,
-    /// Connections whose keys are not known, by the token of a join to them.
+    /// Connections with unknown keys, by the token of a join to them.
     pub(crate) unknown_tokens: HashMap<u32, u32>,
-    /// Connections that were begun before the capture.
+    /// Connections that began before the capture.
     pub(crate) begun: Vec<u32>,
     pub(crate) subflows: Vec<Subflow>,
     pub(crate) connections: Vec<Connection>,
@@ -32,11 +32,11 @@ pub(crate) struct Analyser {
     pub(crate) corrupted: u64,
 }
 
-/// A segment being looked at.
+/// The segment being processed.
 pub(crate) struct Step<'a> {
     pub(crate) at: At,
     pub(crate) subflow: usize,
-    /// 0 if sent by who opened the subflow.
+    /// 0 if the host that opened the subflow sent the segment, otherwise 1.
     pub(crate) direction: usize,
     pub(crate) sighting: &'a Sighting<'a>,
     pub(crate) options: TcpOptions,
@@ -77,7 +77,7 @@ impl Analyser {
         self.step(&step, choice.is_mptcp);
     }
 
-    /// In the order in which a host would go: handshake, signals, data, acknowledgements.
+    /// Process a segment in a host's order: handshake, signals, data, acknowledgements.
     fn step(&mut self, step: &Step<'_>, is_mptcp: bool) {
         let is_older = self.subflows[step.subflow].is_older;
         if is_mptcp && !is_older {
@@ -99,7 +99,7 @@ impl Analyser {
         self.note_time(step);
     }
 
-    /// The subflow that a segment belongs to; a new one with a new SYN.
+    /// The subflow that a segment belongs to. A new SYN begins a new subflow.
     fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, choice: Choice) -> usize {
         let segment = &sighting.segment;
         let flags = segment.header.flags;
@@ -115,7 +115,7 @@ impl Analyser {
         }
         let answers = flags.contains(Flags::SYN) && !is_syn;
         let (from, to) = (segment.source, segment.destination);
-        // Servers have low ports, where nothing better tells.
+        // Without a captured SYN, guess that the server has the lower port.
         let turned = answers || (!is_syn && from.port < to.port);
         let index = self.subflows.len();
         let sort = if is_syn { Sort::Plain } else { Sort::Begun };
@@ -135,7 +135,7 @@ impl Analyser {
         });
     }
 
-    /// What a segment says about the end of its subflow.
+    /// Process FIN and RST.
     fn ending(&mut self, step: &Step<'_>) {
         if step.flags.contains(Flags::RST) {
             let control = step.options.control.as_deref();
@@ -157,12 +157,12 @@ impl Analyser {
         }
     }
 
-    /// A subflow that is over needs no data held.
+    /// Drop the stored data of a subflow that has ended.
     fn release(&mut self, subflow: usize) {
         let subflow = &mut self.subflows[subflow];
         let held = &mut self.watch.held;
         subflow.halves.iter_mut().for_each(|half| half.release(held));
-        // The data of a connection with one subflow goes with it.
+        // If it was the connection's only subflow, drop the connection's data as well.
         if let Some(connection) =
             subflow.connection.map(|index| &mut self.connections[index as usize])
             && connection.subflows == 1
@@ -183,7 +183,7 @@ impl Analyser {
         }
     }
 
-    /// Whom a segment concerns.
+    /// The subflow and the direction of a segment.
     pub(crate) fn whom(&self, step: &Step<'_>) -> Whom {
         let subflow = &self.subflows[step.subflow];
         Whom {
@@ -203,7 +203,7 @@ impl Analyser {
         self.watch.violation(step.at, whom, rule, text);
     }
 
-    /// Connection of a step's subflow, and which of its hosts sent the segment.
+    /// The connection of a segment's subflow, and which of its hosts sent the segment.
     pub(crate) fn home(&mut self, step: &Step<'_>) -> Option<(&mut Connection, usize)> {
         let subflow = &self.subflows[step.subflow];
         let index = subflow.connection?;
@@ -211,7 +211,7 @@ impl Analyser {
         Some((&mut self.connections[index as usize], host))
     }
 
-    /// A connection begins with this subflow.
+    /// Create a connection that begins with this subflow.
     pub(crate) fn begin(&mut self, subflow: usize, protocol: Protocol, at: At) -> u32 {
         let index = self.connections.len() as u32;
         let ends = self.subflows[subflow].ends;
@@ -227,7 +227,7 @@ impl Analyser {
         self.connections[connection as usize].subflows += 1;
     }
 
-    /// The row that the table of segments gets.
+    /// The segment's row in the table of segments.
     pub(crate) fn row(&self, step: &Step<'_>) -> SegmentRow {
         let segment = &step.sighting.segment;
         SegmentRow {
@@ -249,7 +249,7 @@ impl Analyser {
 }
 
 impl Subflow {
-    /// May a new connection with the same addresses follow?
+    /// Whether a new connection with the same addresses may follow.
     fn can_be_followed(&self) -> bool {
         let over = self.reset.is_some() || self.halves.iter().any(|half| half.fin.is_some());
         over || self.is_established || self.sort == Sort::Begun || self.halves[1].base.is_none()
@@ -270,7 +270,7 @@ fn reason_words(code: u8) -> String {
     }
 }
 
-/// Time between two instants in nanoseconds, 0 if they stand in the wrong order.
+/// Time between two instants in nanoseconds, or 0 if `later` precedes `earlier`.
 pub(crate) fn since(earlier: Instant, later: Instant) -> u64 {
     later.as_nanos().saturating_sub(earlier.as_nanos())
 }

@@ -1,4 +1,4 @@
-//! An analysis: two readings of the captures, and a report.
+//! An analysis: two passes over the captures, and a report.
 
 use crate::analyser::Analyser;
 use crate::error::AnalyseError;
@@ -6,14 +6,14 @@ use crate::input::{Input, Packets};
 use crate::report::{self, Outcome};
 use crate::survey::Survey;
 
-/// Read captures, merged by time, and reconstruct the connections in them.
+/// Read captures, merge them by time, and reconstruct their connections.
 ///
-/// `progress` is given the bytes read and to be read, and says whether to go on; both readings
-/// count.
+/// `progress` receives the bytes read so far and the total over both passes. It returns whether to
+/// continue.
 ///
 /// # Errors
-/// If a file cannot be opened or is no capture, or `progress` says no. A file that is damaged
-/// further on is read up to there: see [`Outcome::damages`].
+/// If a file cannot be opened or is not a capture, or if `progress` returns `false`. A damaged file is
+/// read up to the damage: see [`Outcome::damages`].
 pub fn analyse(
     inputs: &[Input<'_>],
     progress: &mut dyn FnMut(u64, u64) -> bool,
@@ -33,8 +33,8 @@ pub fn analyse(
     let mut outcome = report::finish(analyser, files.collect(), &places, left_out);
     if stripped > 0 {
         outcome.notes.push(format!(
-            "{stripped} TCP connections carry options of Multipath TCP at one place and none at \
-             another: something in between removes them"
+            "{stripped} TCP connections carry Multipath TCP options at one place and none at \
+             another: a middlebox removes them"
         ));
     }
     Ok(outcome)

@@ -10,7 +10,7 @@ use crate::keys;
 use crate::stream::Stream;
 use crate::watch::At;
 
-/// What is spoken.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// RFC 8684.
@@ -20,26 +20,26 @@ pub(crate) enum Protocol {
     Tcp,
 }
 
-/// A connection, of one or several subflows. Host 0 opened it.
+/// A connection with its subflows. Host 0 opened it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) protocol: Protocol,
-    /// Its first subflow's.
+    /// Addresses of the first subflow.
     pub(crate) ends: [SocketAddress; 2],
     pub(crate) keys: [Option<u64>; 2],
     /// Flags of MP_CAPABLE in the SYNs.
     pub(crate) flags: [Option<CapableFlags>; 2],
-    /// What each host sends.
+    /// The data that each host sends.
     pub(crate) streams: [Stream; 2],
     pub(crate) fallback: Option<Fallback>,
-    /// When each host said that it goes back to TCP.
+    /// Time at which each host announced its fallback to TCP.
     pub(crate) gave_up: [Option<Instant>; 2],
     /// Addresses that each host announced, by identifier.
     pub(crate) announced: [BTreeMap<u8, Announced>; 2],
     pub(crate) subflows: u32,
     pub(crate) begin: At,
     pub(crate) end: Instant,
-    /// Payload of first and last.
+    /// Times of the first and (`last_data`) the last payload of each host.
     pub(crate) first_data: [Option<Instant>; 2],
     pub(crate) last_data: [Option<Instant>; 2],
     pub(crate) fastclosed: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Connection {
     pub(crate) is_incomplete: bool,
 }
 
-/// Why a connection went back to TCP.
+/// The reason of a connection's fallback to TCP.
 #[derive(Debug)]
 pub(crate) struct Fallback {
     pub(crate) at: At,
@@ -94,21 +94,21 @@ impl Connection {
         }
     }
 
-    /// Host `host` has this key.
+    /// Set the key of `host`.
     pub(crate) fn set_key(&mut self, host: usize, key: u64) {
         self.keys[host] = Some(key);
-        // RFC 8684 §3.1: the first byte of data follows the IDSN, which stands for the SYN.
+        // RFC 8684 §3.1: the first byte of data follows the IDSN, which numbers the SYN.
         self.streams[host].set_base(keys::initial_data_seq(key) + 1);
     }
 
-    /// The keys, the host's own first, if both are known.
+    /// Both keys, starting with the host's own, if both are known.
     pub(crate) fn keys_of(&self, host: usize) -> Option<[u64; 2]> {
         Some([self.keys[host]?, self.keys[1 - host]?])
     }
 
-    /// Are DSS checksums in use? `None` if the SYNs were not seen.
+    /// Whether DSS checksums are in use. `None` if the SYNs were not seen.
     pub(crate) fn has_checksums(&self) -> Option<bool> {
-        // RFC 8684 §3.1: if either host requires them.
+        // RFC 8684 §3.1: checksums are used if either host requires them.
         let [initiator, listener] = self.flags;
         Some(initiator?.checksum_required || listener?.checksum_required)
     }
@@ -121,7 +121,7 @@ impl Connection {
         first
     }
 
-    /// Is its data checked?
+    /// Whether the rules about data apply to the connection.
     pub(crate) fn is_checked(&self) -> bool {
         self.protocol == Protocol::Mptcp && self.fallback.is_none()
     }

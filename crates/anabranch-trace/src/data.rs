@@ -1,4 +1,4 @@
-//! Data: mappings, acknowledgements at both levels, and the window. RFC 8684 §3.3.
+//! Data: mappings, acknowledgements at both levels, and the receive window. RFC 8684 §3.3.
 
 use anabranch_wire::mptcp::{CapableKeys, Mapping, WideOrNarrow};
 use anabranch_wire::{DataSeq, Flags, SeqNumber};
@@ -11,7 +11,8 @@ use crate::subflow::{Declared, Half, Sort, Subflow, Sum};
 use crate::tables::{Kind, SegmentRow};
 
 impl Analyser {
-    /// A subflow whose handshake was not captured is of the connection whose numbers it has.
+    /// Assign a subflow without captured handshake to the connection with close data sequence
+    /// numbers.
     pub(crate) fn find_connection(&mut self, step: &Step<'_>) {
         let Some(dss) = step.options.dss else { return };
         let subflow = &self.subflows[step.subflow];
@@ -40,11 +41,11 @@ impl Analyser {
         if let Some(token) = token {
             self.unknown_tokens.insert(token, index);
         }
-        let text = "it was opened before the capture: keys are not known".into();
+        let text = "opened before the capture, keys unknown".into();
         self.event(step, "begun_before", text);
     }
 
-    /// Connection and host that send data around this number.
+    /// The connection and the host whose data sequence numbers are close to this number.
     fn owner_of(&self, number: DataSeq) -> Option<(u32, usize)> {
         let latest = self.connections.iter().enumerate().rev().take(MOST_SEARCHED);
         let mut both = latest.flat_map(|(index, connection)| {
@@ -53,7 +54,7 @@ impl Analyser {
         both.find(|(_, _, near)| *near).map(|(index, host, _)| (index, host))
     }
 
-    /// The payload of a segment and its mapping; gives the segment's row.
+    /// Process the payload and the mapping of a segment, and return the segment's row.
     pub(crate) fn carry(&mut self, step: &Step<'_>, is_decoded: bool) -> SegmentRow {
         let mut row = self.row(step);
         let segment = &step.sighting.segment;
@@ -86,14 +87,14 @@ impl Analyser {
         }
     }
 
-    /// A mapping that is declared by DSS, or by MP_CAPABLE with the first data.
+    /// Process a mapping declared by DSS, or by MP_CAPABLE with the first data.
     fn mapping(&mut self, step: &Step<'_>, payload: (i64, i64), row: &mut SegmentRow) {
         let capable = step.options.control.as_deref().and_then(|control| control.capable);
         if let Some(CapableKeys::WithData { data_len, checksum, .. }) =
             capable.map(|capable| capable.keys)
         {
             let Some((connection, host)) = self.home(step) else { return };
-            // RFC 8684 §3.1: it maps the first bytes of the connection.
+            // RFC 8684 §3.1: MP_CAPABLE maps the first bytes of the connection.
             let Some(base) = connection.streams[host].base() else { return };
             let data_seq = WideOrNarrow::Wide(base);
             let subflow_seq = SeqNumber(1);
@@ -121,7 +122,8 @@ impl Analyser {
         row.dsn = stream.number(data);
         if data.abs_diff(stream.next) > FAR {
             if stream.is_exact && connection.is_checked() {
-                let text = format!("DSN {} is far from all others", row.dsn.unwrap_or_default());
+                let text =
+                    format!("DSN {} is far from the other DSNs", row.dsn.unwrap_or_default());
                 self.violation(step, Rule::OutsideWindow, text);
             }
             return;
@@ -136,14 +138,14 @@ impl Analyser {
         if bytes > 0 {
             self.declare_bytes(step, mapping, bytes, data, payload);
         } else if let Some(checksum) = mapping.checksum {
-            // A DATA_FIN alone: the pseudo-header is all there is to sum up.
+            // A DATA_FIN without data: the checksum covers only the pseudo-header.
             let number = DataSeq(row.dsn.unwrap_or_default());
             let sum = Sum::new(checksum, number, mapping.subflow_seq, mapping.len, step.at);
             self.judge_sum(step, &sum, 0);
         }
     }
 
-    /// A mapping of `bytes` bytes to the data at `data`.
+    /// Process a mapping of `bytes` bytes to the data at offset `data`.
     fn declare_bytes(
         &mut self,
         step: &Step<'_>,
@@ -171,13 +173,13 @@ impl Analyser {
             if declared == Declared::New { take_out(half, start, end) } else { vec![] };
         // RFC 8684 §3.3.1: a mapping applies to some of the segment that carries it.
         if end <= payload.0 || start >= payload.1 {
-            let text = format!("a mapping of {bytes} bytes that are not in its segment");
+            let text = format!("mapping of {bytes} bytes that are not in its segment");
             self.data_violation(step, Rule::MappingElsewhere, text);
         }
-        // RFC 8684 §3.3.1: once declared, it does not change.
+        // RFC 8684 §3.3.1: a declared mapping does not change.
         if declared == Declared::Changed {
-            let text = format!("bytes from subflow sequence number {} on", subflow_seq.0);
-            self.data_violation(step, Rule::MappingChanged, text + " were mapped elsewhere before");
+            let text = format!("bytes from SSN {} on had another mapping before", subflow_seq.0);
+            self.data_violation(step, Rule::MappingChanged, text);
         }
         for (from, to) in was_unmapped {
             let mut held = self.watch.held;
@@ -194,21 +196,21 @@ impl Analyser {
         if mapping.len == 0 || !connection.is_checked() {
             return;
         }
-        // RFC 8684 §3.3: there if and only if negotiated.
+        // RFC 8684 §3.3: mappings have checksums if and only if the hosts negotiated them.
         match (connection.has_checksums(), mapping.checksum) {
             (Some(true), None) => {
-                let text = "no checksum, though the SYNs agreed on them".into();
+                let text = "no checksum, although the SYNs negotiated checksums".into();
                 self.violation(step, Rule::ChecksumMissing, text);
             }
             (Some(false), Some(_)) => {
-                let text = "a checksum, though the SYNs agreed on none".into();
+                let text = "a checksum, although the SYNs negotiated none".into();
                 self.violation(step, Rule::ChecksumUnexpected, text);
             }
             _ => {}
         }
     }
 
-    /// RFC 8684 §3.7: from here on it is TCP.
+    /// Process an infinite mapping: from here on the connection is TCP. RFC 8684 §3.7.
     fn infinite_mapping(&mut self, step: &Step<'_>, mapping: Mapping, data: i64) {
         let seq = step.sighting.segment.header.seq;
         let half = &mut self.subflows[step.subflow].halves[step.direction];
@@ -234,22 +236,22 @@ impl Analyser {
                 stream.fin = Some(place);
                 stream.take(place, place + 1, None, &mut watch.held);
                 let beyond = stream.next > place + 1;
-                self.event(step, "data_fin", format!("behind {place} bytes"));
+                self.event(step, "data_fin", format!("after {place} bytes"));
                 if beyond {
-                    let text = "the DATA_FIN stands before data that was sent".into();
+                    let text = "the DATA_FIN precedes data that was sent".into();
                     self.data_violation(step, Rule::DataAfterFin, text);
                 }
             }
-            // RFC 8684 §3.3.3: there is one end.
+            // RFC 8684 §3.3.3: the data has one end.
             Some(known) if known != place => {
-                let text = format!("DATA_FIN behind {place} bytes, before behind {known}");
+                let text = format!("DATA_FIN after {place} bytes, previously after {known}");
                 self.data_violation(step, Rule::DataFinMoved, text);
             }
             Some(_) => {}
         }
     }
 
-    /// The payload at `start..end` of its subflow.
+    /// Process the payload at `start..end` of its subflow.
     fn payload(
         &mut self,
         step: &Step<'_>,
@@ -287,12 +289,12 @@ impl Analyser {
             self.judge_sum(step, &sum, from);
         }
         if let Some(place) = taken.differs_at {
-            let text = format!("byte {place} of the data is not what it was before");
+            let text = format!("byte {place} of the data differs from the byte sent before");
             self.data_violation(step, Rule::DifferentData, text);
         }
     }
 
-    /// Follow the mappings of `start..end` into the data.
+    /// Process the data that the subflow's bytes `start..end` map to.
     fn take_data(
         &mut self,
         step: &Step<'_>,
@@ -318,7 +320,7 @@ impl Analyser {
                     all.new += taken.new;
                     all.repeated += taken.repeated;
                     all.differs_at = all.differs_at.or(taken.differs_at);
-                    // Whoever probes a closed window may send one byte beyond it.
+                    // A probe of a closed window may send one byte beyond it.
                     let edge = stream.edge.filter(|edge| taken.new > 0 && data + len > edge + 1);
                     beyond = beyond.or(edge.map(|edge| data + len - edge));
                     after_fin |= stream.fin.is_some_and(|fin| data + len > fin);
@@ -330,14 +332,14 @@ impl Analyser {
             }
         }
         if let Some(beyond) = beyond {
-            // RFC 8684 §3.3.4 and §3.3.5: within DATA_ACK + receive window, whose edge never moves
-            // back.
+            // RFC 8684 §3.3.4 and §3.3.5: data ends before DATA_ACK + receive window, an edge that
+            // never moves back.
             let text = format!("{beyond} bytes beyond the receive window");
             self.data_violation(step, Rule::OutsideWindow, text);
         }
         if after_fin {
             // RFC 8684 §3.3.3: the DATA_FIN ends the data.
-            self.data_violation(step, Rule::DataAfterFin, "data behind the DATA_FIN".into());
+            self.data_violation(step, Rule::DataAfterFin, "data after the DATA_FIN".into());
         }
         all
     }
@@ -352,7 +354,7 @@ impl Analyser {
             Some(false) => {
                 let packet = sum.at.packet;
                 let text = format!(
-                    "the checksum {:#06x} of the mapping in packet {packet} does not fit its {} bytes",
+                    "the checksum {:#06x} of the mapping in packet {packet} does not match its {} bytes",
                     sum.checksum, sum.len
                 );
                 self.data_violation(step, Rule::ChecksumWrong, text);
@@ -361,7 +363,7 @@ impl Analyser {
         }
     }
 
-    /// What a segment acknowledges, and how far it opens the window.
+    /// Process what a segment acknowledges, and how far it opens the window.
     pub(crate) fn acknowledgement(&mut self, step: &Step<'_>) {
         if step.flags.contains(Flags::RST) || !step.flags.contains(Flags::ACK) {
             return self.open_window(step, None);
@@ -390,7 +392,7 @@ impl Analyser {
         let mut beyond = None;
         if let Some(data_ack) = data_ack {
             let place = stream.place(data_ack);
-            // A capture that begins in the middle may begin with an acknowledgement.
+            // A capture that starts mid-connection may start with an acknowledgement.
             if !stream.is_exact && stream.next == 0 && place.unsigned_abs() < FAR {
                 stream.next = stream.next.max(place);
             }
@@ -409,20 +411,21 @@ impl Analyser {
             stream.edge = Some(stream.edge.map_or(edge, |known| known.max(edge)));
         }
         if let Some(beyond) = beyond {
-            // RFC 8684 §3.3.2: the next number expected; it may repeat or lag, but not lead.
+            // RFC 8684 §3.3.2: a DATA_ACK is the next number expected. It may repeat or lag, but not
+            // lead.
             let text = format!("DATA_ACK of {beyond} bytes more than were sent");
             self.data_violation(step, Rule::AckBeyondData, text);
         }
     }
 
-    /// A violation about data, which a connection that went back to TCP cannot commit.
+    /// Record a violation about data, unless the connection has fallen back to TCP.
     fn data_violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
         if self.home(step).is_some_and(|(connection, _)| connection.is_checked()) {
             self.violation(step, rule, text);
         }
     }
 
-    /// Window and DATA_ACK, for the row of a segment.
+    /// Add window and DATA_ACK to the row of a segment.
     pub(crate) fn complete_row(&mut self, step: &Step<'_>, row: &mut SegmentRow) {
         row.window = self.subflows[step.subflow].window(step);
         let data_ack = step.options.dss.and_then(|dss| dss.data_ack);
@@ -436,7 +439,7 @@ impl Analyser {
 }
 
 impl Subflow {
-    /// The receive window of a segment in bytes, if what scales it is known.
+    /// The receive window of a segment in bytes, if the window scale is known.
     fn window(&self, step: &Step<'_>) -> Option<u64> {
         let window = u64::from(step.sighting.segment.header.window);
         if step.flags.contains(Flags::SYN) {
@@ -446,13 +449,13 @@ impl Subflow {
         if !own.is_exact || !other.is_exact || self.sort == Sort::Begun {
             return None;
         }
-        // RFC 7323 §2.2: scaled only if both SYNs say so, by at most 14 bits.
+        // RFC 7323 §2.2: windows are scaled only if both SYNs have the option, by at most 14 bits.
         let scale = other.window_scale.and(own.window_scale).unwrap_or(0).min(14);
         Some(window << scale)
     }
 }
 
-/// Take what is in `start..end` out of what is unmapped.
+/// Remove `start..end` from the unmapped ranges of a subflow's direction.
 fn take_out(half: &mut Half, start: i64, end: i64) -> Vec<(i64, i64)> {
     let parts = half.unmapped.parts(start, end);
     for (from, to) in &parts {
@@ -461,7 +464,7 @@ fn take_out(half: &mut Half, start: i64, end: i64) -> Vec<(i64, i64)> {
     parts
 }
 
-/// As [`Analyser::home`], when other parts of the analyser are needed too.
+/// Like [`Analyser::home`], for callers that also borrow other parts of the analyser.
 fn home<'c>(
     subflows: &[Subflow],
     connections: &'c mut [Connection],
@@ -472,8 +475,8 @@ fn home<'c>(
     Some((connections.get_mut(subflow.connection? as usize)?, host))
 }
 
-/// A number that is further from the others than any window is wrong.
+/// A data sequence number at this distance from the others is wrong: no window is so large.
 const FAR: u64 = 1 << 31;
 
-/// Connections among which the owner of a number is looked for.
+/// Largest number of connections that are searched for the owner of a data sequence number.
 const MOST_SEARCHED: usize = 1_000;

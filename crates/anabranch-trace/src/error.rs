@@ -4,13 +4,13 @@ use std::io;
 
 use crate::capture::Damage;
 
-/// Why nothing was found.
+/// Why an analysis failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AnalyseError {
     /// A file cannot be opened.
     #[error("{file}: {error}")]
     Unreadable {
-        /// Its name.
+        /// The file's name.
         file: String,
         /// The system's reason.
         error: io::Error,
@@ -18,12 +18,12 @@ pub enum AnalyseError {
     /// A file is not a capture.
     #[error("{file}: {damage}")]
     NoCapture {
-        /// Its name.
+        /// The file's name.
         file: String,
-        /// What stands there instead.
+        /// What is wrong with the file.
         damage: Damage,
     },
-    /// The caller has had enough.
+    /// The caller's `progress` stopped the analysis.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! Handshakes: MP_CAPABLE gives keys, MP_JOIN proves them. RFC 8684 §3.1, §3.2.
+//! Handshakes: MP_CAPABLE exchanges keys, and MP_JOIN proves their knowledge. RFC 8684 §3.1, §3.2.
 
 use anabranch_wire::mptcp::{self, CapableKeys, MpCapable, MpJoin};
 use anabranch_wire::{Flags, Instant};
@@ -28,7 +28,7 @@ impl Analyser {
     }
 
     fn syn(&mut self, step: &Step<'_>) {
-        // A copy, or the second SYN of two that cross.
+        // A retransmitted SYN, or the second SYN of a simultaneous open.
         if self.subflows[step.subflow].connection.is_some()
             || self.subflows[step.subflow].join.token.is_some()
         {
@@ -60,13 +60,13 @@ impl Analyser {
         }
     }
 
-    /// What MP_CAPABLE says of itself, and whether it stands where it belongs.
+    /// Check the fields of MP_CAPABLE, and whether its form matches the step of the handshake.
     fn check_capable(&mut self, step: &Step<'_>, capable: MpCapable) {
-        // RFC 8684 §3.1: an algorithm must be specified.
+        // RFC 8684 §3.1: MP_CAPABLE must specify an algorithm.
         if !capable.flags.hmac_sha256 && capable.flags.unassigned == 0 {
             self.violation(step, Rule::NoAlgorithm, "no algorithm in MP_CAPABLE".into());
         }
-        // RFC 8684 §3.1, figure 4: the form tells the step.
+        // RFC 8684 §3.1, figure 4: each step has its own form.
         let syn = step.flags.contains(Flags::SYN);
         let ack = step.flags.contains(Flags::ACK);
         let fits = match capable.keys {
@@ -76,7 +76,8 @@ impl Analyser {
         };
         if !fits {
             let bytes = capable.bytes_len();
-            self.violation(step, Rule::WrongStep, format!("MP_CAPABLE of {bytes} bytes here"));
+            let text = format!("MP_CAPABLE of {bytes} bytes in this step");
+            self.violation(step, Rule::WrongStep, text);
         }
     }
 
@@ -106,7 +107,7 @@ impl Analyser {
                 }
                 None => {}
             },
-            // Its SYN was not captured, but its SYN/ACK tells what it is.
+            // The SYN was not captured, but the SYN/ACK shows the kind of the subflow.
             Sort::Begun => {
                 let key = capable.and_then(|capable| sender_key(capable.keys));
                 if let (Some(capable), Some(key)) = (capable, key) {
@@ -123,7 +124,7 @@ impl Analyser {
     fn capable_syn_ack(&mut self, step: &Step<'_>, capable: Option<MpCapable>, first: bool) {
         let Some(index) = self.subflows[step.subflow].connection else { return };
         let Some(capable) = capable.filter(|capable| capable.version == mptcp::VERSION) else {
-            // RFC 8684 §3.1: without MP_CAPABLE in the SYN/ACK, it is TCP.
+            // RFC 8684 §3.1: without MP_CAPABLE in the SYN/ACK, the connection is TCP.
             if first && self.connections[index as usize].keys[1].is_none() {
                 self.fall_back(step, "no MP_CAPABLE in the SYN/ACK");
             }
@@ -153,7 +154,7 @@ impl Analyser {
         state.nonces[0] = Some(nonce);
         state.ids[0] = Some(address_id);
         state.is_backup = backup;
-        // RFC 8684 §3.2: the token is that of the host that is asked.
+        // RFC 8684 §3.2: the token identifies the connection at the host that receives the SYN.
         if let Some((connection, asked)) = self.tokens.get(&token).copied() {
             self.attach(step.subflow, connection, asked == 0);
             self.connections[connection as usize].tokens_right += 1;
@@ -170,16 +171,16 @@ impl Analyser {
         let denied = connection.flags[1 - host].is_some_and(|flags| flags.deny_join_to_source)
             && connection.ends[1 - host] == destination;
         if denied {
-            self.violation(step, Rule::DeniedAddress, format!("a join to {destination}"));
+            self.violation(step, Rule::DeniedAddress, format!("join to {destination}"));
         }
     }
 
-    /// RFC 8684 §3.7: once back at TCP, always at TCP. What a host sends answers what was seen at
-    /// `asked`: only that orders what passes at different places.
+    /// Check that a host does not join after a fallback to TCP. RFC 8684 §3.7. The host's segment
+    /// answers a segment seen at `asked`. Only this time can be compared with events at other places.
     fn check_fallen_back(&mut self, step: &Step<'_>, asked: Instant) {
         let Some((connection, host)) = self.home(step) else { return };
         if connection.gave_up[host].is_some_and(|since| since < asked) {
-            let text = "MP_JOIN from a host that has gone back to TCP".into();
+            let text = "MP_JOIN from a host that has fallen back to TCP".into();
             self.violation(step, Rule::JoinAfterFallback, text);
         }
     }
@@ -194,7 +195,8 @@ impl Analyser {
         self.judge_hmac(step, expected == found, "SYN/ACK");
     }
 
-    /// A token that nobody has, but an HMAC that somebody could make: the token is wrong.
+    /// Find the connection of a join with an unknown token by its HMAC. If the HMAC matches, the
+    /// token is wrong.
     fn find_by_hmac(&mut self, step: &Step<'_>, found: u64) {
         let join = &self.subflows[step.subflow].join;
         let ([Some(asking), Some(asked)], Some(token)) = (join.nonces, join.token) else { return };
@@ -209,11 +211,12 @@ impl Analyser {
         });
         let Some((connection, host, _)) = owner else { return };
         self.attach(step.subflow, connection, host == 0);
-        let text = format!("token {token:08x} is no one's; the HMAC is connection {connection}'s");
+        let text =
+            format!("unknown token {token:08x}; the HMAC is that of connection {connection}");
         self.violation(step, Rule::TokenUnknown, text);
     }
 
-    /// HMAC of the side of a join: 0 opened it.
+    /// The expected HMAC of one side of a join. Side 0 opened the subflow.
     fn expected_hmac(&self, step: &Step<'_>, side: usize) -> Option<[u8; 32]> {
         let subflow = &self.subflows[step.subflow];
         let connection = &self.connections[subflow.connection? as usize];
@@ -231,12 +234,12 @@ impl Analyser {
             }
         } else {
             join.wrong += 1;
-            let text = format!("the HMAC in the {place} is not that of keys and nonces");
+            let text = format!("the HMAC in the {place} does not match keys and nonces");
             self.violation(step, Rule::JoinHmac, text);
         }
     }
 
-    /// Segments behind the SYNs: third ACKs and what proves that they arrived.
+    /// Process segments after the SYNs: third ACKs, and proofs that they arrived.
     fn after_syns(&mut self, step: &Step<'_>) {
         let (capable, join) = handshake_options(step);
         if let Some(capable) = capable {
@@ -276,19 +279,19 @@ impl Analyser {
         }
     }
 
-    /// RFC 8684 §3.2: no data before the third ACK was acknowledged.
+    /// Check that a join carries no data before its third ACK is acknowledged. RFC 8684 §3.2.
     fn check_early(&mut self, step: &Step<'_>) {
         let join = &self.subflows[step.subflow].join;
         let is_ready = if step.direction == 0 { join.has_fourth } else { join.has_third };
         let is_first = !join.complained && !self.subflows[step.subflow].is_older;
         if step.sighting.segment.payload_len > 0 && !is_ready && is_first {
             self.subflows[step.subflow].join.complained = true;
-            let text = "data on a join whose handshake is not over".into();
+            let text = "data on a join before the end of its handshake".into();
             self.violation(step, Rule::EarlyData, text);
         }
     }
 
-    /// MP_CAPABLE behind the SYNs: both keys.
+    /// Process an MP_CAPABLE after the SYNs, which carries both keys.
     fn third_ack(&mut self, step: &Step<'_>, capable: MpCapable) {
         let (sender, receiver) = match capable.keys {
             CapableKeys::Both { sender, receiver }
@@ -307,17 +310,17 @@ impl Analyser {
                 self.begin(step.subflow, Protocol::Mptcp, step.at)
             }
             _ => {
-                let text = "MP_CAPABLE on what is no first subflow".into();
+                let text = "MP_CAPABLE on a subflow that is not the first".into();
                 return self.violation(step, Rule::WrongStep, text);
             }
         };
         let connection = &self.connections[index as usize];
         let (host, known) = (step.direction, connection.keys);
-        // RFC 8684 §3.1: the decision on checksums is confirmed.
+        // RFC 8684 §3.1: the third ACK confirms the decision on checksums.
         let agreed = connection.has_checksums();
         let is_first = known[host].is_none();
         if is_first && agreed.is_some_and(|agreed| agreed != capable.flags.checksum_required) {
-            let text = "the A flag is not what the SYNs agreed on".into();
+            let text = "the A flag contradicts the SYNs".into();
             self.violation(step, Rule::ChecksumFlag, text);
         }
         for (of, key) in [(host, sender), (1 - host, receiver)] {
@@ -326,7 +329,7 @@ impl Analyser {
                 Some(known) if known != key => {
                     let whose = if of == 0 { "initiator" } else { "listener" };
                     let text =
-                        format!("the {whose}'s key is {key:016x}, before it was {known:016x}");
+                        format!("the {whose}'s key is {key:016x}; it was {known:016x} before");
                     self.violation(step, Rule::KeyMismatch, text);
                 }
                 Some(_) => {}
@@ -340,23 +343,23 @@ impl Analyser {
     }
 
     fn violation_of_join(&mut self, step: &Step<'_>) {
-        self.violation(step, Rule::WrongStep, "MP_JOIN of another step's form".into());
+        self.violation(step, Rule::WrongStep, "MP_JOIN in the form of another step".into());
     }
 
-    /// A subflow was reset: perhaps a join was refused.
+    /// Process a reset, which may refuse a join.
     pub(crate) fn on_reset(&mut self, step: &Step<'_>) {
         let subflow = &self.subflows[step.subflow];
         let refused = subflow.sort == Sort::Join && !subflow.is_established;
         if let (true, None, Some(token)) = (refused, subflow.connection, subflow.join.token) {
-            // RFC 8684 §3.2: an unknown token is answered with a RST.
-            let text = format!("token {token:08x} is no one's, and the join was refused");
+            // RFC 8684 §3.2: a host answers an unknown token with a RST.
+            let text = format!("unknown token {token:08x}, and the peer refused the join");
             let mut whom = self.whom(step);
             whom.direction = 0;
             self.watch.violation(step.at, whom, Rule::TokenUnknown, text);
         }
     }
 
-    /// The connection goes back to TCP.
+    /// The connection falls back to TCP.
     pub(crate) fn fall_back(&mut self, step: &Step<'_>, why: &'static str) {
         let Some((connection, _)) = self.home(step) else { return };
         if connection.fall_back(step.at, why) {
@@ -376,5 +379,5 @@ fn sender_key(keys: CapableKeys) -> Option<u64> {
     }
 }
 
-/// Connections whose keys are tried on a join with an unknown token.
+/// Largest number of connections whose keys are tried on a join with an unknown token.
 const MOST_TRIED: usize = 1_000;

@@ -1,4 +1,4 @@
-//! Several captures as one, in the order of time.
+//! Several captures merged into one, in the order of time.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -11,7 +11,7 @@ use anabranch_wire::{CapturedSegment, Instant};
 use crate::capture::{self, Damage, Frame, Reader};
 use crate::error::AnalyseError;
 
-/// A capture to be analysed; it is read twice.
+/// A capture to analyse. The analyser reads it twice.
 #[derive(Debug)]
 pub struct Input<'a> {
     name: String,
@@ -31,12 +31,12 @@ impl<'a> Input<'a> {
         Input { name: path.display().to_string(), content: Content::File(path.into()) }
     }
 
-    /// A capture in memory; messages call it `name`.
+    /// A capture in memory. `name` is its name in messages.
     pub fn bytes(name: impl Into<String>, bytes: &'a [u8]) -> Self {
         Input { name: name.into(), content: Content::Bytes(bytes) }
     }
 
-    /// What messages call it.
+    /// The capture's name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -48,7 +48,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Its size, for whoever shows progress.
+    /// Size in bytes, to report progress.
     pub(crate) fn bytes_len(&self) -> u64 {
         match &self.content {
             Content::File(path) => path.metadata().map_or(0, |about| about.len()),
@@ -57,24 +57,24 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A TCP segment of a capture, and where it stands.
+/// A TCP segment of a capture, and its position.
 pub(crate) struct Sighting<'a> {
     pub(crate) file: u32,
     pub(crate) number: u64,
     pub(crate) time: Instant,
-    /// Sections whose clock starts again are captures of their own.
+    /// Number of the epoch. A section whose clock restarts begins a new epoch.
     pub(crate) epoch: u32,
     pub(crate) place: u32,
     pub(crate) segment: CapturedSegment<'a>,
 }
 
-/// What was in a file.
+/// The contents of a file in numbers.
 #[derive(Debug, Default)]
 pub(crate) struct FileReport {
     pub(crate) packets: u64,
-    /// Packets without a TCP segment, or with headers that are not all there.
+    /// Packets without a TCP segment, or with truncated headers.
     pub(crate) other: u64,
-    /// The first link type that is not known, and packets with such.
+    /// The first unknown link type, and the number of packets with an unknown link type.
     pub(crate) unknown_link: Option<(u16, u64)>,
     pub(crate) damage: Option<Damage>,
     pub(crate) first: Option<Instant>,
@@ -123,8 +123,8 @@ impl<'a> Packets<'a> {
         Ok(Packets { sources, places: HashMap::new(), place_names: Vec::new() })
     }
 
-    /// Hand every TCP segment to `take`, in the order of time; `go_on` is asked now and then, with
-    /// the bytes that were read.
+    /// Pass every TCP segment to `take`, in the order of time. `go_on` is called repeatedly with the
+    /// number of bytes read, and returns whether to continue.
     pub(crate) fn for_each(
         &mut self,
         mut take: impl FnMut(Sighting<'_>),
@@ -144,7 +144,7 @@ impl<'a> Packets<'a> {
         Ok(())
     }
 
-    /// The earliest packet that waits, and which file it is from.
+    /// The earliest waiting packet, and the index of its file.
     fn next(&mut self) -> Option<(usize, Frame)> {
         let heads = self.sources.iter().enumerate();
         let times = heads
@@ -213,7 +213,7 @@ impl<'a> Packets<'a> {
 }
 
 impl Source<'_> {
-    /// Read until as many packets wait as may stand out of order.
+    /// Read until as many packets wait as can be out of order.
     fn fill(&mut self) {
         let wanted = if self.reader.has_several_interfaces() { LOOK_AHEAD } else { 1 };
         while !self.ended && self.waiting.len() < wanted {
@@ -229,7 +229,7 @@ impl Source<'_> {
         }
     }
 
-    /// A packet comes out.
+    /// Take a packet out of the queue.
     fn enter(&mut self, frame: &Frame) {
         let report = &mut self.report;
         report.packets += 1;
@@ -268,11 +268,11 @@ impl PartialEq for Waiting {
 
 impl Eq for Waiting {}
 
-/// Packets of one file that are put in order: writers of several interfaces take turns by batches.
+/// Packets of one file that are sorted. Capture tools write packets of several interfaces in batches.
 const LOOK_AHEAD: usize = 512;
 
-/// Packets between two questions whether to go on.
+/// Number of packets between two calls of `go_on`.
 const ASK_EVERY: u64 = 8_192;
 
-/// Places that are kept apart.
+/// Largest number of places that are distinguished.
 const MOST_PLACES: usize = 65_536;

@@ -1,4 +1,4 @@
-//! Tokens, initial data sequence numbers and HMACs, from the keys of a handshake.
+//! Tokens, initial data sequence numbers and HMACs, derived from the keys of a handshake.
 
 use std::net::IpAddr;
 
@@ -51,7 +51,7 @@ fn rightmost(digest: &[u8; 32]) -> u64 {
 mod tests {
     use super::*;
 
-    // Computed with Python's hashlib and hmac.
+    // Expected values computed with Python's hashlib and hmac.
     #[test]
     fn tokens_and_numbers_are_the_two_ends_of_the_digest() {
         assert_eq!(token(0), 0xaf55_70f5);

@@ -7,10 +7,10 @@ use anabranch_wire::mptcp::{
 
 use crate::rules::Rule;
 
-/// A fault in the form of an option: what, which clause shows the form, and the fault in words.
+/// A fault in the form of an option: the rule, the clause that defines the form, and a description.
 pub(crate) type Fault = (Rule, &'static str, String);
 
-/// Faults of the options of one segment.
+/// Find the faults in the options of one segment.
 pub(crate) fn faults(options: &[u8], mut take: impl FnMut(Fault)) {
     let mut rest = options;
     while let [kind, after @ ..] = rest {
@@ -31,10 +31,10 @@ pub(crate) fn faults(options: &[u8], mut take: impl FnMut(Fault)) {
 
 fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
     let Some(byte) = option.get(2) else {
-        return take((Rule::OptionLength, "3", format!("an option of {} bytes", option.len())));
+        return take((Rule::OptionLength, "3", format!("option of {} bytes", option.len())));
     };
     let Some(subtype) = Subtype::from_value(byte >> 4) else {
-        // RFC 8684 §7.2: 0xf is for private experiments.
+        // RFC 8684 §7.2: subtype 0xf is for private experiments.
         if byte >> 4 != 0xf {
             take((Rule::UnknownSubtype, "7.2", format!("subtype {}", byte >> 4)));
         }
@@ -60,7 +60,7 @@ fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
     }
 }
 
-/// Is it an MP_CAPABLE of another version, whose form is not ours to judge?
+/// Whether the option is an MP_CAPABLE of another version, whose form is not checked.
 fn is_older(option: &[u8], subtype: Subtype) -> bool {
     subtype == Subtype::Capable && option[2] & 0x0f != mptcp::VERSION
 }
@@ -93,22 +93,22 @@ const fn clause(subtype: Subtype) -> &'static str {
     }
 }
 
-/// Bytes and the bits in them that a sender must leave 0; the option has a right length.
+/// Indices of bytes, and the bits in them that must be 0. The option must have a valid length.
 fn reserved(option: &[u8], subtype: Subtype) -> &'static [(usize, u8)] {
     match subtype {
-        // RFC 8684 §3.1: B is 0, and so are D to G.
+        // RFC 8684 §3.1: flags B and D to G.
         Subtype::Capable => &[(3, 0x5e)],
-        // RFC 8684 §3.2: three flags of the SYNs; all twelve bits in the third ACK.
+        // RFC 8684 §3.2: three flags in the SYNs, and all twelve bits in the third ACK.
         Subtype::Join if option.len() == 24 => &[(2, 0x0f), (3, 0xff)],
         Subtype::Join => &[(2, 0x0e)],
-        // RFC 8684 §3.3: all but F, m, M, a, A.
+        // RFC 8684 §3.3: all flags except F, m, M, a, A.
         Subtype::Dss => &[(2, 0x0f), (3, 0xe0)],
-        // RFC 8684 §3.4.1: all but E.
+        // RFC 8684 §3.4.1: all flags except E.
         Subtype::AddAddr => &[(2, 0x0e)],
         Subtype::RemoveAddr => &[],
         Subtype::Prio => &[],
         Subtype::Fail | Subtype::Fastclose => &[],
-        // RFC 8684 §3.6: U, V, W.
+        // RFC 8684 §3.6: flags U, V, W.
         Subtype::Tcprst => &[(2, 0x0e)],
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of numbers as ranges that do not touch.
+//! Sets of numbers, stored as disjoint ranges that do not touch.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ pub(crate) struct RangeSet {
 }
 
 impl RangeSet {
-    /// Add `start..end`; gives how many of its numbers are new.
+    /// Add `start..end`, and return how many of its numbers are new.
     pub(crate) fn insert(&mut self, start: i64, end: i64) -> i64 {
         if start >= end {
             return 0;
         }
-        // What comes in order extends the last range.
+        // A range in order extends the last range.
         if let Some(mut last) = self.ranges.last_entry()
             && *last.get() == start
         {
@@ -41,7 +41,7 @@ impl RangeSet {
         end - start - known
     }
 
-    /// Take `start..end` out; gives how many of its numbers were there.
+    /// Remove `start..end`, and return how many of its numbers were present.
     pub(crate) fn remove(&mut self, start: i64, end: i64) -> i64 {
         if start >= end {
             return 0;
@@ -67,19 +67,19 @@ impl RangeSet {
         removed
     }
 
-    /// How many numbers of `start..end` are in it.
+    /// How many numbers of `start..end` are present.
     pub(crate) fn count(&self, start: i64, end: i64) -> i64 {
         let below = self.ranges.range(..end).rev().take_while(|(_, e)| **e > start);
         below.map(|(s, e)| (*e).min(end) - (*s).max(start)).sum()
     }
 
-    /// What of `start..end` is in it, from the highest down.
+    /// The ranges of `start..end` that are present, from the highest down.
     pub(crate) fn parts(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
         let below = self.ranges.range(..end).rev().take_while(|(_, e)| **e > start);
         below.map(|(s, e)| ((*s).max(start), (*e).min(end))).collect()
     }
 
-    /// All numbers in it.
+    /// How many numbers are present.
     pub(crate) fn total(&self) -> i64 {
         self.ranges.iter().map(|(start, end)| end - start).sum()
     }
@@ -88,7 +88,7 @@ impl RangeSet {
         self.ranges.iter().map(|(start, end)| (*start, *end))
     }
 
-    /// Forget the gap between the two lowest ranges, so that memory is bounded.
+    /// Close the gap between the two lowest ranges, to bound memory.
     fn join_lowest(&mut self) {
         if let (Some((start, _)), Some((_, end))) =
             (self.ranges.pop_first(), self.ranges.pop_first())
@@ -98,7 +98,7 @@ impl RangeSet {
     }
 }
 
-/// Ranges kept apart.
+/// Largest number of ranges.
 const MOST_RANGES: usize = 1 << 16;
 
 #[cfg(test)]

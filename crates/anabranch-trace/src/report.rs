@@ -1,4 +1,4 @@
-//! The end of an analysis: what only the whole capture tells, and the tables.
+//! The end of an analysis: rules that need the whole capture, and the tables.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,18 +14,18 @@ use crate::subflow::{Sort, Subflow};
 use crate::tables::{Cell, Rows, Table};
 use crate::watch::{At, Whom};
 
-/// What an analysis found.
+/// The result of an analysis.
 #[derive(Debug)]
 pub struct Outcome {
     /// `connections`, `subflows`, `segments`, `events`, `violations` and `files`.
     pub tables: Vec<Table>,
-    /// For each file, what ended the reading before its end.
+    /// For each file, the damage at which reading stopped, if any.
     pub damages: Vec<Option<Damage>>,
-    /// What a reader must know before believing the tables.
+    /// Limitations of the captures that affect the tables.
     pub notes: Vec<String>,
 }
 
-/// Judge what is left to judge, and make the tables.
+/// Judge the remaining rules, and build the tables.
 pub(crate) fn finish(
     mut analyser: Analyser,
     files: Vec<(String, FileReport)>,
@@ -46,8 +46,8 @@ pub(crate) fn finish(
     let mut notes = analyser.notes(&files, left_out);
     if unjudged > 0 {
         notes.push(format!(
-            "{unjudged} possible violations are not judged: the capture does not show all that \
-             these connections sent"
+            "{unjudged} possible violations are not judged: the capture does not contain all data \
+             of their connections"
         ));
     }
     let tables = [connection_table(&analyser), subflow_table(&analyser, places)];
@@ -72,8 +72,8 @@ impl Subflow {
 }
 
 impl Analyser {
-    /// What was begun before the capture and shows nothing of Multipath TCP is TCP. A join that
-    /// came to nothing belongs nowhere.
+    /// Make each remaining subflow a plain TCP connection. Joins whose connection is unknown stay
+    /// without a connection.
     fn give_homes(&mut self) {
         for index in 0..self.subflows.len() {
             let subflow = &self.subflows[index];
@@ -95,8 +95,8 @@ impl Analyser {
         }
     }
 
-    /// RFC 8684 §3.3.1 and §3.7: a host that maps nothing any more has gone back to TCP, if the
-    /// connection has but one subflow; all other data is mapped.
+    /// Judge data without mappings. A host that stops sending mappings on a sole subflow has fallen
+    /// back to TCP. All other data must be mapped. RFC 8684 §3.3.1 and §3.7.
     fn judge_unmapped(&mut self) {
         for index in 0..self.subflows.len() {
             let subflow = &self.subflows[index];
@@ -128,8 +128,8 @@ impl Analyser {
         }
     }
 
-    /// RFC 8684 §3.4.1: whoever receives ADD_ADDR echoes it. One that is lost is not received, so
-    /// only several without any answer count.
+    /// Judge announcements without an echo. The receiver of an ADD_ADDR echoes it. Because options
+    /// can be lost, only several unanswered announcements are a violation. RFC 8684 §3.4.1.
     fn judge_announcements(&mut self) {
         for (index, connection) in self.connections.iter().enumerate() {
             for (host, announced) in connection.announced.iter().enumerate() {
@@ -142,7 +142,7 @@ impl Analyser {
                     };
                     let waited = since(each.last, connection.end);
                     let text =
-                        format!("address {id}, {}, told {} times", each.address, each.copies);
+                        format!("address {id}, {}, announced {} times", each.address, each.copies);
                     if each.copies >= COPIES_TO_ANSWER && waited >= TIME_TO_ANSWER {
                         let text = format!("{text}, was not echoed");
                         self.watch.violation(each.first, whom, Rule::AddAddrUnanswered, text);
@@ -154,8 +154,8 @@ impl Analyser {
         }
     }
 
-    /// Does the capture show all that a connection sent? What was acknowledged without having been
-    /// seen may be what has no mapping.
+    /// Judge whether the capture contains all data of a connection. Acknowledged data that was not
+    /// seen may be the data without a mapping.
     fn judge_completeness(&mut self) {
         let unmapped = self.unmapped();
         for (connection, unmapped) in self.connections.iter_mut().zip(unmapped) {
@@ -174,7 +174,7 @@ impl Analyser {
         }
     }
 
-    /// Bytes without a mapping that each host of each connection sent.
+    /// Number of bytes without a mapping that each host of each connection sent.
     fn unmapped(&self) -> Vec<[u64; 2]> {
         let mut all = vec![[0; 2]; self.connections.len()];
         for subflow in &self.subflows {
@@ -194,22 +194,25 @@ impl Analyser {
         for (name, report) in files {
             if let Some((link_type, packets)) = report.unknown_link {
                 notes.push(format!(
-                    "{name}: {packets} packets have link type {link_type}, which is not read"
+                    "{name}: {packets} packets have link type {link_type}, which is not supported"
                 ));
             }
         }
         if self.doubles > 0 {
             notes.push(format!(
-                "{} packets were captured at several places; each subflow is shown as one place \
-                 saw it",
+                "{} packets were captured at several places; each subflow is shown as seen from one \
+                 place",
                 self.doubles
             ));
         }
         if self.corrupted > 0 {
-            notes.push(format!("{} segments have a wrong TCP checksum: left out", self.corrupted));
+            let corrupted = self.corrupted;
+            notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
         }
         if left_out > 0 {
-            notes.push(format!("{left_out} segments of too many TCP connections were left out"));
+            notes.push(format!(
+                "{left_out} segments were ignored: the captures have too many TCP connections"
+            ));
         }
         notes
     }
@@ -357,7 +360,7 @@ fn protocol(connection: &Connection) -> &'static str {
     }
 }
 
-/// How a connection of Multipath TCP ended; `None` for one that ended as its last subflow did.
+/// How a Multipath TCP connection ended; `None` if it ended like its last subflow.
 fn state(connection: &Connection) -> Option<&'static str> {
     let closed = connection.streams.iter().all(|s| s.fin.is_some_and(|fin| s.acked > fin));
     match () {
@@ -402,12 +405,13 @@ fn time(time: Option<Instant>) -> Cell {
     Cell::Count(time.map_or(u64::MAX, Instant::as_nanos))
 }
 
-/// Ranges without a mapping that are told one by one.
+/// Largest number of unmapped ranges that are reported one by one.
 const MOST_RANGES_TOLD: usize = 100;
 
-/// Announcements without an answer, and the time after the last in nanoseconds, until it is wrong.
+/// An unanswered address is a violation after this many announcements, and this time in nanoseconds
+/// after the last one.
 const COPIES_TO_ANSWER: u32 = 3;
 const TIME_TO_ANSWER: u64 = 1_000_000_000;
 
-/// For rows that only name columns.
+/// A placeholder for rows that only define columns.
 const NOBODY: [SocketAddress; 2] = [SocketAddress::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];

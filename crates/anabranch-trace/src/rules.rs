@@ -1,66 +1,66 @@
-//! What a host must not do.
+//! Rules of RFC 8684 that a capture can show to be violated.
 
-/// A rule of RFC 8684 that a capture can show to be broken.
+/// A rule of RFC 8684. Each variant describes the violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// An option has a length that its subtype does not have.
+    /// An option has a length that its subtype does not allow.
     OptionLength,
-    /// Bits that are to be 0 are not.
+    /// Reserved bits are not 0.
     ReservedBits,
-    /// An option has a subtype that is not assigned.
+    /// An option has an unassigned subtype.
     UnknownSubtype,
-    /// An option stands in a segment that it does not belong to.
+    /// A segment carries an option of another step of the handshake.
     WrongStep,
-    /// MP_CAPABLE names no algorithm.
+    /// MP_CAPABLE names no crypto algorithm.
     NoAlgorithm,
-    /// The keys of a handshake differ from those told before.
+    /// The keys of a handshake differ from the keys sent before.
     KeyMismatch,
-    /// The third ACK does not say what the SYNs agreed on about checksums.
+    /// The third ACK contradicts the SYNs' agreement on checksums.
     ChecksumFlag,
-    /// A subflow is opened to an address that its owner said not to.
+    /// A host opens a subflow to an address whose owner denied joins.
     DeniedAddress,
-    /// A join names no connection.
+    /// A join carries the token of no connection.
     TokenUnknown,
-    /// A join's HMAC is not the one that keys and nonces give.
+    /// A join's HMAC does not match its keys and nonces.
     JoinHmac,
-    /// Data is sent on a join before its handshake is over.
+    /// A join carries data before its handshake is complete.
     EarlyData,
-    /// A join after the connection went back to TCP.
+    /// A host joins a connection that has fallen back to TCP.
     JoinAfterFallback,
     /// An announced address has a wrong HMAC.
     AddAddrHmac,
-    /// An announced address is not echoed.
+    /// The receiver does not echo an announced address.
     AddAddrUnanswered,
-    /// An echo of what was not announced.
+    /// A host echoes an address that was not announced.
     EchoUnasked,
-    /// A DSS without checksum where they were negotiated.
+    /// A DSS has no checksum although the hosts negotiated checksums.
     ChecksumMissing,
-    /// A DSS with a checksum where none were negotiated.
+    /// A DSS has a checksum although the hosts negotiated none.
     ChecksumUnexpected,
-    /// A mapping's checksum does not hold.
+    /// A mapping's checksum does not match its data.
     ChecksumWrong,
-    /// Bytes of a subflow are mapped to two places.
+    /// Two mappings map the same bytes of a subflow differently.
     MappingChanged,
-    /// A mapping that covers nothing of the segment that carries it.
+    /// A mapping covers no byte of the segment that carries it.
     MappingElsewhere,
-    /// Data without a mapping.
+    /// Data has no mapping.
     UnmappedData,
-    /// The same data sequence numbers with different bytes.
+    /// The same data sequence numbers carry different bytes.
     DifferentData,
-    /// Data beyond the receive window.
+    /// Data lies beyond the receive window.
     OutsideWindow,
-    /// A DATA_ACK of what was not sent.
+    /// A DATA_ACK acknowledges data that was not sent.
     AckBeyondData,
-    /// The end of the data is told at two places.
+    /// Two DATA_FINs mark different ends of the data.
     DataFinMoved,
-    /// Data behind the end.
+    /// Data follows the DATA_FIN.
     DataAfterFin,
-    /// MP_FASTCLOSE with a wrong key.
+    /// MP_FASTCLOSE carries a wrong key.
     FastcloseKey,
 }
 
 impl Rule {
-    /// All of them.
+    /// All rules.
     pub const ALL: &[Rule] = &[
         Rule::OptionLength,
         Rule::ReservedBits,
@@ -91,22 +91,22 @@ impl Rule {
         Rule::FastcloseKey,
     ];
 
-    /// Its name in tables.
+    /// The rule's name in tables.
     pub const fn name(self) -> &'static str {
         self.about().0
     }
 
-    /// The clause of RFC 8684; options that every subtype can break give their own.
+    /// The clause of RFC 8684. Violations in the form of an option name the clause of its subtype.
     pub const fn clause(self) -> &'static str {
         self.about().1
     }
 
-    /// What it demands.
+    /// The rule's demand.
     pub const fn meaning(self) -> &'static str {
         self.about().2
     }
 
-    /// Can it be judged only if the capture shows everything that was sent?
+    /// Whether the rule can only be judged if the capture shows all data that was sent.
     pub(crate) const fn needs_everything(self) -> bool {
         matches!(
             self,
@@ -118,7 +118,7 @@ impl Rule {
         )
     }
 
-    /// Is it about data, and so void once a connection has gone back to TCP?
+    /// Whether the rule concerns data, and so no longer applies after a fallback to TCP.
     pub(crate) const fn ends_with_fallback(self) -> bool {
         matches!(
             self,
@@ -139,72 +139,84 @@ impl Rule {
     const fn about(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Rule::OptionLength => {
-                ("option_length", "3", "an option has one of its subtype's lengths")
+                ("option_length", "3", "an option has a length that its subtype allows")
             }
-            Rule::ReservedBits => ("reserved_bits", "3", "bits without a meaning are 0"),
-            Rule::UnknownSubtype => ("unknown_subtype", "7.2", "subtypes 9 to 14 are not assigned"),
+            Rule::ReservedBits => ("reserved_bits", "3", "reserved bits are 0"),
+            Rule::UnknownSubtype => {
+                ("unknown_subtype", "7.2", "an option has an assigned subtype (9 to 14 are not)")
+            }
             Rule::WrongStep => {
-                ("wrong_step", "3.1", "each step of a handshake has its own form of the option")
+                ("wrong_step", "3.1", "each step of a handshake uses its own form of the option")
             }
             Rule::NoAlgorithm => ("no_algorithm", "3.1", "MP_CAPABLE names a crypto algorithm"),
             Rule::KeyMismatch => (
                 "key_mismatch",
                 "3.1",
-                "the third ACK and the first data repeat the handshake's keys",
+                "the third ACK and the first data repeat the keys of the handshake",
             ),
             Rule::ChecksumFlag => {
-                ("checksum_flag", "3.1", "the third ACK confirms whether checksums are used")
+                ("checksum_flag", "3.1", "the third ACK confirms the SYNs' agreement on checksums")
             }
             Rule::DeniedAddress => (
                 "denied_address",
                 "3.1",
-                "no subflow goes to an address whose owner set the C flag",
+                "no host opens a subflow to an address whose owner set the C flag",
             ),
             Rule::TokenUnknown => {
-                ("token_unknown", "3.2", "a join names a connection by its token")
+                ("token_unknown", "3.2", "a join carries the token of a connection")
             }
-            Rule::JoinHmac => {
-                ("join_hmac", "3.2", "both sides of a join prove that they know the keys")
-            }
+            Rule::JoinHmac => (
+                "join_hmac",
+                "3.2",
+                "both hosts of a join prove with an HMAC that they know the keys",
+            ),
             Rule::EarlyData => {
-                ("early_data", "3.2", "no data on a join before its third ACK was acknowledged")
+                ("early_data", "3.2", "a join carries no data before its third ACK is acknowledged")
             }
             Rule::JoinAfterFallback => {
-                ("join_after_fallback", "3.7", "a connection that went back to TCP stays there")
+                ("join_after_fallback", "3.7", "no host joins a connection that fell back to TCP")
             }
             Rule::AddAddrHmac => {
-                ("add_addr_hmac", "3.4.1", "an announced address carries its HMAC")
+                ("add_addr_hmac", "3.4.1", "an announced address carries the right HMAC")
             }
             Rule::AddAddrUnanswered => {
-                ("add_addr_unanswered", "3.4.1", "an announced address is echoed")
+                ("add_addr_unanswered", "3.4.1", "the receiver echoes an announced address")
             }
-            Rule::EchoUnasked => ("echo_unasked", "3.4.1", "an echo repeats what was announced"),
+            Rule::EchoUnasked => ("echo_unasked", "3.4.1", "an echo repeats an announced address"),
             Rule::ChecksumMissing => {
-                ("checksum_missing", "3.3", "mappings carry checksums when they were negotiated")
+                ("checksum_missing", "3.3", "mappings carry checksums if the hosts negotiated them")
             }
-            Rule::ChecksumUnexpected => {
-                ("checksum_unexpected", "3.3", "mappings carry none when they were not")
-            }
+            Rule::ChecksumUnexpected => (
+                "checksum_unexpected",
+                "3.3",
+                "mappings carry no checksums if the hosts negotiated none",
+            ),
             Rule::ChecksumWrong => {
-                ("checksum_wrong", "3.3.1", "a mapping's checksum fits its data")
+                ("checksum_wrong", "3.3.1", "a mapping's checksum matches its data")
             }
             Rule::MappingChanged => {
-                ("mapping_changed", "3.3.1", "a declared mapping does not change")
+                ("mapping_changed", "3.3.1", "a declared mapping never changes")
             }
             Rule::MappingElsewhere => (
                 "mapping_elsewhere",
                 "3.3.1",
-                "a mapping covers some of the segment that carries it",
+                "a mapping covers at least part of the segment that carries it",
             ),
-            Rule::UnmappedData => ("unmapped_data", "3.3.1", "all data is mapped"),
-            Rule::DifferentData => ("different_data", "3.3.1", "data sent again is the same data"),
-            Rule::OutsideWindow => {
-                ("outside_window", "3.3.4", "data lies within DATA_ACK and receive window")
+            Rule::UnmappedData => ("unmapped_data", "3.3.1", "all data has a mapping"),
+            Rule::DifferentData => {
+                ("different_data", "3.3.1", "data that is sent again is unchanged")
             }
+            Rule::OutsideWindow => (
+                "outside_window",
+                "3.3.4",
+                "data lies between DATA_ACK and the window's right edge",
+            ),
             Rule::AckBeyondData => {
-                ("ack_beyond_data", "3.3.2", "a DATA_ACK acknowledges what was sent")
+                ("ack_beyond_data", "3.3.2", "a DATA_ACK acknowledges only data that was sent")
             }
-            Rule::DataFinMoved => ("data_fin_moved", "3.3.3", "there is one end of the data"),
+            Rule::DataFinMoved => {
+                ("data_fin_moved", "3.3.3", "all DATA_FINs mark the same end of the data")
+            }
             Rule::DataAfterFin => ("data_after_fin", "3.3.3", "no data follows the DATA_FIN"),
             Rule::FastcloseKey => {
                 ("fastclose_key", "3.5", "MP_FASTCLOSE carries the receiver's key")

@@ -9,7 +9,7 @@ use crate::keys;
 use crate::rules::Rule;
 
 impl Analyser {
-    /// Options other than those of handshakes and data.
+    /// Process the options that belong neither to handshakes nor to data.
     pub(crate) fn signals(&mut self, step: &Step<'_>) {
         let Some(control) = step.options.control.as_deref() else { return };
         if let Some(option) = control.add_addr {
@@ -30,7 +30,7 @@ impl Analyser {
             self.event(step, "remove_addr", format!("addresses {}", ids.join(", ")));
         }
         if let Some(option) = control.prio {
-            let text = if option.backup { "to be a backup" } else { "to be used" };
+            let text = if option.backup { "backup" } else { "regular" };
             self.event(step, "mp_prio", text.to_owned());
         }
         if let Some(option) = control.fail {
@@ -62,7 +62,7 @@ impl Analyser {
         }
         announced.copies += 1;
         announced.last = step.at.time;
-        // RFC 8684 §3.4.1: over identifier, address, and port (0 where none is told).
+        // RFC 8684 §3.4.1: over identifier, address, and port (0 if the option has none).
         let expected = |keys| keys::address_hmac(keys, address_id, address, port.unwrap_or(0));
         match keys.map(expected) {
             Some(expected) if expected != hmac => {
@@ -88,8 +88,7 @@ impl Analyser {
             _ => false,
         };
         if !settled {
-            let text =
-                format!("an echo of address {address_id}, {address}, which nobody announced");
+            let text = format!("echo of address {address_id}, {address}, which was not announced");
             self.violation(step, Rule::EchoUnasked, text);
         }
         self.event(step, "add_addr_echo", format!("address {address_id}: {address}"));
@@ -98,7 +97,7 @@ impl Analyser {
     fn fastclose(&mut self, step: &Step<'_>, key: u64) {
         let Some((connection, host)) = self.home(step) else { return };
         let first = !std::mem::replace(&mut connection.fastclosed, true);
-        // RFC 8684 §3.5: the key of the host that is to receive it.
+        // RFC 8684 §3.5: the key of the host that receives the option.
         let expected = connection.keys[1 - host];
         if expected.is_some_and(|expected| expected != key) {
             let text = "MP_FASTCLOSE does not carry its receiver's key".into();

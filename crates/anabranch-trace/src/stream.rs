@@ -7,26 +7,26 @@ use anabranch_wire::mptcp::WideOrNarrow;
 
 use crate::ranges::RangeSet;
 
-/// One direction of a connection. Places are counted from its first byte.
+/// One direction of a connection. A place is an offset from the first byte of the data.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     base: Option<DataSeq>,
-    /// Is place 0 the first byte of the connection?
+    /// Whether place 0 is the first byte of the connection.
     pub(crate) is_exact: bool,
-    /// High halves of the numbers are not known: they count from 0.
+    /// Whether the high halves of the data sequence numbers are unknown. They count from 0 then.
     pub(crate) is_narrow: bool,
-    /// Just behind the highest place sent, DATA_FIN included.
+    /// The place after the last byte sent, including the DATA_FIN.
     pub(crate) next: i64,
-    /// What was sent and not acknowledged at data level.
+    /// Data that was sent but not acknowledged at the data level.
     sent: BTreeMap<i64, Piece>,
     pub(crate) acked: i64,
-    /// What was acknowledged although nobody saw it sent.
+    /// Acknowledged data that the capture does not contain.
     pub(crate) missing: RangeSet,
-    /// Just behind the receive window; never moves back.
+    /// The right edge of the receive window; never moves back.
     pub(crate) edge: Option<i64>,
-    /// Where the DATA_FIN is.
+    /// The place of the DATA_FIN.
     pub(crate) fin: Option<i64>,
-    /// The last DATA_ACK, if it was of what was not sent.
+    /// Whether the last DATA_ACK acknowledged data that was not sent.
     pub(crate) last_ack_beyond: bool,
     pub(crate) bytes: u64,
     pub(crate) repeated: u64,
@@ -38,19 +38,19 @@ struct Piece {
     bytes: Option<Box<[u8]>>,
 }
 
-/// What became of data that was sent.
+/// A comparison of sent data with earlier data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Bytes not seen before.
+    /// Number of bytes not sent before.
     pub(crate) new: i64,
-    /// Bytes seen before.
+    /// Number of bytes sent before.
     pub(crate) repeated: i64,
-    /// The first place where they are not what they were.
+    /// The first place at which a byte differs from the byte sent before.
     pub(crate) differs_at: Option<i64>,
 }
 
 impl Stream {
-    /// Place 0 has this number.
+    /// Set the data sequence number of place 0.
     pub(crate) fn set_base(&mut self, base: DataSeq) {
         if self.base.is_none() {
             self.base = Some(base);
@@ -62,13 +62,14 @@ impl Stream {
         self.base
     }
 
-    /// Does this stream have numbers around that one? None but its own has: they are random.
+    /// Whether this stream has data sequence numbers close to `number`. Numbers of different streams
+    /// are far apart, because initial numbers are random.
     pub(crate) fn is_near(&self, number: DataSeq) -> bool {
         let high = self.base.map(|base| number.distance_from(base + self.next.max(0) as u64));
         !self.is_narrow && high.is_some_and(|distance| distance.unsigned_abs() < NEAR)
     }
 
-    /// The place of a number, which becomes place 0 if there is none yet.
+    /// The place of a data sequence number. The first number becomes place 0.
     pub(crate) fn place(&mut self, number: WideOrNarrow) -> i64 {
         let Some(base) = self.base else {
             self.is_narrow = matches!(number, WideOrNarrow::Narrow(_));
@@ -83,7 +84,7 @@ impl Stream {
         self.base.map(|base| base.0.wrapping_add(place as u64))
     }
 
-    /// Data was sent at `start..end`; `bytes` are its first ones, if they were captured.
+    /// Record data at `start..end`. `bytes` are its first bytes, if they were captured.
     pub(crate) fn take(
         &mut self,
         start: i64,
@@ -136,7 +137,7 @@ impl Stream {
         }
     }
 
-    /// Everything before `place` is acknowledged at data level, or so it says.
+    /// Record a DATA_ACK of all data before `place`.
     pub(crate) fn acknowledge(&mut self, place: i64, held: &mut usize) {
         if place <= self.acked {
             return;
@@ -158,7 +159,7 @@ impl Stream {
         self.acked = place;
     }
 
-    /// Forget the data itself.
+    /// Drop the stored bytes.
     pub(crate) fn release(&mut self, held: &mut usize) {
         for piece in self.sent.values_mut() {
             *held -= piece.bytes.take().map_or(0, |bytes| bytes.len());
@@ -166,7 +167,7 @@ impl Stream {
     }
 }
 
-/// The first place where two runs of bytes differ, if both are there.
+/// The first index at which two byte strings differ, if both are given.
 fn difference(a: Option<&[u8]>, b: Option<&[u8]>) -> Option<i64> {
     let (a, b) = (a?, b?);
     if a == b {
@@ -175,13 +176,13 @@ fn difference(a: Option<&[u8]>, b: Option<&[u8]>) -> Option<i64> {
     a.iter().zip(b).position(|(a, b)| a != b).map(|place| place as i64)
 }
 
-/// Two numbers of one connection are less than this apart; 2³² bytes are more than any window.
+/// Data sequence numbers of one connection are closer than this: no window has 2³² bytes.
 const NEAR: u64 = 1 << 32;
 
-/// Bytes of payload held for comparison, over all connections.
+/// Largest number of payload bytes stored for comparison, over all connections.
 pub(crate) const MOST_HELD: usize = 256 << 20;
 
-/// Pieces of one stream that are kept apart.
+/// Largest number of pieces of one stream.
 const MOST_PIECES: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One TCP connection, as the place that saw it best saw it.
+//! One TCP connection, as seen from the place that saw it best.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use crate::ranges::RangeSet;
 use crate::stream::MOST_HELD;
 use crate::watch::At;
 
-/// What a TCP connection is.
+/// The kind of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// It offered MP_CAPABLE.
+    /// Its SYN has MP_CAPABLE.
     Initial,
-    /// It offered MP_JOIN.
+    /// Its SYN has MP_JOIN.
     Join,
-    /// It offered neither.
+    /// Its SYN has neither.
     Plain,
-    /// Its beginning is not in the capture.
+    /// The capture does not contain its handshake.
     Begun,
 }
 
@@ -25,68 +25,70 @@ pub(crate) enum Sort {
 #[derive(Debug)]
 pub(crate) struct Subflow {
     pub(crate) sort: Sort,
-    /// Who sent the SYN, and to whom; a guess if it was not captured.
+    /// The sender and the receiver of the SYN; a guess if the SYN was not captured.
     pub(crate) ends: [SocketAddress; 2],
     pub(crate) connection: Option<u32>,
-    /// The connection counts directions the other way round: its listener opened this subflow.
+    /// Whether the listener of the connection opened this subflow. The directions of subflow and
+    /// connection are then opposite.
     pub(crate) is_turned: bool,
     pub(crate) place: u32,
     pub(crate) places: u32,
     pub(crate) halves: [Half; 2],
     pub(crate) join: Join,
-    /// Of MP_CAPABLE's version 0, or a join to such a connection: not decoded.
+    /// Whether the subflow uses version 0 of Multipath TCP, or joins such a connection. Version 0 is
+    /// not decoded.
     pub(crate) is_older: bool,
     pub(crate) begin: At,
     pub(crate) end: Instant,
     pub(crate) syn_at: Option<Instant>,
     pub(crate) rtt: Option<u64>,
     pub(crate) is_established: bool,
-    /// How it was reset.
+    /// Reason of the reset, if the subflow was reset.
     pub(crate) reset: Option<String>,
     pub(crate) corrupted: u64,
 }
 
-/// What a join's handshake told.
+/// The contents of a join's handshake.
 #[derive(Debug, Default)]
 pub(crate) struct Join {
     pub(crate) token: Option<u32>,
     pub(crate) nonces: [Option<u32>; 2],
     pub(crate) ids: [Option<u8>; 2],
     pub(crate) is_backup: bool,
-    /// When the SYN/ACK was seen.
+    /// Time of the SYN/ACK.
     pub(crate) answered: Option<Instant>,
-    /// The third ACK was seen, and so was what acknowledged it.
+    /// Whether the third ACK, and (`has_fourth`) its acknowledgement, were seen.
     pub(crate) has_third: bool,
     pub(crate) has_fourth: bool,
-    /// HMACs found right and wrong.
+    /// Numbers of right and wrong HMACs.
     pub(crate) right: u8,
     pub(crate) wrong: u8,
     pub(crate) complained: bool,
 }
 
-/// One direction of a subflow. Places are counted from the byte behind the SYN.
+/// One direction of a subflow. A place is an offset from the first byte after the SYN.
 #[derive(Debug, Default)]
 pub(crate) struct Half {
     /// Sequence number of place 0.
     pub(crate) base: Option<SeqNumber>,
-    /// Sequence number that subflow sequence number 0 stands for: the SYN's, where it was seen.
+    /// TCP sequence number of subflow sequence number 0. This is the SYN's, if it was seen.
     pub(crate) ssn_base: Option<SeqNumber>,
-    /// Was the SYN seen?
+    /// Whether the SYN was seen.
     pub(crate) is_exact: bool,
-    /// Just behind the highest place sent.
+    /// The place after the last byte sent.
     pub(crate) next: i64,
     pub(crate) seen: RangeSet,
     pub(crate) acked: Option<i64>,
-    /// Bytes that were acknowledged although nobody saw them.
+    /// Number of acknowledged bytes that the capture does not contain.
     pub(crate) missing: i64,
     pub(crate) window_scale: Option<u8>,
     pub(crate) fin: Option<i64>,
     mappings: BTreeMap<i64, Mapped>,
-    /// From here on everything is mapped in one: this place to that of the data.
+    /// The start of the infinite mapping: its place on the subflow and its place in the data.
     pub(crate) infinite: Option<(i64, i64)>,
     pub(crate) unmapped: RangeSet,
     pub(crate) first_unmapped: Option<At>,
-    /// Where the last mapping begins.
+    /// The place at which the last mapping begins.
     pub(crate) last_mapping: Option<i64>,
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
@@ -97,14 +99,14 @@ pub(crate) struct Half {
 /// A mapping that was declared.
 #[derive(Debug)]
 pub(crate) struct Mapped {
-    /// Just behind its last byte on the subflow.
+    /// The place after the mapping's last byte on the subflow.
     pub(crate) end: i64,
-    /// Where its first byte is in the data.
+    /// The place of the mapping's first byte in the data.
     pub(crate) data: i64,
     pub(crate) sum: Option<Sum>,
 }
 
-/// What a checksum is checked with.
+/// A checksum, with the data to check it.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) checksum: u16,
@@ -116,12 +118,12 @@ pub(crate) struct Sum {
     got: i64,
 }
 
-/// What a declaration says compared with those before it.
+/// A mapping compared with earlier mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Declared {
     New,
     Again,
-    /// Some byte was mapped to elsewhere in the data before.
+    /// An earlier mapping maps some byte to other data.
     Changed,
 }
 
@@ -150,7 +152,7 @@ impl Subflow {
 }
 
 impl Half {
-    /// The place of a sequence number, which becomes place 0 if there is none yet.
+    /// The place of a sequence number. The first sequence number becomes place 0.
     pub(crate) fn place(&mut self, seq: SeqNumber) -> i64 {
         let base = *self.base.get_or_insert(seq);
         let near = base + self.next as u32;
@@ -169,14 +171,14 @@ impl Half {
     /// The place of a subflow sequence number in a mapping that came with the payload at `seq`.
     pub(crate) fn place_of_ssn(&mut self, ssn: SeqNumber, seq: SeqNumber) -> i64 {
         let here = SeqNumber(seq.0.wrapping_sub(ssn.0));
-        // RFC 8684 §3.3.1: subflow sequence numbers count from the SYN. Where it was not seen, some
-        // mapping begins with the segment that carries it, and none begins behind it.
+        // RFC 8684 §3.3.1: subflow sequence numbers count from the SYN. If the SYN was not seen,
+        // assume that some mapping begins with the segment that carries it. No mapping begins later.
         let base = match self.ssn_base {
             None => here,
             Some(known) => {
                 let earlier = here.distance_from(known);
                 if !self.is_exact && (-0xffff..0).contains(&earlier) {
-                    // Those were placed wrongly; there are no checksums to check without keys.
+                    // Earlier mappings were placed wrongly. Without keys, no checksums are checked.
                     self.mappings.clear();
                     here
                 } else {
@@ -188,15 +190,15 @@ impl Half {
         self.place(base + ssn.0)
     }
 
-    /// Payload was sent at `start..end`; gives how many of its bytes are new on this subflow.
+    /// Record payload at `start..end`, and return how many of its bytes are new on this subflow.
     pub(crate) fn send(&mut self, start: i64, end: i64) -> i64 {
         self.next = self.next.max(end);
         self.seen.insert(start, end)
     }
 
-    /// Everything before `place` was acknowledged by the peer.
+    /// Record that the peer acknowledged all bytes before `place`.
     pub(crate) fn acknowledge(&mut self, place: i64, held: &mut usize) {
-        // Of what a capture begins with in the middle, nothing is known to be missing.
+        // If the capture starts mid-connection, no earlier byte is known to be missing.
         let before = self.acked.unwrap_or(if self.is_exact { 0 } else { place });
         self.acked = Some(before.max(place));
         if place <= before {
@@ -211,7 +213,7 @@ impl Half {
         }
     }
 
-    /// A mapping of `start..end` to the data at `data` is declared.
+    /// Record a mapping of `start..end` to the data at place `data`.
     pub(crate) fn declare(
         &mut self,
         (start, end): (i64, i64),
@@ -227,7 +229,7 @@ impl Half {
         }
         match self.mappings.get_mut(&start) {
             Some(known) if known.end == end => return Declared::Again,
-            // Another extent of the same mapping: its checksum is of other bytes.
+            // The same mapping with another extent: its checksum covers other bytes.
             Some(known) => {
                 known.end = known.end.max(end);
                 known.forget(held);
@@ -244,7 +246,7 @@ impl Half {
         Declared::New
     }
 
-    /// The first part of `start..end` that is mapped alike: its end, and where it is in the data.
+    /// The first part of `start..end` with one mapping: its end, and its place in the data.
     pub(crate) fn mapped(&self, start: i64, end: i64) -> (i64, Option<i64>) {
         if let Some((from, data)) = self.infinite
             && start >= from
@@ -260,12 +262,12 @@ impl Half {
         (next, None)
     }
 
-    /// Forget the data of mappings that are not all there.
+    /// Drop the data of incomplete mappings.
     pub(crate) fn release(&mut self, held: &mut usize) {
         self.mappings.values_mut().for_each(|mapped| mapped.forget(held));
     }
 
-    /// Add payload to the mappings that wait for it; gives those whose bytes are all there.
+    /// Add payload to the mappings that wait for it, and return the mappings that are complete.
     pub(crate) fn sum_up(
         &mut self,
         start: i64,
@@ -283,8 +285,7 @@ impl Half {
                 mapped.forget(held);
             }
             let Some(sum) = &mut mapped.sum else { continue };
-            // A copy says nothing new; with other edges it makes the pieces overlap, see
-            // `verifies`.
+            // A copy adds nothing. With other edges it makes pieces overlap; see `verifies`.
             if bytes.is_empty() || sum.pieces.contains_key(&low) {
                 continue;
             }
@@ -303,7 +304,7 @@ impl Half {
 }
 
 impl Mapped {
-    /// The checksum is not going to be checked.
+    /// Drop the data, because the checksum will not be checked.
     fn forget(&mut self, held: &mut usize) {
         if let Some(sum) = self.sum.take() {
             *held -= sum.got as usize;
@@ -316,8 +317,8 @@ impl Sum {
         Sum { checksum, data_seq, ssn, len, at, pieces: BTreeMap::new(), got: 0 }
     }
 
-    /// Does the checksum fit what came from `start` on? `None` if the pieces do not follow on each
-    /// other.
+    /// Whether the checksum matches the data from `start` on. `None` if the pieces overlap or leave
+    /// gaps.
     pub(crate) fn verifies(&self, start: i64) -> Option<bool> {
         // RFC 8684 §3.3.1: over the pseudo-header and the data covered.
         let mut checksum = Checksum::of_dss_pseudo_header(self.data_seq, self.ssn, self.len);
@@ -333,7 +334,7 @@ impl Sum {
     }
 }
 
-/// Mappings of one direction that are remembered.
+/// Largest number of mappings stored for one direction.
 const MOST_MAPPINGS: usize = 1 << 16;
 
 #[cfg(test)]
@@ -377,12 +378,12 @@ mod tests {
 
     #[test]
     fn where_the_syn_is_unknown_the_earliest_mapping_tells() {
-        // A capture that begins in the middle of a mapping over two segments.
+        // The capture starts in the middle of a mapping over two segments.
         let mut half = Half::default();
         assert_eq!(half.place(SeqNumber(2000)), 0);
         assert_eq!(half.place_of_ssn(SeqNumber(1001), SeqNumber(2000)), 0);
         half.send(0, 500);
-        // The next begins with its segment: the first was 100 bytes into its own.
+        // The next mapping begins with its segment: the first began 100 bytes before its own.
         assert_eq!(half.place_of_ssn(SeqNumber(1601), SeqNumber(2500)), 500);
     }
 }

@@ -1,10 +1,11 @@
-//! The first reading: where each subflow was seen best.
+//! The first pass: the place that saw each subflow best.
 //!
-//! A packet that was captured at several places is one packet. Which copies belong together cannot
-//! always be told (a box between the places may have changed them, and acknowledgements repeat), so
-//! packets are not matched: each TCP connection is followed from one place, the one that saw most
-//! of its payload, which is the sender's side of any loss; of two alike, the one that saw it first.
-//! Behind a translator the same subflow has other addresses; its keys or its nonce tell.
+//! A packet that was captured at several places is one packet. The analyser cannot always tell which
+//! copies belong together: a middlebox between the places may have changed them, and
+//! acknowledgements repeat. It therefore does not match packets. It follows each TCP connection from
+//! the place that saw most of its payload, which is the sender's side of any loss. If two places saw
+//! equally much, it chooses the place that saw the connection first. Behind a NAT, the same subflow
+//! has other addresses; its keys or its nonce identify it.
 
 use std::collections::HashMap;
 
@@ -30,26 +31,26 @@ impl FlowKey {
     }
 }
 
-/// How a flow is to be followed.
+/// How the second pass follows a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
     pub(crate) place: u32,
-    /// Places that saw it.
+    /// Number of places that saw the flow.
     pub(crate) places: u32,
-    /// For each direction (from `low`, from `high`): do TCP checksums mean anything? Not where the
-    /// network card puts them in.
+    /// For each direction (from `low`, from `high`): whether to check TCP checksums. They are
+    /// meaningless with checksum offload.
     pub(crate) checksums: [bool; 2],
-    /// Does it carry any option of Multipath TCP?
+    /// Whether the flow carries any Multipath TCP option.
     pub(crate) is_mptcp: bool,
 }
 
-/// What the first reading found.
+/// The result of the first pass.
 #[derive(Default)]
 pub(crate) struct Survey {
     flows: HashMap<FlowKey, Flow>,
-    /// Flows of one subflow, by what is the same on both sides of a translator.
+    /// Flows of one subflow, by an identity that is the same on both sides of a NAT.
     identities: HashMap<Identity, Vec<FlowKey>>,
-    /// Segments of flows beyond those that are remembered.
+    /// Number of segments that belong to flows beyond the limit.
     pub(crate) left_out: u64,
 }
 
@@ -58,7 +59,7 @@ struct Flow {
     views: Vec<View>,
 }
 
-/// What one place saw of a flow.
+/// A flow as seen from one place.
 struct View {
     place: u32,
     payload: u64,
@@ -104,14 +105,14 @@ impl Survey {
         }
     }
 
-    /// Flows that carry options of Multipath TCP at one place and none at another.
+    /// Number of flows that carry Multipath TCP options at one place and none at another.
     pub(crate) fn stripped(&self) -> usize {
         let differ = |flow: &&Flow| flow.views.iter().any(|view| !view.has_mptcp);
         let all = self.flows.values().filter(|flow| flow.views.iter().any(|view| view.has_mptcp));
         all.filter(differ).count()
     }
 
-    /// How each flow is to be followed; one that is not in the answer is another's double.
+    /// How to follow each flow. A missing flow duplicates another flow.
     pub(crate) fn choose(mut self) -> HashMap<FlowKey, Choice> {
         let mut doubles: Vec<FlowKey> = Vec::new();
         let mut same: Vec<Vec<FlowKey>> = std::mem::take(&mut self.identities)
@@ -145,7 +146,7 @@ impl Survey {
 }
 
 impl Flow {
-    /// What the place of `sighting` saw; `None` beyond the places that are remembered.
+    /// The flow as seen from the place of `sighting`; `None` beyond the limit of places.
     fn view(&mut self, sighting: &Sighting<'_>) -> Option<&mut View> {
         let Sighting { place, time, .. } = *sighting;
         let index = match self.views.iter().position(|view| view.place == place) {
@@ -174,7 +175,7 @@ impl Flow {
 }
 
 impl View {
-    /// The greatest is the best.
+    /// Rank of the view; the greatest rank is the best.
     fn rank(&self) -> (u64, std::cmp::Reverse<(Instant, Instant, u32)>) {
         (self.payload, std::cmp::Reverse((self.first_data, self.first, self.place)))
     }
@@ -209,10 +210,10 @@ fn identity(options: &[u8]) -> Option<Identity> {
     }
 }
 
-/// Flows that are followed at most.
+/// Largest number of flows.
 pub(crate) const MOST_FLOWS: usize = 1 << 18;
 
-/// Places of one flow that are compared.
+/// Largest number of places of one flow.
 const MOST_VIEWS: usize = 16;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What an analysis leaves behind: tables of columns.
+//! The tables that an analysis returns.
 
-/// A column of one type. The greatest number of a type stands for "none".
+/// A column of one type. The largest value of a number type means "none".
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
     /// Flags and small enumerations.
@@ -9,7 +9,7 @@ pub enum Column {
     U32(Vec<u32>),
     /// Counts, bytes, nanoseconds, data sequence numbers.
     U64(Vec<u64>),
-    /// Words; the empty one stands for "none".
+    /// Text; the empty string means "none".
     Text(Vec<String>),
 }
 
@@ -28,7 +28,7 @@ impl Table {
         self.columns.iter().find(|(each, _)| *each == name).map(|(_, column)| column)
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         match self.columns.first() {
             Some((_, Column::U8(values))) => values.len(),
@@ -40,7 +40,7 @@ impl Table {
     }
 }
 
-/// Builds a table of few rows, row by row.
+/// Builds a small table row by row.
 pub(crate) struct Rows {
     name: &'static str,
     columns: Vec<(&'static str, Column)>,
@@ -55,7 +55,7 @@ pub(crate) enum Cell {
 }
 
 impl Rows {
-    /// A table with the columns of this row, and no row yet.
+    /// An empty table with the columns of this row.
     pub(crate) fn like(
         name: &'static str,
         example: impl IntoIterator<Item = (&'static str, Cell)>,
@@ -72,7 +72,7 @@ impl Rows {
         Rows { name, columns: columns.collect() }
     }
 
-    /// Append a row; every row has the same columns in the same order.
+    /// Append a row. All rows have the same columns in the same order.
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = (&'static str, Cell)>) {
         for (place, (_, cell)) in row.into_iter().enumerate() {
             match (&mut self.columns[place].1, cell) {
@@ -90,7 +90,7 @@ impl Rows {
     }
 }
 
-/// What a segment of data is.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -98,9 +98,9 @@ pub(crate) enum Kind {
     None = 0,
     /// Data that was not sent before.
     New = 1,
-    /// What this subflow carried before: TCP's retransmission.
+    /// Data that this subflow carried before: a TCP retransmission.
     Retransmission = 2,
-    /// Data that was sent before, as new bytes of this subflow.
+    /// Data that was sent before, but not as these bytes of this subflow.
     Reinjection = 3,
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct SegmentRow {
     pub(crate) file: u32,
     pub(crate) packet: u64,
     pub(crate) subflow: u32,
-    /// 0 from who opened the subflow.
+    /// 0 if the host that opened the subflow sent the segment, otherwise 1.
     pub(crate) direction: u8,
     pub(crate) flags: u8,
     pub(crate) kind: Kind,
@@ -157,8 +157,8 @@ impl Segments {
         self.data_ack.push(row.data_ack.unwrap_or(u64::MAX));
     }
 
-    /// `homes` says for each subflow its connection, and whether the connection counts directions
-    /// the other way round, which may become known later than the segments.
+    /// Build the table. `homes` has for each subflow its connection, and whether their directions are
+    /// opposite. These may become known later than the segments.
     pub(crate) fn finish(self, homes: &[(u32, bool)]) -> Table {
         let home =
             |subflow: &u32| homes.get(*subflow as usize).copied().unwrap_or((u32::MAX, false));

@@ -1,4 +1,4 @@
-//! What happened, and what was wrong: the tables of events and of violations.
+//! The tables of events and violations.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use anabranch_wire::Instant;
 use crate::rules::Rule;
 use crate::tables::{Cell, Rows, Table};
 
-/// Where in the captures something stands.
+/// A position in the captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) time: Instant,
@@ -15,12 +15,13 @@ pub(crate) struct At {
     pub(crate) packet: u64,
 }
 
-/// Whom something concerns.
+/// The subflow and the direction that an event concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whom {
     pub(crate) connection: Option<u32>,
     pub(crate) subflow: u32,
-    /// 0 if sent by who opened the connection, or the subflow where that is not known.
+    /// 0 if the host that opened the connection sent the segment, otherwise 1. If the connection is
+    /// unknown, the host that opened the subflow counts.
     pub(crate) direction: u8,
 }
 
@@ -40,7 +41,7 @@ struct Event {
 }
 
 impl At {
-    /// For rows that only name columns.
+    /// A placeholder for rows that only define columns.
     pub(crate) const NOWHERE: At = At { time: Instant::ZERO, file: 0, packet: 0 };
 }
 
@@ -67,15 +68,15 @@ impl Event {
     }
 }
 
-/// Takes down what happens, up to a bound.
+/// Records events and violations, up to a limit.
 #[derive(Default)]
 pub(crate) struct Watch {
     events: Vec<Event>,
     violations: Vec<Violation>,
-    /// Violations beyond those kept.
+    /// Number of violations beyond the limit, by rule.
     uncounted: BTreeMap<Rule, u64>,
     events_left_out: u64,
-    /// Bytes of payload that are kept for comparison.
+    /// Number of payload bytes stored for comparison.
     pub(crate) held: usize,
 }
 
@@ -107,8 +108,8 @@ impl Watch {
         }
     }
 
-    /// Take back what cannot be judged, and tell how much that was. `homes` gives each subflow's
-    /// connection; `unjudged` is asked for each violation.
+    /// Remove violations that cannot be judged, and return their number. `homes` has each subflow's
+    /// connection. `unjudged` decides for each violation.
     pub(crate) fn retract(
         &mut self,
         homes: &[(u32, bool)],
@@ -123,7 +124,7 @@ impl Watch {
         (before - self.violations.len()) as u64
     }
 
-    /// Tables of events and violations; how many of either were left out of them.
+    /// The tables of events and violations, and how many of each the tables omit.
     pub(crate) fn finish(mut self, homes: &[(u32, bool)]) -> ([Table; 2], [u64; 2]) {
         self.events.sort_by_key(|event| (event.at.time, event.at.file, event.at.packet));
         self.violations.sort_by_key(|each| (each.at.time, each.at.file, each.at.packet));
@@ -147,7 +148,7 @@ impl Watch {
 
 fn place(at: &At, whom: &Whom, homes: &[(u32, bool)]) -> [(&'static str, Cell); 6] {
     let home = homes.get(whom.subflow as usize).copied().unwrap_or((u32::MAX, false));
-    // Who was not of a connection by then counted directions as the subflow does.
+    // Before a subflow was assigned to a connection, the direction is the subflow's.
     let (connection, direction) = match whom.connection {
         Some(connection) => (connection, whom.direction),
         None => (home.0, whom.direction ^ u8::from(home.1)),
@@ -162,6 +163,6 @@ fn place(at: &At, whom: &Whom, homes: &[(u32, bool)]) -> [(&'static str, Cell); 
     ]
 }
 
-/// Rows kept of each table.
+/// Largest number of rows of each table.
 const MOST_EVENTS: usize = 200_000;
 const MOST_VIOLATIONS: usize = 20_000;

@@ -1,4 +1,4 @@
-"""Captures: what Multipath TCP did in them, and what of it breaks RFC 8684."""
+"""Captures: their Multipath TCP connections and violations of RFC 8684."""
 
 from anabranch.analyze.analysis import analyze
 

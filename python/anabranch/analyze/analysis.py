@@ -1,9 +1,9 @@
-"""Captures: what Multipath TCP did in them, and what of it breaks RFC 8684.
+"""Captures: their Multipath TCP connections and violations of RFC 8684.
 
-Any capture will do: of this package's runs, of tcpdump or Wireshark; pcapng or pcap, of several
-interfaces or several files. A subflow that was captured at several places is shown as the place
-saw it that saw most of its payload, so retransmissions and reinjections are the sender's where its
-side was captured.
+Reads pcapng and pcap captures from this package's runs, tcpdump and Wireshark, also of several
+interfaces or in several files. If a subflow was captured at several places, the tables show it as
+the place that saw most of its payload. If the sender's side was captured, this is that side, so
+retransmissions and reinjections are those that the sender made.
 """
 
 from __future__ import annotations
@@ -25,29 +25,35 @@ from anabranch.results.folder import parts, prepare_folder
 TABLES = ("connections", "subflows", "segments", "events", "violations", "files")
 
 DIRECTIONS = pl.Enum(["out", "in"])
-"""``out`` is from who opened the connection, ``in`` is to it."""
+"""``out`` is from the host that opened the connection, and ``in`` is to it."""
 
 KINDS = pl.Enum(["none", "new", "retransmission", "reinjection"])
-"""Of a segment: without payload; new data; what its subflow carried before; data that was sent
-before, as new bytes of this subflow."""
+"""Kind of a segment.
+
+``none`` has no payload. ``new`` is data sent for the first time. ``retransmission`` is data that
+the same subflow carried before. ``reinjection`` is data that was sent before, but not as these
+bytes of the subflow.
+"""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What captures show, in tables.
+    """The contents of captures as tables.
 
-    Times are integers in nanoseconds of the capture's clock, sizes are bytes, ``_out`` and
-    ``_in`` are the two directions (`DIRECTIONS`), and null stands for what is not known.
+    Times are integers in nanoseconds of the capture's clock, and sizes are bytes. ``_out`` and
+    ``_in`` are the two directions (`DIRECTIONS`). Null means unknown.
 
     Attributes:
-        connections: One row for each connection, plain TCP included.
-        subflows: One row for each TCP connection; ``connection`` is null for joins to nothing.
-        segments: One row for each segment of Multipath TCP, in the order of time. ``dsn`` and
-            ``data_ack`` are the full numbers, ``kind`` is one of `KINDS`, ``window`` is scaled.
+        connections: One row for each connection, including plain TCP.
+        subflows: One row for each TCP connection. ``connection`` is null for a join whose
+            connection is not in the capture.
+        segments: One row for each Multipath TCP segment, in the order of time. ``dsn`` and
+            ``data_ack`` are full 64-bit numbers, ``kind`` is one of `KINDS`, and ``window`` is
+            scaled.
         events: Handshakes, signals, resets, fallbacks.
-        violations: What breaks RFC 8684, with the clause.
-        files: One row for each file, with what is wrong with it.
-        notes: What a reader must know before believing the tables.
+        violations: Violations of RFC 8684 with their clauses.
+        files: One row for each file, with a description of any damage.
+        notes: Limitations of the capture that affect the tables.
     """
 
     connections: pl.DataFrame
@@ -59,10 +65,10 @@ class Analysis:
     notes: tuple[str, ...]
 
     def data(self, connection: int, direction: str) -> pl.DataFrame:
-        """The data that one host of a connection sent.
+        """The data segments that one host of a connection sent.
 
-        Segments with ``seconds`` from the first packet of the connection, and ``start`` and ``end``
-        in bytes from the beginning of the data.
+        ``seconds`` counts from the first packet of the connection. ``start`` and ``end`` count
+        bytes from the beginning of the data.
         """
         about = self.connections.row(connection, named=True)
         rows = self._segments(connection, direction).filter(
@@ -72,10 +78,11 @@ class Analysis:
         return rows.with_columns(start=start, end=start + rows["len"].cast(pl.Int64))
 
     def acknowledgements(self, connection: int, direction: str) -> pl.DataFrame:
-        """The DATA_ACKs of what `data` gives.
+        """The DATA_ACKs for the segments of `data`.
 
-        They have ``seconds``, ``acked`` in bytes from the beginning of the data, and ``edge`` of
-        the receive window, each of which never moves back.
+        ``seconds`` counts from the first packet of the connection. ``acked`` and ``edge``, the
+        right edge of the receive window, count bytes from the beginning of the data. Both are
+        running maxima, so they never decrease.
         """
         about = self.connections.row(connection, named=True)
         other = "in" if direction == "out" else "out"
@@ -111,13 +118,14 @@ class Analysis:
 def analyze(
     *files: str | os.PathLike[str], on_progress: Callable[[int, int], object] | None = None
 ) -> Analysis:
-    """Read captures, merged by time, and reconstruct their connections.
+    """Read captures, merge them by time, and reconstruct their connections.
 
-    `on_progress` is called now and then with the bytes read and to be read; files are read twice.
-    A damaged file is read up to there: the column ``damage`` of `Analysis.files` says where.
+    `on_progress` is called repeatedly with the bytes read so far and the total; files are read
+    twice. A damaged file is read up to the damage, which the column ``damage`` of `Analysis.files`
+    locates.
 
     Raises:
-        InputError: if a file cannot be read, or is no capture.
+        InputError: if a file cannot be read, or is not a capture.
     """
     try:
         found = _core.analyse([os.fspath(file) for file in files], on_progress)
@@ -129,7 +137,7 @@ def analyze(
 
 
 def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:
-    """A table of the core's, whose greatest numbers and empty words stand for null."""
+    """A table from the core. The largest value of a type and the empty string mean null."""
     series = [_series(name, values) for name, values in columns.items()]
     return pl.DataFrame(series)
 
@@ -154,7 +162,7 @@ _FLAGS = ("has_checksums", "is_complete", "is_backup")
 
 
 def _with_goodput(connections: pl.DataFrame) -> pl.DataFrame:
-    """The table with the mean goodput in Mbit/s, between the first and the last data."""
+    """The table with the mean goodput in Mbit/s from the first to the last data."""
     rates = []
     for way in ("out", "in"):
         lasted = pl.col(f"last_data_{way}_ns") - pl.col(f"first_data_{way}_ns")
@@ -165,13 +173,13 @@ def _with_goodput(connections: pl.DataFrame) -> pl.DataFrame:
 
 
 def _distance(numbers: pl.Series, base: int | None) -> pl.Series:
-    """How far data sequence numbers are behind `base`; they may have wrapped in between."""
+    """Distances of data sequence numbers from `base`, modulo 2**64."""
     distance = numbers.to_numpy().astype(np.uint64) - np.uint64(base or 0)
     return pl.Series(distance.astype(np.int64))
 
 
 def largest(analysis: Analysis, count: int) -> Sequence[tuple[int, str]]:
-    """The directions of connections of Multipath TCP that carried most, most first."""
+    """The `count` directions of Multipath TCP connections that carried most, largest first."""
     rows = [
         (row[f"bytes_{way}"], row["connection"], way)
         for row in analysis.connections.iter_rows(named=True)
@@ -183,6 +191,6 @@ def largest(analysis: Analysis, count: int) -> Sequence[tuple[int, str]]:
 
 
 def rates_mbps(seconds: Sample, byte_count: Sample, edges: Sample) -> Sample:
-    """Bytes that fall between edges of time, as rates."""
+    """Rates of the bytes that fall between successive edges of time."""
     sums, _ = np.histogram(seconds, edges, weights=byte_count)
     return np.asarray(sums * 8 / 1e6 / np.diff(edges), dtype=np.float64)

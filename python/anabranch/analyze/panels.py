@@ -1,8 +1,8 @@
-"""Drawings of a capture: data over time, what was outstanding, and what every subflow carried.
+"""Drawings of a capture: data over time, outstanding data, and the rates of the subflows.
 
-Data sequence numbers are drawn from the first byte of the data. A capture has more segments than
-a drawing has pixels: segments are put on a grid finer than that of the drawing, and those that look
-the same there are drawn once, so nothing that could be seen is left out.
+Data sequence numbers count from the first byte of the data. A capture can have more segments than a
+drawing has pixels. The segments are therefore placed on a grid finer than the drawing, and segments
+in the same place are drawn once. No visible detail is lost.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
 _GRID = (3000, 2000)
-"""Places that are kept apart in both directions of a drawing."""
+"""Columns and rows of the grid for segments."""
 _MARKER_GRID = (240, 120)
-"""The same for markers, which are larger."""
+"""Columns and rows of the grid for markers, which are larger."""
 _RASTERISED_FROM = 4000
-"""Bars that are drawn as pixels rather than as lines of a vector graphic."""
+"""Number of bars above which they are drawn as pixels, not as lines of a vector graphic."""
 _DETAIL_SEGMENTS = 90
 _BINS = 100
 
@@ -43,7 +43,7 @@ class Flow:
     data: pl.DataFrame
     acknowledgements: pl.DataFrame
     subflows: tuple[tuple[int, str, Style], ...]
-    """Number, words and style of each subflow that carried data."""
+    """Number, label and style of each subflow that carried data."""
 
 
 def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
@@ -75,7 +75,7 @@ def _new_bytes(data: pl.DataFrame) -> int:
 
 
 def draw(shown: Flow, footer: str) -> Figure:
-    """Data over time, a part of it enlarged, what was outstanding, and rates."""
+    """Draw data over time, an enlarged part of it, outstanding data, and rates."""
     with matplotlib.rc_context(figures.RC):
         figure = Figure(figsize=(10.5, 8.6), layout="constrained")
         body = figure.add_gridspec(2, 2, height_ratios=(1.3, 1), width_ratios=(1.25, 1))
@@ -99,7 +99,7 @@ def draw(shown: Flow, footer: str) -> Figure:
 def _whole(axes: Axes, shown: Flow) -> None:
     unit, scale = _unit(shown.data["end"].max())
     limits = _limits(shown)
-    widths = np.linspace(3.2, 1.4, len(shown.subflows))  # so that none hides another
+    widths = np.linspace(3.2, 1.4, len(shown.subflows))  # so that no subflow hides another
     for (number, label, style), width in zip(shown.subflows, widths, strict=True):
         segments = shown.data.filter(pl.col("subflow") == number)
         _bars(axes, segments, limits, scale, style, label, float(width))
@@ -112,7 +112,7 @@ def _whole(axes: Axes, shown: Flow) -> None:
 
 
 def _detail(axes: Axes, whole: Axes, shown: Flow) -> None:
-    """A part in which single segments can be seen: around the first data that was sent again."""
+    """Draw the part around the first data that was sent again, with single segments visible."""
     data = shown.data
     again = np.flatnonzero((data["kind"] == "reinjection").to_numpy())
     if again.size == 0:
@@ -153,7 +153,7 @@ def _bars(
     label: str | None,
     width: float,
 ) -> None:
-    """A bar for each segment, from its first to its last byte."""
+    """Draw a bar for each segment, from its first to its last byte."""
     times, starts, ends = _bars_on_grid(segments, limits)
     lines = np.empty((times.size, 2, 2))
     lines[:, :, 0] = times[:, None]
@@ -170,7 +170,7 @@ def _bars(
 def _bars_on_grid(
     segments: pl.DataFrame, limits: tuple[float, float, float, float]
 ) -> tuple[Sample, Sample, Sample]:
-    """Bars with those that touch in a column of the grid joined, if there are many."""
+    """Bars. If there are many, those that touch in a column of the grid are merged."""
     times, starts, ends = (segments[name].to_numpy() for name in ("seconds", "start", "end"))
     if times.size <= _RASTERISED_FROM:
         return times, starts.astype(float), ends.astype(float)
@@ -181,7 +181,7 @@ def _bars_on_grid(
     high = np.maximum(np.ceil((ends - limits[2]) / height).astype(np.int64), low + 1)
     order = np.lexsort((low, x))
     x, low, high = x[order], low[order], high[order]
-    # The end of everything before in the same column: columns are set apart by more than all rows.
+    # The end of all earlier bars in the same column: the distance between columns exceeds all rows.
     apart = x * (4 * rows + 4 * int(high.max() + 1))
     reach = np.maximum.accumulate(high + apart)
     begins = np.flatnonzero(np.concatenate(([True], low[1:] + apart[1:] > reach[:-1])))
@@ -197,7 +197,7 @@ def _markers(
     scale: float,
     grid: tuple[int, int] | None = _MARKER_GRID,
 ) -> None:
-    """Marks where data was sent again; with a grid, one for all that would overlap."""
+    """Mark data that was sent again. With a grid, overlapping marks become one."""
     for kind, marker, words, colour in (
         ("retransmission", "x", "TCP retransmission", GREY),
         ("reinjection", "^", "reinjection on another subflow", RED),
@@ -223,7 +223,7 @@ def _markers(
 def _levels(
     axes: Axes, shown: Flow, limits: tuple[float, float, float, float], scale: float
 ) -> None:
-    """The lines between which data may be sent: DATA_ACK, and the edge of the window."""
+    """Draw the lines between which data may be sent: DATA_ACK and the edge of the window."""
     rows = shown.acknowledgements
     if rows.is_empty():
         return
@@ -245,7 +245,7 @@ def _levels(
 def _steps(
     times: Sample, values: Any, limits: tuple[float, float, float, float]
 ) -> tuple[Sample, Sample]:
-    """What never falls, as its last value in each column of the grid, drawn on to the right end."""
+    """A non-decreasing line: its last value in each column of the grid, extended to the right."""
     inside = np.flatnonzero((times >= limits[0]) & (times <= limits[1]))
     before = np.flatnonzero(times < limits[0])
     kept = np.concatenate((before[-1:], inside))
@@ -258,7 +258,7 @@ def _steps(
 
 
 def _outstanding(axes: Axes, shown: Flow) -> None:
-    """Data that was sent and not acknowledged, and what the window would have allowed."""
+    """Draw the data that was sent but not yet acknowledged, and the receive window."""
     acks = shown.acknowledgements.filter(pl.col("edge").is_not_null())
     if acks.is_empty():
         figures.nothing_to_draw(axes, "the capture shows no DATA_ACK with a window")
@@ -286,7 +286,7 @@ def _outstanding(axes: Axes, shown: Flow) -> None:
         va="bottom", textcoords="offset points", xytext=(0, 2),
     )  # fmt: skip
     axes.set(
-        title="Sent and not yet acknowledged by DATA_ACK", xlabel="time (s)",
+        title="Sent but not yet acknowledged by a DATA_ACK", xlabel="time (s)",
         ylabel=f"data ({unit})",
     )  # fmt: skip
     axes.set_xlim(0, float(times[-1]))
@@ -294,7 +294,7 @@ def _outstanding(axes: Axes, shown: Flow) -> None:
 
 
 def _rates(axes: Axes, shown: Flow) -> None:
-    """New data of every subflow, and what DATA_ACKs say was delivered."""
+    """Draw the new data of every subflow, and the data that DATA_ACKs report as delivered."""
     end = _largest(shown.data["seconds"])
     edges, width = _edges(end)
     middles = (edges[1:] + edges[:-1]) / 2
@@ -311,7 +311,7 @@ def _rates(axes: Axes, shown: Flow) -> None:
         mean = _largest(acks["acked"]) * 8 / 1e6 / max(end, 1e-9)
         figures.reference_line(axes, mean, f"mean {mean:.3g} Mbit/s")
     axes.set(
-        title=f"New data, and DATA_ACKs; {_time(width)} bins",
+        title=f"New data and DATA_ACKs, {_time(width)} bins",
         xlabel="time (s)", ylabel="Mbit/s",
     )  # fmt: skip
     axes.set_xlim(0, max(end, 1e-9))
@@ -319,7 +319,7 @@ def _rates(axes: Axes, shown: Flow) -> None:
 
 
 def _limits(shown: Flow) -> tuple[float, float, float, float]:
-    """What a drawing of all the data shows: times in s, and bytes."""
+    """Limits of a drawing of all data: times in s, and bytes."""
     data = shown.data
     last = max(_largest(data["seconds"]), _largest(shown.acknowledgements["seconds"]))
     top = _largest(data["end"])
@@ -347,7 +347,7 @@ def _unit(byte_count: Any) -> tuple[str, float]:
 
 
 def _edges(end: float) -> tuple[Sample, float]:
-    """Edges of bins that have a round width, and that width in s."""
+    """Edges of bins with a round width, and that width in s."""
     wanted = max(end, 1e-6) / _BINS
     power = 10.0 ** np.floor(np.log10(wanted))
     width = next(power * step for step in (1, 2, 5, 10) if power * step >= wanted)

@@ -1,4 +1,4 @@
-"""The report of a capture: tables of what it shows, and a drawing of each large transfer."""
+"""The report of a capture: its tables, and a drawing of each large transfer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
 
 MOST_DRAWN = 6
-"""Directions of connections that are drawn."""
+"""Largest number of drawings: one for each direction of a connection."""
 _MOST_ROWS = 200
-_CAPTION = "Data over time, a part of it enlarged, data outstanding, and rates."
+_CAPTION = "Data over time, an enlarged part of it, outstanding data, and rates."
 
 
 def connections(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
-    """Every connection in a row."""
+    """A row for each connection."""
     rows = []
     for row in analysis.connections.head(most).iter_rows(named=True):
         spoken = row["protocol"]
@@ -49,7 +49,7 @@ def connections(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
 
 
 def subflows(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
-    """Every subflow of Multipath TCP in a row."""
+    """A row for each Multipath TCP subflow."""
     spoken = analysis.connections.filter(pl.col("protocol") != "TCP")["connection"].to_list()
     shown = analysis.subflows.filter(
         pl.col("connection").is_in(spoken) | pl.col("connection").is_null()
@@ -79,7 +79,7 @@ def subflows(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
 
 
 def violations(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
-    """Every violation in a row."""
+    """A row for each violation."""
     several = analysis.files.height > 1
     begin = analysis.files["first_ns"].drop_nulls().min() or 0
     rows = []
@@ -103,7 +103,7 @@ def violations(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
 
 
 def events(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
-    """Every event in a row."""
+    """A row for each event."""
     begin = analysis.files["first_ns"].drop_nulls().min() or 0
     rows = tuple(
         (
@@ -122,7 +122,7 @@ def events(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
 
 
 def files(analysis: Analysis) -> Table:
-    """Every file in a row."""
+    """A row for each file."""
     rows = tuple(
         (
             row["file"],
@@ -132,13 +132,13 @@ def files(analysis: Analysis) -> Table:
         )
         for row in analysis.files.iter_rows(named=True)
     )
-    return Table(("file", "packets", "of them not TCP, or cut", "damage"), rows)
+    return Table(("file", "packets", "not TCP, or truncated", "damage"), rows)
 
 
 def save(
     analysis: Analysis, folder: Path, on_figure: Callable[[int, int], object] = lambda *_: None
 ) -> None:
-    """Write ``report.html`` and the drawings ``cN-out.svg``, ``cN-in.svg`` and the same as PNG.
+    """Write ``report.html`` and the drawings ``cN-out`` and ``cN-in``, each as SVG and PNG.
 
     Raises:
         InputError: if the folder cannot be written.
@@ -176,24 +176,24 @@ def save(
 
 
 def finding(analysis: Analysis) -> list[str]:
-    """What the captures show, in two sentences: connections, and violations."""
+    """Two sentences about the captures: their connections and their violations."""
     multipath = analysis.connections.filter(pl.col("protocol") == "MPTCP")
     carried = sum(int(multipath[f"bytes_{way}"].sum()) for way in ("out", "in"))
     joined = analysis.subflows.filter(
         pl.col("connection").is_in(multipath["connection"].to_list())
     ).height
     found = [
-        f"{_count(analysis.connections.height, 'connection')}, {multipath.height} of Multipath "
+        f"{_count(analysis.connections.height, 'connection')}, {multipath.height} with Multipath "
         f"TCP: {number(carried / 1e6)} MB of data over {_count(joined, 'subflow')}."
     ]
     broken = analysis.violations
     if broken.is_empty():
-        return [*found, "Nothing in the capture violates RFC 8684."]
+        return [*found, "The capture contains no violation of RFC 8684."]
     rules = broken["rule"].value_counts(sort=True)
     clause = broken.filter(pl.col("rule") == rules["rule"][0])["clause"][0]
     found.append(
-        f"{_count(broken.height, 'violation')} of RFC 8684 of {_count(rules.height, 'kind')}, "
-        f"most often “{rules['rule'][0]}” ({clause})."
+        f"{_count(broken.height, 'violation')} of RFC 8684 of {_count(rules.height, 'kind')}; "
+        f"the most frequent is “{rules['rule'][0]}” ({clause})."
     )
     return found
 
@@ -203,7 +203,7 @@ def _count(many: int, noun: str) -> str:
 
 
 def _sections(analysis: Analysis) -> list[tuple[str, str]]:
-    """The table of contents: anchors and words."""
+    """The table of contents: anchors and titles."""
     names = ("connections", "violations", "subflows", "events", "files")
     shown = [name for name in names if name != "violations" or analysis.violations.height]
     return [(name, name.capitalize()) for name in shown]
@@ -214,7 +214,7 @@ def _rate(rate: float | None) -> str:
 
 
 def _verified(row: dict[str, object]) -> str:
-    """What of a connection was checked and found right."""
+    """The tokens, HMACs and checksums of a connection that were verified."""
     if row["protocol"] != "MPTCP":
         return "–"
     counts = (
@@ -225,5 +225,5 @@ def _verified(row: dict[str, object]) -> str:
         count = row[key]
         if count:
             words.append(f"{count:,} {what}{'' if count == 1 else 's'}")
-    whole = [] if row["is_complete"] else ["not all was captured"]
+    whole = [] if row["is_complete"] else ["capture incomplete"]
     return ", ".join(words + whole) or "–"

@@ -1,1 +1,1 @@
-"""Many runs: each is reduced and recorded, none is lost or repeated."""
+"""Batches of runs. Each run is reduced and recorded; finished runs are never lost or repeated."""

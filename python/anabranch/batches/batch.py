@@ -1,4 +1,4 @@
-"""Many runs, none of them lost or made twice, and the results that they add up to."""
+"""Batches of runs and their results. Finished runs are never lost or repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from anabranch.scenarios import own
 from anabranch.scenarios.quantities import nanoseconds
 
 _LIVE_COST = 2e6
-"""Packets that can be simulated in a second; what a second of real time costs, then."""
+"""Cost of a second of real time, in packets: about as many as virtual time simulates in 1 s."""
 
 
 def execute(
@@ -35,19 +35,19 @@ def execute(
     on: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Results:
-    """Make the runs that the folder does not hold yet, and write the results of all to it.
+    """Make the runs that are missing in the folder, and write the results of all runs to it.
 
-    Each run is recorded in the folder's journal when it is finished, those that probably take
-    longest are started first, and the results are in the order of `tasks`. `on` is the address of
-    a Dask scheduler, all local cores unless given; `about` goes into the provenance.
+    Each finished run is recorded in the folder's journal. The runs that probably take longest
+    start first. The results are in the order of `tasks`. `on` is the address of a Dask scheduler;
+    by default the runs use all local cores. `about` goes into the provenance.
 
     Warns if the journal was damaged.
 
     Raises:
-        InputError: if the folder cannot be written, an own policy cannot be handed to a process,
-            or the address cannot be used.
+        InputError: if the folder cannot be written, the address is unusable, or the user's own
+            policy cannot be sent to another process.
         IntegrityError: if a connection failed or delivered wrong bytes.
-        PolicyError: if a policy of the user's own raised an exception.
+        PolicyError: if the user's own policy raised an exception.
     """
     started = time.perf_counter()
     executors.check_address(on)
@@ -69,9 +69,9 @@ def execute(
 
 
 def _earlier_wall_s(folder: Path) -> float:
-    """Wall time of earlier attempts that came to their end and left results in the folder.
+    """Wall time of earlier complete attempts that left results in the folder.
 
-    What an interrupted attempt took is not known.
+    The duration of an interrupted attempt is unknown.
     """
     try:
         return float(json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))["wall_all_s"])
@@ -85,7 +85,7 @@ def _make_new(
     on: str | None,
     on_progress: Callable[[Progress], None] | None,
 ) -> tuple[int, list[Reduced]]:
-    """All runs in their order, and how many of them the journal held."""
+    """The number of runs that the journal held, and all runs in their order."""
     keys = [task.key() for task in tasks]
     reduced = {index: run for index, key in enumerate(keys) if (run := journal.find(key))}
     found = len(reduced)
@@ -100,7 +100,7 @@ def _make_new(
     def make_these(positions: Sequence[int], executor: Executor) -> None:
         def work(position: int) -> Reduced:
             run = executor.call(make, tasks[new[position]])
-            journal.add(keys[new[position]], run)  # in this thread: also when others have failed
+            journal.add(keys[new[position]], run)  # in this thread, even if other runs have failed
             return run
 
         chosen = [costs[position] for position in positions]
@@ -117,21 +117,21 @@ def _make_new(
         with executors.opened(on, own_policies=bool(own_policies)) as executor:
             make_these(virtual, executor)
     if live:
-        # One after the other: they share the processor with nobody, least of all each other.
+        # Live runs must not share the processor, so they run one after another.
         with executors.opened(workers=1) as executor:
             make_these(live, executor)
     return found, [reduced[index] for index in range(len(tasks))]
 
 
 def _cost(task: Task) -> float:
-    """What a run costs: in proportion to the bytes it carries, or to the time it lasts."""
+    """Cost of a run, proportional to the bytes it carries, or in real time to its duration."""
     if task.stacks is None:
         return cost(task.toml)
     return _LIVE_COST * nanoseconds(task.settings["duration"]) / 1e9
 
 
 def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Reduced]) -> Results:
-    """The results of some runs: their tables, one above the other, and where they come from."""
+    """The results of several runs: their concatenated tables and their provenance."""
     scenarios: dict[str, str] = {}
     for task in tasks:
         scenarios.setdefault(task.cell, task.toml)
@@ -145,7 +145,7 @@ def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Redu
     }
     provenance = {**describe_host(), **about, **effort, "runs": runs}
     if policies := dict.fromkeys(policy for each in reduced for policy in each.own_policies):
-        # What the scenarios can only name: without these they do not repeat the runs.
+        # Scenarios only name these policies: without them, the runs cannot be repeated.
         provenance["own_policies"] = [dataclasses.asdict(policy) for policy in policies]
     return Results(
         provenance=provenance,
@@ -155,6 +155,6 @@ def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Redu
 
 
 def _stack(tables: list[pl.DataFrame]) -> pl.DataFrame:
-    # The first one keeps the columns, should all be empty.
+    # Keep the first table even if it is empty: it has the columns.
     filled = [tables[0], *(table for table in tables[1:] if not table.is_empty())]
     return pl.concat(filled, how="diagonal_relaxed")

@@ -1,8 +1,8 @@
-"""The journal of a results folder: every finished run, recorded at once.
+"""The journal of a results folder records every run as soon as it is finished.
 
-A file of records, each appended by one write and protected by a SHA-256, found again by the key
-of its run (`Task.key`). Whatever ends a sweep early costs at most the record being written; a
-damaged record costs that one run. Bytes of a record::
+The journal is a file of records. Each record is appended by one write, protected by a SHA-256, and
+identified by the key of its run (`Task.key`). If a sweep ends early, at most the record being
+written is lost. A damaged record costs that one run. Bytes of a record::
 
     magic (8)  length of the body (8, little-endian)  SHA-256 of the body (32)  body
 
@@ -38,31 +38,33 @@ _HEAD = struct.Struct("<8sQ32s")
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Where the body of a record lies in the file."""
+    """The position of a record's body in the file."""
 
     offset: int
     length: int
 
 
 class Journal:
-    """The finished runs of a results folder, for the process that writes to it (`folder.writing`).
+    """The finished runs of a results folder. Only the process that writes to the folder uses it.
+
+    See `folder.writing`.
 
     Raises:
-        InputError: if it cannot be opened.
+        InputError: if the journal cannot be opened.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         self.damage: str | None = None
-        """What was wrong with the file, in one line."""
+        """Damage to the file, in one line."""
         self._lock = threading.Lock()
         self._used: dict[str, None] = {}
         self._file = self._open(self.path)
         self._places, lost, self._end = _scan(self._file)
         if lost:
             self.damage = (
-                f"{self.path} is damaged ({lost:,} bytes, perhaps the record that was being "
-                f"written): {len(self._places)} finished runs are intact, what is lost runs again"
+                f"{self.path} is damaged ({lost:,} bytes, perhaps an unfinished record): "
+                f"{len(self._places)} finished runs are intact, lost runs are repeated"
             )
             self._rewrite(self.keys())
 
@@ -71,7 +73,7 @@ class Journal:
         return list(self._places)
 
     def find(self, key: str) -> Reduced | None:
-        """The run with this key, if it is finished."""
+        """The run with this key, or `None` if it is not finished."""
         place = self._places.get(key)
         if place is None:
             return None
@@ -79,10 +81,10 @@ class Journal:
         return _decoded(_read(self._file, place))
 
     def add(self, key: str, run: Reduced) -> None:
-        """Record a finished run; any thread may call this.
+        """Record a finished run. Any thread may call this.
 
         Raises:
-            InputError: if it cannot be written.
+            InputError: if the journal cannot be written.
         """
         body = _encoded(key, run)
         with self._lock:
@@ -93,16 +95,16 @@ class Journal:
             self._used[key] = None
 
     def keep_only_used(self) -> None:
-        """Drop the runs that were neither looked for nor added since the journal was opened.
+        """Drop the runs that were neither looked up nor added since the journal was opened.
 
         Raises:
-            InputError: if it cannot be written.
+            InputError: if the journal cannot be written.
         """
         if len(self._used) < len(self._places):
             self._rewrite(list(self._used))
 
     def close(self) -> None:
-        """Flush to the disk."""
+        """Flush the journal to disk and close it."""
         with contextlib.suppress(OSError):
             os.fsync(self._file.fileno())
         self._file.close()
@@ -117,10 +119,10 @@ class Journal:
         record = _HEAD.pack(_MAGIC, len(body), hashlib.sha256(body).digest()) + body
         try:
             written = 0
-            while written < len(record):  # a disk that fills up first takes a part
+            while written < len(record):  # a disk that is filling up may accept only a part
                 written += _write(self._file, record[written:])
         except OSError:
-            # Half a record would be reported as damage.
+            # A partial record would be reported as damage.
             with contextlib.suppress(OSError):
                 self._file.truncate(self._end)
             raise
@@ -128,7 +130,7 @@ class Journal:
         self._end += len(record)
 
     def _rewrite(self, keys: list[str]) -> None:
-        """Put the records with these keys into a new file that replaces the old one at once."""
+        """Write the records with these keys to a new file that replaces the old one atomically."""
         old, places = self._file, self._places
         temporary = self.path.with_suffix(".new")
         temporary.unlink(missing_ok=True)
@@ -145,8 +147,8 @@ class Journal:
     def _unwritable(self, error: OSError) -> InputError:
         reason = (error.strerror or str(error)).lower()
         return InputError(
-            f"{self.path}: {reason}; the runs recorded there are kept: start again with the same "
-            "folder once it can be written"
+            f"{self.path}: {reason}; the recorded runs are kept: repeat the command when the "
+            "folder can be written"
         )
 
 
@@ -155,7 +157,7 @@ def _write(file: BinaryIO, data: bytes) -> int:
 
 
 def _scan(file: BinaryIO) -> tuple[dict[str, _Place], int, int]:
-    """Where the intact records are, by key; how many bytes belong to none; and the file's end."""
+    """The intact records by key, the number of bytes outside them, and the end of the file."""
     places: dict[str, _Place] = {}
     end = file.seek(0, os.SEEK_END)
     offset = lost = 0
@@ -172,7 +174,7 @@ def _scan(file: BinaryIO) -> tuple[dict[str, _Place], int, int]:
 
 
 def _record_at(file: BinaryIO, offset: int, end: int) -> _Place | None:
-    """The body of the intact record that begins at `offset`, if one does."""
+    """The body of the intact record that begins at `offset`, or `None`."""
     head = _read(file, _Place(offset, _HEAD.size))
     if len(head) < _HEAD.size:
         return None
@@ -184,7 +186,7 @@ def _record_at(file: BinaryIO, offset: int, end: int) -> _Place | None:
 
 
 def _next_magic(file: BinaryIO, offset: int, end: int) -> int:
-    """Where the next record may begin; the end of the file if nowhere."""
+    """Offset at which the next record may begin, or the end of the file."""
     chunk = 2**20
     while offset < end:
         found = _read(file, _Place(offset, chunk + len(_MAGIC))).find(_MAGIC)

@@ -1,4 +1,4 @@
-"""One run of a sweep and what is kept of it: labelled tables of a few rows."""
+"""Reduction of one run of a sweep to small labelled tables."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from anabranch.scenarios.own import MadeBy, OwnPolicy
 
 @dataclass(frozen=True)
 class Task:
-    """A run of a sweep, complete: it can be handed to another process or machine."""
+    """A self-contained description of a run, which can be sent to another process or machine."""
 
     cell: str
     factors: Mapping[str, Factor]
-    """What tells the cell apart: columns of every table."""
+    """Values that identify the cell; they become columns of every table."""
     toml: str
-    """The scenario, normalised."""
+    """The normalised scenario."""
     file: str
-    """How messages call it."""
+    """Name of the scenario in messages."""
     seed: int
     build: Build
-    """What makes the run."""
+    """The build of anabranch that makes the run."""
     keep_blocks: bool = False
-    """Are delays of single blocks kept?"""
+    """Whether to keep the delays of single blocks."""
     keep_samples: bool = False
-    """Are time series kept?"""
+    """Whether to keep time series."""
     may_fail: bool = False
-    """May a connection fail?"""
+    """Whether a connection may fail."""
     made_by: MadeBy | None = None
-    """What makes the user's own policies, for each connection."""
+    """Factories of the user's own policies, for each connection."""
     stacks: tuple[str, str] | None = None
-    """Whose TCP client and server run, in real time; `None` in virtual time."""
+    """TCP stacks of client and server in real time; `None` in virtual time."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Task:
 
     @property
     def starts(self) -> list[str]:
-        """When each connection starts."""
+        """Start time of each connection."""
         return [connection["start"] for connection in self.settings["connection"]]
 
     def key(self) -> str:
@@ -80,13 +80,13 @@ class Task:
 
     @staticmethod
     def _identity(policy: OwnPolicy) -> list[str | None]:
-        # Without a file nobody can tell whether it is still the same policy.
+        # Without a file, a changed policy cannot be recognised.
         return [*astuple(policy), None if policy.sha256 else secrets.token_hex()]
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is kept of a run; tables that are not kept are there without rows."""
+    """The tables that are kept of a run. Tables that are not kept have no rows."""
 
     runs: pl.DataFrame
     subflows: pl.DataFrame
@@ -102,17 +102,17 @@ class Reduced:
 
 
 def make(task: Task) -> Reduced:
-    """Run it and reduce it, here.
+    """Run the task in this process, and reduce the run.
 
     Raises:
-        InputError: if this is not the build of anabranch that the task was meant for.
-        IntegrityError: if a connection failed that may not, or delivered wrong bytes.
-        PolicyError: if a policy of the user's own raised an exception.
+        InputError: if this build of anabranch differs from the task's.
+        IntegrityError: if a connection failed that must not fail, or delivered wrong bytes.
+        PolicyError: if the user's own policy raised an exception.
     """
     if not task.build.makes_the_same_runs_as(build()):
         raise InputError(
             f"the worker has another build of anabranch: {build().text()}, not "
-            f"{task.build.text()}; install the same one there"
+            f"{task.build.text()}; install the same build on it"
         )
     if task.stacks is None:
         return reduce(task, run_toml(task.toml, task.file, task.seed, made_by=task.made_by))
@@ -120,11 +120,11 @@ def make(task: Task) -> Reduced:
 
 
 def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduced:
-    """What is kept of the task's run; `conditions` are those of a live run.
+    """Reduce a run of the task. `conditions` belong to a live run.
 
     Raises:
-        InputError: if a factor is named like a column of a table.
-        IntegrityError: if a connection failed that may not, or delivered wrong bytes.
+        InputError: if a factor has the name of a results column.
+        IntegrityError: if a connection failed that must not fail, or delivered wrong bytes.
     """
     rows = [metrics.connection_row(run, index) for index in range(run.connections.height)]
     for row in rows:
@@ -135,7 +135,7 @@ def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduce
 
     def labelled(table: pl.DataFrame, *, keep: bool = True) -> pl.DataFrame:
         if taken := sorted(label.keys() & set(table.columns)):
-            raise InputError(f'"{taken[0]}" names a column of the results; rename the factor')
+            raise InputError(f'"{taken[0]}" is a column of the results; rename the factor')
         return (table if keep else table.clear()).select(*labels, pl.all())
 
     return Reduced(
@@ -155,6 +155,6 @@ def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduce
 
 def _check_integrity(where: str, row: Mapping[str, Any], *, may_fail: bool) -> None:
     if row["corrupt_bytes"]:
-        raise IntegrityError(f"{where}: {row['corrupt_bytes']} bytes were delivered wrong")
+        raise IntegrityError(f"{where}: {row['corrupt_bytes']} delivered bytes are wrong")
     if row["failed"] and not may_fail:
         raise IntegrityError(f"{where}: {row['connection']} failed")

@@ -1,4 +1,4 @@
-"""Results of one run of a user's scenario."""
+"""Results of a single run of the user's scenario."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from anabranch.runs.run import Run
 
 
 def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = None) -> Results:
-    """The results of one run of a user's scenario, with every block and sample.
+    """The results of a single run of the user's scenario, with all blocks and samples.
 
-    `conditions` are those of a live run.
+    `conditions` belong to a live run.
     """
     task = Task(
-        # It names a file, too, and "2 Mbit/s" is a fine name for a scenario.
+        # The cell also names a file, and a scenario's name may contain "/", as in "2 Mbit/s".
         cell=name.replace("/", "-"),
         factors={},
         toml=run.toml,

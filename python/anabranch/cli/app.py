@@ -1,4 +1,4 @@
-"""The command line's frame: the app that commands join, and what several of them share."""
+"""The command-line application, and the options and helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anabranch.results.claims import Judgement
     from anabranch.results.folder import Results
 
-# Commands import what they need when they run, so that help and errors come at once.
+# Commands import their modules when they run, so that help and errors appear at once.
 
 app = typer.Typer(
     name="anabranch",
@@ -44,17 +44,17 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Handle the options that precede a command."""
 
 
 def out_option(text: str) -> Any:
-    """The option that names a folder or file to write."""
+    """The option `--out`, which names a folder or file to write."""
     return typer.Option("--out", parser=_place, metavar="PATH", help=text)
 
 
 def _place(text: str) -> Path:
     if not text:
-        raise typer.BadParameter("is empty; name a folder")
+        raise typer.BadParameter("the name is empty; name a folder")
     return Path(text)
 
 
@@ -66,7 +66,7 @@ STRICT: Any = typer.Option("--strict", help="Exit with 1 if a claim is not repro
 
 
 def enter_lab() -> None:
-    """Start the command again where live runs are possible, unless it has been."""
+    """Restart the command where live runs are possible, unless it already runs there."""
     from anabranch.live import lab
 
     if not lab.is_inside():
@@ -75,17 +75,17 @@ def enter_lab() -> None:
 
 
 def require(condition: bool, message: str) -> None:
-    """Refuse options that do not go together.
+    """Reject options that cannot be combined.
 
     Raises:
-        InputError: with the message, unless the condition holds.
+        InputError: with the message, if the condition is false.
     """
     if not condition:
         raise InputError(message)
 
 
 def write_report(results: Results, folder: Path) -> list[Judgement]:
-    """Judge the claims of results, if they have any, and write their report."""
+    """Write the report of results. Judge their claims first, if they belong to a gallery entry."""
     from anabranch.cli import console
     from anabranch.gallery import catalogue
     from anabranch.gallery.reproduce import save_entry
@@ -103,7 +103,7 @@ def write_report(results: Results, folder: Path) -> list[Judgement]:
 
 
 def print_judgements(results: Results, judgements: Sequence[Judgement], folder: Path) -> None:
-    """Print claims with their verdicts, what the runs took, and where the report is."""
+    """Print the claims with their verdicts, the cost of the runs, and the report's file name."""
     from anabranch.cli import console, tables
     from anabranch.results.provenance import effort
 
@@ -115,7 +115,7 @@ def print_judgements(results: Results, judgements: Sequence[Judgement], folder: 
 
 
 def print_report(folder: Path) -> None:
-    """Say where the report is."""
+    """Print the report's file name."""
     from anabranch.cli import console
 
     console.stdout().print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)

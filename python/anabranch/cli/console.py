@@ -1,4 +1,4 @@
-"""The terminal: tables that fit, progress on standard error, cautions before a run."""
+"""Terminal output: tables that fit the width, progress bars, and cautions before a run."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _PIPE_WIDTH = 80
 
 
 def stdout() -> Console:
-    """A console on standard output, as wide as the terminal, or as ``COLUMNS`` says."""
+    """A console on standard output, as wide as the terminal or as ``COLUMNS``."""
     return Console(highlight=False, width=_width())
 
 
 def _width() -> int | None:
-    """The width for output into a pipe or file; `None` for a terminal, which says it itself."""
+    """The width of output into a pipe or file; `None` for a terminal, which has its own width."""
     if sys.stdout.isatty():
         return None
-    if "COLUMNS" not in os.environ and sys.stderr.isatty():  # a pager, as a rule
+    if "COLUMNS" not in os.environ and sys.stderr.isatty():  # usually a pager
         return os.get_terminal_size(sys.stderr.fileno()).columns
     return shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns
 
 
 def show(grid: Grid) -> None:
-    """Print a table in the layout that fits: nothing is cut."""
+    """Print a table in a layout that fits, without cutting anything."""
     screen = stdout()
     for part in grid.fitted(screen):
         screen.print(part)
@@ -58,7 +58,7 @@ def complain(text: str) -> None:
 
 
 def caution(toml: str, capture: Capture | None) -> None:
-    """Say on standard error what is probably a mistake, and how large a capture may become."""
+    """Print probable mistakes in a scenario, and the expected size of a capture, on stderr."""
     from anabranch.runs.run import capture_estimate
     from anabranch.scenarios import cautions
 
@@ -66,12 +66,12 @@ def caution(toml: str, capture: Capture | None) -> None:
         complain(f"note: {line}")
     if capture is not None:
         expected = capture_estimate(toml)
-        end = f"; it ends at {_size(capture.limit)}" if expected > capture.limit else ""
+        end = f"; it stops at {_size(capture.limit)}" if expected > capture.limit else ""
         complain(f"capture: up to about {_size(expected)}{end}")
 
 
 def _size(count: float) -> str:
-    """A number of bytes with a fitting unit."""
+    """A number of bytes in a readable unit."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
@@ -81,7 +81,10 @@ def _size(count: float) -> str:
 
 @contextmanager
 def _bar(label: str, *columns: ProgressColumn, **fields: Any) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar on standard error that vanishes at its end; nothing if that is no terminal."""
+    """A progress bar on standard error that disappears when done.
+
+    Shows nothing if standard error is not a terminal.
+    """
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -97,14 +100,14 @@ def _bar(label: str, *columns: ProgressColumn, **fields: Any) -> Iterator[tuple[
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[Step], None]]:
-    """Progress of many runs, with rate and remaining time."""
+    """A progress bar for many runs, with speed and remaining time."""
     words = TextColumn("runs · {task.fields[rate]} · {task.fields[remaining]}")
     with _bar(label, MofNCompleteColumn(), words, rate="–", remaining="–") as (bar, task):
 
         def advance(step: Step) -> None:
             if step.found == step.done > 0:
                 bar.console.print(
-                    f"{step.found} of {step.total} runs were finished before", highlight=False
+                    f"{step.found} of {step.total} runs were already finished", highlight=False
                 )
             elapsed = bar.tasks[task].elapsed or 0.0
             rate = f"{step.virtual_s / elapsed:,.0f}× real time" if elapsed else "–"
@@ -116,7 +119,10 @@ def progress(label: str) -> Iterator[Callable[[Step], None]]:
 
 @contextmanager
 def simulating(label: str, duration: float) -> Iterator[Callable[[int], None]]:
-    """Progress of one run of so many seconds, told the simulated time in nanoseconds."""
+    """A progress bar for one run of `duration` seconds in virtual time.
+
+    The function that it yields takes the simulated time in nanoseconds.
+    """
     words = TextColumn("{task.fields[at]} · {task.fields[rate]} · {task.fields[remaining]}")
     started = time.perf_counter()
     with _bar(label, words, at="–", rate="–", remaining="–") as (bar, task):
@@ -138,7 +144,7 @@ def simulating(label: str, duration: float) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def elapsing(label: str, duration: float) -> Iterator[None]:
-    """Progress of one run in real time, of so many seconds."""
+    """A progress bar for one run of `duration` seconds in real time."""
     ended, started = threading.Event(), time.perf_counter()
     with _bar(label, TextColumn("{task.fields[at]}"), at="–") as (bar, task):
 
@@ -158,14 +164,14 @@ def elapsing(label: str, duration: float) -> Iterator[None]:
 
 @contextmanager
 def reading(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Progress of something that is told how much is done, and of how much."""
+    """A progress bar. The function that it yields takes the finished and the total amount."""
     with _bar(label, TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn()) as (bar, task):
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager
 def working(label: str) -> Iterator[None]:
-    """A sign of life during something that takes seconds."""
+    """A spinner on standard error during work that takes seconds."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

@@ -23,7 +23,7 @@ from anabranch.errors import InputError, TooLateError
 
 
 def _entry_names() -> list[str]:
-    """For the completion of shells."""
+    """The names that shells complete."""
     from anabranch.gallery import catalogue
 
     return list(catalogue.names())
@@ -51,17 +51,17 @@ def reproduce(
         str, typer.Argument(metavar="ID", help="See: anabranch list", autocompletion=_entry_names)
     ],
     full: Annotated[
-        bool, typer.Option("--full", help="At the size of the paper; takes minutes to an hour.")
+        bool, typer.Option("--full", help="Run at the paper's scale (minutes to an hour).")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, from 1 on.")
+        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, starting at 1.")
     ] = None,
     out: Annotated[
         Path | None, out_option("Folder for the results.  [default: results/ID]")
     ] = None,
     strict: Annotated[bool, STRICT] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="In real time, beside this Linux' own; takes minutes.")
+        bool, typer.Option("--live", help="Compare with this Linux in real time (minutes).")
     ] = False,
     on: Annotated[str | None, ON] = None,
     as_json: Annotated[bool, JSON] = False,
@@ -69,8 +69,8 @@ def reproduce(
     """Run a published experiment and judge its claims.
 
     Prints the claims with their verdicts, and writes claims.json, report.html, figure.svg,
-    figure.png and all data to a folder. After an interruption the same command makes only the runs
-    that are missing.
+    figure.png and all data to a folder. After an interruption, the same command makes only the
+    missing runs.
     """
     from anabranch.cli import console
     from anabranch.gallery import catalogue
@@ -104,16 +104,17 @@ def reproduce(
 @app.command(epilog="Example: anabranch calibrate --full --out results/calibration")
 def calibrate(
     full: Annotated[
-        bool, typer.Option("--full", help="More seeds, longer runs; takes more than an hour.")
+        bool, typer.Option("--full", help="Use more seeds and longer runs (over an hour).")
     ] = False,
     out: Annotated[Path, out_option("Folder for the results.")] = Path("results/calibration"),
 ) -> None:
     """Compare virtual time with this Linux.
 
-    Runs a set of scenarios in virtual time and with this kernel, and says how far they differ.
+    Runs a set of scenarios in virtual time and with this kernel, and measures how far the results
+    differ.
 
-    Takes eleven minutes, most of it in real time. Prints goodput and delays side by side, and
-    writes a report as `anabranch reproduce` does.
+    Takes eleven minutes, mostly in real time. Prints goodput and delays side by side, and writes a
+    report like that of `anabranch reproduce`.
     """
     from anabranch.cli import console, tables
     from anabranch.gallery import catalogue
@@ -134,18 +135,16 @@ def make_gallery(
     entries: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID]...", help="Only these; by default all.", autocompletion=_entry_names
+            metavar="[ID]...", help="Entries to run (default: all).", autocompletion=_entry_names
         ),
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="At the size of the papers; takes hours.")
-    ] = False,
-    out: Annotated[Path, out_option("Folder of the site.")] = Path("results"),
+    full: Annotated[bool, typer.Option("--full", help="Run at the papers' scale (hours).")] = False,
+    out: Annotated[Path, out_option("Folder for the site.")] = Path("results"),
     on: Annotated[str | None, ON] = None,
 ) -> None:
     """Reproduce all experiments as a static site.
 
-    Writes index.html, verdicts.md (the same as tables), and a folder for each entry, as
+    Writes index.html, verdicts.md (the same verdicts as tables), and a folder for each entry, as
     `anabranch reproduce` does. Finished runs in these folders are not repeated.
     """
     from anabranch.cli import console, tables
@@ -161,7 +160,7 @@ def make_gallery(
         except InputError as error:
             if entries:
                 raise
-            screen.print(f"without entries in real time: {error}", soft_wrap=True)
+            screen.print(f"live entries are left out: {error}", soft_wrap=True)
             chosen = [entry for entry in chosen if not entry.is_live]
     exhibits = []
     for entry in chosen:
@@ -192,7 +191,7 @@ def make_gallery(
 def redraw(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of an earlier run.")],
 ) -> None:
-    """Judge and draw the results of earlier runs again."""
+    """Judge and draw earlier results again."""
     from polars.exceptions import PolarsError
 
     from anabranch.cli.runs import print_sweep
@@ -202,7 +201,7 @@ def redraw(
     try:
         with writing(folder):
             judgements = write_report(results, folder)
-    except PolarsError as error:  # a table without what a run writes
+    except PolarsError as error:  # a table lacks columns that a run writes
         first_line = str(error).splitlines()[0]
         raise InputError(f"{folder}: {first_line}; make the results again") from error
     if "sweep" in results.provenance:

@@ -1,9 +1,13 @@
 """Running the command line: errors become one line and an exit status.
 
-Exit status: 0 when the command completed; 1 with ``--strict`` when a claim is not reproduced or a
-capture violates RFC 8684, when a script fails, or when a run broke a promise of the engine; 2 for
-bad input, with one line on standard error, which follows the traceback if a policy of the user's
-own failed; 130 after Ctrl-C.
+Exit status:
+
+* 0: the command completed.
+* 1: a packet script failed, a run broke a guarantee of the engine, or, with ``--strict``, a claim
+  is not reproduced or a capture violates RFC 8684.
+* 2: the input is bad. One line on standard error says why. If the user's own policy raised an
+  exception, its traceback precedes that line.
+* 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -39,10 +43,10 @@ def run_command(arguments: Sequence[str]) -> int:
             interruption.request()
         except BrokenPipeError:
             return _give_up_output(0)
-        except OSError as error:  # of print; others are turned into errors of this package
+        except OSError as error:  # from print; other OSErrors become errors of this package
             reason = (error.strerror or str(error)).lower()
             return _give_up_output(_complain(f"standard output: {reason}", 2))
-    # An interruption counts even if the exception that it raised got lost in a destructor.
+    # An interruption counts even if a destructor swallowed its exception.
     return _complain("interrupted", 130) if interruption.requested() else status
 
 
@@ -63,9 +67,9 @@ def _status(arguments: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C asks all runs to end, and raises `KeyboardInterrupt`.
+    """Make Ctrl-C end all runs and raise `KeyboardInterrupt`.
 
-    A shell starts background commands with SIGINT ignored, and so it stays then.
+    Shells start background commands with SIGINT ignored; it then stays ignored.
     """
     interruption.request(wanted=False)
     before = signal.getsignal(signal.SIGINT)
@@ -85,7 +89,7 @@ def _on_interrupt(*_: object) -> None:
 
 
 def _print_traceback(error: BaseException | None) -> None:
-    """The traceback of an error in the user's own code, from the first frame that is the user's."""
+    """Print the traceback of an error in the user's own code, from the user's first frame on."""
     if error is None:
         return
     frames = error.__traceback__
@@ -100,7 +104,7 @@ def _is_users(frame: TracebackType) -> bool:
 
 
 def _give_up_output(status: int) -> int:
-    """Nobody reads what is still to be printed."""
+    """Discard the remaining output, because standard output cannot be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return status
 

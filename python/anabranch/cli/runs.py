@@ -1,4 +1,4 @@
-"""Commands that run scenarios of the user's own: run, sweep, compare."""
+"""Commands that run the user's own scenarios: run, sweep, compare."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _MAX_SEED = 2**64 - 1
 
 
 class Stack(StrEnum):
-    """Whose TCP a host of a live run runs."""
+    """The TCP stack of a host in a live run."""
 
     ENGINE = "engine"
     KERNEL = "kernel"
 
 
 def _policy_option(kind: str) -> Any:
-    return typer.Option(metavar="NAME|FILE.py:CLASS", help=f"{kind}: a built-in one or your own.")
+    return typer.Option(metavar="NAME|FILE.py:CLASS", help=f"{kind}: built-in or your own.")
 
 
 @app.command(
@@ -56,7 +56,7 @@ def run_scenarios(
     ],
     seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Random seed.")] = 1,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, from --seed on.")
+        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, starting at --seed.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -70,7 +70,7 @@ def run_scenarios(
         Path | None, typer.Option(help="Write a capture of all links (pcapng) to this file.")
     ] = None,
     pcap_limit: Annotated[
-        str, typer.Option(metavar="SIZE", help="End the capture at this size.")
+        str, typer.Option(metavar="SIZE", help="Stop the capture at this size.")
     ] = "2GB",
     live: Annotated[bool, typer.Option("--live", help="Run in real time (Linux only).")] = False,
     client: Annotated[
@@ -83,13 +83,13 @@ def run_scenarios(
 ) -> None:
     """Run your own scenarios.
 
-    Prints goodput, delays, and what each path carried.
+    Prints goodput, delays, and the bytes that each path carried.
 
-    Several files or --seeds run each file with each seed on all cores, and print medians.
+    With several files or --seeds, runs each file with each seed on all cores, and prints medians.
 
-    A policy of your own is a class in a Python file: --scheduler examples/my_scheduler.py:LowestRtt
-    It goes to the connections that ask for one ("own:NAME"), or if none does, to all Multipath TCP
-    connections.
+    Your own policy is a class in a Python file: --scheduler examples/my_scheduler.py:LowestRtt
+    It applies to the connections that ask for it with "own:NAME". If no connection asks, it applies
+    to all Multipath TCP connections.
     """
     from anabranch.runs.run import Capture
     from anabranch.scenarios import own, quantities
@@ -100,8 +100,8 @@ def run_scenarios(
     overrides = Overrides(settings or (), policies)
     require(live or client is server is None, "--client and --server need --live")
     if len(files) > 1 or seeds is not None:
-        require(pcap is None, "--pcap takes one scenario and no --seeds")
-        require(not live, "--live takes one scenario and no --seeds")
+        require(pcap is None, "--pcap needs a single scenario without --seeds")
+        require(not live, "--live needs a single scenario without --seeds")
         _run_several(files, overrides, range(seed, seed + (seeds or 1)), out, as_json)
         return
     capture = None if pcap is None else Capture(pcap, quantities.size(pcap_limit, "--pcap-limit"))
@@ -126,7 +126,7 @@ def _run_one(
     from anabranch.runs.run import read_scenario
 
     toml, made_by = overrides.apply(read_scenario(file), str(file))
-    require(stacks is None or made_by is None, "--live: own policies run in virtual time only")
+    require(stacks is None or made_by is None, "--live: your own policies need virtual time")
     normalised = _core.validate(toml, str(file))
     if stacks is not None:
         enter_lab()
@@ -147,7 +147,7 @@ def _run_one(
         print_report(out)
     if conditions is not None and not conditions.valid:
         raise IntegrityError(
-            f"{file}: the emulator was late too often; repeat on a quieter machine"
+            f"{file}: the emulator was late too often; repeat the run on a less busy machine"
         )
 
 
@@ -160,7 +160,7 @@ def _made(
     made_by: Any,
     stacks: tuple[str, str] | None,
 ) -> tuple[Run, Conditions | None]:
-    """Make the run, in virtual time or with these stacks in real time."""
+    """Make the run in virtual time, or in real time if `stacks` are given."""
     from anabranch.cli import console
     from anabranch.runs.run import run_toml
     from anabranch.scenarios.quantities import nanoseconds
@@ -189,11 +189,9 @@ def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_jso
     screen = console.stdout()
     screen.print(tables.effort_of(run, conditions))
     for policy in run.own_policies:
-        screen.print(f"{policy.connection}: {policy.kind} {policy.name} of your own")
+        screen.print(f"{policy.connection}: your own {policy.kind} {policy.name}")
     if run.pcap_full_ns is not None:
-        screen.print(
-            f"the capture reached its limit, and ends {run.pcap_full_ns / 1e9:g} s into the run"
-        )
+        screen.print(f"the capture reached its limit {run.pcap_full_ns / 1e9:g} s into the run")
 
 
 def _run_several(
@@ -237,10 +235,9 @@ def run_sweep(
 ) -> None:
     """Run a scenario over factors and seeds.
 
-    Runs all combinations of factors, with several seeds each.
+    Runs every combination of factors with several seeds.
 
-    After an interruption the same command makes only the runs that are missing, and so it does
-    when the plan has changed.
+    After an interruption or a change to the plan, the same command makes only the missing runs.
     """
     from anabranch.cli import console
     from anabranch.sweeps import plan as sweep_plan
@@ -258,7 +255,8 @@ def run_sweep(
 @app.command(epilog="Example: anabranch compare results/sweep --by scheduler min_rtt ecf")
 def compare(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR [DIR]", help="Two results, or one with --by.")
+        list[Path],
+        typer.Argument(metavar="DIR [DIR]", help="Two results folders, or one with --by."),
     ],
     by: Annotated[
         tuple[str, str, str] | None,
@@ -267,11 +265,9 @@ def compare(
     out: Annotated[Path | None, out_option("Write the comparison to this JSON file.")] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Compare runs pair by pair: what changes?
+    """Compare runs in pairs with equal seeds.
 
-    A pair is two runs with the same seed.
-
-    Prints medians of the paired differences with 95 % bootstrap intervals.
+    Prints the medians of the paired differences with 95 % bootstrap intervals.
     """
     from anabranch.cli import console, tables
     from anabranch.results.folder import load
@@ -279,7 +275,7 @@ def compare(
 
     require(
         len(folders) == (2 if by is None else 1),
-        "compare: name two folders, or one folder and --by FACTOR A B",
+        "compare: name two folders, or one folder with --by FACTOR A B",
     )
     loaded = [load(folder) for folder in folders]
     if by is None:
@@ -319,7 +315,7 @@ def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False)
     else:
         screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
     if sweep_report.all_seeds_alike(results):
-        screen.print("every seed gave the same numbers: nothing in the scenario is random")
+        screen.print("all seeds gave the same numbers: nothing in the scenario is random")
     screen.print(effort(results.provenance))
     if folder is not None:
         print_report(folder)

@@ -1,4 +1,4 @@
-"""What the command line prints about results, as text and as JSON."""
+"""Results as the command line prints them: tables and JSON."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ _GAP = 2
 """Spaces between columns."""
 
 _MOST_ROWS = 30
-"""Rows of each table of a capture that are printed."""
+"""Most rows printed of each table about a capture."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table that chooses its layout by the width of the terminal."""
+    """A table that adapts its layout to the terminal's width."""
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     names: int = 1
-    """Columns at the left that say what a row is about."""
+    """Number of columns at the left that identify a row."""
     caption: str = ""
 
     def fitted(self, screen: Console) -> Iterator[RenderableType]:
-        """The table as it is, or transposed, or row by row: the first that fits.
+        """The first layout that fits: upright, transposed, or row by row.
 
         No layout cuts or breaks a number.
         """
@@ -106,7 +106,7 @@ class Grid:
 
 
 def _packed(words: Sequence[str], width: int) -> list[str]:
-    """Words in as few lines as possible; a word that is too long has a line of its own."""
+    """Words in as few lines as possible; an overlong word gets its own line."""
     lines: list[str] = []
     for word in words:
         longer = f"{lines[-1]}{' ' * _GAP}{word}" if lines else ""
@@ -118,7 +118,7 @@ def _packed(words: Sequence[str], width: int) -> list[str]:
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
-    """Width of a table with nothing cut."""
+    """Width of a table without any cuts."""
     return sum(max(map(cell_len, column)) + _GAP for column in columns) - _GAP
 
 
@@ -127,7 +127,7 @@ def _table() -> Table:
 
 
 def _is_number(cell: str) -> bool:
-    """Is it a number, perhaps with a unit or an interval, or a dash for none?"""
+    """Whether a cell is a number, perhaps with unit and interval, or a dash for a missing one."""
     return cell[:1] in "-+–0123456789" and " – " not in cell
 
 
@@ -138,7 +138,7 @@ def of_report(shown: report.Table, title: str, names: int = 1) -> Grid:
 
 
 def claims(judgements: Sequence[Judgement]) -> RenderableType:
-    """Claims with their verdicts and what was measured."""
+    """Claims with their verdicts and measurements."""
     parts: list[RenderableType] = []
     for judgement in judgements:
         mark, colour = _VERDICTS[judgement.verdict]
@@ -155,7 +155,7 @@ def claims(judgements: Sequence[Judgement]) -> RenderableType:
 
 
 def side_by_side(rows: Mapping[str, Sequence[str]]) -> Grid:
-    """Virtual time beside Linux: goodput in Mbit/s, and delays of blocks in ms."""
+    """Virtual time compared with Linux: goodput in Mbit/s and delays of blocks in ms."""
     headings = [
         "scenario",
         *(
@@ -165,11 +165,11 @@ def side_by_side(rows: Mapping[str, Sequence[str]]) -> Grid:
         ),
     ]
     cells = [(name, *values) for name, values in rows.items()]
-    return Grid("Virtual time beside Linux", headings, cells)
+    return Grid("Virtual time and Linux", headings, cells)
 
 
 def effort_of(run: Run, conditions: Conditions | None) -> str:
-    """How a run was made, in a line, or in real time in some."""
+    """A line about how a run was made, and further lines for a live run."""
     if conditions is None:
         return (
             f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} "
@@ -184,7 +184,7 @@ def effort_of(run: Run, conditions: Conditions | None) -> str:
 
 
 def run(run: Run) -> list[Grid]:
-    """A run in tables: its connections, what every subflow carried, and what its hosts counted."""
+    """A run as tables: its connections, its subflows, and its hosts' counters."""
     return [_connections(run), _subflows(run), _counters(run)]
 
 
@@ -209,7 +209,7 @@ def _connections(run: Run) -> Grid:
                 _state(row),
             )
         )
-    return Grid("Connections (after the warm-up; delays are of blocks)", headings, rows)
+    return Grid("Connections (after the warm-up; delays of blocks)", headings, rows)
 
 
 def _state(row: dict[str, object]) -> str:
@@ -249,12 +249,12 @@ def _counters(run: Run) -> Grid:
         for name, *counts in sides.select("counter", "client", "server").iter_rows()
         if any(counts)
     ]
-    title = "Counters that moved (docs/counters.md)"
+    title = "Counters above zero (docs/counters.md)"
     return Grid(title, ("counter", "client", "server"), rows)
 
 
 def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
-    """A run as plain values: sizes in bytes, times in ns where the name does not say otherwise."""
+    """A run as plain values: sizes in bytes, and times in ns unless the name has another unit."""
     counters = {
         host: dict(run.counters.filter(host=host)["counter", "count"].iter_rows())
         for host in ("client", "server")
@@ -277,7 +277,7 @@ def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
 
 
 def sweep_json(results: Results) -> dict[str, Any]:
-    """A sweep as plain values: its factors, and a row for each connection of each run."""
+    """A sweep as plain values: its factors and a row for each connection of each run."""
     return {
         "name": results.provenance["sweep"],
         "factors": results.provenance["factors"],
@@ -287,7 +287,7 @@ def sweep_json(results: Results) -> dict[str, Any]:
 
 
 def analysis(found: Analysis) -> Iterator[Grid]:
-    """What captures show: connections, their subflows, and the first violations."""
+    """Tables about captures: connections, their subflows, and the first violations."""
     from anabranch.analyze import report as analyze_report
 
     yield of_report(analyze_report.connections(found, _MOST_ROWS), "Connections")
@@ -300,7 +300,7 @@ def analysis(found: Analysis) -> Iterator[Grid]:
 
 
 def policies(all_of_them: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
-    """Policies by sort: what they do, what can be set, where they are from."""
+    """Policies grouped by kind: their purpose, parameters and sources."""
     for sort, group in itertools.groupby(all_of_them, key=lambda policy: str(policy["sort"])):
         yield Text(sort.replace("_", " "), style="bold underline")
         for each in group:
@@ -312,7 +312,7 @@ def policies(all_of_them: Sequence[Mapping[str, Any]]) -> Iterator[RenderableTyp
 
 
 def workloads(schema: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """The workloads in the JSON Schema of scenarios: what they do, and their keys."""
+    """The workloads in the JSON Schema of scenarios, with their keys."""
     yield Text("workload", style="bold underline")
     for workload in schema["$defs"]["Workload"]["oneOf"]:
         keys = {key: about["description"] for key, about in workload["properties"].items()}
@@ -325,7 +325,7 @@ def workloads(schema: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def capabilities(found: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
-    """What this host allows: what each capability is for, and how to get those that are missing."""
+    """The capabilities of this host: their purposes, and remedies for missing ones."""
     for each in found:
         works = each["problem"] is None
         mark, colour = ("✓", "green") if works else ("✗", "red")
@@ -336,7 +336,7 @@ def capabilities(found: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]
 
 
 def indented(text: str | Text, style: str = "", by: int = 2) -> Padding:
-    """A paragraph that is moved to the right, all its lines."""
+    """A paragraph with all its lines indented."""
     styled = Text(text, style) if isinstance(text, str) else text
     return Padding(styled, (0, 0, 0, by), expand=False)
 

@@ -1,4 +1,4 @@
-"""Commands beside running: analyze, conform, doctor, policies, schema."""
+"""Commands that run no scenario: analyze, conform, doctor, policies, schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Platform(StrEnum):
-    """Where the engine's TCP parameters come from."""
+    """The source of the engine's TCP parameters."""
 
     LINUX = "linux"
     RFC = "rfc"
@@ -26,9 +26,9 @@ class Platform(StrEnum):
 
 @app.command()
 def policies() -> None:
-    """List policies, queues, workloads and so on.
+    """List policies, queues and workloads.
 
-    Lists everything that a scenario chooses by name, with its parameters: schedulers, remedies,
+    Lists everything that a scenario selects by name, with its parameters: schedulers, remedies,
     congestion controls, path managers, hosts, queues, middleboxes and workloads.
     """
     from anabranch.cli import console, tables
@@ -38,11 +38,11 @@ def policies() -> None:
         screen.print(line)
     for line in tables.workloads(json.loads(_core.json_schema())):
         screen.print(line)
-    screen.print("A policy of your own: docs/policies/your-own.md")
+    screen.print("Write your own policy: docs/policies/your-own.md")
 
 
 class File(StrEnum):
-    """A file with a schema."""
+    """A kind of file that has a schema."""
 
     SCENARIO = "scenario"
     PLAN = "plan"
@@ -50,11 +50,12 @@ class File(StrEnum):
 
 @app.command(epilog="Example: anabranch schema > scenario.schema.json")
 def schema(
-    file: Annotated[File, typer.Argument(help="Which files it describes.")] = File.SCENARIO,
+    file: Annotated[File, typer.Argument(help="Kind of file.")] = File.SCENARIO,
 ) -> None:
     """Print the JSON Schema of scenario or plan files.
 
-    Editors complete and check a file whose first line is `#:schema ./scenario.schema.json`.
+    Editors use it to complete and check files whose first line is
+    `#:schema ./scenario.schema.json`.
     """
     from anabranch.sweeps.schema import PLAN
 
@@ -90,19 +91,19 @@ def analyze(
         Path | None, out_option("Write tables, drawings and a report to this folder.")
     ] = None,
     csv: Annotated[
-        bool, typer.Option("--csv", help="With --out: tables as CSV instead of Parquet.")
+        bool, typer.Option("--csv", help="Write tables as CSV instead of Parquet (with --out).")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if anything violates RFC 8684.")
+        bool, typer.Option("--strict", help="Exit with 1 if a packet violates RFC 8684.")
     ] = False,
 ) -> None:
     """Explain a capture: connections and violations.
 
-    Reconstructs the Multipath TCP connections of captures, and says what violates RFC 8684.
+    Reconstructs the Multipath TCP connections in packet captures, and lists violations of RFC 8684.
 
-    Any capture will do: of a run (--pcap), of tcpdump or Wireshark, of several interfaces. Several
-    files are merged by time. If a file is damaged, the command shows what comes before the damage
-    and exits with 2.
+    Reads captures from runs (--pcap), tcpdump and Wireshark, also of several interfaces. Merges
+    several files by time. If a file is damaged, shows the packets before the damage and exits
+    with 2.
     """
     from anabranch.analyze import analysis
     from anabranch.cli import console, tables
@@ -143,26 +144,26 @@ def _save(found: Analysis, out: Path, *, csv: bool) -> None:
 @app.command(epilog="Example: anabranch conform conformance/ --live")
 def conform(
     scripts: Annotated[
-        list[Path], typer.Argument(metavar="FILE.pkt|DIR...", help="Scripts, or folders of them.")
+        list[Path], typer.Argument(metavar="FILE.pkt|DIR...", help="Scripts or folders of scripts.")
     ],
     live: Annotated[
         bool, typer.Option("--live", help="Test this host's kernel instead of the engine.")
     ] = False,
     platform: Annotated[
         Platform | None,
-        typer.Option(help="TCP parameters of the engine, whatever the scripts say."),
+        typer.Option(help="TCP parameters of the engine; overrides the scripts."),
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print all segments and calls, as a script.")
+        bool, typer.Option("--verbose", help="Print all segments and calls in script notation.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Play packet scripts against a TCP stack.
 
-    Judges every segment that the stack sends.
+    Checks every segment that the stack sends.
 
-    The engine runs in virtual time, the kernel behind a TUN device in a network namespace. Exits
-    with 1 if a script fails. docs/conformance.md describes the language.
+    The engine runs in virtual time. With --live, the kernel runs behind a TUN device in a network
+    namespace. Exits with 1 if a script fails. docs/conformance.md describes the script language.
     """
     from anabranch import conformance
 

@@ -1,1 +1,1 @@
-"""Runs in real time, and the lab that they need."""
+"""Runs in real time, and the namespaces that they need."""

@@ -1,4 +1,4 @@
-"""Where live runs are possible: network namespaces, and one thread that runs before others."""
+"""The environment of live runs: network namespaces, and one thread with raised priority."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ T = TypeVar("T")
 
 
 def is_inside() -> bool:
-    """Does this process run where live runs are possible?"""
+    """Whether this process runs where live runs are possible."""
     return _core.live_is_inside()
 
 
 def enter(arguments: Sequence[str]) -> int:
-    """Run `anabranch` with these arguments where live runs are possible; returns its exit status.
+    """Run `anabranch` with these arguments where live runs are possible; return its exit status.
 
     Raises:
-        InputError: if this host does not allow it.
+        InputError: if this host does not support live runs.
     """
     if sys.platform != "linux":
         raise InputError(f"live runs need Linux; this is {sys.platform}")
-    # Ctrl-C reaches both processes: the other one ends, and this one waits for it.
+    # Ctrl-C reaches both processes: the child ends, and this process waits for it.
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: None)
@@ -47,7 +47,7 @@ def enter(arguments: Sequence[str]) -> int:
 
 
 class _Laboratory:
-    """A thread that calls functions, one after the other. Nobody waits for it at the end."""
+    """A daemon thread that calls functions one after another."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
@@ -70,33 +70,34 @@ class _Laboratory:
 
 
 _laboratory: list[_Laboratory] = []
-"""The thread that makes live runs, once there is one."""
+"""The thread that makes live runs, once it exists."""
 
 
 def settle_in() -> None:
-    """Leave what runs before other processes to one thread; to be called inside, early.
+    """Restrict the raised priority of live runs to one thread. Call this inside, early.
 
-    Only that thread makes live runs then. Those that draw or simulate are started later and run
-    as usual; what libraries started before, which sleeps (jemalloc, polars), keeps the priority.
+    From then on only that thread makes live runs. Threads that draw or simulate start later, with
+    normal priority. Threads that libraries (jemalloc, polars) started earlier keep the priority,
+    but they sleep.
     """
     laboratory = _Laboratory()
-    laboratory.call(int)  # the thread inherits the priority that this one has
+    laboratory.call(int)  # the new thread inherits the priority of this one
     _core.live_stop_preferring()
     _laboratory.append(laboratory)
 
 
 def at_priority(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function in the thread for live runs if there is one, else here."""
+    """Call a function in the thread for live runs, or in this thread if there is none."""
     if not _laboratory:
         return function(*arguments)
     return _laboratory[0].call(functools.partial(function, *arguments))
 
 
 def doctor() -> list[dict[str, Any]]:
-    """What this host allows; to be called inside."""
+    """Check the capabilities that live runs need. Call this inside."""
     return _core.live_probe()
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused something."""
+    """The system's reason for an error, in lower case."""
     return (os.strerror(error.errno) if error.errno else str(error)).lower()

@@ -1,7 +1,7 @@
-"""Runs in real time: hosts of this kernel's, of the engine's, or one of each, on emulated links.
+"""Runs in real time over emulated links, with kernel hosts, engine hosts, or one of each.
 
-Such a run is not a pure function of its seed: two runs give similar numbers, not the same. It takes
-as long as its scenario lasts.
+A live run is not a pure function of its seed: two runs give similar numbers, not identical ones. A
+run takes as long as its scenario.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from anabranch.runs.run import Capture, Run, counters, frame
 STACKS = ("engine", "kernel")
 
 ATTEMPTS = 3
-"""How often a run is made before the machine is called too busy."""
+"""Number of attempts at a run before the machine is considered too busy."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which conditions a live run was made."""
+    """The conditions of a live run."""
 
     client: str
     server: str
-    """Whose stack the hosts ran: engine or kernel."""
+    """TCP stack of each host: engine or kernel."""
     valid: bool
-    """Was the emulator in time? A run of which it was not must not be believed."""
+    """Whether the emulator was in time. If not, the run is invalid."""
     lateness_ms: tuple[float, float, float, float]
-    """By how much packets left the emulated network too late: p50, p99, p99.9 and maximum."""
+    """Lateness of packets that left the emulated network: p50, p99, p99.9 and maximum."""
     late_share: float
-    """Share of the packets that were later than 1 ms."""
+    """Share of the packets that were more than 1 ms late."""
     foreign: int
     """Packets that were dropped because they were neither TCP nor UDP."""
     notices: tuple[str, ...]
-    """What was not as the scenario has it."""
+    """Differences between the run and its scenario."""
 
     def lateness(self) -> str:
-        """In a few words."""
+        """The lateness as text."""
         p50, p99, p999, largest = self.lateness_ms
         return (
             f"emulator late by {p50:.2f} / {p99:.2f} / {p999:.2f} / {largest:.2f} ms "
@@ -49,7 +49,7 @@ class Conditions:
         )
 
     def columns(self) -> dict[str, float]:
-        """The lateness, for a table of runs."""
+        """The lateness as columns of a table of runs."""
         _, p99, p999, largest = self.lateness_ms
         return {
             "late_p99_ms": p99,
@@ -59,12 +59,12 @@ class Conditions:
         }
 
     def provenance(self) -> dict[str, Any]:
-        """As plain values."""
+        """The conditions as plain values."""
         return asdict(self)
 
 
 def _measured_run(*arguments: Any) -> tuple[dict[str, Any], float]:
-    """What the run returns, and the CPU time in s that it took."""
+    """The result of the run, and its CPU time in s."""
     before = time.thread_time()
     return _core.live_run(*arguments), time.thread_time() - before
 
@@ -72,12 +72,12 @@ def _measured_run(*arguments: Any) -> tuple[dict[str, Any], float]:
 def run_toml(
     toml: str, file: str, seed: int, stacks: tuple[str, str], capture: Capture | None = None
 ) -> tuple[Run, Conditions]:
-    """Run the scenario with the text `toml` in real time, with these stacks at client and server.
+    """Run the scenario `toml` in real time, with the given stacks at client and server.
 
     Raises:
-        ScenarioError: if the scenario is wrong, or the kernel does not have what it asks for.
+        ScenarioError: if the scenario is wrong, or the kernel does not support it.
         InputError: if the capture cannot be written.
-        IntegrityError: if the system refused something.
+        IntegrityError: if a system call failed.
     """
     normalised = _core.validate(toml, file)
     started = time.perf_counter()
@@ -117,16 +117,16 @@ def run_toml(
 
 
 def run_in_time(toml: str, file: str, seed: int, stacks: tuple[str, str]) -> tuple[Run, Conditions]:
-    """The same, made again if the emulator was late too often.
+    """Run as `run_toml` does, and repeat the run if the emulator was late too often.
 
     Raises:
-        TooLateError: if it was so each time.
+        TooLateError: if every attempt was late too often.
     """
     for _ in range(ATTEMPTS):
         run, conditions = run_toml(toml, file, seed, stacks)
         if conditions.valid:
             return run, conditions
     raise TooLateError(
-        f"{file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts, at last "
-        f"{conditions.lateness()}; repeat on a quieter machine: finished runs are kept"
+        f"{file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts (the last: "
+        f"{conditions.lateness()}); finished runs are kept: repeat on a less busy machine"
     )

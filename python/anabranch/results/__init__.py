@@ -1,1 +1,1 @@
-"""Results: metrics, estimates, claims, and where they come from."""
+"""Results: metrics, estimates, claims and provenance."""

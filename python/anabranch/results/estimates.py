@@ -14,7 +14,7 @@ Sample = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 RESAMPLES = 4999
-_SEED = 8684  # of the resampling, so that the same runs give the same interval
+_SEED = 8684  # seed of the resampling, so that equal runs give equal intervals
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Estimate:
     low: float
     high: float
     seeds: int
-    """Size of the smallest sample behind it; with one seed the interval is only the value."""
+    """Size of the smallest sample. With one seed, the interval is a single value."""
 
     def text(self, unit: str = "") -> str:
         """The estimate for a table, such as ``"4.12 [4.05, 4.20] Mbit/s"``."""
@@ -48,12 +48,12 @@ def number(value: float) -> str:
 
 
 def median(sample: Sample) -> Estimate:
-    """The median over seeds."""
+    """Median over seeds."""
     return estimate(lambda a, axis: np.median(a, axis=axis), sample)
 
 
 def ratio_of_medians(numerator: Sample, denominator: Sample) -> Estimate:
-    """The median of one sample over the median of another; the samples are independent."""
+    """Ratio of the medians of two independent samples."""
     return estimate(_ratio, numerator, denominator)
 
 
@@ -62,11 +62,11 @@ def _ratio(a: Sample, b: Sample, axis: int) -> Any:
 
 
 def estimate(statistic: Callable[..., Any], *samples: Sample) -> Estimate:
-    """`statistic` of the samples with its bootstrap interval.
+    """A statistic of samples with its bootstrap interval.
 
     `statistic` takes one array for each sample and a keyword `axis`, along which it works. The
-    interval is bias-corrected and accelerated (BCa). Where that is not defined, because samples
-    hardly vary, it is the percentile interval.
+    interval is bias-corrected and accelerated (BCa). If samples hardly vary, BCa is undefined and
+    the percentile interval is used instead.
 
     Raises:
         ValueError: if a sample is empty.
@@ -93,7 +93,7 @@ def _interval(statistic: Callable[..., Any], arrays: Sequence[Sample]) -> tuple[
 def _bootstrap(
     statistic: Callable[..., Any], arrays: Sequence[Sample], method: Any
 ) -> tuple[float, float]:
-    from scipy.stats import bootstrap  # takes most of a second to import
+    from scipy.stats import bootstrap  # the import takes most of a second
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

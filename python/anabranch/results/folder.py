@@ -1,18 +1,18 @@
-"""Results as a folder of files, and back.
+"""Saving results to a folder, and loading them.
 
 ========================  ====================================================================
-``scenarios/CELL.toml``   the scenario of each cell, normalised, as the first seed ran it
+``scenarios/CELL.toml``   the normalised scenario of each cell, as the first seed ran it
 ``provenance.json``       version, commit, command, host, seeds, and the digest of every run
 ``runs.parquet``          one row for each connection of each run: factors and metrics
 ``subflows.parquet``      one row for each subflow of each run
 ``links.parquet``         one row for each direction of each path of each run
-``counters.parquet``      what each host of each run counted (docs/counters.md)
-``blocks.parquet``        delays of the blocks of the cells whose distribution is drawn
-``samples.parquet``       time series of the first seed of each cell, of some cells of all
-``runs.journal``          the finished runs, for going on after an interruption (`journal.py`)
+``counters.parquet``      the counters of each host of each run (docs/counters.md)
+``blocks.parquet``        delays of blocks, for the cells whose distribution is drawn
+``samples.parquet``       time series of each cell's first seed, or of all seeds of some cells
+``runs.journal``          the finished runs, to continue after an interruption (`journal.py`)
 ========================  ====================================================================
 
-Everything that is drawn or judged is computed from these files alone.
+All drawings and verdicts are computed from these files alone.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ _PROVENANCE_KEYS: dict[str, Any] = {
 }
 
 Factor = str | int | float | bool
-"""Value of something that differs between the cells of a sweep."""
+"""Value of a factor of a sweep."""
 
 
 class NothingMeasured(AnabranchError):
-    """The results hold no number for what was asked, for example because nothing arrived."""
+    """The results contain no value of a metric, for example because no data arrived."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a sweep, and where they come from."""
+    """The tables of a sweep and their provenance."""
 
     provenance: dict[str, Any]
     scenarios: dict[str, str]
-    """TOML text by name of the cell."""
+    """TOML text of the scenarios, by name of the cell."""
     runs: pl.DataFrame
     subflows: pl.DataFrame
     links: pl.DataFrame
@@ -69,10 +69,10 @@ class Results:
     samples: pl.DataFrame
 
     def values(self, metric: str, **factors: Factor) -> Sample:
-        """A metric of the runs with these factors, one number for each seed, in their order.
+        """A metric of the runs with these factors: one value for each seed, in the seeds' order.
 
         Raises:
-            NothingMeasured: if no such run has that number.
+            NothingMeasured: if no such run has a value of the metric.
         """
         rows = _where(self.runs, factors).sort("seed")
         sample = rows[metric].drop_nulls().to_numpy().astype(np.float64)
@@ -84,7 +84,7 @@ class Results:
         """Delays in ms of the blocks of all seeds with these factors.
 
         Raises:
-            NothingMeasured: if there are none.
+            NothingMeasured: if no block was delivered.
         """
         sample = _where(self.blocks, factors)["delay_ms"].to_numpy().astype(np.float64)
         if sample.size == 0:
@@ -92,7 +92,7 @@ class Results:
         return sample
 
     def save(self, folder: Path) -> None:
-        """Write all tables, scenarios and the provenance.
+        """Write all tables, the scenarios and the provenance.
 
         Raises:
             InputError: if the folder cannot be written.
@@ -111,10 +111,10 @@ class Results:
 
 
 def load(folder: Path) -> Results:
-    """The results in a folder.
+    """Load the results in a folder.
 
     Raises:
-        InputError: if it holds none.
+        InputError: if the folder contains no complete results.
     """
     missing = [
         name
@@ -123,8 +123,8 @@ def load(folder: Path) -> Results:
     ]
     if missing:
         raise InputError(
-            f"{folder}: no {missing[0]} in it; name a folder that `anabranch reproduce`, "
-            "`anabranch sweep` or `anabranch run --out` has written to its end"
+            f"{folder}: {missing[0]} is missing; name a folder with complete results of "
+            "`anabranch reproduce`, `anabranch sweep` or `anabranch run --out`"
         )
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
@@ -155,20 +155,20 @@ def _check_columns(file: Path, table: pl.DataFrame) -> None:
         new = old.replace("octets", "bytes")
         if new != old:
             raise InputError(
-                f"{file}: the column {old} is called {new} since version 0.1.0; run the command "
-                "that wrote this folder again, with an empty folder"
+                f"{file}: version 0.1.0 renamed the column {old} to {new}; repeat the command that "
+                "wrote this folder, with an empty folder"
             )
     for column in ("cell", "seed"):
         if column not in table.columns:
-            raise InputError(f"{file}: no column {column}; make the results again")
+            raise InputError(f"{file}: the column {column} is missing; make the results again")
 
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Make the folder, and keep other processes from writing results to it.
+    """Create the folder, and lock it against other processes that write results.
 
     Raises:
-        InputError: if it cannot be written, or another process writes to it.
+        InputError: if the folder cannot be written, or another process writes to it.
     """
     prepare_folder(folder)
     handle = os.open(folder, os.O_RDONLY)
@@ -191,7 +191,7 @@ def _lock(handle: int, folder: Path) -> None:
 
 @contextlib.contextmanager
 def parts(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
-    """Files to write to, by the names that they get at the end. After an error there are none.
+    """Temporary files, by their final names, which they get at the end. An error removes them all.
 
     Raises:
         InputError: if they cannot be written.
@@ -212,10 +212,10 @@ def parts(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
 
 
 def write_whole(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files, by their names in the folder: all of them or, if the disk is full, none.
+    """Write files into the folder: all of them or, for example if the disk is full, none.
 
     Raises:
-        InputError: if they cannot be written.
+        InputError: if the files cannot be written.
     """
     with parts(folder, contents) as files:
         for name, data in contents.items():
@@ -223,10 +223,10 @@ def write_whole(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder, and make sure that files can be created in it.
+    """Create the folder, and check that files can be created in it.
 
     Raises:
-        InputError: if not.
+        InputError: if the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def prepare_folder(folder: Path) -> None:
 
 def _unwritable(folder: Path, error: Exception) -> InputError:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
-    return InputError(f"--out {folder}: {reason}; name a folder that can be written")
+    return InputError(f"--out {folder}: {reason}; name a writable folder")
 
 
 def _where(table: pl.DataFrame, factors: dict[str, Factor]) -> pl.DataFrame:

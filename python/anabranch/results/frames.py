@@ -1,4 +1,4 @@
-"""Frames for people: seconds, names of paths, and rates."""
+"""Readable frames, with seconds, names of paths, and rates."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _UNITS = {
     "queue_packets": "queue_packets",
     "queue_bytes": "queue_bytes",
 }
-"""Columns of the samples that are taken over, with their names here."""
+"""Columns copied from the samples, with their new names."""
 
 
 def timeseries(samples: pl.DataFrame, labels: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Samples (`metrics.sample_rows`) as a tidy frame: a row for each time and subflow.
+    """Samples (`metrics.sample_rows`) as a tidy frame with a row for each time and subflow.
 
-    ``time_s`` is the end of a sample interval. ``goodput_mbps`` is what the connection delivered
-    to the application in that interval, ``throughput_mbps`` what the subflow received, both in
-    Mbit/s. ``srtt_ms`` is null before the first measurement. `labels` are columns at the left that
-    tell runs apart.
+    ``time_s`` is the end of a sample interval. ``goodput_mbps`` is the rate at which the connection
+    delivered data to the application in that interval, and ``throughput_mbps`` the rate at which
+    the subflow received data. ``srtt_ms`` is null before the first measurement. `labels` are
+    columns at the left that identify a run.
     """
     run = [*labels, "connection_name", "subflow"]
     seconds = pl.col("time_ns").diff().over(run) / 1e9

@@ -1,10 +1,10 @@
-"""What is measured, each quantity defined once: from a run's frames to numbers.
+"""Metrics of a run, computed from its frames. Each metric is defined once.
 
-Goodput counts bytes that the application received in order. The delay of a block lasts from
-the moment at which the stack accepted its last byte until its last byte was delivered in
-order; that of a round of a request and its responses from the first byte of the request. Both
-leave out the warm-up; a block belongs to the time at which it was accepted, and a block that is
-still under way at the end of the run has no delay.
+Goodput counts bytes that the application received in order. The delay of a block starts when the
+stack has accepted its last byte, and ends when its last byte has been delivered in order. The delay
+of a round of a request and its responses starts with the first byte of the request. Both metrics
+exclude the warm-up. A block counts at the time at which the stack accepted it. A block that is
+still undelivered at the end of the run has no delay.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from anabranch.scenarios.quantities import nanoseconds
 Numbers = npt.NDArray[np.float64]
 
 MODE_BIN_MS = 20.0
-"""Width of the histogram bins behind `mode_ms` and the density plots (CS244'14's choice)."""
+"""Width of the histogram bins for `mode_ms` and the density plots, as in CS244'14."""
 
 _UNKNOWN, _NO_BOTTLENECK = 0, 1
-"""Verdicts in the column `bottleneck` of the samples; larger ones are numbers of groups."""
+"""Values in the column `bottleneck` of the samples; larger values are numbers of groups."""
 
 FALLBACKS = ("", "syn", "syn_ack", "third_ack", "options_lost", "checksum", "peer")
-"""Why a connection speaks TCP that was to speak Multipath TCP, by the number in `connections`."""
+"""Reasons for a fallback to TCP, indexed by the number in the table `connections`."""
 
 DELAY_METRICS = (
     "block_count",
@@ -48,16 +48,16 @@ DELAY_METRICS = (
 
 
 def goodput_mbps(connections: pl.DataFrame, connection: int = 0) -> float:
-    """In-order application bytes per second after the warm-up, in Mbit/s.
+    """Rate of bytes delivered in order to the application after the warm-up, in Mbit/s.
 
-    `connections` is the table of that name; `connection` the index of the connection.
+    `connections` is the table of that name, and `connection` the index of the connection.
     """
     row = _row(connections, connection)
     return _rate_mbps(row["bytes_delivered_measured"], row["measured_ns"])
 
 
 def window_limited_share(connections: pl.DataFrame, virtual_ns: int, connection: int = 0) -> float:
-    """Share of the whole run in which the receive window kept the sender from sending."""
+    """Share of the whole run in which the receive window stopped the sender."""
     limited = _row(connections, connection)["window_limited_ns"]
     return limited / virtual_ns if virtual_ns else 0.0
 
@@ -67,8 +67,8 @@ def duplicate_mbps(
 ) -> float:
     """Throughput minus goodput at the receiver over the whole run, in Mbit/s.
 
-    Throughput counts the payload bytes that the subflows brought in order, so the difference
-    is data that more than one subflow brought, plus what waits for reassembly at the end.
+    Throughput counts the payload bytes that each subflow delivered in order. The difference is data
+    that arrived on more than one subflow, plus data that awaits reassembly at the end.
     """
     received = subflows.filter(pl.col("connection") == connection)["bytes_received"].sum()
     delivered = _row(connections, connection)["bytes_delivered"]
@@ -76,7 +76,7 @@ def duplicate_mbps(
 
 
 def path_shares(subflows: pl.DataFrame, connection: int = 0) -> dict[int, float]:
-    """Share of the payload bytes received that each path carried, by index of the path."""
+    """Share of the received payload bytes that each path carried, by index of the path."""
     rows = subflows.filter(pl.col("connection") == connection)
     byte_count = rows.group_by("path").agg(pl.col("bytes_received").sum()).sort("path")
     total = byte_count["bytes_received"].sum()
@@ -84,13 +84,13 @@ def path_shares(subflows: pl.DataFrame, connection: int = 0) -> dict[int, float]
 
 
 def idle_restarts(subflows: pl.DataFrame, connection: int = 0) -> int:
-    """How often an idle time made a congestion window of the connection smaller. RFC 5681 §4.1."""
+    """How often idle time reduced a congestion window of the connection. RFC 5681 §4.1."""
     rows = subflows.filter(pl.col("connection") == connection)
     return int(rows["idle_restarts"].sum())
 
 
 def delays_ms(blocks: pl.DataFrame, warm_up_ns: int = 0, connection: int = 0) -> Numbers:
-    """Delays in ms of the blocks of a connection accepted after the warm-up and delivered."""
+    """Delays in ms of the delivered blocks that a connection accepted after the warm-up."""
     measured = blocks.filter(
         (pl.col("connection") == connection)
         & (pl.col("accepted_ns") >= warm_up_ns)
@@ -103,8 +103,8 @@ def delays_ms(blocks: pl.DataFrame, warm_up_ns: int = 0, connection: int = 0) ->
 def delay_summary(delays: Numbers) -> dict[str, float | int | None]:
     """Number, mean, standard deviation, quantiles, interquartile range and mode of delays in ms.
 
-    The jitter is the difference, without sign, between the delays of two successive blocks. All
-    values but the number are `None` when there are no delays.
+    The jitter is the absolute difference between the delays of two successive blocks. Without
+    delays, all values except the number are `None`.
     """
     if delays.size == 0:
         return {"block_count": 0} | dict.fromkeys(DELAY_METRICS[1:])
@@ -127,10 +127,11 @@ def _quantile(values: Numbers, percent: float) -> float | None:
 
 
 def recovery_ms(run: Run, connection: int = 0) -> float | None:
-    """How long no block was completed when a path went down for the first time, in ms.
+    """Longest time without a delivered block after a path went down for the first time, in ms.
 
-    The longest time between two deliveries that includes that moment or begins within a second
-    of it; `None` if no path goes down, or for data without blocks.
+    The metric considers times between two successive deliveries that include the moment of the
+    outage or begin within a second of it. It is `None` if no path goes down, or for data without
+    blocks.
     """
     changes = [change for path in run.settings["path"] for change in path["change"]]
     down = [nanoseconds(each["at"]) for each in changes if each.get("state") == "down"]
@@ -144,29 +145,29 @@ def recovery_ms(run: Run, connection: int = 0) -> float | None:
 
 
 def mode_ms(delays: Numbers, bin_ms: float = MODE_BIN_MS) -> float:
-    """Middle of the fullest bin of a histogram that starts at zero; of equals, the first."""
+    """Middle of the fullest bin of a histogram that starts at zero; the first in case of a tie."""
     counts = np.bincount((delays / bin_ms).astype(np.int64))
     return (int(counts.argmax()) + 0.5) * bin_ms
 
 
 def expected_delay_ms(send_buffer: int, goodput: float, reverse_delay_ms: float) -> float:
-    """Delay of a block where the send buffer is the limit, in ms, by Little's law.
+    """Expected delay of a block in ms when the send buffer is the limit, by Little's law.
 
-    A block is accepted when the buffer of `send_buffer` bytes has room for its end, and the
-    bytes before it leave at `goodput` Mbit/s. They leave the buffer when their acknowledgement
-    arrives, one reverse one-way delay after they were delivered.
+    The stack has accepted a block when its last byte fits into the buffer of `send_buffer` bytes.
+    The bytes before it leave the buffer at `goodput` Mbit/s. A byte leaves when its acknowledgement
+    arrives, one reverse one-way delay after its delivery.
     """
     return send_buffer * 8 / (goodput * 1e3) - reverse_delay_ms
 
 
 def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
-    """What follows from the time series: while the application received data.
+    """Metrics from the time series, over the time in which the application received data.
 
     `transfer_mbps` counts from the opening of the connection to the last sample interval in which
-    bytes arrived; `goodput_cov` is the coefficient of variation (standard deviation over mean)
-    of the goodput of the sample intervals after the warm-up, `out_of_order_mean_bytes` the mean
-    of what waited at data level, and `srtt_p95_ms_PATH` the 95th percentile of the smoothed
-    round-trip time.
+    bytes arrived. `goodput_cov` is the coefficient of variation (standard deviation over mean) of
+    the goodput in the sample intervals after the warm-up. `out_of_order_mean_bytes` is the mean
+    amount of out-of-order data at the data level. `srtt_p95_ms_PATH` is the 95th percentile of the
+    smoothed round-trip time.
     """
     samples = run.connection_samples.filter(pl.col("connection") == connection).sort("time_ns")
     times, byte_count = (samples[name].to_numpy() for name in ("time_ns", "bytes_delivered"))
@@ -196,10 +197,10 @@ def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
 
 
 def one_bottleneck_share(run: Run, connection: int = 0) -> float | None:
-    """Share of the samples after the warm-up in which all subflows were in one group.
+    """Share of the samples after the warm-up in which all subflows share one bottleneck.
 
-    Groups of shared-bottleneck detection, RFC 8382. Only samples in which every subflow had a
-    verdict count; `None` if there are none.
+    Shared-bottleneck detection (RFC 8382) groups the subflows. Only samples in which every subflow
+    has a group, or none, count; `None` if there is no such sample.
     """
     verdicts = (
         run.subflow_samples.filter(
@@ -263,7 +264,7 @@ def link_rows(run: Run) -> pl.DataFrame:
 
 
 def block_rows(run: Run) -> pl.DataFrame:
-    """The run's measured blocks: their sizes, when each was accepted, and its delay."""
+    """The run's measured blocks: size, acceptance time and delay of each."""
     return run.blocks.filter(
         (pl.col("accepted_ns") >= run.warm_up_ns)
         & (pl.col("delivered_ns") >= pl.col("accepted_ns"))

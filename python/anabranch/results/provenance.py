@@ -1,4 +1,4 @@
-"""Where results come from: what ran, on what, and started how."""
+"""Provenance of results: the software, the host and the command that made them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _SOURCES = (
     "results/metrics.py",
     "runs/run.py",
 )
-"""Files of this package that numbers depend on, beside the compiled core."""
+"""Files of this package that affect the numbers, besides the compiled core."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """What makes runs and reduces them: two equal ones give equal numbers."""
+    """The build that makes and reduces runs. Equal builds give equal numbers."""
 
     version: str
     sources: str
-    """SHA-256 of the Python files that numbers depend on."""
+    """SHA-256 of the Python files that affect the numbers."""
     platform: str
     core: str
     """SHA-256 of the compiled core."""
 
     def makes_the_same_runs_as(self, other: Build) -> bool:
-        """Are both made of the same sources, as far as can be told between platforms?"""
+        """Whether both builds have the same sources, as far as platforms can be compared."""
         if self.platform != other.platform:
             return (self.version, self.sources) == (other.version, other.sources)
         return self == other
@@ -50,7 +50,7 @@ class Build:
 
 @functools.cache
 def build() -> Build:
-    """The build of the package that is running."""
+    """The build of the running package."""
     package = Path(__file__).parents[1]
     sources = b"".join((package / name).read_bytes() for name in _SOURCES)
     return Build(
@@ -75,9 +75,9 @@ def describe_host() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the source tree that this package was installed from, if it lies in one.
+    """The commit of the source tree that contains this package, or `None` without one.
 
-    Ends in ``+changes`` if tracked files differ from it.
+    Ends in ``+changes`` if tracked files differ from the commit.
     """
     here = Path(__file__).resolve().parent
     root = next((each for each in here.parents if _is_source_tree(each)), None)
@@ -91,20 +91,20 @@ def commit() -> str | None:
 
 
 def combined_digest(digests: list[str]) -> str:
-    """One digest, of 12 hexadecimal digits, for the digests of many runs."""
+    """One digest of 12 hexadecimal digits over the digests of many runs."""
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:12]
 
 
 def effort(about: Mapping[str, Any]) -> str:
-    """How many runs there are, and how long making them took, from a provenance."""
-    found = about.get("runs_found")  # this and the following: absent from earlier versions' folders
-    before = f", {found} of them finished before," if found else ""
+    """The number of runs and their cost, from a provenance."""
+    found = about.get("runs_found")  # folders of earlier versions lack this and the keys below
+    before = f", {found} of them finished earlier," if found else ""
     words = f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
     if not about.get("cpu_s"):
         return words
     rate = about["segments"] / about["cpu_s"] / 1e6
     return (
-        f"{words} · all runs together {about['cpu_s']:,.1f} CPU s, {about['segments']:,} segments, "
+        f"{words} · all runs: {about['cpu_s']:,.1f} CPU s, {about['segments']:,} segments, "
         f"{rate:.2f} M segments per CPU s"
     )
 

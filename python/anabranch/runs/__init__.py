@@ -1,1 +1,1 @@
-"""Runs in virtual time, and the executors that spread them."""
+"""Runs in virtual time, and the executors that distribute them."""

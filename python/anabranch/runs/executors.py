@@ -1,7 +1,7 @@
-"""Where runs are made: in threads of this process, in other processes, or on a Dask cluster.
+"""Executors make runs in threads of this process, in other processes, or on a Dask cluster.
 
-An executor calls a function somewhere and waits for what it returns; `call_all` keeps as many
-calls under way as the executor has slots.
+An executor calls a function and waits for its result. `call_all` keeps as many calls running as the
+executor has slots.
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ _T = TypeVar("_T")
 
 _DASK = "dask://"
 _DASK_SLOTS = 32
-"""Calls under way on a cluster at least, so that workers which join later have work."""
+"""Least number of concurrent calls on a cluster, so that workers that join later have work."""
 _CONNECT_S = 10
 _FIRST_WORKER_S = 30
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far many runs have come; handed to whoever displays it.
+    """The progress of many runs, passed to the code that displays it.
 
     Attributes:
-        virtual_s: Simulated time of all runs that were made.
-        found: Runs, of those done, that an earlier attempt had finished.
-        remaining_s: Wall time that the rest takes, judged by the runs made so far; `None` before
-            the first.
+        virtual_s: Simulated time of all runs made in this attempt.
+        found: Number of runs that an earlier attempt had finished; `done` includes them.
+        remaining_s: Estimated wall time of the remaining runs; `None` before the first run is done.
     """
 
     done: int
@@ -52,24 +51,24 @@ class Progress:
 
 
 class Executor(Protocol):
-    """Calls functions somewhere."""
+    """Calls functions, possibly in another process or on another machine."""
 
     @property
     def slots(self) -> int:
-        """Calls that may be under way at once."""
+        """Number of calls that may run at once."""
 
     def call(self, function: Callable[[_A], _T], argument: _A, /) -> _T:
-        """Call the function and return what it returns, or raise what it raises."""
+        """Call the function; return its result or raise its exception."""
 
     def abandon(self) -> None:
-        """End the calls that are under way."""
+        """End the running calls."""
 
 
 def check_address(on: str | None) -> None:
-    """Find out early whether `opened` can understand an address.
+    """Check early whether `opened` understands an address.
 
     Raises:
-        InputError: if not.
+        InputError: if it does not.
     """
     if on is not None and not (on.startswith(_DASK) and ":" in on.removeprefix(_DASK)):
         raise InputError(f'--on {on}: write dask://HOST:PORT, such as "dask://localhost:8786"')
@@ -79,22 +78,22 @@ def check_address(on: str | None) -> None:
 def opened(
     on: str | None = None, *, own_policies: bool = False, workers: int | None = None
 ) -> Iterator[Executor]:
-    """The executor for runs, as long as the context lasts.
+    """An executor for runs, which lives as long as the context.
 
-    `on` is the address of a Dask scheduler, ``dask://HOST:PORT``; without one, runs are spread
-    over `workers` threads (all cores unless given), as the compiled core runs without Python's
-    interpreter lock, but over processes if policies written in Python take part.
+    `on` is the address of a Dask scheduler, ``dask://HOST:PORT``. Without it, runs are distributed
+    over `workers` threads (default: one for each core), because the compiled core releases Python's
+    interpreter lock. Runs with policies written in Python use processes instead.
 
     Raises:
-        InputError: if Dask is not installed, or nothing answers at the address.
+        InputError: if Dask is not installed, or no scheduler answers at the address.
     """
     workers = workers or available_cores()
     if on is not None:
         with _dask(on) as executor:
             yield executor
     elif own_policies:
-        # Fresh interpreters: a fork would copy the locks of other threads. Ctrl-C reaches them too;
-        # it is this process that ends them.
+        # Start fresh interpreters, because a fork would copy the locks of other threads. Ctrl-C
+        # reaches the workers too, but they ignore it: this process ends them.
         pool = ProcessPoolExecutor(
             max_workers=workers,
             mp_context=multiprocessing.get_context("spawn"),
@@ -115,11 +114,11 @@ def call_all(
     costs: Sequence[float],
     on_done: Callable[[int, _T], None],
 ) -> None:
-    """Let a thread for each slot do `work` on the items, the most expensive first.
+    """Process the items with `work` in one thread for each slot, the most expensive items first.
 
-    Hands index and result of each to `on_done`, in this thread. What `work` raises is raised here,
-    after the calls under way have ended by themselves. `KeyboardInterrupt` ends them, and nobody
-    waits for that. Items not yet begun are dropped in both cases.
+    `on_done` is called in this thread with index and result of each item. If `work` raises an
+    exception, it is raised here after the running calls have finished. `KeyboardInterrupt` ends the
+    running calls without waiting for them. Items not yet started are dropped in both cases.
     """
     order = sorted(range(len(items)), key=lambda index: -costs[index])
     pool = ThreadPoolExecutor(max_workers=executor.slots)
@@ -138,7 +137,7 @@ def call_all(
 
 
 class Meter:
-    """Counts runs that are done and tells whoever displays them."""
+    """Counts finished runs and reports the progress."""
 
     def __init__(
         self,
@@ -158,7 +157,7 @@ class Meter:
             self._tell(self._now())
 
     def made(self, index: int, virtual_ns: int) -> None:
-        """The run with this index in `costs` was made."""
+        """Count the run with this index in `costs` as finished."""
         self._made += 1
         self._cost_made += self._costs[index]
         self._virtual_ns += virtual_ns
@@ -175,7 +174,7 @@ class Meter:
 
 
 def available_cores() -> int:
-    """How many processor cores this process may use."""
+    """Number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -199,15 +198,15 @@ class _Processes:
     pool: ProcessPoolExecutor
     slots: int
     others: frozenset[BaseProcess]
-    """Children of this process that are none of the pool's."""
+    """Children of this process that do not belong to the pool."""
 
     def call(self, function: Callable[[_A], _T], argument: _A, /) -> _T:
         try:
             return self.pool.submit(function, argument).result()
         except BrokenProcessPool as error:
             raise InputError(
-                "a worker process ended early; every worker imports the script that was started, "
-                'so keep what that does under `if __name__ == "__main__":`'
+                "a worker process ended early; workers import the main script, so put the "
+                'script\'s own code under `if __name__ == "__main__":`'
             ) from error
 
     def abandon(self) -> None:
@@ -229,12 +228,12 @@ class _Dask:
             return result
         except KilledWorker as error:
             raise InputError(
-                "the Dask workers that tried one run all died; see their logs (out of memory?)"
+                "all Dask workers that tried one of the runs died; see their logs (out of memory?)"
             ) from error
         except CancelledError as error:
             raise InputError("the connection to the Dask scheduler was lost") from error
         except ModuleNotFoundError as error:
-            raise InputError(f"a Dask worker cannot import what a run needs: {error}") from error
+            raise InputError(f"a Dask worker cannot import a module of a run: {error}") from error
 
     def abandon(self) -> None:
         self.client.close(timeout=1)
@@ -249,7 +248,7 @@ def _dask(on: str) -> Iterator[Executor]:
         raise InputError(
             f"--on {on}: Dask is not installed; install it with: pip install distributed"
         ) from error
-    # What Dask logs as an error is raised here too, in one line.
+    # Suppress Dask's logged errors: each is also raised here, in one line.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
@@ -269,7 +268,7 @@ def _dask(on: str) -> Iterator[Executor]:
 
 
 def _as_completed(futures: Iterable[Future[_T]]) -> Iterator[Future[_T]]:
-    """The futures as they complete; unlike the library's, looks for interruptions meanwhile."""
+    """The futures as they complete. Unlike the library's function, checks for interruptions."""
     pending = set(futures)
     while pending:
         done, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)

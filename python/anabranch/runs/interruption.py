@@ -1,6 +1,7 @@
-"""How runs learn that they are to end before their end.
+"""Interruption of runs before their end.
 
-The thread of a run calls `check` about twenty times a second, and what it raises ends the run.
+The thread of a run calls `check` about twenty times a second. An exception that it raises ends the
+run.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ _requested = threading.Event()
 
 
 class Abandoned(Exception):
-    """Nobody waits for the result of this run any more."""
+    """The result of this run is no longer needed."""
 
 
 def request(*, wanted: bool = True) -> None:
-    """End all runs of this process, or with ``wanted=False`` forget that this was asked for.
+    """Ask all runs of this process to end, or with ``wanted=False`` withdraw the request.
 
-    A signal handler of a program calls it before it raises `KeyboardInterrupt`: an exception that
-    is raised in a destructor or in a callback gets lost, the request does not.
+    A program's signal handler calls this before it raises `KeyboardInterrupt`. Destructors and
+    callbacks swallow exceptions, but the request remains.
     """
     if wanted:
         _requested.set()
@@ -32,13 +33,13 @@ def request(*, wanted: bool = True) -> None:
 
 
 def requested() -> bool:
-    """Has somebody asked to end all runs?"""
+    """Whether all runs were asked to end."""
     return _requested.is_set()
 
 
 @contextlib.contextmanager
 def stopped_by(stop: threading.Event) -> Iterator[None]:
-    """In this thread, `check` raises `Abandoned` once `stop` is set."""
+    """Make `check` raise `Abandoned` in this thread once `stop` is set."""
     before = _stop.set(stop)
     try:
         yield
@@ -47,7 +48,7 @@ def stopped_by(stop: threading.Event) -> Iterator[None]:
 
 
 def check() -> None:
-    """Go on, or raise what ends the run.
+    """Raise an exception if the run must end.
 
     Raises:
         KeyboardInterrupt: after `request`.

@@ -1,7 +1,7 @@
-"""Running scenarios: one, or many in parallel.
+"""Run one scenario, or many in parallel.
 
-A run is a pure function of version, scenario and seed: the same three give the same digest and
-the same numbers on every machine.
+A run is a pure function of version, scenario and seed: equal inputs give equal digests and equal
+numbers on every machine.
 """
 
 from __future__ import annotations
@@ -34,31 +34,35 @@ _T = TypeVar("_T")
 _PACKET_BITS = 12_000
 
 PCAP_LIMIT = 2_000_000_000
-"""Bytes that a capture may have, unless more is asked for."""
+"""Default size limit of a capture in bytes."""
 _TRACE_RATE = 20_000_000
 _CAPTURED_PER_PACKET = 2 * (1500 + 60) + 2 * 0.5 * (72 + 60)
-"""Bytes: the packet and half an acknowledgement, each at both hosts, with what frames them."""
+"""Captured bytes per data packet, with half an acknowledgement, at both hosts, with framing."""
 
 
 @dataclass(frozen=True)
 class Run:
     """One execution of a scenario.
 
-    The tables are polars frames; times are integers in nanoseconds of virtual time, sizes are
-    bytes. `subflows` counts at the sender but for `bytes_received`; `links` has two rows for
-    each path, direction 0 from server to client; `blocks` holds delivered blocks only, and bursts
-    and rounds of requests and responses are blocks too; the two tables of samples have a row for
-    each subflow or connection in every sample interval; `counters` has what each host counted.
+    The tables are polars frames. Times are integers in nanoseconds of virtual time, and sizes are
+    bytes.
+
+    * `subflows` counts at the sender, except `bytes_received`.
+    * `links` has two rows for each path; direction 0 is from server to client.
+    * `blocks` contains only delivered blocks. Bursts and rounds of requests and responses are
+      blocks too.
+    * The two tables of samples have a row for each subflow or connection in every sample interval.
+    * `counters` has the counters of each host.
 
     Attributes:
-        toml: The scenario, normalised: every default spelled out.
-        digest: Of the trace of all segments; equal digests mean equal runs.
+        toml: The normalised scenario, with every default spelled out.
+        digest: Digest of the trace of all segments. Equal digests mean equal runs.
         virtual_ns: Simulated time.
-        segments: Segments that entered a link.
-        cpu_s: Of the thread that made it.
-        pcap_full_ns: When the capture reached its limit.
-        own_policies: The user's own policies that took part: with any, `toml` alone does not repeat
-            the run.
+        segments: Number of segments that entered a link.
+        cpu_s: CPU time of the thread that made the run.
+        pcap_full_ns: Time at which the capture reached its limit.
+        own_policies: The user's own policies in this run. With any, `toml` alone cannot repeat the
+            run.
     """
 
     toml: str
@@ -85,26 +89,26 @@ class Run:
 
     @property
     def path_names(self) -> list[str]:
-        """Names of the paths, in the order of the scenario."""
+        """Names of the paths in the scenario's order."""
         return [path["name"] for path in self.settings["path"]]
 
     @property
     def connection_names(self) -> list[str]:
-        """Names of the connections, in the order of the scenario."""
+        """Names of the connections in the scenario's order."""
         return [connection["name"] for connection in self.settings["connection"]]
 
     @property
     def warm_up_ns(self) -> int:
-        """Time at the beginning that metrics leave out."""
+        """Time at the beginning of the run that metrics exclude."""
         return nanoseconds(self.settings["warm_up"])
 
 
 @dataclass(frozen=True)
 class Capture:
-    """Where to write a capture (pcapng), and how much of it.
+    """The file and size limit of a capture (pcapng).
 
     Attributes:
-        limit: Bytes.
+        limit: Largest size in bytes.
     """
 
     file: Path
@@ -112,13 +116,13 @@ class Capture:
 
     @property
     def _part(self) -> Path:
-        """The file to write to until the capture is whole."""
+        """The file to write to until the capture is complete."""
         if self.file.exists() and not self.file.is_file():  # a pipe or a device
             return self.file
         return self.file.with_name(self.file.name + ".part")
 
     def require_writable(self) -> None:
-        """Find out before the run.
+        """Check before the run that the file can be written.
 
         Raises:
             InputError: if the file cannot be written.
@@ -130,10 +134,10 @@ class Capture:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[str]:
-        """The name of a file to write to, which gets its own name when it is whole.
+        """The name of a temporary file, which gets its final name when the capture is complete.
 
         Raises:
-            InputError: if it cannot be written; nothing is left of it then.
+            InputError: if the file cannot be written. No partial file remains.
         """
         part = self._part
         try:
@@ -151,17 +155,15 @@ class Capture:
             yield
         except OSError as error:
             reason = re.sub(r" \(os error \d+\)$", "", error.strerror or str(error)).lower()
-            raise InputError(
-                f"--pcap {self.file}: {reason}; name a file that can be written"
-            ) from error
+            raise InputError(f"--pcap {self.file}: {reason}; name a writable file") from error
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be made.
+    """A run to make.
 
     Attributes:
-        cell: Name of what the run belongs to, for whoever collects the results.
+        cell: Name of the cell that the run belongs to, for the code that collects the results.
     """
 
     scenario: Scenario
@@ -178,15 +180,15 @@ def run(
 ) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
 
-    Writes a capture of all links to the file `pcap` if it is given. The capture ends when it has
-    `pcap_limit` bytes; the run goes on. Trace files are looked for beside the TOML file, those of
-    an object in the working directory.
+    If `pcap` is given, writes a capture of all links to that file. The capture stops when it has
+    `pcap_limit` bytes, and the run continues. Names of trace files are relative to the TOML file,
+    or to the working directory if the scenario is an object.
 
     Raises:
         ScenarioError: if the scenario is wrong.
         InputError: if a file cannot be read or written.
-        IntegrityError: if the run stopped before its end.
-        PolicyError: if a policy of the user's own raised an exception.
+        IntegrityError: if the run stopped early.
+        PolicyError: if the user's own policy raised an exception.
     """
     if isinstance(scenario, Scenario):
         toml, file, made_by = scenario.to_toml(), scenario.name, scenario.made_by()
@@ -201,7 +203,7 @@ def read_scenario(file: str | os.PathLike[str]) -> str:
     """The text of a scenario file.
 
     Raises:
-        InputError: if it cannot be read.
+        InputError: if the file cannot be read.
     """
     try:
         return Path(file).read_text(encoding="utf-8")
@@ -222,11 +224,11 @@ def run_toml(
     folder: str | None = None,
     on_tick: Callable[[int], None] | None = None,
 ) -> Run:
-    """Run the scenario with the text `toml`; messages call it `file`.
+    """Run the scenario `toml`. `file` is its name in messages.
 
-    `made_by` holds what makes the user's own policies, for each connection. Trace files are
-    looked for in `folder`, or in that of `file`. `on_tick` is called about twenty times a second
-    with the simulated time in nanoseconds.
+    `made_by` has the factories of the user's own policies for each connection. Names of trace files
+    are relative to `folder`, or to the folder of `file`. `on_tick` is called about twenty times a
+    second with the simulated time in nanoseconds.
     """
     normalised = _core.validate(toml, file, folder)
 
@@ -269,14 +271,14 @@ def run_toml(
 
 
 def frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
-    """A frame of columns that are given as numpy type and raw bytes."""
+    """A frame from columns, each given as a numpy type and raw bytes."""
     return pl.DataFrame(
         {name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in columns.items()}
     )
 
 
 def counters(hosts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
-    """What client and server counted, as a table."""
+    """The counters of client and server as a table."""
     rows = [
         (host, name, count)
         for host, counts in zip(("client", "server"), hosts, strict=True)
@@ -293,18 +295,18 @@ def run_many(
     on_progress: Callable[[Progress], None] | None = None,
     workers: int | None = None,
 ) -> list[_T]:
-    """Run `jobs` on all cores and return what `reduce` makes of each run, in the order of `jobs`.
+    """Run `jobs` on all cores, and return the result of `reduce` for each run, in job order.
 
-    The runs that probably take longest are started first.
+    The runs that probably take longest start first.
 
-    The compiled core runs without Python's interpreter lock, so threads suffice, but for policies
-    written in Python: those run in processes. Only what `reduce` returns is kept, which bounds the
-    memory of a large sweep; `reduce` itself runs in this process.
+    The compiled core releases Python's interpreter lock, so runs use threads. Runs with policies
+    written in Python use processes. Only the results of `reduce` are kept, which bounds the memory
+    of a large sweep. `reduce` itself runs in this process.
 
     Raises:
-        ScenarioError: if a scenario is wrong; the other runs are abandoned.
-        InputError: if a policy of the user's own cannot be handed to a process.
-        PolicyError: if one raised an exception.
+        ScenarioError: if a scenario is wrong. The other runs are abandoned.
+        InputError: if the user's own policy cannot be sent to another process.
+        PolicyError: if the user's own policy raised an exception.
     """
     own_policies = [made_by for job in jobs if (made_by := job.scenario.made_by())]
     for made_by in own_policies:
@@ -335,15 +337,15 @@ def normalised(scenario: Scenario) -> str:
     """The scenario as TOML with every default spelled out.
 
     Raises:
-        ScenarioError: if it is wrong.
+        ScenarioError: if the scenario is wrong.
     """
     return _core.validate(scenario.to_toml(), scenario.name, os.curdir)
 
 
 def cost(toml: str) -> float:
-    """An estimate of how long a run takes, from a normalised scenario, in packets sent.
+    """Estimated cost of a run of a normalised scenario, in packets sent.
 
-    That is its duration times the sum of its paths' rates.
+    The estimate is the duration times the sum of the paths' rates.
     """
     settings = tomllib.loads(toml)
     rates = [_rate(path) for path in settings["path"]]
@@ -351,10 +353,10 @@ def cost(toml: str) -> float:
 
 
 def capture_estimate(toml: str) -> float:
-    """About how many bytes a capture of a normalised scenario has if its links are busy."""
+    """Estimated size in bytes of a capture of a normalised scenario whose links are busy."""
     return cost(toml) * _CAPTURED_PER_PACKET
 
 
 def _rate(path: Mapping[str, Any]) -> float:
-    """Rate of a path in bit/s; a usual one for a path that follows a trace."""
+    """Rate of a path in bit/s; a typical value for a path that follows a trace."""
     return bits_per_second(path["rate"]) if "rate" in path else _TRACE_RATE

@@ -1,1 +1,1 @@
-"""Scenarios as objects, and users' own policies in them."""
+"""Scenarios as Python objects, with the user's own policies."""

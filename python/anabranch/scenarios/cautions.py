@@ -1,4 +1,4 @@
-"""What is allowed in a scenario and probably a mistake."""
+"""Cautions about valid scenario settings that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _of_path(path: dict[str, Any], duration: str) -> Iterator[str]:
     for index, change in enumerate(path.get("change", [])):
         if nanoseconds(change["at"]) > nanoseconds(duration):
             yield (
-                f"path.{path['name']}.change[{index}]: at {change['at']} the run has ended "
+                f"path.{path['name']}.change[{index}]: {change['at']} is after the end of the run "
                 f"(duration {duration}); the change has no effect"
             )
     for where, link in (
@@ -29,6 +29,6 @@ def _of_path(path: dict[str, Any], duration: str) -> Iterator[str]:
         delay, jitter = link.get("delay"), link.get("jitter")
         if delay is not None and jitter is not None and nanoseconds(jitter) > nanoseconds(delay):
             yield (
-                f"{where}: the jitter ({jitter}) is larger than the delay ({delay}); delays "
-                "below zero count as zero"
+                f"{where}: the jitter ({jitter}) exceeds the delay ({delay}); negative delays "
+                "count as zero"
             )

@@ -16,26 +16,27 @@ TomlTable = dict[str, Any]
 """A TOML table as plain Python values."""
 
 AppliesTo = Literal["forward", "reverse", "both"]
-"""The directions of a path that a change applies to."""
+"""Directions of a path that a change applies to."""
 Direction = Literal["download", "upload"]
-"""Which host of a connection sends the workload's data."""
+"""Host of a connection that sends the workload's data."""
 DistributionKind = Literal["uniform", "exponential", "pareto", "lognormal"]
-"""How a quantity is distributed."""
+"""Distribution of a quantity."""
 Family = Literal["ipv4", "ipv6"]
-"""The addresses of a path."""
+"""Address family of a path."""
 JitterOrder = Literal["fifo", "reordering"]
-"""What jitter does to the order of packets."""
+"""Whether jitter can reorder packets."""
 LinkState = Literal["up", "down", "suspend", "resume"]
 """A change of a link's state."""
 Protocol = Literal["mptcp", "tcp"]
-"""What a connection speaks."""
+"""Protocol of a connection."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """A quantity that is drawn anew each time, where a plain value would be constant.
+    """A random quantity, instead of a constant.
 
-    A draw is rounded to a whole number of bytes, nanoseconds or pieces.
+    Each use draws a new value, which is rounded to a whole number of bytes, nanoseconds or
+    pieces.
 
     kind: Kind of distribution.
     max: `uniform` only: largest value.
@@ -57,9 +58,9 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk:
-    """Data as fast as the connection takes it.
+    """Data as fast as the connection accepts it.
 
-    size: How much is sent; by default without end.
+    size: Amount of data (default: unlimited).
     """
 
     size: str | None = None
@@ -68,10 +69,12 @@ class Bulk:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Blocks of equal size, one after the other, whose delays are measured.
+    """Blocks of equal size, as fast as the connection accepts them.
 
-    block_size: Size of each block; by default `"8KiB"`.
-    count: How many blocks are sent; by default without end.
+    Their delays are measured.
+
+    block_size: Size of each block. Default: `"8KiB"`.
+    count: Number of blocks (default: unlimited).
     """
 
     block_size: str | None = None
@@ -81,11 +84,13 @@ class Blocks:
 
 @dataclass(frozen=True, kw_only=True)
 class Cbr:
-    """Blocks of equal size at a constant rate, whose delays are measured.
+    """Blocks of equal size at a constant rate.
 
-    rate: The rate at which blocks are due.
-    block_size: Size of each block; by default `"8KiB"`.
-    count: How many blocks are sent; by default without end.
+    Their delays are measured.
+
+    rate: Rate at which the application writes blocks.
+    block_size: Size of each block. Default: `"8KiB"`.
+    count: Number of blocks (default: unlimited).
     """
 
     rate: str
@@ -96,12 +101,14 @@ class Cbr:
 
 @dataclass(frozen=True, kw_only=True)
 class OnOff:
-    """Bursts with a time between them, whose delays are measured.
+    """Bursts at intervals, an open loop.
 
-    burst_size: Size of each burst, which is written at once.
-    interval: Time from the start of each burst to the start of the next, which waits until the
-        stack has accepted the one before.
-    count: How many bursts are sent; by default without end.
+    Their delays are measured.
+
+    burst_size: Size of each burst, which the application writes at once.
+    interval: Time from the start of each burst to the start of the next. The next burst also
+        waits until the stack has accepted the previous one.
+    count: Number of bursts (default: unlimited).
     """
 
     burst_size: str | Distribution
@@ -112,16 +119,17 @@ class OnOff:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestResponse:
-    """Requests from the receiver of the data and the responses that they bring: a closed loop.
+    """Requests from the receiver of the data, and responses to them, a closed loop.
 
-    Each round is measured from the first byte of the request to the last of the responses.
+    The delay of a round lasts from the first byte of the request to the last byte of the
+    responses.
 
     request_size: Size of each request.
     response_size: Size of each response.
-    count: How many requests are sent; by default without end.
-    interval: Least time from the start of each round to the start of the next; by default none.
-    responses: How many responses each request brings, up to 1048576; by default `1`.
-    think_time: Time from the last byte of the responses to the next request; by default none.
+    count: Number of requests (default: unlimited).
+    interval: Least time from the start of each round to the start of the next. None by default.
+    responses: Number of responses to each request, up to 1048576. Default: `1`.
+    think_time: Time from the last byte of the responses to the next request. None by default.
     """
 
     request_size: str | Distribution
@@ -134,17 +142,17 @@ class RequestResponse:
 
 
 Workload = Bulk | Blocks | Cbr | OnOff | RequestResponse
-"""What is sent."""
+"""Data that a connection carries."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BurstLoss:
-    """A channel with a good and a bad state (Gilbert and Elliott); netem's `gemodel`.
+    """Burst losses by a channel with a good and a bad state (Gilbert-Elliott; netem's `gemodel`).
 
-    to_bad: Probability, per packet, of going from good to bad.
-    to_good: Probability, per packet, of going from bad to good.
-    loss_in_bad: Probability of losing a packet in the bad state; by default `"100%"`.
-    loss_in_good: Probability of losing a packet in the good state; by default `"0%"`.
+    to_bad: Probability per packet of a transition from the good to the bad state.
+    to_good: Probability per packet of a transition from the bad to the good state.
+    loss_in_bad: Probability of losing a packet in the bad state. Default: `"100%"`.
+    loss_in_good: Probability of losing a packet in the good state. Default: `"0%"`.
     """
 
     to_bad: str
@@ -155,17 +163,20 @@ class BurstLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A change of a path at a given time: at least one key besides `at` and `applies_to`.
+    """A change of a path at a given time.
 
-    at: When, from the start of the run.
-    applies_to: Which direction changes; by default `"both"`.
+    It needs at least one of `rate`, `delay`, `jitter`, `loss` and `state`.
+
+    at: Time of the change, counted from the start of the run.
+    applies_to: Direction that changes. Default: `"both"`.
     delay: New delay.
     jitter: New jitter.
     loss: New loss probability.
-    noticed: With `state` only: the client's host notices that the path goes `down` or comes
-        `up`, as when its interface does, and tells the path managers; by default false.
-    rate: New rate; the packet in transmission finishes at it.
-    state: New state.
+    noticed: Whether the client notices that the path goes `down` or comes `up`, as when its own
+        interface goes down or comes up. The client then informs its path managers. Only with
+        `state`; off by default.
+    rate: New rate. The packet in transmission finishes at this rate.
+    state: New state of the link.
     """
 
     at: str
@@ -182,55 +193,63 @@ class Change:
 class Connection:
     """A connection between the client, which opens it, and the server.
 
-    Buffers are counted in payload bytes at data level, so "32KiB" is a window of 32768 bytes,
-    unless `host` counts otherwise.
+    Buffer sizes count payload bytes at the data level, so "32KiB" is a window of 32768 bytes.
+    `host` can change this.
 
-    workload: What is sent.
-    allow_join_initial_addr_port: May further subflows be opened to the address and port of the
-        first? If not (RFC 8684 §3.1, the "C" flag, for servers behind a load balancer), only to
-        announced ones, and the server announces one only where the paths are of both families.
-    congestion_control: Congestion control: a name, or a table with an uncoupled one for each
-        path; by default `lia`, or `cubic` for `tcp`.
-    direction: Who sends the data; by default `"download"`.
-    dss_checksum: Do the hosts require checksums of what each segment carries (RFC 8684, the DSS
-        checksum)?
-    ecn: Do the hosts use explicit congestion notification (ECN, RFC 3168)? Queues that drop
-        early then mark packets instead.
-    host: What the hosts do where hosts differ: "linux", "rfc", or a table with a kind and
-        parameters. With `{ kind = "linux", buffers = "socket" }` buffers are what a program asks
-        Linux for: it doubles both and counts overhead, so that the window is 1.23 times as much
-        (over Multipath TCP once each subflow has brought data, and as much before), and TCP
-        sends less than twice as much. While the window opens every segment is acknowledged at
-        once, and 16 more. Linux itself, in live runs, always counts so.
-    hystart: Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic`
-        only.
-    keep_alive: Idle time after which a host asks its peer whether it is still there, once each
-        time, and gives a subflow up after 15 probes without an answer (RFC 9293 §3.8.4). By
-        default it never asks.
-    late_fallback: Does a connection on its only subflow go back to TCP when the path begins to
-        drop options late? Otherwise it ends, as RFC 8684 §3.7 has it, and as it does when the
-        peer is Linux; by default `true`.
-    nagle: Does a host keep back a short segment while data is unacknowledged?; by default
-        `true`.
-    name: Name of the connection, by default `connection-1`, `connection-2` and so on; no two are
-        the same.
-    path_manager: Path manager: a name, or a table with a kind and parameters; by default
+    workload: Data that the connection carries.
+    allow_join_initial_addr_port: Whether further subflows may go to the address and port of the
+        first subflow. With `false` (the C flag of RFC 8684 §3.1, for servers behind a load
+        balancer), they can only go to announced addresses. The server announces an address only
+        if the paths are of both families. On by default.
+    congestion_control: Congestion control: a name, or a table with an uncoupled congestion
+        control for each path (default: `lia`, or `cubic` for `tcp`).
+    direction: Host that sends the workload's data. Default: `"download"`.
+    dss_checksum: Whether the hosts require DSS checksums (RFC 8684), which detect changed
+        payload. Off by default.
+    ecn: Whether the hosts use explicit congestion notification (ECN, RFC 3168). Queues that drop
+        early then mark packets instead. Off by default.
+    host: Behaviour of the hosts where TCP implementations differ: "linux", "rfc", or a table
+        with a kind and parameters. With `{ kind = "linux", buffers = "socket" }`, buffer sizes
+        are those that a program requests from Linux. Linux doubles both sizes and charges
+        overhead to them. The receive window becomes 1.23 times the requested size. With
+        Multipath TCP it stays at the requested size until each subflow has delivered data. A TCP
+        sender can buffer less than twice the requested size. While the window opens, and for 16
+        further segments, the receiver acknowledges each segment at once. Kernel hosts in live
+        runs always count buffers this way.
+    hystart: Whether a rising RTT ends slow start (HyStart++, RFC 9406). By default only with
+        `cubic`.
+    keep_alive: Idle time after which a host sends a keep-alive probe on a subflow. It repeats
+        the probe after each further idle time, and gives the subflow up after 15 probes without
+        an answer (RFC 9293 §3.8.4). By default hosts send no keep-alives.
+    late_fallback: Whether a connection that never had a second subflow falls back to TCP if its
+        path starts to drop options mid-connection. With `false`, the host resets the subflow, as
+        RFC 8684 §3.7 requires. The connection then ends unless the path manager opens a new
+        subflow. In live runs with a kernel host, the value is always `false`, because Linux does
+        not notice the loss of options. Default: `true`.
+    nagle: Whether hosts use Nagle's algorithm, which delays a short segment while data is
+        unacknowledged. Default: `true`.
+    name: Name of the connection; must be unique (default: `connection-1`, `connection-2` and so
+        on).
+    path_manager: Path manager: a name, or a table with a kind and parameters. Default:
         `"full_mesh"`.
-    paths: Names of the paths that it may use. It is opened over the first. By default all paths
-        that no other goes via, or for `tcp`, which uses one path, the first of them.
-    protocol: What it speaks; by default `"mptcp"`.
-    receive_buffer: Receive buffer of each host, in bytes at data level: of payload, unless
-        `host` counts otherwise; by default `"6MiB"`.
-    remedies: What is done against a receive window that fills behind a slow path: by the names
-        of the remedies, `true`, the value of the first parameter, or a table of parameters.
-    sack: Do the hosts use selective acknowledgements (SACK, RFC 2018)?
-    scheduler: Scheduler: a name, or a table with a kind and parameters; by default `"min_rtt"`.
-    send_buffer: Send buffer of each host, in bytes at data level: of payload, unless `host`
-        counts otherwise; by default `"4MiB"`.
-    shared_bottleneck_detection: Find out which subflows share bottlenecks (RFC 8382), and couple
-        only those in congestion control. By default not.
-    start: When it is opened, from the start of the run; by default `"0s"`.
-    timestamps: Do the hosts use TCP timestamps (RFC 7323)?
+    paths: Names of the paths that the connection may use; it opens over the first. By default it
+        may use all paths except those that other paths go via. A `tcp` connection uses one path,
+        by default the first of these.
+    protocol: Protocol of the connection. Default: `"mptcp"`.
+    receive_buffer: Receive buffer of each host in bytes at the data level. `host` decides
+        whether the size counts payload only. Default: `"6MiB"`.
+    remedies: Remedies against a receive window that fills up behind a slow path. Each key is the
+        name of a remedy. Its value is `true`, the value of the remedy's first parameter, or a
+        table of parameters.
+    sack: Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.
+    scheduler: Scheduler: a name, or a table with a kind and parameters. Default: `"min_rtt"`.
+    send_buffer: Send buffer of each host in bytes at the data level. `host` decides whether the
+        size counts payload only. Default: `"4MiB"`.
+    shared_bottleneck_detection: Detect which subflows share bottlenecks (RFC 8382), and couple
+        only their congestion controls. Off by default.
+    start: Time at which the connection opens, counted from the start of the run. Default:
+        `"0s"`.
+    timestamps: Whether the hosts use TCP timestamps (RFC 7323). On by default.
     """
 
     workload: Workload
@@ -278,19 +297,21 @@ class Connection:
 
 @dataclass(frozen=True, kw_only=True)
 class CrossTraffic:
-    """UDP traffic that shares a path with the connections and takes no part in them.
+    """UDP traffic that competes with the connections on a path.
 
-    TCP cross-traffic is a connection with `protocol = "tcp"` and, say, an `on_off` workload.
+    For TCP cross-traffic, use a connection with `protocol = "tcp"`, for example with an `on_off`
+    workload.
 
-    path: Name of the path that the packets take, with the paths that it goes via.
-    rate: Rate while on, counted in IP packets.
-    direction: `download` is from server to client; by default `"download"`.
-    name: Name of the source, by default `cross-traffic-1`, `cross-traffic-2` and so on; no two
-        are the same.
-    off: Length of each off period; with `on`.
-    on: Length of each on period; with `off`. By default the source is always on.
-    packet_size: Size of each IP packet, its 28 bytes of headers included; by default the path's
-        MTU.
+    path: Name of the path that the packets take. They also cross the paths that it goes via.
+    rate: Rate of IP packets during on periods.
+    direction: Direction of the packets; `download` is from server to client. Default:
+        `"download"`.
+    name: Name of the source; must be unique (default: `cross-traffic-1`, `cross-traffic-2` and
+        so on).
+    off: Length of each off period; needs `on`.
+    on: Length of each on period; needs `off`. By default the source is always on.
+    packet_size: Size of each IP packet, including its headers of IP and UDP (default: the path's
+        MTU).
     """
 
     path: str
@@ -304,10 +325,10 @@ class CrossTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class Middlebox:
-    """A box on a path, at the end of its link that is nearer to the server.
+    """A middlebox between a path's link and the server.
 
-    The boxes of a path stand in the order of the list, the first next to the link; what goes via
-    the path passes them too.
+    The middleboxes of a path stand in the order of the list, with the first next to the link.
+    Packets of paths that go via this path pass them too.
 
     kind: `strip_options`: Removes options. `nat`: Translates the client's address and ports,
         those of UDP too. `rewrite_isn`: Chooses other initial sequence numbers than the hosts
@@ -330,7 +351,7 @@ class Middlebox:
     every: `shrink_window` only: mean time for which a host's window is left alone; by default
         `"500ms"`.
     for_: `shrink_window` only: mean time for which it is small; by default `"200ms"`.
-    from_: From when on the box is there; by default `"0s"`.
+    from_: Time at which the middlebox appears; by default `"0s"`.
     idle_timeout: `nat` only: a mapping that was not used for longer is dropped, and the flow
         gets another port; by default `"7440s"`.
     options: `strip_options` only: what is removed; `unknown` is everything but maximum segment
@@ -349,7 +370,7 @@ class Middlebox:
     syns: `blackhole_options` only: which SYNs, and answers to SYNs, disappear; `mptcp` are those
         with an option of Multipath TCP; by default `"mptcp"`.
     to: `shrink_window` only: most bytes that the host offers meanwhile; by default `"0B"`.
-    until: Until when the box is there; by default to the end.
+    until: Time at which the middlebox disappears; by default it stays.
     window: `proactive_ack` only: how much of a flow may be between the box and its receiver;
         four times as much is held; by default `"64KiB"`.
     """
@@ -411,34 +432,36 @@ class Middlebox:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkPath:
-    """A path.
+    """A path between client and server.
 
-    Its own keys describe the forward direction, which is always from server to client; `reverse`
-    describes the other one.
+    Its own keys describe the forward direction, from server to client. The table `reverse`
+    describes the direction from client to server.
 
-    name: Name of the path; no two are the same.
+    name: Name of the path; must be unique.
     delay: One-way propagation delay.
-    limit: How much may wait in the link's queue, the packet in transmission not counted. A limit
-        in time counts at the link's rate, or at the mean rate of its trace.
-    burst_loss: Loss in bursts, beside `loss`, forward only.
+    limit: Capacity of the link's queue, excluding the packet in transmission. A limit given as a
+        time is converted at the link's rate, or at the mean rate of its trace.
+    burst_loss: Burst losses of the forward direction, in addition to `loss`.
     changes: Changes during the run.
-    family: The addresses of both hosts on this path. A connection is opened over its first path;
-        the server announces its address of the other family, and the client joins from there; by
-        default `"ipv4"`.
-    jitter: The delay varies uniformly by ± this much, forward only; by default `"0s"`.
-    jitter_model: What jitter does to the order of packets, in both directions; by default
+    family: Address family of both hosts on this path. A connection opens over its first path. If
+        other paths have the other family, the server announces its address of that family, and
+        the client joins that address. Default: `"ipv4"`.
+    jitter: Jitter of the forward direction: each packet's delay varies uniformly by ± this time.
+        Default: `"0s"`.
+    jitter_model: Whether jitter can reorder packets; applies to both directions. Default:
         `"fifo"`.
-    loss: Probability of losing a packet, forward only; by default `"0%"`.
-    middleboxes: Middleboxes between the link and the server, the first next to the link.
-    mtu: Largest IP packet, from 576B to 65535B; by default `"1500B"`.
-    queue: Which packets the queues of both directions drop although there is room.
-    rate: Rate of the link; either this or `trace`.
-    reverse: The direction from client to server.
-    trace: When the link delivers, instead of `rate`: the name of a Mahimahi packet-delivery
-        trace, relative to the scenario's folder, or its content. Each opportunity delivers 1504
-        bytes.
-    via: Name of a path listed before whose link this path's packets cross too, on the server's
-        side: a shared bottleneck.
+    loss: Probability that the forward direction loses a packet. Default: `"0%"`.
+    middleboxes: Middleboxes between the link and the server; the first is next to the link.
+    mtu: Largest size of an IP packet, from 576B to 65535B. Default: `"1500B"`.
+    queue: Queue discipline of both directions, which can drop or mark packets before the queue
+        is full.
+    rate: Rate of the link. A path needs either `rate` or `trace`.
+    reverse: The reverse direction, from client to server.
+    trace: Packet-delivery trace of the link, instead of `rate`: the name of a file in Mahimahi's
+        format, relative to the scenario's folder, or the trace itself. Each opportunity delivers
+        1504 bytes.
+    via: Shared bottleneck: the name of an earlier path whose link this path's packets also
+        cross. That link lies between this path's own link and the server.
     """
 
     name: str
@@ -461,7 +484,7 @@ class NetworkPath:
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """The discipline of a path's queues.
+    """Queue discipline of a path.
 
     interval: `codel` only: how long they may wait longer than that; by default `"100ms"`.
     kind: `drop_tail`: Drops packets for want of room only. `codel`: Controlled delay: drops
@@ -489,12 +512,12 @@ class Queue:
 class Reverse:
     """The reverse direction of a path, from client to server.
 
-    delay: One-way propagation delay; by default the forward one.
-    jitter: The delay varies uniformly by ± this much; by default `"0s"`.
-    limit: How much may wait in the link's queue; by default the forward limit.
-    loss: Probability of losing a packet; by default `"0%"`.
-    rate: Rate of the link; by default the forward rate or trace.
-    trace: When the link delivers, instead of `rate`.
+    delay: One-way propagation delay (default: the forward delay).
+    jitter: Jitter: each packet's delay varies uniformly by ± this time. Default: `"0s"`.
+    limit: Capacity of the link's queue (default: the forward limit).
+    loss: Probability of losing a packet. Default: `"0%"`.
+    rate: Rate of the link (default: the forward rate or trace).
+    trace: Packet-delivery trace of the link, instead of `rate`.
     """
 
     delay: str | None = None
@@ -507,10 +530,10 @@ class Reverse:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedBottleneckDetection:
-    """Shared-bottleneck detection, RFC 8382: only subflows that share a bottleneck are coupled.
+    """Shared-bottleneck detection (RFC 8382), which couples only subflows that share a bottleneck.
 
-    loss_threshold: Losses above this rate show a bottleneck whatever the delays are (p_l); by
-        default 5%.
+    loss_threshold: Loss rate (p_l) above which a subflow counts as passing a bottleneck,
+        whatever its delays. Default: `"5%"`.
     """
 
     loss_threshold: str | None = None
@@ -518,12 +541,12 @@ class SharedBottleneckDetection:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """A packet-delivery trace in the scenario itself, in place of the name of a file.
+    """A packet-delivery trace in the scenario itself, instead of a file name.
 
-    The normalised form of a scenario has no files.
+    Normalised scenarios use this form.
 
-    milliseconds: Times of the delivery opportunities in milliseconds, separated by spaces; `7*3`
-        stands for three opportunities at 7 ms. The last time is the period at which they repeat.
+    milliseconds: Times of the delivery opportunities in milliseconds, separated by spaces. `7*3`
+        means three opportunities at 7 ms. The trace repeats; its last time is the period.
     """
 
     milliseconds: str
@@ -534,14 +557,14 @@ class Scenario:
     """An experiment: paths between a client and a server, and the connections over them.
 
     name: Name of the scenario.
-    duration: Simulated time.
-    paths: The paths; at least one.
-    connections: The connections; at least one.
-    cross_traffic: UDP traffic beside the connections.
-    description: What it is about, for the reader.
-    sample_interval: Period of the time series; by default `"100ms"`.
-    warm_up: Time at the beginning that metrics leave out; shorter than the duration; by default
-        `"0s"`.
+    duration: Duration of the run.
+    paths: The paths (at least one).
+    connections: The connections (at least one).
+    cross_traffic: UDP traffic that competes with the connections.
+    description: Description for readers.
+    sample_interval: Interval between the samples of time series. Default: `"100ms"`.
+    warm_up: Time at the beginning of the run that metrics exclude; shorter than the duration.
+        Default: `"0s"`.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Keys that lead through the tables of a scenario, and changes of what they name.
+"""Change values in a scenario by dotted keys.
 
-Such keys are ``"warm_up"``, ``"path[1].rate"``, ``"path.wifi.rate"`` and
-``"connection.download.workload.block_size"``: arrays of tables are addressed by index or by name.
+Examples of keys are ``"warm_up"``, ``"path[1].rate"``, ``"path.wifi.rate"`` and
+``"connection.download.workload.block_size"``. Tables in arrays are addressed by index or by name.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from anabranch.errors import InputError, unknown
 from anabranch.scenarios.classes import TomlTable
 
 ARRAYS = ("path", "connection", "cross_traffic")
-"""Tables of a scenario that can be several; each has a name."""
+"""Arrays of tables in a scenario; each table has a name."""
 
 _STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
 
 
 def with_names(table: TomlTable, normalised: TomlTable) -> TomlTable:
-    """The scenario as written, with the names that it leaves to defaults."""
+    """The scenario as written, with default names filled in."""
     named = {
         key: [
             {"name": full["name"], **each} if "name" in full else each
@@ -32,14 +32,14 @@ def with_names(table: TomlTable, normalised: TomlTable) -> TomlTable:
 
 
 def put(table: TomlTable, key: str, value: Any, where: str) -> TomlTable:
-    """A copy of a scenario in which `key` has the value.
+    """A copy of a scenario with `key` set to the value.
 
     Raises:
-        InputError: if the key leads to no table of the scenario; names the nearest one.
+        InputError: if the key names no table of the scenario. The message suggests a similar name.
     """
     steps = key.split(".")
     if not all(_STEP.fullmatch(step) for step in steps):
-        raise InputError(f'{where}: "{key}" is not a key; write one such as path.wifi.rate')
+        raise InputError(f'{where}: "{key}" is not a key; write a key such as path.wifi.rate')
     return _put(table, steps, value, where)
 
 
@@ -51,12 +51,12 @@ def _put(table: TomlTable, steps: list[str], value: Any, where: str) -> TomlTabl
     if key in ARRAYS:
         return {**table, key: _put_in_array(table.get(key, []), key, number, rest, value, where)}
     if number is not None:
-        raise InputError(f'{where}: "{key}" is no array; only {", ".join(ARRAYS)} are')
+        raise InputError(f'{where}: "{key}" is not an array; the arrays are {", ".join(ARRAYS)}')
     if not rest:
         return {**table, key: value}
     inner = table.get(key, {})
     if not isinstance(inner, dict):
-        inner = {"kind": inner}  # scheduler = "ecf" is short for { kind = "ecf" }
+        inner = {"kind": inner}  # scheduler = "ecf" abbreviates { kind = "ecf" }
     return {**table, key: _put(inner, rest, value, where)}
 
 
@@ -67,7 +67,10 @@ def _put_in_array(
     if number is not None:
         index = int(number)
         if index >= len(array):
-            raise InputError(f"{where}: the scenario has no {key}[{number}], only {len(array)}")
+            raise InputError(
+                f"{where}: there is no {key}[{number}]; the scenario has {len(array)}, counted "
+                "from 0"
+            )
     else:
         name, rest = (rest[0], rest[1:]) if rest else ("", [])
         if name not in names:

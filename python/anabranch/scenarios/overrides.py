@@ -1,4 +1,4 @@
-"""Changes to a scenario from the command line: single keys, and policies."""
+"""Changes to a scenario from the command line: single keys and policies."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from anabranch.scenarios.scenario import TomlTable, to_toml
 
 @dataclass(frozen=True)
 class Overrides:
-    """What to change in a scenario."""
+    """Changes to apply to a scenario."""
 
     settings: Sequence[str] = ()
     """Keys and their values, each as ``KEY=VALUE``."""
     policies: Mapping[str, str] | None = None
-    """For each of `own.KINDS` that changes, the name of a built-in policy or ``FILE.py:CLASS``.
+    """For each kind of policy that changes (`own.KINDS`), a built-in name or ``FILE.py:CLASS``.
 
-    They go to all Multipath TCP connections, a congestion control also to TCP connections. A
-    policy of the user's own goes only to the connections that ask for one (``"own:NAME"``), if
-    there are such connections.
+    The policies apply to all Multipath TCP connections, and congestion controls also to TCP
+    connections. If connections ask for the user's own policy (``"own:NAME"``), it applies only to
+    them.
     """
 
     def apply(self, toml: str, file: str) -> tuple[str, own.MadeBy | None]:
-        """The changed scenario, and for each connection what makes the user's own policies.
+        """The changed scenario, and the factories of the user's own policies for each connection.
 
         Raises:
             ScenarioError: if the scenario is wrong.
-            InputError: if there is no such key or policy, or no connection for it.
+            InputError: if there is no such key or policy, or no connection for the policy.
             PolicyError: if the file of a policy cannot be imported.
         """
         chosen = self.policies or {}
@@ -66,7 +66,7 @@ def _set(table: TomlTable, setting: str) -> TomlTable:
 
 
 def _value(text: str) -> Any:
-    """A value in TOML, or as text without quotation marks."""
+    """A value written in TOML, or as text without quotation marks."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, KeyError):
@@ -82,7 +82,7 @@ def _require_known(kind: str, name: str) -> None:
 def _with_classes(
     toml: str, file: str, classes: Mapping[str, own.Factory]
 ) -> tuple[str, own.MadeBy]:
-    """The scenario with the names of the user's own policies in it, and what makes them."""
+    """The scenario with the names of the user's own policies, and their factories."""
     named = _core.with_own(
         toml, file, **{kind: own.name_of(each) for kind, each in classes.items()}
     )
@@ -92,7 +92,7 @@ def _with_classes(
     ]
     for kind in classes:
         if not any(each[kind] for each in made_by):
-            raise InputError(f"{_option(kind)}: no connection of {file} speaks mptcp")
+            raise InputError(f"{_option(kind)}: no connection of {file} uses Multipath TCP")
     return named, made_by
 
 

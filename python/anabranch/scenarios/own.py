@@ -1,7 +1,7 @@
-"""Policies of the user's own in a scenario: their names, where they come from, what may go wrong.
+"""The user's own policies in a scenario: their names, sources and errors.
 
-A scenario file can only name such a policy, ``scheduler = "own:my_scheduler.LowestRtt"``; the
-policy itself is handed over with the run.
+A scenario file can only name such a policy, as in ``scheduler = "own:my_scheduler.LowestRtt"``. The
+policy itself is passed to the run.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from typing import Any
 from anabranch.errors import InputError, PolicyError
 
 KINDS = ("scheduler", "congestion_control", "path_manager")
-"""The policies that can be the user's own, as a scenario calls them."""
+"""Scenario keys of the policies that users can write."""
 
 PREFIX = "own:"
 
 Factory = Callable[..., Any]
-"""What makes a policy: its class, as a rule."""
+"""A factory of policies, usually a class."""
 
 MadeBy = list[dict[str, Factory | None]]
-"""What makes the policies of each connection, by kind; `None` stands for a built-in one."""
+"""The factories of each connection's policies, by kind; `None` means a built-in policy."""
 
 
 @dataclass(frozen=True)
 class OwnPolicy:
-    """A policy of the user's own that took part in a run: a scenario alone cannot repeat it."""
+    """The user's own policy that took part in a run. The scenario alone cannot repeat the run."""
 
     connection: str
     kind: str
     """``"scheduler"``, ``"congestion_control"`` or ``"path_manager"``."""
     name: str
     file: str | None
-    """The file that defines it; `None` if there is none."""
+    """The file that defines the policy; `None` if there is none."""
     sha256: str | None
-    """Of that file as it was when the run ended."""
+    """SHA-256 of that file at the end of the run."""
 
     def text(self) -> str:
-        """Who it is and where it comes from, in one line."""
+        """The policy and its source in one line."""
         source = "" if self.file is None else f", {self.file} (SHA-256 {self.sha256})"
         return f"{self.kind} {self.name} of connection {self.connection}{source}"
 
 
 def name_of(factory: Factory) -> str:
-    """The name by which a scenario calls what `factory` makes."""
+    """The name of a factory's policies in scenarios."""
     if isinstance(factory, functools.partial):
         positional = [repr(each) for each in factory.args]
         named = [f"{key}={value!r}" for key, value in factory.keywords.items()]
@@ -61,21 +61,21 @@ def name_of(factory: Factory) -> str:
 
 
 def value_of(kind: str, factory: object) -> str:
-    """What a scenario says for `factory`.
+    """The value of a scenario's key for `factory`.
 
     Raises:
-        InputError: if it is nothing that makes a policy.
+        InputError: if `factory` cannot make a policy.
     """
     if callable(factory):
         return PREFIX + name_of(factory)
     raise InputError(
-        f"{kind}={factory!r}: give a name, or the class of your policy; every connection gets an "
-        "object of its own"
+        f"{kind}={factory!r}: give a name, or the class of your policy; each connection creates "
+        "its own object"
     )
 
 
 def describe(names: list[str], made_by: MadeBy) -> tuple[OwnPolicy, ...]:
-    """Which policies took part in a run over the connections `names`."""
+    """The user's own policies that took part in a run with the connections `names`."""
     return tuple(
         OwnPolicy(connection, kind, name_of(factory), *_source(factory))
         for connection, each in zip(names, made_by, strict=True)
@@ -85,7 +85,7 @@ def describe(names: list[str], made_by: MadeBy) -> tuple[OwnPolicy, ...]:
 
 
 def _source(factory: Factory) -> tuple[str | None, str | None]:
-    """The file that defines it, and its SHA-256."""
+    """The file that defines a factory, and its SHA-256."""
     while isinstance(factory, functools.partial):
         factory = factory.func
     try:
@@ -102,10 +102,10 @@ def _class(factory: Factory) -> type:
 
 
 def require_picklable(made_by: MadeBy) -> None:
-    """Refuse policies that cannot be handed to other processes.
+    """Reject policies that cannot be sent to other processes.
 
     Raises:
-        InputError: if what makes one cannot.
+        InputError: if a factory cannot be pickled.
     """
     for each in made_by:
         for kind, factory in each.items():
@@ -115,15 +115,14 @@ def require_picklable(made_by: MadeBy) -> None:
                 pickle.dumps(factory)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 raise InputError(
-                    f"{kind}={name_of(factory)}: runs with policies of your own are spread over "
-                    f"processes, which must be able to import them, and this one cannot be: "
-                    f"{error}; define it at the top level of a module or script (no lambda, no "
-                    "class inside a function)"
+                    f"{kind}={name_of(factory)}: other processes make runs with your own policies, "
+                    f"but cannot import this policy: {error}; define it at the top level of a "
+                    "module or script (no lambda, no class inside a function)"
                 ) from error
 
 
 def load(option: str, text: str) -> Factory:
-    """The class that ``FILE.py:CLASS`` names, for the option of the command line.
+    """The class that ``FILE.py:CLASS`` names. `option` is the command-line option in messages.
 
     Raises:
         InputError: if there is no such file, or no such class in it.
@@ -143,13 +142,13 @@ def load(option: str, text: str) -> Factory:
 
 
 def _module(file: Path) -> Any:
-    """The module in `file`, which can import from its own folder."""
+    """Import the module in `file`. It can import other modules from its own folder."""
     spec = importlib.util.spec_from_file_location(file.stem, file.resolve())
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: not a Python file; its name must end in .py")
     present = sys.modules.get(file.stem)
     if present is not None and getattr(present, "__file__", None) != spec.origin:
-        raise InputError(f"{file}: there is another module {file.stem}; rename the file")
+        raise InputError(f"{file}: another module is called {file.stem}; rename the file")
     folder = str(file.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)

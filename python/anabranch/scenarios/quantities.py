@@ -1,4 +1,4 @@
-"""Quantities with their units, in the form in which the core writes them."""
+"""Quantities with units, as the core writes them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def bits_per_second(text: str) -> int:
 
 
 def size(text: str, option: str) -> int:
-    """A size in bytes that was written after an option, such as ``"200KiB"``.
+    """The size in bytes, such as ``"200KiB"``, that is the value of a command-line option.
 
     Raises:
-        InputError: if it is none.
+        InputError: if the text is not a size.
     """
     try:
         return _quantity(text, _BYTES)

@@ -1,16 +1,14 @@
 """Scenarios as typed objects.
 
-The classes hold values, and this module writes them as TOML. The compiled core alone reads
-scenarios: it fills in defaults, checks values, and explains errors. A field that is `None` is
-left out of the TOML, so that the core's default holds; `anabranch schema` prints all keys with
-their defaults.
+The classes hold values, and this module writes them as TOML. Only the compiled core parses
+scenarios: it fills in defaults, checks values, and explains errors. The TOML omits a field that is
+`None`, so that the core's default applies. `anabranch schema` prints all keys with their defaults.
 
-Quantities are strings with a unit, as in the file: ``"8Mbit/s"``, ``"20ms"``, ``"54packets"``,
-``"200KiB"`` (1024 bytes each; ``kB`` is 1000), ``"1%"``.
+Quantities are strings with a unit, as in scenario files: ``"8Mbit/s"``, ``"20ms"``,
+``"54packets"``, ``"200KiB"`` (1024 bytes each; ``kB`` is 1000), ``"1%"``.
 
-A scheduler, congestion control or path manager can be a class of your own (see
-`anabranch.policy`). ``anabranch policies`` lists the names and parameters of those that come with
-the engine.
+A scheduler, congestion control or path manager can be your own class (see `anabranch.policy`).
+``anabranch policies`` lists the names and parameters of the built-in policies.
 """
 
 from __future__ import annotations
@@ -29,16 +27,16 @@ class Scenario(classes.Scenario):  # noqa: D101
     __doc__ = classes.Scenario.__doc__
 
     def to_toml(self) -> str:
-        """The scenario as the text of a TOML file."""
+        """The scenario as TOML text."""
         return to_toml(_table(self))
 
     def starting_at(self, start: str) -> Scenario:
-        """The same scenario with every connection opened at the time `start`."""
+        """A copy of the scenario in which every connection opens at the time `start`."""
         connections = (dataclasses.replace(each, start=start) for each in self.connections)
         return dataclasses.replace(self, connections=tuple(connections))
 
     def made_by(self) -> own.MadeBy | None:
-        """What makes the policies of each connection; `None` if none is the user's own."""
+        """The factories of each connection's policies; `None` if all policies are built-in."""
         made_by: own.MadeBy = [
             {kind: _factory(getattr(connection, kind)) for kind in own.KINDS}
             for connection in self.connections
@@ -52,16 +50,16 @@ def _factory(chosen: object) -> own.Factory | None:
 
 
 def to_toml(table: TomlTable) -> str:
-    """A scenario that is given as plain values, as the text of a TOML file."""
+    """A scenario of plain values as TOML text."""
     return "\n".join(_lines(table)).strip() + "\n"
 
 
 _WRITTEN = (str, dict)
-"""What a policy is in a scenario unless it is the user's own."""
+"""Types of a field that names a built-in policy."""
 
 
 def _table(value: Any) -> TomlTable:
-    """The dataclass instance `value` as a TOML table, without fields that were left out."""
+    """The dataclass instance `value` as a TOML table, without fields that have their default."""
     table: TomlTable = {"kind": value.kind} if isinstance(value, Workload) else {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
@@ -81,7 +79,7 @@ def _plain(item: Any) -> Any:
 
 
 def _lines(table: TomlTable, name: str = "") -> Iterator[str]:
-    """The lines of a TOML table: plain values first, or they would belong to the last table."""
+    """The lines of a TOML table. Plain values come first, or they would belong to a subtable."""
     tables = {key: value for key, value in table.items() if _is_table(value)}
     for key, value in table.items():
         if key not in tables:
@@ -102,7 +100,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _literal(value: Any) -> str:
-    """A plain value in TOML, whose strings, integers and booleans are nearly those of JSON."""
+    """A plain value in TOML. Strings, integers and booleans are written almost as in JSON."""
     if isinstance(value, list):
         return f"[{', '.join(_literal(each) for each in value)}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,1 +1,1 @@
-"""Sweeps: a scenario under many combinations of factors; comparisons of results."""
+"""Sweeps of a scenario over combinations of factors, and comparisons of results."""

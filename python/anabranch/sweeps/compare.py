@@ -1,8 +1,8 @@
-"""Comparisons: what changes between two sets of runs, pair by pair.
+"""Paired comparisons of two sets of runs.
 
-A pair is two runs with the same seed in the same cell, so over the same links with the same
-randomness; only what the sets differ in has changed. Differences of pairs vary less than the
-runs themselves do.
+A pair is two runs with the same seed in the same cell. Both runs have the same links and the same
+randomness, so only the difference between the sets changes the results. Differences of pairs vary
+less than the runs themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ METRICS = {
 MAX_CELLS_SHOWN = 8
 
 _IGNORED = ("name", "description")
-"""Keys of a scenario that change nothing."""
+"""Keys of a scenario that do not affect runs."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,17 @@ class Side:
     name: str
     runs: pl.DataFrame
     scenarios: Mapping[str, str]
-    """TOML by name of the cell."""
+    """TOML text of the scenarios, by name of the cell."""
     keys: tuple[str, ...]
-    """Columns that say which runs belong together."""
+    """Columns by which runs are paired."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric in a cell, or over all cells, of the runs that have a partner."""
+    """The difference of a metric in one cell, or over all cells, from paired runs only."""
 
     cell: str | None
-    """`None` for all cells: then each cell counts once, with its median."""
+    """`None` means all cells. Then each cell counts once, with its median."""
     connection: str
     metric: str
     a: float
@@ -66,18 +66,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changes from one set of runs to another."""
+    """The differences between two sets of runs."""
 
     a: str
     b: str
     differences: tuple[Difference, ...]
     changed: tuple[str, ...]
-    """What differs between the scenarios."""
+    """Differences between the scenarios."""
     notes: tuple[str, ...]
-    """What a reader must know before believing the differences."""
+    """Limitations of the comparison that a reader must know."""
 
     def table(self) -> Table:
-        """For people; without the single cells if they are many."""
+        """A readable table. If there are many cells, it omits the single cells."""
         cells = {each.cell for each in self.differences} - {None}
         shown = [
             each
@@ -88,11 +88,11 @@ class Comparison:
         return Table(headings, tuple(map(_row, shown)))
 
     def to_json(self) -> str:
-        """Everything, as the text of a JSON object."""
+        """The comparison as the text of a JSON object."""
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
 
     def save(self, file: Path) -> None:
-        """Write everything as JSON.
+        """Write the comparison as JSON.
 
         Raises:
             InputError: if the file cannot be written.
@@ -101,14 +101,14 @@ class Comparison:
             file.write_text(self.to_json() + "\n", encoding="utf-8")
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise InputError(f"{file}: {reason}; name a file that can be written") from error
+            raise InputError(f"{file}: {reason}; name a writable file") from error
 
 
 def folders(a: Results, b: Results, names: tuple[str, str]) -> Comparison:
-    """Compare two results: cells with equal factors, or with equal names if there are none.
+    """Compare two results by cells with equal factors, or with equal names if there are no factors.
 
     Raises:
-        InputError: if no run of one has a partner in the other.
+        InputError: if no run of one set has a partner in the other.
     """
     keys = _common_factors(a, b)
     if not keys:
@@ -120,7 +120,7 @@ def folders(a: Results, b: Results, names: tuple[str, str]) -> Comparison:
 
 
 def levels(results: Results, factor: str, a: str, b: str) -> Comparison:
-    """Compare two levels of a factor; cells that agree in all other factors belong together.
+    """Compare two levels of a factor. Cells are paired if all their other factors are equal.
 
     Raises:
         InputError: if there is no such factor or level.
@@ -139,13 +139,13 @@ def levels(results: Results, factor: str, a: str, b: str) -> Comparison:
 
 
 def _factors(results: Results) -> tuple[str, ...]:
-    """Columns that tell cells apart: those before the seed."""
+    """Columns that identify cells: the columns before the seed."""
     columns = results.runs.columns
     return tuple(columns[1 : columns.index("seed")])
 
 
 def _common_factors(a: Results, b: Results) -> tuple[str, ...]:
-    """Factors of both, or none if they have different ones."""
+    """The factors of both results, or none if their factors differ."""
     return _factors(a) if set(_factors(a)) == set(_factors(b)) else ()
 
 
@@ -155,7 +155,7 @@ def _compare(a: Side, b: Side) -> Comparison:
     ambiguous = any(side.runs.select(on).is_duplicated().any() for side in (a, b))
     if ambiguous or paired.is_empty():
         raise InputError(
-            f"{a.name} and {b.name} cannot be paired by {', '.join(on)}: compare results of the "
+            f"{a.name} and {b.name} cannot be paired by {', '.join(on)}; compare results with the "
             "same plan, seeds and connections"
         )
     cells = paired.select("cell", pl.col("cell of b")).unique(maintain_order=True)
@@ -170,7 +170,7 @@ def _compare(a: Side, b: Side) -> Comparison:
 
 
 def _with_pair_names(paired: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
-    """The pairs, their cells named by what both sides have in common."""
+    """The pairs, with cells named by the keys that both sides share."""
     if not keys:
         return paired.with_columns(cell=pl.lit("all"))
     values = [pl.col(key).cast(pl.String) for key in keys]
@@ -232,7 +232,7 @@ def _unpaired(a: Side, b: Side, on: list[str], pairs: int) -> Iterator[str]:
     seeds = [sorted(set(side.runs["seed"])) for side in (a, b)]
     if seeds[0] != seeds[1]:
         common = len(set(seeds[0]) & set(seeds[1]))
-        yield f"not the same seeds: {len(seeds[0])} in A, {len(seeds[1])} in B, {common} in both"
+        yield f"the seeds differ: {len(seeds[0])} in A, {len(seeds[1])} in B, {common} in both"
     for name, one, other in (("A", a, b), ("B", b, a)):
         alone = one.runs.join(other.runs, on=on, how="anti").height
         if alone and seeds[0] == seeds[1]:
@@ -242,7 +242,7 @@ def _unpaired(a: Side, b: Side, on: list[str], pairs: int) -> Iterator[str]:
 def _scenario_changes(
     a: Side, b: Side, cells: list[tuple[str, str]]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """What differs between the scenarios of paired cells, and what is wrong with that."""
+    """Differences between the scenarios of paired cells, and warnings about them."""
     changes: dict[str, set[str]] = {}
     for of_a, of_b in cells:
         if of_a in a.scenarios and of_b in b.scenarios:
@@ -258,15 +258,17 @@ def _scenario_changes(
     if links:
         notes.append(
             f"the links differ ({', '.join(links[:3])}{', …' if links[3:] else ''}): "
-            "the pairs do not have the same network"
+            "paired runs use different networks"
         )
     if times := [key for key in ("duration", "warm_up") if key in changes]:
-        notes.append(f"{' and '.join(times)} differ: the pairs were not measured alike")
+        notes.append(
+            f"{' and '.join(times)} differ: paired runs were measured over different times"
+        )
     return changed, notes
 
 
 def _changes(before: Any, after: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Keys of a scenario whose values differ, and how."""
+    """Keys of a scenario whose values differ, with both values."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in [*before, *(name for name in after if name not in before)]:
             if key or name not in _IGNORED:

@@ -1,6 +1,7 @@
-"""Experimental designs: points that fill a space of factors.
+"""Space-filling experimental designs: points in a space of factors.
 
-A point has a coordinate between 0 and 1 for each factor; `scaled` turns coordinates into values.
+A point has a coordinate between 0 and 1 for each factor. `Range.scaled` converts coordinates to
+values.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class Range:
 
 
 def points(kind: Kind, count: int, dimensions: int, seed: int) -> Points:
-    """`count` points that fill the unit cube of so many dimensions."""
+    """`count` points that fill the unit cube with this number of dimensions."""
     if kind == "wsp":
         return wsp(count, dimensions, seed)
-    from scipy.stats import qmc  # takes a while to import
+    from scipy.stats import qmc  # the import is slow
 
     rng = np.random.default_rng(seed)
     if kind == "lhs":
@@ -52,8 +53,9 @@ def points(kind: Kind, count: int, dimensions: int, seed: int) -> Points:
 def wsp(count: int, dimensions: int, seed: int) -> Points:
     """A space-filling design by selection: Santiago, Claeys-Bruno, Sergent, 2012 ("WSP").
 
-    Of many random candidates one is kept, those nearer to it than some distance are dropped, the
-    nearest of the rest is kept next, and so on. The distance is the one that keeps `count`.
+    The algorithm starts with many random candidates and keeps one. It drops all candidates within a
+    certain distance of that one, keeps the nearest of the rest, and repeats. The distance is chosen
+    so that `count` points remain.
     """
     rng = np.random.default_rng(seed)
     candidates = rng.random((max(200, _CANDIDATES_PER_POINT * count), dimensions))
@@ -68,7 +70,7 @@ def wsp(count: int, dimensions: int, seed: int) -> Points:
             high = distance
         if len(kept) == count:
             break
-    # Several candidates can go at once: the last ones selected are left out.
+    # One distance step can drop several candidates at once: cut the last selected ones.
     return candidates[kept[:count]]
 
 
@@ -88,7 +90,7 @@ def _select(candidates: Points, distance: float) -> npt.NDArray[np.int64]:
 
 
 def least_distance(design: Points) -> float:
-    """Smallest distance between two points: how well a design fills its space."""
+    """Smallest distance between two points, a measure of how well a design fills its space."""
     squared = ((design[:, None, :] - design[None, :, :]) ** 2).sum(axis=2)
     np.fill_diagonal(squared, np.inf)
     return float(np.sqrt(squared.min()))

@@ -1,4 +1,4 @@
-"""The table ``[design]`` of a plan: ranges of quantities, and points that fill them."""
+"""The table ``[design]`` of a plan: ranges of quantities, and points that sample them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ KEYS = ("kind", "points", "seed", "ranges")
 _KINDS = (*get_args(design.Kind), "grid")
 _RANGE = re.compile(r"([0-9.eE+-]+)\s*([A-Za-z%/]*)")
 _COUNTED = ("packets", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB")
-"""Units of which there are whole numbers only."""
+"""Units whose values are whole numbers."""
 MOST_POINTS = 100_000
-"""Points of a design."""
+"""Largest number of points in a design."""
 _MOST_WSP_POINTS = 1_000
-"""The time that the search takes grows with the square of the points: 1,000 take seconds."""
+"""Largest number of points in a WSP design. Time is quadratic: 1,000 points take seconds."""
 _DIGITS = 4
-"""Significant digits of a coordinate: what a person would write."""
+"""Significant digits of a value, as a person would write it."""
 
 
 def read(table: object, where: str) -> tuple[Factor, ...]:
-    """The factors of a design; their levels belong together, point by point.
+    """The factors of a design. Equal positions in their levels belong to the same point.
 
     Raises:
         InputError: if the table is wrong.
@@ -46,8 +46,8 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
     ranges = table.get("ranges")
     if not isinstance(ranges, Mapping) or not ranges:
         raise InputError(
-            f'{where}: ranges: missing; write "path.wifi.rate" = {{ from = "1Mbit/s", '
-            'to = "20Mbit/s" } and so on'
+            f'{where}: ranges: missing; write ranges such as "path.wifi.rate" = {{ from = '
+            '"1Mbit/s", to = "20Mbit/s" }'
         )
     _check_count(kind, count, len(ranges), where)
     unit = (
@@ -62,7 +62,7 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
 
 
 def _check_count(kind: str, count: int, dimensions: int, where: str) -> None:
-    """Refuse designs of more points than can be run, or found in time."""
+    """Reject designs with more points than can be run, or found in reasonable time."""
     most = int(MOST_POINTS ** (1 / dimensions)) if kind == "grid" else MOST_POINTS
     if kind == "wsp" and count > _MOST_WSP_POINTS:
         raise InputError(
@@ -87,7 +87,9 @@ def _factor(key: str, value: object, coordinates: Points, where: str) -> Factor:
     high, same = _quantity(value["to"], where)
     scale = value.get("scale", "linear")
     if unit != same:
-        raise InputError(f"{where}: from and to have different units, {unit} and {same}; use one")
+        raise InputError(
+            f"{where}: from and to have different units, {unit} and {same}; use one unit"
+        )
     if scale not in ("linear", "log"):
         raise InputError(f"{where}: scale: {scale!r} is unknown (valid: linear, log)")
     if not low < high or (scale == "log" and low <= 0):
@@ -116,17 +118,17 @@ def _rounded(number: float) -> float:
 def _quantity(value: Any, where: str) -> tuple[float, str]:
     matched = _RANGE.fullmatch(str(value).strip())
     if matched is None or isinstance(value, bool):
-        raise InputError(f'{where}: {value!r} is no quantity; write one such as "8Mbit/s"')
+        raise InputError(f'{where}: {value!r} is not a quantity; write one such as "8Mbit/s"')
     try:
         return float(matched[1]), matched[2]
     except ValueError as error:
-        raise InputError(f"{where}: {matched[1]} is no number") from error
+        raise InputError(f"{where}: {matched[1]} is not a number") from error
 
 
 def _whole(table: Mapping[str, Any], key: str, least: int, where: str) -> int:
     value = table.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"{where}: {key}: {value!r} is not a whole number from {least} on")
+        raise InputError(f"{where}: {key}: {value!r} is not a whole number of at least {least}")
     return value
 
 

@@ -18,32 +18,32 @@ class Level:
     """A value of a factor."""
 
     value: Any
-    """What the scenario says."""
+    """Value in the scenario."""
     label: Label
-    """What the results say."""
+    """Value in the results."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that differs between cells."""
+    """A parameter that differs between cells."""
 
     name: str
-    """Its column in the results."""
+    """Name of the factor's column in the results."""
     keys: tuple[str, ...]
-    """What it sets in the scenario: all these keys, to the same value."""
+    """Keys of the scenario that all get the factor's value."""
     levels: tuple[Level, ...]
     where: str
-    """How messages call it."""
+    """Name of the factor in messages."""
 
 
 def read(table: object, where: str) -> tuple[Factor, ...]:
-    """The table ``[factors]`` of a plan: lists of values by key.
+    """Read the table ``[factors]`` of a plan: a list of values for each key.
 
-    Instead of a list, ``{ keys = ["…", "…"], values = [...] }`` sets several keys alike, under a
-    name of your own.
+    ``{ keys = ["…", "…"], values = [...] }`` instead of a list sets several keys to the same value,
+    under a name that the plan chooses.
 
     Raises:
-        InputError: if it is wrong.
+        InputError: if the table is wrong.
     """
     if not isinstance(table, Mapping):
         raise InputError(f'{where}: factors: write a table, such as "path.wifi.rate" = ["8Mbit/s"]')
@@ -51,7 +51,7 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    """Keys and values; a key written without quotation marks is a table of tables to TOML."""
+    """Keys and values. TOML reads a dotted key without quotation marks as nested tables."""
     flat = []
     for key, value in table.items():
         if isinstance(value, Mapping) and "values" not in value and "keys" not in value:
@@ -66,19 +66,21 @@ def _factor(name: str, value: object, where: str) -> Factor:
     keys: object = [name]
     if isinstance(value, Mapping):
         if set(value) != {"keys", "values"}:
-            raise InputError(f"{where}: write {{ keys = [...], values = [...] }}, both and no more")
+            raise InputError(f"{where}: write exactly {{ keys = [...], values = [...] }}")
         keys, value = value["keys"], value["values"]
     if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
         raise InputError(f"{where}: keys: {keys!r} is not a list of keys of the scenario")
     if not isinstance(value, list) or not value:
-        raise InputError(f"{where}: {value!r} is not a list of values")
+        raise InputError(
+            f'{where}: {value!r} is not a list of values; write one such as ["4Mbit/s", "8Mbit/s"]'
+        )
     if name in _NOT_COLUMNS:
-        raise InputError(f"{where}: the results have a column of that name; choose another name")
+        raise InputError(f"{where}: the results have a column with this name; choose another name")
     return Factor(name, tuple(keys), levels(value, where), where)
 
 
 def levels(values: list[Any], where: str) -> tuple[Level, ...]:
-    """Values with their labels, which are text unless all are numbers or all are booleans.
+    """Values with their labels. Labels are text unless all values are numbers or all booleans.
 
     Raises:
         InputError: if a value is given twice.
@@ -90,7 +92,7 @@ def levels(values: list[Any], where: str) -> tuple[Level, ...]:
         labels = [float(value) for value in values]
     for each in labels:
         if labels.count(each) > 1:
-            raise InputError(f"{where}: {each} is there twice; every value once")
+            raise InputError(f"{where}: {each} appears twice; list every value once")
     return tuple(Level(value, each) for value, each in zip(values, labels, strict=True))
 
 
@@ -113,7 +115,7 @@ def _short(name: str, others: Sequence[str]) -> str:
 
 
 def label(value: Any) -> str:
-    """A value in short: text as it is, a table as ``key=value, …``."""
+    """A short label for a value: text unchanged, a table as ``key=value, …``."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""Drawings of a sweep: by the two factors that matter most, by each factor, and over time.
+"""Drawings of a sweep: by the two factors with the largest effect, by each factor, and over time.
 
-Of several connections, the drawings by two factors and over time show the first.
+If there are several connections, the drawings by two factors and over time show the first.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from anabranch.sweeps.factors import short_names
 
 _MAX_FACTORS = 6
 _MAX_LEVELS = 16
-"""Of a factor of a heat map."""
+"""Most levels of a factor in a heat map."""
 _MAX_FACETS, _MAX_SERIES = 4, 6
-"""Panels for the levels of a factor: of curves and heat maps, and of time series."""
+"""Most panels for the levels of a factor: of curves and heat maps, and of time series."""
 _TICK_WIDTH = 16
-"""Letters of a level in a line."""
+"""Characters per line of a level's label."""
 _POINTS = 120
-"""Of a time series, so that several can be told apart."""
+"""Points of a time series, few enough to distinguish several series."""
 _METRICS = {"goodput_mbps": "goodput (Mbit/s)", "delay_mean_ms": "mean delay of a block (ms)"}
 Level = tuple[str, Any] | None
-"""A factor and its level, if only that level is drawn."""
+"""A factor and its level if only that level is drawn, otherwise `None`."""
 
 _STYLES = (
     Style(BLUE, "-", "o"),
@@ -47,12 +47,17 @@ _STYLES = (
 
 
 def panels(results: Results) -> tuple[Panel, ...]:
-    """Goodput, and delay if any was measured, by two factors and by each; and time series."""
+    """Panels of goodput and any measured delay, by two factors and by each, and time series."""
     measured = [name for name in _METRICS if results.runs[name].drop_nulls().len()]
     by_factor = (
         Panel(
+<<<<<<< HEAD
             f"{_name(metric)} over {_shown(results, factor)}",
             "A dot for each cell: its median over seeds. Bars: medians over the cells.",
+=======
+            f"{_name(metric)} over {factor}",
+            "Dots are the cells' medians over seeds. Bars are medians over cells.",
+>>>>>>> english-python
             partial(_draw, factor=factor, metric=metric),
         )
         for factor in results.provenance["factors"][:_MAX_FACTORS] or ["connection"]
@@ -80,7 +85,7 @@ def _first_connection(table: pl.DataFrame, column: str = "connection") -> pl.Dat
 
 
 def _by_two(results: Results, metric: str) -> Iterator[Panel]:
-    """A metric by the two factors with the largest effect, for each level of the third."""
+    """Panels of a metric by the two factors with the largest effect, for each level of a third."""
     runs = _first_connection(results.runs.drop_nulls(metric))
     few = [
         name for name in results.provenance["factors"] if 2 <= _levels(runs, name) <= _MAX_LEVELS
@@ -96,7 +101,7 @@ def _by_two(results: Results, metric: str) -> Iterator[Panel]:
     caption = (
         "Medians over seeds and other factors, with 95 % intervals."
         if is_curve
-        else "Medians over seeds and other factors. Brighter is more."
+        else "Medians over seeds and other factors. Brighter means more."
     )
     title = f"{_name(metric)} by {_shown(results, across)} and {_shown(results, other)}"
     for level in _facets(runs, ranked[2:]):
@@ -105,8 +110,13 @@ def _by_two(results: Results, metric: str) -> Iterator[Panel]:
         yield Panel(f"{title}{words}", caption, bound)
 
 
+<<<<<<< HEAD
 def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[Level]:
     """The levels of the next factor, if they are few."""
+=======
+def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[tuple[str, Level]]:
+    """The levels of the next factor, if there are few, each with its text for a title."""
+>>>>>>> english-python
     if not factors or _levels(runs, factors[0]) > _MAX_FACETS:
         yield None
         return
@@ -119,13 +129,13 @@ def _levels(runs: pl.DataFrame, factor: str) -> int:
 
 
 def _in_order(runs: pl.DataFrame, factor: str) -> list[Any]:
-    """Levels as they appear in the plan, or by size if they are numbers."""
+    """Levels in the plan's order, or sorted if they are numbers."""
     levels = runs[factor].drop_nulls().unique(maintain_order=True)
     return (levels.sort() if levels.dtype.is_numeric() else levels).to_list()
 
 
 def _effect(runs: pl.DataFrame, factor: str, metric: str) -> float:
-    """How far the medians of the levels of a factor lie apart."""
+    """Range of the medians of a factor's levels."""
     middles = runs.group_by(factor).agg(pl.col(metric).median())[metric].to_numpy()
     return float(np.ptp(middles))
 
@@ -207,7 +217,7 @@ def _dots(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
 def _by_name(axes: Axes, names: list[str], values: np.ndarray) -> None:
     levels = list(dict.fromkeys(names))
     places = np.array([levels.index(name) for name in names], dtype=np.float64)
-    # Side by side, evenly, so that dots do not hide each other.
+    # Spread the dots evenly side by side, so that they do not hide each other.
     shift = np.array([names[:index].count(name) for index, name in enumerate(names)])
     most = max(int(shift.max()), 1)
     _dots(axes, places + (shift / most - 0.5) * 0.3, values)
@@ -223,7 +233,7 @@ def _by_name(axes: Axes, names: list[str], values: np.ndarray) -> None:
 
 
 def _over_time(results: Results) -> Iterator[Panel]:
-    """Goodput over time where samples were kept: a panel for each level of the first factor."""
+    """Panels of goodput over time if samples were kept, one for each level of the first factor."""
     if results.samples.is_empty():
         return
     factors = results.provenance["factors"]

@@ -1,6 +1,6 @@
-"""Plans of sweeps: a base scenario, seeds, and what differs between the cells.
+"""Plans of sweeps: a base scenario, seeds, and factors.
 
-``examples/sweep_wifi_3g.toml`` is one; ``docs/sweeps.md`` explains the keys.
+``examples/sweep_wifi_3g.toml`` is an example, and ``docs/sweeps.md`` explains the keys.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ MAX_RUNS = 1_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep runs: every cell of `factors` and `design`, with every seed."""
+    """The runs of a sweep: every cell of `factors` and `design` with every seed."""
 
     file: str
-    """How messages call the plan."""
+    """Name of the plan in messages."""
     name: str
     description: str
     scenario: TomlTable
-    """The base scenario, as it was written."""
+    """The base scenario as written."""
     folder: Path
-    """Where trace files are looked for."""
+    """Folder to which names of trace files are relative."""
     seeds: tuple[int, ...]
     keep: frozenset[str]
     factors: tuple[Factor, ...]
     design: tuple[Factor, ...]
-    """Factors whose levels belong together: the coordinates of point 1, of point 2, and so on."""
+    """Factors of the design. Their first levels are the coordinates of point 1, and so on."""
 
     def tasks(self) -> list[Task]:
         """All runs, cell by cell.
 
         Raises:
             InputError: if a factor does not fit the scenario.
-            ScenarioError: if a cell is wrong.
+            ScenarioError: if the scenario of a cell is wrong.
         """
         count = math.prod(len(factor.levels) for factor in self.factors) * len(self.seeds)
         count *= len(self.design[0].levels) if self.design else 1
@@ -71,11 +71,11 @@ class Plan:
         ]
 
     def factor_names(self) -> list[str]:
-        """Columns of the results that tell cells apart."""
+        """Columns of the results that identify cells."""
         return [factor.name for factor in (*self.factors, *self.design)]
 
     def _cells(self) -> Iterator[Sequence[tuple[Factor, Level]]]:
-        """The levels of every cell: each combination of factors, at each point of the design."""
+        """The levels of every cell: each combination of factors at each point of the design."""
         levels = ([(each, level) for level in each.levels] for each in self.factors)
         points = [
             [(each, each.levels[number]) for each in self.design]
@@ -107,7 +107,7 @@ class Plan:
 
 
 def read(file: str | os.PathLike[str]) -> Plan:
-    """The plan in a TOML file.
+    """Read the plan in a TOML file.
 
     Raises:
         InputError: if a file cannot be read, or the plan is wrong.
@@ -156,7 +156,7 @@ def _text(table: TomlTable, key: str, where: str, default: str) -> str:
 
 
 def _seeds(value: object, where: str) -> tuple[int, ...]:
-    """A number of seeds, from 1 on, or a list of them."""
+    """Seeds from their number, starting at 1, or from a list."""
     if isinstance(value, int) and value > MAX_RUNS:
         raise InputError(
             f"{where}: seeds: {value} is too many; a sweep has at most {MAX_RUNS:,} runs"
@@ -170,7 +170,7 @@ def _seeds(value: object, where: str) -> tuple[int, ...]:
         or len(set(listed)) < len(listed)
     ):
         raise InputError(
-            f"{where}: seeds: {value!r} cannot be used; write how many (seeds = 5 is 1 to 5) or a "
+            f"{where}: seeds: {value!r} is not valid; write a count (seeds = 5 means 1 to 5) or a "
             "list of different whole numbers"
         )
     return tuple(listed)
@@ -190,7 +190,7 @@ def _keep(value: object, where: str) -> frozenset[str]:
 
 
 def _names(cells: list[list[tuple[Factor, Level]]], of_design: int) -> list[str]:
-    """A name for each cell, fit for a file name: its levels, or a number if those are too long."""
+    """A name for each cell, usable as a file name: its levels, or a number if they are too long."""
     words = []
     for number, cell in enumerate(cells, start=1):
         labels = [str(level.label) for _, level in cell[: len(cell) - of_design]]

@@ -1,4 +1,4 @@
-"""What a sweep found: its summary and its report."""
+"""The summary and the report of a sweep."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MAIN = {
     "goodput_mbps": ("Goodput", "Mbit/s", True),
     "delay_mean_ms": ("The mean delay of a block", "ms", False),
 }
-"""Words and unit of the metrics that a finding tells, and whether more is better."""
+"""Name, unit and whether more is better, for the metrics of the finding."""
 
 MAX_CELLS_SHOWN = 32
-"""More cells than these are for a program to read, not for a person."""
+"""Largest number of cells in printed tables; more are useful only to programs."""
 
 _GROUP = ["cell", "connection"]
 _METRICS = {
@@ -31,7 +31,7 @@ _METRICS = {
 
 
 def summary(results: Results) -> Table:
-    """Every cell and connection: medians over seeds with their intervals."""
+    """Medians over seeds with intervals, with a row for each cell and connection."""
     names = name_columns(results)
     shares = {
         column: f"{column.removeprefix('share_')} carried"
@@ -48,14 +48,14 @@ def summary(results: Results) -> Table:
 
 
 def name_columns(results: Results) -> list[str]:
-    """The columns that tell the rows of the summary apart."""
+    """The columns that identify the rows of the summary."""
     factors = list(results.provenance["factors"])
     several = results.runs["connection"].n_unique() > 1
     return [*factors, "connection"] if several or not factors else factors
 
 
 def finding(results: Results) -> list[str]:
-    """The best and the worst setting of the main metrics: medians over seeds and intervals."""
+    """The best and the worst setting for the main metrics, with medians over seeds."""
     first = results.runs["connection"][0]
     whose = f" of {first}" if results.runs["connection"].n_unique() > 1 else ""
     runs = results.runs.filter(pl.col("connection") == first)
@@ -86,9 +86,9 @@ def _setting(results: Results, cell: pl.DataFrame) -> str:
 
 
 def all_seeds_alike(results: Results) -> bool:
-    """Did several seeds give the same goodput and delay in every cell?
+    """Whether several seeds gave equal goodput and delay in every cell.
 
-    Then nothing in the scenario is random, and one seed says it all.
+    Then nothing in the scenario is random, and one seed suffices.
     """
     if len(results.provenance["seeds"]) < 2:
         return False
@@ -105,14 +105,14 @@ def save(results: Results, folder: Path) -> None:
     """
     name = str(results.provenance["sweep"])
     notes = (
-        ["Every seed gave the same numbers: nothing in the scenario is random."]
+        ["All seeds gave the same numbers: nothing in the scenario is random."]
         if all_seeds_alike(results)
         else []
     )
     Report(
         id=name,
         title=name,
-        question=results.provenance["description"] or "A sweep over factors of a scenario.",
+        question=results.provenance["description"] or "A sweep over the factors of a scenario.",
         results=results,
         panels=panels(results),
         finding=finding(results),

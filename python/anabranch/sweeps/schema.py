@@ -8,7 +8,7 @@ from anabranch.sweeps import design, design_factors
 
 _QUANTITY = {"type": ["string", "number"]}
 _KEYS = {
-    "description": "Keys of the scenario that all get the same value.",
+    "description": "Keys of the scenario that get the same value.",
     "type": "array",
     "items": {"type": "string"},
     "minItems": 1,
@@ -20,7 +20,7 @@ _RANGE = {
         "from": {"description": 'Lower end, such as `"1Mbit/s"`.', **_QUANTITY},
         "to": {"description": "Upper end, in the same unit.", **_QUANTITY},
         "scale": {
-            "description": "How points spread over the range.",
+            "description": "Spacing of points over the range.",
             "enum": ["linear", "log"],
             "default": "linear",
         },
@@ -30,23 +30,23 @@ _RANGE = {
     "additionalProperties": False,
 }
 _DESIGN = {
-    "description": "Points that fill a space of ranges; all ranges vary together.",
+    "description": "Points that sample a space of ranges. Each point sets all ranges at once.",
     "type": "object",
     "properties": {
         "kind": {
-            "description": "How points are chosen: `wsp` (space-filling by selection), `lhs` "
+            "description": "Kind of design: `wsp` (space-filling by selection), `lhs` "
             "(Latin hypercube), `sobol`, or `grid`.",
             "enum": [*get_args(design.Kind), "grid"],
             "default": "wsp",
         },
         "points": {
-            "description": "Number of points; of a grid, for each range.",
+            "description": "Number of points; for a grid, the number for each range.",
             "type": "integer",
             "minimum": 1,
             "maximum": design_factors.MOST_POINTS,
         },
         "seed": {
-            "description": "Random seed of the design.",
+            "description": "Random seed of the design, not of the runs.",
             "type": "integer",
             "minimum": 0,
             "default": 1,
@@ -62,14 +62,14 @@ _DESIGN = {
     "additionalProperties": False,
 }
 _FACTORS = {
-    "description": "Values for keys of the scenario; every combination is a cell. A key written "
-    'without quotation marks is a table of tables, such as `path.wifi.rate = ["8Mbit/s"]`.',
+    "description": "Values for keys of the scenario. Every combination is a cell. A dotted key "
+    'without quotation marks is a nested table, such as `path.wifi.rate = ["8Mbit/s"]`.',
     "type": "object",
     "additionalProperties": {
         "oneOf": [
             {"description": "Values of one key.", "type": "array", "minItems": 1},
             {
-                "description": "Values of several keys, under a name of your own.",
+                "description": "Values for several keys, under a name that you choose.",
                 "type": "object",
                 "properties": {
                     "keys": _KEYS,
@@ -79,7 +79,7 @@ _FACTORS = {
                 "additionalProperties": False,
             },
             {
-                "description": "Parts of a key.",
+                "description": "The rest of a dotted key.",
                 "type": "object",
                 "not": {"anyOf": [{"required": ["keys"]}, {"required": ["values"]}]},
             },
@@ -90,16 +90,20 @@ _FACTORS = {
 PLAN: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Plan",
-    "description": "A sweep: a scenario under all combinations of factors, with several seeds.",
+    "description": "A sweep: a scenario with all combinations of factors and several seeds.",
     "type": "object",
     "properties": {
         "name": {
-            "description": "Name of the sweep and of its folder; by default the name of the file.",
+            "description": "Name of the sweep and of its folder (default: the name of the file).",
             "type": "string",
         },
-        "description": {"description": "What the sweep asks.", "type": "string", "default": ""},
+        "description": {
+            "description": "Question that the sweep answers.",
+            "type": "string",
+            "default": "",
+        },
         "scenario": {
-            "description": "The base scenario: a file, relative to the plan.",
+            "description": "File of the base scenario, relative to the plan.",
             "type": "string",
         },
         "seeds": {
@@ -111,8 +115,8 @@ PLAN: dict[str, Any] = {
             "default": 1,
         },
         "keep": {
-            "description": "What is kept besides metrics: `samples` (time series of the first seed "
-            "of each cell) and `blocks` (the delay of each block).",
+            "description": "Tables to keep besides metrics: `samples` (time series of the first "
+            "seed of each cell) and `blocks` (the delay of each block).",
             "type": "array",
             "items": {"enum": ["blocks", "samples"]},
             "default": [],

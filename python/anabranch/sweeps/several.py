@@ -1,4 +1,4 @@
-"""Several scenarios with several seeds: a sweep whose only factor is the scenario."""
+"""Runs of several scenarios with several seeds: a sweep whose only factor is the scenario."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from anabranch.scenarios.overrides import Overrides
 def tasks(
     files: Sequence[Path], overrides: Overrides, seeds: range
 ) -> tuple[dict[str, Any], list[Task]]:
-    """What the provenance says about the runs, and every file with every seed.
+    """The provenance of the runs, and a task for every file and seed.
 
     Raises:
         ScenarioError: if a scenario is wrong.
-        InputError: if a file cannot be read, or is named twice.
+        InputError: if a file cannot be read, or two files have the same name.
     """
     made = [task for file in files for task in _of_file(file, overrides, seeds, len(files) > 1)]
     cells = list(dict.fromkeys(task.cell for task in made))
     if len(cells) < len(files):
         raise InputError(
-            f"{files[0]}: every scenario needs a file name of its own, also without the folder"
+            f"{files[0]}: the scenarios' file names must differ even without their folders"
         )
     about = {
         "entry": None,

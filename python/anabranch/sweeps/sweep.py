@@ -1,4 +1,4 @@
-"""Sweeps: a scenario under all combinations of factors, with several seeds each."""
+"""Sweeps of a scenario over all combinations of factors, with several seeds each."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def sweep(
 ) -> Results:
     """Run a sweep, given as a plan or as the name of its TOML file; write and return its results.
 
-    Called again with the same folder `out`, it makes only the runs that the folder does not hold
-    yet. `on` is the address of a Dask scheduler (``dask://HOST:PORT``), all local cores unless
-    given.
+    A second call with the same folder `out` makes only the missing runs. `on` is the address of a
+    Dask scheduler (``dask://HOST:PORT``); by default the sweep runs on all local cores.
 
     Raises:
         ScenarioError: if the scenario of a cell is wrong.

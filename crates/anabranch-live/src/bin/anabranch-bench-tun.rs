@@ -1,4 +1,4 @@
-//! Throughput of the engine over TUN beside that of a bare copy between two TUN devices.
+//! Compare the engine's throughput over TUN with that of a bare copy between two TUN devices.
 //!
 //! `anabranch-bench-tun [--rounds ROUNDS] [--seconds SECONDS]`
 
@@ -45,7 +45,7 @@ mod linux {
         if let Some(problem) = tun.and_then(|tun| tun.problem) {
             return skip(&format!("/dev/net/tun: {problem}"));
         }
-        // Three busy threads, two processors perhaps: none may go before the others.
+        // There may be more busy threads than processors: none must have priority over the others.
         anabranch_live::stop_preferring();
         match bench(rounds, Duration::from_secs_f64(seconds)) {
             Ok(()) => ExitCode::SUCCESS,
@@ -73,7 +73,7 @@ mod linux {
         (rounds > 0 && (0.1..=600.0).contains(&seconds)).then_some((rounds, seconds))
     }
 
-    /// All cases in turn, round after round: what else the machine does meets them all alike.
+    /// Run all cases in turn, round by round, so that other load affects all of them equally.
     fn bench(rounds: usize, time: Duration) -> std::io::Result<()> {
         println!(
             "{rounds} rounds of {:.1} s each; medians, and ratios round by round",

@@ -1,8 +1,8 @@
-//! Long live runs between the engine and this kernel: every byte compared, memory watched.
+//! Long live runs between the engine and this kernel. They compare every byte and watch the memory.
 //!
 //! `anabranch-soak-live PHASE AMOUNT FOLDER`: the phases are `transfer` (AMOUNT in GB),
-//! `connections` (how many at a time) and `flaps` (AMOUNT in minutes). Each runs in both roles, and
-//! writes the process's resident memory, second by second, to FOLDER.
+//! `connections` (AMOUNT concurrent connections) and `flaps` (AMOUNT in minutes). Each phase runs in
+//! both roles, and writes the process's resident memory for each second to FOLDER.
 
 use std::process::ExitCode;
 
@@ -32,24 +32,24 @@ mod linux {
     use anabranch_sim::scenario::Scenario;
 
     const USAGE: &str = "usage: anabranch-soak-live transfer|connections|flaps AMOUNT FOLDER";
-    /// Rate of each of two paths in Mbit/s: what an emulator on half a processor keeps up with.
+    /// Rate of each of two paths in Mbit/s. An emulator on half a processor keeps up with it.
     const RATE: f64 = 200.0;
-    /// The same while one of them comes and goes.
+    /// Rate of each path in the phase `flaps`.
     const FLAPPING_RATE: f64 = 50.0;
-    /// Bytes of each of many connections.
+    /// Size of each transfer in the phase `connections`.
     const SHARE: &str = "5MB";
     const ROLES: [(&str, [Stack; 2]); 2] = [
         ("engine-to-kernel", [Stack::Engine, Stack::Kernel]),
         ("kernel-to-engine", [Stack::Kernel, Stack::Engine]),
     ];
 
-    /// A scenario, and what has to come of it.
+    /// A scenario and its expected results.
     struct Phase {
         name: &'static str,
         scenario: String,
-        /// Bytes that have to arrive, on all connections together.
+        /// Number of bytes that must arrive on all connections together.
         bytes: f64,
-        /// Do the connections end?
+        /// Whether the connections must end.
         ends: bool,
     }
 
@@ -111,7 +111,8 @@ mod linux {
             Phase { name: "connections", scenario, bytes, ends: true }
         }
 
-        /// One path is down every other second. The other alone would carry twice what is asked.
+        /// A phase in which one path is down every other second. The other path alone could carry
+        /// twice the required bytes.
         fn flaps(seconds: f64) -> Self {
             let mut changes = String::new();
             for second in 1..seconds as u32 {
@@ -126,7 +127,7 @@ mod linux {
             Phase { name: "flaps", scenario, bytes, ends: false }
         }
 
-        /// Run it, and judge; what to say about a good one.
+        /// Run and judge the phase. Returns a summary of a successful run.
         fn run(&self, [client, server]: [Stack; 2], file: &Path) -> Result<String, String> {
             let scenario = Scenario::from_toml(&self.scenario, self.name)
                 .map_err(|error| error.to_string())?;
@@ -164,18 +165,18 @@ mod linux {
             );
             let arrived = bytes as f64 >= self.bytes && wrong == 0;
             let ended = !self.ends || completed == count as u64;
-            // The samples, one each ten seconds, are kept to the end.
+            // The samples, one for each ten seconds, stay in memory to the end.
             let flat = late <= early + early / 10 + (1 << 20);
             if arrived && ended && flat { Ok(said) } else { Err(said) }
         }
     }
 
-    /// Time after which a transfer that goes at a fifth of the paths' rates is given up.
+    /// Time limit of a transfer: enough for a fifth of the paths' rates.
     fn seconds_for(bytes: f64) -> f64 {
         60.0 + 5.0 * bytes * 8.0 / (2.0 * RATE * 1e6)
     }
 
-    /// Two paths, on the second of which `changes` happen, and a connection for each of `bulks`.
+    /// A scenario with two paths, `changes` of the second path, and a connection for each of `bulks`.
     fn scenario(seconds: f64, rate: f64, changes: &str, bulks: &[String]) -> String {
         let mut text = format!(
             "name = \"soak-live\"\nduration = \"{seconds:.0}s\"\nsample_interval = \"10s\"\n"
@@ -198,7 +199,7 @@ mod linux {
         text
     }
 
-    /// Resident memory each second, until the other end of the channel is gone: seconds, bytes.
+    /// Resident memory in bytes for each second, until the other end of the channel is closed.
     fn watch(stopped: &mpsc::Receiver<()>) -> Vec<(u32, u64)> {
         let mut memory = Vec::new();
         for second in 0.. {
@@ -216,7 +217,7 @@ mod linux {
         Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
     }
 
-    /// The most in the fifth number `fifth` of the run, from 0.
+    /// Largest memory in one fifth of the run; `fifth` counts from 0.
     fn of_fifth(memory: &[(u32, u64)], fifth: usize) -> u64 {
         let part = &memory[memory.len() * fifth / 5..memory.len() * (fifth + 1) / 5];
         part.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)

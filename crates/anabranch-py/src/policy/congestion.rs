@@ -1,4 +1,4 @@
-//! Congestion controls in Python.
+//! Congestion controls written in Python.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::view::Place;
 use super::{Own, Rng, described};
 use crate::watch::{Role, Watch};
 
-/// What a new subflow starts with.
+/// The initial parameters of a subflow's congestion control.
 #[pyclass(frozen, module = "anabranch.policy", name = "Start")]
 struct PyStart {
     #[pyo3(get)]
@@ -38,7 +38,7 @@ impl PyStart {
     }
 }
 
-/// New data was acknowledged on the subflow.
+/// An acknowledgement of new data on the subflow.
 #[pyclass(frozen, get_all, module = "anabranch.policy", name = "AckSample")]
 struct PyAckSample {
     now_ns: u64,
@@ -66,7 +66,7 @@ impl From<&AckSample> for PyAckSample {
     }
 }
 
-/// Stands for a congestion control in Python; the window is read after every call.
+/// Represents a Python congestion control in the engine. Reads its window after every call.
 #[derive(Debug)]
 pub(super) struct PyCongestionControl {
     own: Own,
@@ -76,12 +76,12 @@ pub(super) struct PyCongestionControl {
     ssthresh: u64,
 }
 
-/// What a congestion control can do.
+/// The attributes and methods that a congestion control must have.
 const VERBS: [&str; 5] =
     ["cwnd", "ssthresh", "on_ack", "on_congestion_event", "on_external_reduction"];
 
 impl PyCongestionControl {
-    /// The one for the `number`th subflow of its owner.
+    /// Create the congestion control of the `number`th subflow of its owner.
     pub(super) fn new(
         factory: &Py<PyAny>,
         role: Role,
@@ -100,7 +100,7 @@ impl PyCongestionControl {
         made
     }
 
-    /// Call into Python, and read the window that comes of it.
+    /// Call into Python, and read the resulting window.
     fn tell(&mut self, now: Option<Instant>, call: impl FnOnce(Python<'_>) -> PyResult<()>) {
         let (object, mss) = (&self.own.object, self.mss);
         let call = |py: Python<'_>| {
@@ -110,7 +110,7 @@ impl PyCongestionControl {
             let ssthresh = bytes("ssthresh", &object.getattr(intern!(py, "ssthresh"))?)?;
             if cwnd < u64::from(mss) {
                 return Err(PyValueError::new_err(format!(
-                    "cwnd = {cwnd}: the window holds one segment at least, {mss} bytes"
+                    "cwnd = {cwnd}: the window must be at least one segment, {mss} bytes"
                 )));
             }
             Ok((cwnd, ssthresh))
@@ -203,7 +203,7 @@ fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     value.extract().map_err(|_| {
         let found = described(value);
         PyTypeError::new_err(format!(
-            "{name} is {found}; it must be bytes, an int from 0 to 2**64 - 1"
+            "{name} is {found}; it must be a number of bytes, an int from 0 to 2**64 - 1"
         ))
     })
 }

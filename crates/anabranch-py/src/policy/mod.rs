@@ -1,8 +1,8 @@
-//! Policies written in Python: what they see (copies, as frozen classes), what they answer, and the
-//! objects that stand for them in the engine.
+//! Policies written in Python: the copies of engine state that they receive, their answers, and the
+//! objects that represent them in the engine.
 //!
-//! A run with such policies keeps the interpreter lock; every call from the engine into Python
-//! goes through [`Own::ask`], which keeps the first error, and calls nothing after it.
+//! A run with such policies holds the interpreter lock. Every call from the engine into Python goes
+//! through [`Own::ask`], which keeps the first error and makes no further calls after it.
 
 mod congestion;
 mod path_manager;
@@ -25,8 +25,8 @@ use pyo3::types::PyType;
 
 use crate::watch::{Role, Watch};
 
-/// What makes policies in Python, for one connection: a dictionary of classes or other callables,
-/// or `None` where the policy is a built-in one.
+/// Factories of one connection's Python policies: a dictionary of classes or other callables, with
+/// `None` for built-in policies.
 #[derive(FromPyObject)]
 pub(crate) struct Factories {
     #[pyo3(item)]
@@ -37,16 +37,16 @@ pub(crate) struct Factories {
     path_manager: Option<Py<PyAny>>,
 }
 
-/// A policy in Python, and for whom it acts.
+/// A Python policy and its role.
 #[derive(Debug)]
 struct Own {
-    /// `None` in Python if it could not be made.
+    /// The policy, or Python's `None` if it could not be created.
     object: Py<PyAny>,
     role: Role,
     watch: Arc<Watch>,
 }
 
-/// A generator of Python's for one policy; made when it is first used.
+/// A policy's `random.Random`, created at its first use.
 struct Rng {
     seed: u64,
     made: PyOnceLock<Py<PyAny>>,
@@ -62,7 +62,7 @@ pub(crate) fn own_policies(
     connections.map(|(connection, each)| each.into_policies(connection, watch)).collect()
 }
 
-/// Make the classes of this folder part of the module.
+/// Add the classes of this folder to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     view::register(module)?;
     scheduler::register(module)?;
@@ -114,7 +114,7 @@ impl Role {
 }
 
 impl Own {
-    /// The policy that `make` makes; `verbs` are what it must be able to do.
+    /// The policy that `make` creates. It must have the attributes `verbs`.
     fn new(
         role: Role,
         watch: &Arc<Watch>,
@@ -134,7 +134,7 @@ impl Own {
         own
     }
 
-    /// A policy made by calling `factory` without arguments.
+    /// Create a policy by calling `factory` without arguments.
     fn made_by(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>, verbs: &[&str]) -> Self {
         Own::new(role, watch, verbs, |py| factory.call0(py))
     }
@@ -145,7 +145,7 @@ impl Own {
                 let (kind, name) = (self.role.kind, &self.role.name);
                 let found = described(object);
                 return Err(PyTypeError::new_err(format!(
-                    "{name} made {found}, which has no {verb}; a {kind} is a class with {}",
+                    "{name} returned {found}, which has no {verb}; a {kind} is a class with {}",
                     verbs.join(", ")
                 )));
             }
@@ -153,13 +153,14 @@ impl Own {
         Ok(())
     }
 
-    /// Call into Python at the time `now`. `None` once something was raised, now or before.
+    /// Call into Python at the time `now`. Returns `None` after an exception in this or an earlier
+    /// call.
     fn ask<T>(&self, now: Instant, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         self.watch.set_now(now);
         self.ask_again(call)
     }
 
-    /// The same, at the time of the call before.
+    /// Like [`ask`](Self::ask), at the time of the previous call.
     fn ask_again<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         if self.watch.has_failed() {
             return None;
@@ -174,8 +175,7 @@ impl Own {
         self.ask_again(|py| self.object.getattr(py, name))
     }
 
-    /// Such a method, if the class defines it by itself rather than inherit it from `base`, where
-    /// it does nothing.
+    /// A method of the policy, unless its class inherits the empty method of `base`.
     fn own_method(&self, base: &str, name: &str) -> Option<Py<PyAny>> {
         self.ask_again(|py| {
             let class: Bound<'_, PyType> = self.object.bind(py).get_type();
@@ -208,7 +208,7 @@ impl Rng {
     }
 }
 
-/// A value as an error message shows it: `3 (int)`.
+/// A value for an error message: `3 (int)`.
 fn described(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "something".to_owned(), |repr| repr.to_string());
     let class = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());

@@ -1,4 +1,4 @@
-//! Path managers in Python. Events and actions are dataclasses of `anabranch.policy`.
+//! Path managers written in Python. Events and actions are dataclasses of `anabranch.policy`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use super::view::{Place, PySubflowId, subflow_id};
 use super::{Own, Rng, described};
 use crate::watch::{Role, Watch};
 
-/// Stands for a path manager in Python. After every call its actions and its deadline are fetched,
-/// so that the engine, which polls often, does not enter Python for them.
+/// Represents a Python path manager in the engine. After every call it fetches the actions and the
+/// deadline, because the engine polls them often and should not enter Python each time.
 #[derive(Debug)]
 pub(super) struct PyPathManager {
     own: Own,
@@ -27,10 +27,10 @@ pub(super) struct PyPathManager {
     timeout: Option<Instant>,
 }
 
-/// What a path manager can do.
+/// The methods that a path manager must have.
 const VERBS: [&str; 4] = ["handle_event", "handle_timeout", "poll_action", "poll_timeout"];
 
-/// More actions in a row than this are a mistake: they have no end.
+/// Largest number of actions in a row. More are an endless series by mistake.
 const MOST_ACTIONS: usize = 256;
 
 impl PyPathManager {
@@ -40,7 +40,7 @@ impl PyPathManager {
         PyPathManager { own, rng, actions: VecDeque::new(), timeout: None }
     }
 
-    /// Call into Python, and fetch what comes of it.
+    /// Call into Python, and fetch the resulting actions and deadline.
     fn tell(
         &mut self,
         now: Instant,
@@ -97,8 +97,8 @@ fn fetch_actions(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathAction>> {
         actions.push(action(&next)?);
         if actions.len() == MOST_ACTIONS {
             return Err(PyRuntimeError::new_err(format!(
-                "poll_action() gave {MOST_ACTIONS} actions in a row; return None when nothing is \
-                 left to do"
+                "poll_action() returned {MOST_ACTIONS} actions in a row; return None when there is \
+                 no further action"
             )));
         }
     }

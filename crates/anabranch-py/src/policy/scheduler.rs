@@ -1,4 +1,4 @@
-//! Schedulers in Python.
+//! Schedulers written in Python.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use super::view::{Place, PySubflowId, PySubflowView, subflow_id};
 use super::{Own, Rng, described};
 use crate::watch::{Role, Watch};
 
-/// Data that was never sent.
+/// Data that has never been sent.
 #[pyclass(frozen, eq, get_all, module = "anabranch.policy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NewData {
     bytes: u64,
 }
 
-/// Data that was sent, and must go out again on another subflow.
+/// Data that was sent before and must be sent again on another subflow.
 #[pyclass(frozen, eq, module = "anabranch.policy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reinjection(SubflowSet);
 
-/// All that a scheduler may look at.
+/// The state that a scheduler can see.
 #[pyclass(frozen, module = "anabranch.policy", name = "ScheduleContext")]
 struct PyScheduleContext {
     now: Instant,
@@ -49,12 +49,12 @@ struct PyScheduleContext {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Send(SubflowId);
 
-/// Send it on all of these.
+/// Send the next segment on all of these subflows.
 #[pyclass(frozen, eq, module = "anabranch.policy")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Duplicate(SubflowSet);
 
-/// The next segment's data is this subflow's, which sends it when it has room.
+/// Assign the data of the next segment to this subflow, which sends it when it has room.
 #[pyclass(frozen, eq, module = "anabranch.policy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Assign(SubflowId);
@@ -66,7 +66,7 @@ struct Wait {
     until_ns: Option<u64>,
 }
 
-/// Stands for a scheduler in Python.
+/// Represents a Python scheduler in the engine.
 #[derive(Debug)]
 pub(super) struct PyScheduler {
     own: Own,

@@ -1,4 +1,4 @@
-//! Subflows as a policy in Python sees them.
+//! Subflows as Python policies see them.
 
 use anabranch_net::Side;
 use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowSet, SubflowView, Usability};
@@ -11,7 +11,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use super::described;
 
-/// Names a subflow of a connection.
+/// Identifies a subflow of a connection.
 #[pyclass(frozen, eq, ord, hash, module = "anabranch.policy", name = "SubflowId")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PySubflowId(pub(super) SubflowId);
@@ -43,12 +43,12 @@ impl PySubflowId {
     }
 }
 
-/// The state of one subflow: a copy.
+/// A copy of the state of one subflow.
 #[pyclass(frozen, eq, module = "anabranch.policy", name = "SubflowView")]
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PySubflowView(pub(super) SubflowView, Place);
 
-/// Where a connection's subflows are seen from, and what its paths are called.
+/// The host that sees a connection's subflows, and the names of the connection's paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place {
     side: Side,
@@ -60,12 +60,12 @@ impl Place {
         Place { side: owner.side, paths: owner.paths.clone() }
     }
 
-    /// A subflow as Python sees it.
+    /// A subflow as a Python object.
     pub(super) fn view(&self, view: &SubflowView) -> PySubflowView {
         PySubflowView(*view, self.clone())
     }
 
-    /// Subflows as a tuple.
+    /// Subflows as a Python tuple.
     pub(super) fn tuple<'py>(
         &self,
         py: Python<'py>,
@@ -207,12 +207,12 @@ impl PySubflowView {
     }
 }
 
-/// A shortest time that is known once something was measured.
+/// A minimum in nanoseconds, or `None` before the first measurement.
 fn known(time: Duration) -> Option<u64> {
     (time != Duration::MAX).then_some(time.as_nanos())
 }
 
-/// The subflow that `value` names, by its view or its identifier.
+/// The identifier of the subflow in `value`, which is a view or an identifier.
 pub(super) fn subflow_id(value: &Bound<'_, PyAny>) -> PyResult<SubflowId> {
     if let Ok(view) = value.cast::<PySubflowView>() {
         return Ok(view.get().0.id);

@@ -1,4 +1,4 @@
-//! `write(4, ..., 1000) = 1000`.
+//! System calls: `write(4, ..., 1000) = 1000`.
 
 use super::words::numbered;
 use crate::cursor::{Cursor, Parsed, unknown};
@@ -22,7 +22,7 @@ const NAMES: &[&str] = &[
     "fcntl",
 ];
 
-/// Errors that scripts may expect, as errno.h names them.
+/// Errors that scripts may expect, by their names in errno.h.
 const ERRORS: &[&str] = &[
     "EAGAIN",
     "EINPROGRESS",
@@ -43,7 +43,7 @@ const ERRORS: &[&str] = &[
     "EBADF",
 ];
 
-/// An argument: its text, with the numbers inside.
+/// An argument, with the numbers in its text.
 struct Argument<'a> {
     at: Cursor<'a>,
     text: String,
@@ -59,7 +59,7 @@ impl Argument<'_> {
         Ok(self.number()? != 0)
     }
 
-    /// `addr[peer1]`, `addr[peer1]:9000`, or `...` for the first.
+    /// `addr[peer1]`, `addr[peer1]:9000`, or `...` for the first address.
     fn address(&self, side: &str) -> Parsed<Option<(u8, Option<u16>)>> {
         if self.text == "..." {
             return Ok(None);
@@ -72,7 +72,7 @@ impl Argument<'_> {
             };
             Some((numbered(name, side)?, port))
         });
-        let right = format!("an address is ... or addr[{side}1] or addr[{side}1]:9000");
+        let right = format!("write ..., addr[{side}1] or addr[{side}1]:9000");
         parsed.map(Some).ok_or_else(|| self.at.error(right))
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn call(cursor: &mut Cursor<'_>) -> Parsed<Call> {
     Ok(Call { what: what(&at, name, &arguments)?, result })
 }
 
-/// Up to the closing parenthesis.
+/// The arguments up to the closing parenthesis.
 fn arguments<'a>(cursor: &mut Cursor<'a>) -> Parsed<Vec<Argument<'a>>> {
     let mut all = Vec::new();
     cursor.skip()?;
@@ -99,7 +99,7 @@ fn arguments<'a>(cursor: &mut Cursor<'a>) -> Parsed<Vec<Argument<'a>>> {
         let mut depth = 0;
         loop {
             match cursor.peek() {
-                None | Some('\n') => return Err(at.error("call without an end; close it with )")),
+                None | Some('\n') => return Err(at.error("unterminated call; close it with )")),
                 Some('[' | '{' | '(') => depth += 1,
                 Some(']' | '}') => depth -= 1,
                 Some(')') if depth > 0 => depth -= 1,
@@ -134,7 +134,7 @@ fn result(cursor: &mut Cursor<'_>) -> Parsed<CallResult> {
     Ok(CallResult::Error(error))
 }
 
-/// `(Connection refused)`: read, not checked.
+/// Skip an explanation such as `(Connection refused)`.
 fn explanation(cursor: &mut Cursor<'_>) -> Parsed<()> {
     if cursor.take("(")? {
         cursor.take_while(|c| c != ')' && c != '\n');
@@ -174,11 +174,11 @@ fn what(at: &Cursor<'_>, name: &str, arguments: &[Argument<'_>]) -> Parsed<Syste
         "write" | "send" => SystemCall::Write { socket, len: arguments[2].number()? },
         "read" | "recv" => SystemCall::Read { socket, len: arguments[2].number()? },
         "shutdown" if arguments[1].text == "SHUT_WR" => SystemCall::Shutdown { socket },
-        "shutdown" => return Err(arguments[1].at.error("only SHUT_WR can be shut down here")),
+        "shutdown" => return Err(arguments[1].at.error("unsupported direction; write SHUT_WR")),
         "close" => SystemCall::Close { socket },
         "setsockopt" => set_option(socket, arguments)?,
         "getsockopt" if arguments[2].text == "SO_ERROR" => SystemCall::GetError { socket },
-        "getsockopt" => return Err(arguments[2].at.error("only SO_ERROR can be read here")),
+        "getsockopt" => return Err(arguments[2].at.error("unsupported option; write SO_ERROR")),
         _ => fcntl(socket, arguments),
     })
 }
@@ -187,7 +187,7 @@ fn socket(protocol: &Argument<'_>) -> Parsed<SystemCall> {
     match protocol.text.as_str() {
         "IPPROTO_TCP" | "0" => Ok(SystemCall::Socket { mptcp: false }),
         "IPPROTO_MPTCP" => Ok(SystemCall::Socket { mptcp: true }),
-        _ => Err(protocol.at.error("the protocol is IPPROTO_TCP or IPPROTO_MPTCP")),
+        _ => Err(protocol.at.error("unknown protocol; write IPPROTO_TCP or IPPROTO_MPTCP")),
     }
 }
 
@@ -213,7 +213,9 @@ fn linger(value: &Argument<'_>) -> Parsed<bool> {
     match plain.as_str() {
         "{onoff=1,linger=0}" | "{1,0}" => Ok(true),
         "{onoff=0,linger=0}" | "{0,0}" => Ok(false),
-        _ => Err(value.at.error("the value is {onoff=1, linger=0} or {onoff=0, linger=0}")),
+        _ => Err(value
+            .at
+            .error("unsupported value; write {onoff=1, linger=0} or {onoff=0, linger=0}")),
     }
 }
 

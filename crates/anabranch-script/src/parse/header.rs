@@ -1,4 +1,4 @@
-//! `--name=value` before the first event.
+//! Header options: `--name=value` before the first event.
 
 use anabranch_proto::platform::Platform;
 use anabranch_wire::Duration;
@@ -43,23 +43,26 @@ pub(super) fn settings(cursor: &mut Cursor<'_>) -> Parsed<Settings> {
             return Err(at.error(format!("--{name} needs a value: --{name}=...")));
         }
         let (at, value) = (cursor.clone(), value(cursor)?);
-        set(&mut settings, name, &value).map_err(|right| {
-            at.error(format!("--{name}: found \"{value}\"; the value is {right}"))
-        })?;
+        set(&mut settings, name, &value)
+            .map_err(|right| at.error(format!("--{name}: found \"{value}\"; write {right}")))?;
     }
 }
 
-/// Up to white space, or between quotes.
+/// A value up to white space, or between quotes.
 fn value(cursor: &mut Cursor<'_>) -> Parsed<String> {
     let at = cursor.clone();
     if !cursor.take_exactly("\"") {
         return Ok(cursor.take_while(|c| !c.is_whitespace()).to_owned());
     }
     let text = cursor.take_while(|c| c != '"' && c != '\n').to_owned();
-    if cursor.take_exactly("\"") { Ok(text) } else { Err(at.error("quote without an end")) }
+    if cursor.take_exactly("\"") {
+        Ok(text)
+    } else {
+        Err(at.error("unterminated quote; close it with \""))
+    }
 }
 
-/// Set one, or say what would be right.
+/// Set an option. Otherwise return the valid values.
 fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
     match name {
         "tolerance_usecs" => {

@@ -1,4 +1,4 @@
-//! From text to a [`Script`]: header, then events.
+//! The parser of scripts: a header, then events.
 
 mod call;
 mod header;
@@ -12,10 +12,11 @@ use crate::cursor::{Cursor, Parsed, ScriptError};
 use crate::script::{Action, Event, Fact, FactValue, Moment, Relation, Script, Time};
 
 impl Script {
-    /// Parse the text of a script; `file` is its name in messages.
+    /// Parse the text of a script. `file` is its name in messages.
     ///
     /// # Errors
-    /// If the text is not a script: one line that says where, why, and what would be right.
+    /// If the text is not a valid script. The error is one line with the position, the reason and a
+    /// valid form.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScriptError> {
         script(text, file)
     }
@@ -36,7 +37,7 @@ fn script(text: &str, file: &str) -> Parsed<Script> {
     Ok(Script { file: file.to_owned(), shows: first_comment(text), settings, events })
 }
 
-/// The comment that a script begins with, on one line.
+/// The comment at the start of a script, on one line.
 fn first_comment(text: &str) -> String {
     let lines = text.trim_start().lines().map(str::trim);
     let comment = lines
@@ -56,12 +57,16 @@ fn event(cursor: &mut Cursor<'_>) -> Parsed<Event> {
         (Action::Call(_), _) | (_, Time::Exactly(_)) => {}
         (Action::Outbound(_), Time::Any | Time::Within(..)) => {}
         (Action::Outbound(_), Time::Blocking(..)) => {
-            return Err(at.error("a segment has no duration; write a range as +0.1~+0.3"));
+            return Err(at.error("a segment has no duration; write a range such as +0.1~+0.3"));
         }
-        _ => return Err(at.error("only outgoing segments and calls may have such a time")),
+        _ => {
+            return Err(at.error(
+                "only outgoing segments and calls may have such a time; write +0.1 or 0.1",
+            ));
+        }
     }
     if matches!((&action, time), (Action::Call(_), Time::Any | Time::Within(..))) {
-        return Err(at.error("a call begins at one time; write +0...+0.2 for a call that blocks"));
+        return Err(at.error("a call starts at one time; write +0...+0.2 for a call that blocks"));
     }
     Ok(Event { line, time, text: cursor.since(start), time_text, action })
 }
@@ -101,10 +106,10 @@ fn moment(cursor: &mut Cursor<'_>) -> Parsed<Moment> {
     }
     if whole.is_empty() && digits.is_empty() {
         let found = at.found();
-        return Err(at.error(format!("found {found}; an event begins with a time: +0.1, 0.1 or *")));
+        return Err(at.error(format!("found {found}; an event starts with a time: +0.1, 0.1 or *")));
     }
     if digits.len() > 9 || whole.len() > 6 {
-        return Err(at.error("time out of range; at most 999999 s, to the nanosecond"));
+        return Err(at.error("time out of range; write at most 999999 s with nine decimals"));
     }
     let seconds: u64 = whole.parse().unwrap_or(0);
     let nanos: u64 = format!("{digits:0<9}").parse().expect("nine digits");
@@ -123,13 +128,15 @@ fn action(cursor: &mut Cursor<'_>) -> Parsed<Action> {
         return Ok(Action::Outbound(segment::segment(cursor, false)?));
     }
     if cursor.take_exactly("%{") || cursor.peek() == Some('`') {
-        return Err(cursor.error("no Python and no shell here; see assert and --endpoint"));
+        return Err(
+            cursor.error("Python and shell code are not supported; use assert and --endpoint")
+        );
     }
     match cursor.peek_word()? {
         "assert" => assertion(cursor),
         "address" => address(cursor),
         "" => Err(cursor.error(format!(
-            "found {}; after the time comes < or > and a segment, a call, assert or address",
+            "found {}; write < or > and a segment, a call, assert or address after the time",
             cursor.found()
         ))),
         _ => Ok(Action::Call(call::call(cursor)?)),
@@ -184,7 +191,7 @@ fn address(cursor: &mut Cursor<'_>) -> Parsed<Action> {
     let at = cursor.clone();
     let host = match words::numbered(cursor.word()?, "host") {
         Some(host) => host,
-        None => return Err(at.error("address needs one of the host's: host0 to host3")),
+        None => return Err(at.error("address needs an address of the host: host0 to host3")),
     };
     cursor.skip()?;
     let at = cursor.clone();

@@ -1,4 +1,4 @@
-//! `<mss 1460, sackOK, dss dack8=1 dsn8=1 ssn=1 dll=100 nocs>`.
+//! TCP options: `<mss 1460, sackOK, dss dack8=1 dsn8=1 ssn=1 dll=100 nocs>`.
 
 use super::words::{keyword, numbered, relative};
 use crate::cursor::{Cursor, Parsed, unknown};
@@ -30,7 +30,7 @@ const NAMES: &[&str] = &[
     "raw",
 ];
 
-/// The list after its `<`.
+/// A list of options after its `<`.
 pub(super) fn list(cursor: &mut Cursor<'_>) -> Parsed<OptionList> {
     let mut list = OptionList::default();
     loop {
@@ -105,7 +105,7 @@ fn value(cursor: &mut Cursor<'_>, what: &str) -> Parsed<Value> {
     })
 }
 
-/// `name=value`, if it stands here.
+/// `name=value`, if the text continues with it.
 fn given(cursor: &mut Cursor<'_>, name: &str) -> Parsed<Option<Value>> {
     if !keyword(cursor, name)? {
         return Ok(None);
@@ -118,7 +118,7 @@ fn named(cursor: &mut Cursor<'_>, name: &str, default: Value) -> Parsed<Value> {
     Ok(given(cursor, name)?.unwrap_or(default))
 }
 
-/// `name=0` or `name=1`, if it stands here.
+/// `name=0` or `name=1`, if the text continues with it.
 fn flag(cursor: &mut Cursor<'_>, name: &str) -> Parsed<Option<bool>> {
     if !keyword(cursor, name)? {
         return Ok(None);
@@ -146,7 +146,7 @@ fn sack(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
         cursor.skip()?;
     }
     if blocks.is_empty() || blocks.len() > 4 {
-        return Err(cursor.error("sack has one to four blocks: sack 1001:2001 3001:4001"));
+        return Err(cursor.error("sack needs one to four blocks: sack 1001:2001 3001:4001"));
     }
     Ok(OptionSpec::Sack(blocks))
 }
@@ -156,7 +156,7 @@ fn capable(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
     let at = cursor.clone();
     let version = cursor.word()?.strip_prefix('v').and_then(|digits| digits.parse::<u8>().ok());
     let Some(version) = version.filter(|version| *version < 16) else {
-        return Err(at.error("mpcapable names a version: v1"));
+        return Err(at.error("mpcapable needs a version: v1"));
     };
     let flags = capable_flags(cursor)?;
     let keys = if keyword(cursor, "key")? { keys(cursor)? } else { Vec::new() };
@@ -167,12 +167,12 @@ fn capable(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
     }
     let checksum = checksum(cursor)?;
     if keys.len() > 2 || data_len.is_some() && keys.len() != 2 {
-        return Err(at.error("mpcapable has no key, one, or two; with mpcdatalen it has two"));
+        return Err(at.error("mpcapable has at most two keys; with mpcdatalen it needs two"));
     }
     Ok(OptionSpec::Capable { version, flags, keys, data_len, checksum })
 }
 
-/// `flags[flag_a|flag_h]`; the letters stand for bits from the highest on.
+/// `flags[flag_a|flag_h]`. The letters name the bits, starting at the highest.
 fn capable_flags(cursor: &mut Cursor<'_>) -> Parsed<u8> {
     if !keyword(cursor, "flags")? {
         return Ok(0x01);
@@ -239,7 +239,7 @@ fn join_syn_ack(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
     })
 }
 
-/// A number whose name tells its width: `dack`, `dack4` or `dack8`.
+/// A number whose name includes its size: `dack`, `dack4` or `dack8`.
 fn data_number(cursor: &mut Cursor<'_>, name: &str) -> Parsed<Option<DataNumber>> {
     let widths = [("", Width::Either), ("4", Width::Four), ("8", Width::Eight)];
     for (digit, width) in widths {
@@ -263,7 +263,7 @@ fn dss(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
             Some(MappingSpec { data_seq, subflow_seq, len, checksum })
         }
         (None, None, None) => None,
-        _ => return Err(at.error("a mapping has all of dsn (or dsn4, dsn8), ssn and dll")),
+        _ => return Err(at.error("a mapping needs dsn (or dsn4, dsn8), ssn and dll")),
     };
     Ok(OptionSpec::Dss { data_ack, mapping, fin })
 }
@@ -277,7 +277,7 @@ fn add_address(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
     let address = numbered(word, "host")
         .map(AddressName::Host)
         .or_else(|| numbered(word, "peer").map(AddressName::Peer))
-        .ok_or_else(|| at.error("addr[...] names an address: host0 to host3, peer0 to peer3"))?;
+        .ok_or_else(|| at.error("addr[...] needs an address: host0 to host3, peer0 to peer3"))?;
     cursor.expect("]", "addr")?;
     let mut port = None;
     if keyword(cursor, "port")? {
@@ -303,14 +303,14 @@ fn remove_address(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
         ids.push(cursor.number("an identifier", 255)? as u8);
     }
     if ids.is_empty() || ids.len() > 37 {
-        return Err(cursor.error("remove_address has 1 to 37 identifiers"));
+        return Err(cursor.error("remove_address needs 1 to 37 identifiers"));
     }
     Ok(OptionSpec::RemoveAddress(ids))
 }
 
 fn fail(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
     let number = data_number(cursor, "dsn")?;
-    let number = number.ok_or_else(|| cursor.error("mp_fail has a number: mp_fail dsn8=1"))?;
+    let number = number.ok_or_else(|| cursor.error("mp_fail needs a number: mp_fail dsn8=1"))?;
     Ok(OptionSpec::Fail { data_seq: number.value })
 }
 
@@ -322,7 +322,7 @@ fn fastclose(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
     let key = if cursor.take("=")? {
         value(cursor, "a key")?
     } else {
-        keys(cursor)?.pop().ok_or_else(|| cursor.error("mp_fastclose has a key: key[skey]"))?
+        keys(cursor)?.pop().ok_or_else(|| cursor.error("mp_fastclose needs a key: key[skey]"))?
     };
     Ok(OptionSpec::Fastclose { key })
 }
@@ -341,7 +341,7 @@ fn raw(cursor: &mut Cursor<'_>) -> Parsed<OptionSpec> {
         let at = cursor.clone();
         let digits = cursor.take_while(|c| c.is_ascii_hexdigit());
         let byte = u8::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 2);
-        bytes.push(byte.ok_or_else(|| at.error("raw has bytes in hexadecimal: raw[1e 03 ff]"))?);
+        bytes.push(byte.ok_or_else(|| at.error("raw needs bytes in hexadecimal: raw[1e 03 ff]"))?);
     }
     Ok(OptionSpec::Raw(bytes))
 }

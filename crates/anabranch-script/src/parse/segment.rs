@@ -1,4 +1,4 @@
-//! `[ect0] host0-peer1 P. 1:101(100) ack 1 win 257 <nop>`.
+//! Segments: `[ect0] host0-peer1 P. 1:101(100) ack 1 win 257 <nop>`.
 
 use anabranch_wire::{CE, ECT_0, Flags};
 
@@ -24,10 +24,12 @@ pub(super) fn segment(cursor: &mut Cursor<'_>, inbound: bool) -> Parsed<SegmentS
     let at = cursor.clone();
     let options = if cursor.take("<")? { options::list(cursor)? } else { OptionList::default() };
     if inbound && options.open {
-        return Err(at.error("\"...\" stands for options that came; write those that are sent"));
+        return Err(at.error(
+            "\"...\" is only for segments of the stack; write the options that the peer sends",
+        ));
     }
     if ack.is_some() != flags.contains(Flags::ACK) {
-        return Err(at.error("the flag \".\" and \"ack N\" go together"));
+        return Err(at.error("the flag \".\" and \"ack N\" need each other; write both or neither"));
     }
     Ok(SegmentSpec { path, ecn, corrupt, flags, seq, len, ack, window, urgent, options })
 }
@@ -55,14 +57,14 @@ fn mark(
     Ok(())
 }
 
-/// `host0-peer1`, with ports `host0:9000-peer1:9001`, the second between them `host0-peer1/2`.
+/// `host0-peer1`, with ports `host0:9000-peer1:9001`, for the second subflow `host0-peer1/2`.
 fn path(cursor: &mut Cursor<'_>) -> Parsed<PathName> {
     cursor.skip()?;
     if !cursor.rest().starts_with("host") {
         return Ok(PathName::FIRST);
     }
     let at = cursor.clone();
-    let wrong = || at.error("a path is host0-peer1 (host0 to host3, peer0 to peer3)");
+    let wrong = || at.error("a path has the form host0-peer1 (host0 to host3, peer0 to peer3)");
     let host = numbered(cursor.word()?, "host").ok_or_else(wrong)?;
     let host_port = port(cursor)?;
     if !cursor.take_exactly("-") {
@@ -102,7 +104,7 @@ fn flags(cursor: &mut Cursor<'_>) -> Parsed<Flags> {
     Ok(letters.chars().map(flag).fold(Flags::default(), |all, flag| all | flag))
 }
 
-/// `1:101(100)`: sequence number, the one after the payload, bytes of payload.
+/// `1:101(100)`: sequence number, the sequence number after the payload, and bytes of payload.
 fn sequence(cursor: &mut Cursor<'_>) -> Parsed<(u32, u32)> {
     cursor.skip()?;
     let at = cursor.clone();
@@ -114,7 +116,9 @@ fn sequence(cursor: &mut Cursor<'_>) -> Parsed<(u32, u32)> {
     cursor.expect(")", "a sequence range")?;
     if seq.wrapping_add(len) != end {
         let right = seq.wrapping_add(len);
-        return Err(at.error(format!("{seq}:{end}({len}) does not add up; {seq}:{right}({len})?")));
+        return Err(at.error(format!(
+            "{seq}:{end}({len}) is inconsistent; did you mean {seq}:{right}({len})?"
+        )));
     }
     Ok((seq, len))
 }

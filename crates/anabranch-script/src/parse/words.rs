@@ -1,4 +1,4 @@
-//! Words and numbers that segments, options and calls have in common.
+//! Words and numbers that segments, options and calls share.
 
 use crate::cursor::{Cursor, Parsed};
 use crate::layout::ADDRESSES;
@@ -9,14 +9,14 @@ pub(super) fn numbered(word: &str, name: &str) -> Option<u8> {
     (number < ADDRESSES).then_some(number)
 }
 
-/// A sequence number, which wraps; below 0 are those before the initial one.
+/// A sequence number, which wraps. Negative numbers precede the initial sequence number.
 pub(super) fn relative(cursor: &mut Cursor<'_>, what: &str) -> Parsed<u32> {
     let negative = cursor.take("-")?;
     let number = cursor.number(what, u64::from(u32::MAX))? as u32;
     Ok(if negative { number.wrapping_neg() } else { number })
 }
 
-/// Take a word if it is the next.
+/// Consume a word if it is the next.
 pub(super) fn keyword(cursor: &mut Cursor<'_>, name: &str) -> Parsed<bool> {
     let found = cursor.peek_word()? == name;
     if found {

@@ -1,4 +1,4 @@
-//! An examination of the judge: what is not so must fail.
+//! Tests of the comparison: every deviation must fail.
 
 use anabranch_script::{EngineStack, Script, play};
 
@@ -39,7 +39,7 @@ fn a_segment_that_may_come_need_not_and_comes_once() {
     let before = "+0    read(3, ..., 100) = 10\n";
     let expected = "+0    >  .   151:151(0) ack 11 <dss dack8=11>\n";
     let permitted = expected.replace(">  .", ">? .");
-    // In the place of the line that expects it, beside it, and for a segment that never comes.
+    // Instead of the line that expects the segment, next to it, and for a segment that is never sent.
     assert_eq!(report(&RIGHT.replace(expected, &permitted)), None);
     assert_eq!(report(&RIGHT.replace(expected, &(permitted.clone() + expected))), None);
     let other = permitted.replace("ack 11", "ack 12");
@@ -51,8 +51,8 @@ fn a_segment_that_may_come_need_not_and_comes_once() {
 #[test]
 fn every_wrong_word_fails_and_is_named() {
     let cases = [
-        (">  S   0:0(0) ", ">  SE  0:0(0) ", "flags: expected SE, came S"),
-        ("<mss 1460, sackOK, TS", "<mss 1400, sackOK, TS", "mss: expected 1400, came 1460"),
+        (">  S   0:0(0) ", ">  SE  0:0(0) ", "flags: expected SE, got S"),
+        ("<mss 1460, sackOK, TS", "<mss 1400, sackOK, TS", "mss: expected 1400, got 1460"),
         ("sackOK, TS val 100 ecr 0", "TS val 100 ecr 0", "unexpected options: sackOK"),
         ("wscale *", "wscale 14", "wscale: expected 14"),
         (
@@ -60,26 +60,26 @@ fn every_wrong_word_fails_and_is_named() {
             "v1 flags[flag_a|flag_h] nokey",
             "MP_CAPABLE: expected flags[flag_a|flag_h]",
         ),
-        (">  .   1:1(0) ack 1 ", ">  .   2:2(0) ack 1 ", "sequence number: expected 2, came 1"),
-        (">  .   1:1(0) ack 1 ", ">  .   1:1(0) ack 9 ", "acknowledgement: expected 9, came 1"),
+        (">  .   1:1(0) ack 1 ", ">  .   2:2(0) ack 1 ", "sequence number: expected 2, got 1"),
+        (">  .   1:1(0) ack 1 ", ">  .   1:1(0) ack 9 ", "acknowledgement: expected 9, got 1"),
         ("key[ckey, skey]>\n+0    assert", "key[ckey, ckey=9]>\n+0    assert", "key: expected 9"),
         ("assert connection == mptcp", "assert connection == tcp", "the assertion does not hold"),
         ("assert connection == mptcp", "assert cwnd <= 9", "the assertion does not hold"),
         ("assert connection == mptcp", "assert cwnd >= 11", "the assertion does not hold"),
         ("write(3, ..., 100) = 100", "write(3, ..., 100) = 99", "the call returned something else"),
-        ("mpcdatalen 100", "mpcdatalen 101", "mpcdatalen: expected 101, came 100"),
-        ("101:151(50)", "101:150(49)", "length: expected 49, came 50"),
-        ("win 65535 <dss", "win 65534 <dss", "window: expected 65534, came 65535"),
-        ("dsn4=101", "dsn8=101", "bytes of dsn: expected 8, came 4"),
-        ("dsn4=101", "dsn4=102", "dsn: expected 102, came 101"),
-        ("ssn=101", "ssn=1", "ssn: expected 1, came 101"),
-        ("dll=50 nocs", "dll=50 cksum", "checksum: expected one, came none"),
-        ("dll=50 nocs", "dll=50 nocs fin", "DATA_FIN: expected set, came clear"),
+        ("mpcdatalen 100", "mpcdatalen 101", "mpcdatalen: expected 101, got 100"),
+        ("101:151(50)", "101:150(49)", "length: expected 49, got 50"),
+        ("win 65535 <dss", "win 65534 <dss", "window: expected 65534, got 65535"),
+        ("dsn4=101", "dsn8=101", "bytes of dsn: expected 8, got 4"),
+        ("dsn4=101", "dsn4=102", "dsn: expected 102, got 101"),
+        ("ssn=101", "ssn=1", "ssn: expected 1, got 101"),
+        ("dll=50 nocs", "dll=50 cksum", "checksum: expected one, got none"),
+        ("dll=50 nocs", "dll=50 nocs fin", "DATA_FIN: expected set, got clear"),
         ("dack4=1 dsn4", "dsn4", "unexpected DATA_ACK"),
-        ("<dss dack8=11>", "<dss dack8=12>", "dack: expected 12, came 11"),
+        ("<dss dack8=11>", "<dss dack8=12>", "dack: expected 12, got 11"),
         ("<dss dack8=11>", "<nop>", "unexpected options: dss"),
         ("<dss dack8=11>", "<dss dack8=11, mp_prio backup=1>", "missing option: mp_prio"),
-        ("+0    >  .   151", "+0.05 >  .   151", "time: expected 0.450000, came at 0.400000"),
+        ("+0    >  .   151", "+0.05 >  .   151", "time: expected 0.450000, got 0.400000"),
         ("+0    >  .   151", "+0 > host1-peer0 . 151", "the stack sent a segment on another path"),
         ("read(3, ..., 100) = 10", "read(3, ..., 100) = -1 EAGAIN", "= 10"),
         ("+0    >  .   151:151(0) ack 11 <dss dack8=11>\n", "", "a segment that no line expects"),

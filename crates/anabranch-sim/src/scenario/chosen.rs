@@ -1,4 +1,4 @@
-//! What is chosen by name: a name alone, or a table with a kind and parameters.
+//! Entries that a scenario chooses: a name alone, or a table with a kind and parameters.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -20,27 +20,27 @@ use crate::written::{Problem, found, unknown_key, unknown_name};
 /// A policy, a platform, a queue or a middlebox with its parameters.
 #[derive(Debug)]
 pub struct Chosen<M: 'static> {
-    /// Which.
+    /// The chosen entry.
     pub entry: &'static Entry<M>,
-    /// Its parameters.
+    /// The values of its parameters.
     pub values: Values,
 }
 
-/// Things of one sort, of which one is chosen: those that are made in the same way.
+/// A sort of entries that are made in the same way, such as schedulers. A scenario chooses one.
 pub trait Sort: Sized + 'static {
-    /// What they are called in messages.
+    /// Noun for an entry in messages.
     const NOUN: &'static str;
-    /// All of them.
+    /// All entries of the sort.
     const ALL: &'static [Entry<Self>];
 }
 
 impl<M> Chosen<M> {
-    /// With the defaults of its parameters. Those that have none are to be set before it is made.
+    /// The entry with its parameters' defaults. The caller must set parameters without a default.
     pub fn new(entry: &'static Entry<M>) -> Self {
         Chosen { entry, values: Values::defaults(entry.parameters) }
     }
 
-    /// Find the paths of the connection that the parameters name; `key` is where they stand.
+    /// Find the connection's paths that the parameters name. `key` is the entry's key in messages.
     pub(super) fn find_paths(&mut self, key: &str, used: Used<'_>) -> Result<(), Problem> {
         for parameter in self.entry.parameters.iter().filter(|each| each.kind == Kind::Path) {
             let Value::Path(path) = self.values.get(parameter.name) else { continue };
@@ -54,10 +54,10 @@ impl<M> Chosen<M> {
 }
 
 impl<M: Sort> Chosen<M> {
-    /// The one called `name`.
+    /// The entry called `name`.
     ///
     /// # Errors
-    /// A problem of the value itself that names the valid ones.
+    /// A problem with the value itself, which lists the valid names.
     pub(super) fn named(name: &str) -> Result<&'static Entry<M>, Problem> {
         M::ALL.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let valid: Vec<_> = M::ALL.iter().map(|entry| entry.name).collect();
@@ -65,7 +65,8 @@ impl<M: Sort> Chosen<M> {
         })
     }
 
-    /// What a table with a kind describes. It may have had the keys `also`, which were taken out.
+    /// The entry that a table with a kind describes. The caller has removed the keys `also`, which
+    /// are valid too.
     pub(super) fn from_table(mut written: Table, also: &[&str]) -> Result<Self, Problem> {
         let name = take_kind(&mut written)?;
         let entry = Self::named(&name).map_err(|problem| problem.below(KIND))?;
@@ -93,7 +94,7 @@ impl<M: Sort> Chosen<M> {
                 parameter.only_with.filter(|_| is_given && !applies(parameter, &chosen))
             {
                 let problem = format!(
-                    "belongs to kind = {:?} and {other} = {needed:?}; leave it out",
+                    "belongs to kind = {:?} and {other} = {needed:?}; remove it",
                     entry.name
                 );
                 return Err(Problem::new(parameter.name, problem));
@@ -116,7 +117,7 @@ impl<M> PartialEq for Chosen<M> {
 }
 
 impl<M: Sort> Default for Chosen<M> {
-    /// The first of its sort.
+    /// The first entry of its sort.
     fn default() -> Self {
         Chosen::new(&M::ALL[0])
     }
@@ -184,8 +185,7 @@ impl<M: Sort> JsonSchema for Chosen<M> {
     }
 }
 
-/// A table with a kind and parameters, written with its keys in their order; `others` follow the
-/// kind.
+/// Write a table with a kind and parameters, with its keys in order. `others` follow the kind.
 pub(super) fn serialize_in_order<M, T: Serializer>(
     chosen: &Chosen<M>,
     others: impl Iterator<Item = (String, toml::Value)>,
@@ -195,7 +195,7 @@ pub(super) fn serialize_in_order<M, T: Serializer>(
     serializer.collect_map([kind].into_iter().chain(others).chain(written_parameters(chosen)))
 }
 
-/// The kind of a table, which is taken out.
+/// Remove the kind from a table.
 fn take_kind(written: &mut Table) -> Result<String, Problem> {
     let problem = match written.remove(KIND) {
         Some(toml::Value::String(name)) => return Ok(name),
@@ -205,7 +205,7 @@ fn take_kind(written: &mut Table) -> Result<String, Problem> {
     Err(Problem::new(KIND, problem))
 }
 
-/// The values of these parameters, which are taken out of a table.
+/// Remove the values of these parameters from a table.
 pub(super) fn take(parameters: &[Parameter], written: &mut Table) -> Result<Values, Problem> {
     let mut values = Values::defaults(parameters);
     for parameter in parameters {
@@ -217,14 +217,14 @@ pub(super) fn take(parameters: &[Parameter], written: &mut Table) -> Result<Valu
     Ok(values)
 }
 
-/// Has the parameter a meaning with the values of the others?
+/// Whether the parameter applies with the values of the other parameters.
 fn applies<M>(parameter: &Parameter, chosen: &Chosen<M>) -> bool {
     parameter
         .only_with
         .is_none_or(|(other, needed)| chosen.values.get(other) == Value::Choice(needed))
 }
 
-/// What is wrong with a key that `entry` does not have.
+/// The problem with a key that `entry` does not have.
 fn foreign<M: Sort>(entry: &Entry<M>, name: &str, also: &[&str]) -> String {
     let owns = |other: &&Entry<M>| other.parameters.iter().any(|p| p.name == name);
     let owners: Vec<_> = M::ALL.iter().filter(owns).collect();
@@ -236,10 +236,10 @@ fn foreign<M: Sort>(entry: &Entry<M>, name: &str, also: &[&str]) -> String {
     }
     let kinds: Vec<_> = owners.iter().map(|owner| format!("kind = {:?}", owner.name)).collect();
     let that = if kinds.len() == 1 { "that kind" } else { "one of these kinds" };
-    format!("belongs to {}; leave it out, or write {that}", kinds.join(" and "))
+    format!("belongs to {}; remove it, or write {that}", kinds.join(" and "))
 }
 
-/// The parameters as they are written, in their order, those without meaning left out.
+/// The parameters as written, in order, without those that do not apply.
 pub(super) fn written_parameters<M>(
     chosen: &Chosen<M>,
 ) -> impl Iterator<Item = (String, toml::Value)> + '_ {

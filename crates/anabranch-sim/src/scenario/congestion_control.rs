@@ -14,26 +14,26 @@ use super::chosen::{Chosen, Sort};
 use super::path_names::Used;
 use crate::written::{Problem, unknown_name};
 
-/// Which congestion control the subflows have.
+/// The congestion control of a connection's subflows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionControl {
-    /// The same on all.
+    /// The same congestion control on all subflows.
     Same(Chosen<Making>),
-    /// An uncoupled one for each of the connection's paths, by their names.
+    /// An uncoupled congestion control for each of the connection's paths, by name.
     PerPath(BTreeMap<String, Chosen<Making>>),
 }
 
 impl CongestionControl {
-    /// The one called `name` on all subflows.
+    /// The congestion control called `name` on all subflows.
     ///
     /// # Panics
-    /// If there is none of this name.
+    /// If there is no congestion control of this name.
     pub fn named(name: &str) -> Self {
         let entry = Chosen::named(name);
         CongestionControl::Same(Chosen::new(entry.expect("the name of a congestion control")))
     }
 
-    /// Those of all subflows.
+    /// The congestion controls of all subflows.
     fn each(&self) -> Vec<&Chosen<Making>> {
         match self {
             CongestionControl::Same(same) => vec![same],
@@ -41,20 +41,21 @@ impl CongestionControl {
         }
     }
 
-    /// Does HyStart++ end slow start by default: on every path, and on all the same one?
+    /// Whether HyStart++ ends slow start by default. All paths must have the same congestion
+    /// control.
     pub(super) fn has_hystart(&self) -> bool {
         let each = self.each();
         let same = each.windows(2).all(|pair| pair[0].entry.name == pair[1].entry.name);
         same && each.iter().all(|each| each.entry.make.hystart)
     }
 
-    /// The name of one that ends slow start by a rule of its own, if any does.
+    /// The name of a congestion control with its own rule to end slow start, if there is one.
     pub(super) fn without_hystart(&self) -> Option<&'static str> {
         let plain = |each: &&Chosen<Making>| matches!(each.entry.make.make, Make::Plain(_));
         self.each().into_iter().find(plain).map(|each| each.entry.name)
     }
 
-    /// Each path of the connection has one, and no other path has.
+    /// Check that exactly the paths of the connection have a congestion control.
     pub(super) fn check(&self, used: Used<'_>) -> Result<(), Problem> {
         let CongestionControl::PerPath(by_path) = self else { return Ok(()) };
         if let Some(path) = used.names().find(|path| !by_path.contains_key(*path)) {
@@ -111,7 +112,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     type Value = CongestionControl;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name such as \"lia\", or a table of uncoupled ones by path")
+        f.write_str("a name such as \"lia\", or a table with one for each path")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
@@ -139,7 +140,7 @@ impl JsonSchema for CongestionControl {
                 { "oneOf": all },
                 {
                     "type": "object",
-                    "description": "an uncoupled one for each path of the connection",
+                    "description": "An uncoupled congestion control for each path of the connection.",
                     "additionalProperties": { "oneOf": uncoupled },
                 },
             ]

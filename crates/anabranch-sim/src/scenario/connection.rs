@@ -1,4 +1,4 @@
-//! A connection: between which hosts, over which paths, with which policies.
+//! A connection: its paths, its direction and its policies.
 
 use anabranch_net::units::{ByteCount, Probability};
 use anabranch_wire::Duration;
@@ -16,46 +16,47 @@ use super::{Path, require_before_end};
 use crate::workload::Workload;
 use crate::written::{Positive, Problem, Written, is_default, is_yes, name, yes};
 
-/// A connection between the client, which opens it, and the server. Buffers are counted in payload
-/// bytes at data level, so "32KiB" is a window of 32768 bytes, unless `host` counts otherwise.
+/// A connection between the client, which opens it, and the server. Buffer sizes count payload bytes
+/// at the data level, so "32KiB" is a window of 32768 bytes. `host` can change this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// Name of the connection, by default `connection-1`, `connection-2` and so on; no two are
-    /// the same.
+    /// Name of the connection; must be unique (default: `connection-1`, `connection-2` and so on).
     #[serde(default, deserialize_with = "name", skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Names of the paths that it may use. It is opened over the first. By default all paths
-    /// that no other goes via, or for `tcp`, which uses one path, the first of them.
+    /// Names of the paths that the connection may use; it opens over the first. By default it may
+    /// use all paths except those that other paths go via. A `tcp` connection uses one path, by
+    /// default the first of these.
     #[serde(default, skip_serializing_if = "is_default")]
     pub paths: Paths,
-    /// What it speaks.
+    /// Protocol of the connection.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Who sends the data.
+    /// Host that sends the workload's data.
     #[serde(default)]
     pub direction: Direction,
-    /// When it is opened, from the start of the run.
+    /// Time at which the connection opens, counted from the start of the run.
     #[serde(default, with = "Written::<Duration>")]
     pub start: Duration,
-    /// What the hosts do where hosts differ: "linux", "rfc", or a table with a kind and parameters.
-    /// With `{ kind = "linux", buffers = "socket" }` buffers are what a program asks Linux for: it
-    /// doubles both and counts overhead, so that the window is 1.23 times as much (over Multipath
-    /// TCP once each subflow has brought data, and as much before), and TCP sends less than twice
-    /// as much. While the window opens every segment is acknowledged at once, and 16 more. Linux
-    /// itself, in live runs, always counts so.
+    /// Behaviour of the hosts where TCP implementations differ: "linux", "rfc", or a table with a
+    /// kind and parameters. With `{ kind = "linux", buffers = "socket" }`, buffer sizes are those
+    /// that a program requests from Linux. Linux doubles both sizes and charges overhead to them.
+    /// The receive window becomes 1.23 times the requested size. With Multipath TCP it stays at the
+    /// requested size until each subflow has delivered data. A TCP sender can buffer less than twice
+    /// the requested size. While the window opens, and for 16 further segments, the receiver
+    /// acknowledges each segment at once. Kernel hosts in live runs always count buffers this way.
     #[serde(default)]
     pub host: Host,
-    /// Send buffer of each host, in bytes at data level: of payload, unless `host` counts
-    /// otherwise.
+    /// Send buffer of each host in bytes at the data level. `host` decides whether the size counts
+    /// payload only.
     #[serde(default = "default_send_buffer", with = "Positive::<ByteCount>")]
     pub send_buffer: ByteCount,
-    /// Receive buffer of each host, in bytes at data level: of payload, unless `host` counts
-    /// otherwise.
+    /// Receive buffer of each host in bytes at the data level. `host` decides whether the size counts
+    /// payload only.
     #[serde(default = "default_receive_buffer", with = "Positive::<ByteCount>")]
     pub receive_buffer: ByteCount,
-    /// Congestion control: a name, or a table with an uncoupled one for each path; by default
-    /// `lia`, or `cubic` for `tcp`.
+    /// Congestion control: a name, or a table with an uncoupled congestion control for each path
+    /// (default: `lia`, or `cubic` for `tcp`).
     #[serde(default, skip_serializing_if = "Inferred::is_missing")]
     pub congestion_control: Inferred<Policy<CongestionControl>>,
     /// Scheduler: a name, or a table with a kind and parameters.
@@ -64,68 +65,75 @@ pub struct Connection {
     /// Path manager: a name, or a table with a kind and parameters.
     #[serde(default)]
     pub path_manager: Policy<PathManager>,
-    /// What is done against a receive window that fills behind a slow path: by the names of the
-    /// remedies, `true`, the value of the first parameter, or a table of parameters.
+    /// Remedies against a receive window that fills up behind a slow path. Each key is the name of a
+    /// remedy. Its value is `true`, the value of the remedy's first parameter, or a table of
+    /// parameters.
     #[serde(default, with = "Remedies", skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
-    /// Find out which subflows share bottlenecks (RFC 8382), and couple only those in congestion
-    /// control. By default not.
+    /// Detect which subflows share bottlenecks (RFC 8382), and couple only their congestion
+    /// controls. Off by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SharedBottleneckDetection")]
     pub shared_bottleneck_detection: Option<SharedBottleneckDetection>,
-    /// Does a host keep back a short segment while data is unacknowledged?
+    /// Whether hosts use Nagle's algorithm, which delays a short segment while data is
+    /// unacknowledged.
     #[serde(default = "yes")]
     pub nagle: bool,
-    /// Idle time after which a host asks its peer whether it is still there, once each time, and
-    /// gives a subflow up after 15 probes without an answer (RFC 9293 §3.8.4). By default it never
-    /// asks.
+    /// Idle time after which a host sends a keep-alive probe on a subflow. It repeats the probe after
+    /// each further idle time, and gives the subflow up after 15 probes without an answer (RFC 9293
+    /// §3.8.4). By default hosts send no keep-alives.
     #[serde(
         default,
         with = "Positive::<Option<Duration>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub keep_alive: Option<Duration>,
-    /// Do the hosts require checksums of what each segment carries (RFC 8684, the DSS checksum)?
+    /// Whether the hosts require DSS checksums (RFC 8684), which detect changed payload. Off by
+    /// default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dss_checksum: bool,
-    /// May further subflows be opened to the address and port of the first? If not (RFC 8684 §3.1,
-    /// the "C" flag, for servers behind a load balancer), only to announced ones, and the server
-    /// announces one only where the paths are of both families.
+    /// Whether further subflows may go to the address and port of the first subflow. With `false`
+    /// (the C flag of RFC 8684 §3.1, for servers behind a load balancer), they can only go to
+    /// announced addresses. The server announces an address only if the paths are of both families.
+    /// On by default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub allow_join_initial_addr_port: bool,
-    /// Does a connection on its only subflow go back to TCP when the path begins to drop options
-    /// late? Otherwise it ends, as RFC 8684 §3.7 has it, and as it does when the peer is Linux.
+    /// Whether a connection that never had a second subflow falls back to TCP if its path starts to
+    /// drop options mid-connection. With `false`, the host resets the subflow, as RFC 8684 §3.7
+    /// requires. The connection then ends unless the path manager opens a new subflow. In live runs
+    /// with a kernel host, the value is always `false`, because Linux does not notice the loss of
+    /// options.
     #[serde(default = "yes")]
     pub late_fallback: bool,
-    /// Do the hosts use explicit congestion notification (ECN, RFC 3168)? Queues that drop early
-    /// then mark packets instead.
+    /// Whether the hosts use explicit congestion notification (ECN, RFC 3168). Queues that drop
+    /// early then mark packets instead. Off by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ecn: bool,
-    /// Do the hosts use selective acknowledgements (SACK, RFC 2018)?
+    /// Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub sack: bool,
-    /// Do the hosts use TCP timestamps (RFC 7323)?
+    /// Whether the hosts use TCP timestamps (RFC 7323). On by default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub timestamps: bool,
-    /// Leave slow start when the RTT rises (HyStart++, RFC 9406); by default with `cubic` only.
+    /// Whether a rising RTT ends slow start (HyStart++, RFC 9406). By default only with `cubic`.
     #[serde(default, skip_serializing_if = "Inferred::is_missing")]
     pub hystart: Inferred<bool>,
-    /// What is sent.
+    /// Data that the connection carries.
     pub workload: Workload,
 }
 
-/// Shared-bottleneck detection, RFC 8382: only subflows that share a bottleneck are coupled.
+/// Shared-bottleneck detection (RFC 8382), which couples only subflows that share a bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SharedBottleneckDetection {
-    /// Losses above this rate show a bottleneck whatever the delays are (p_l); by default 5%.
+    /// Loss rate (p_l) above which a subflow counts as passing a bottleneck, whatever its delays.
     #[serde(default = "default_loss_threshold", with = "Written::<Probability>")]
     pub loss_threshold: Probability,
 }
 
 impl Connection {
-    /// Fill in what depends on other keys, and check what has to go together. The connection has
-    /// this `index` among those of a scenario with these `paths` and this `duration`.
+    /// Fill in defaults that depend on other keys, and check constraints between keys. The
+    /// connection has this `index` in a scenario with these `paths` and this `duration`.
     pub(super) fn complete(
         &mut self,
         index: usize,
@@ -156,14 +164,14 @@ impl Connection {
         self.require_hystart()
     }
 
-    /// Not every congestion control lets HyStart++ end its slow start.
+    /// Reject HyStart++ for congestion controls that have their own rule to end slow start.
     fn require_hystart(&self) -> Result<(), Problem> {
         let name = match &*self.congestion_control {
             Policy::BuiltIn(built_in) => built_in.without_hystart(),
             Policy::Own(name) => Some(name.as_str()),
         };
         let Some(name) = name.filter(|_| *self.hystart) else { return Ok(()) };
-        let problem = format!("true: {name} ends slow start by a rule of its own; leave it out");
+        let problem = format!("true: {name} has its own rule to end slow start; remove this key");
         Err(Problem::new("hystart", problem))
     }
 
@@ -181,7 +189,8 @@ impl Connection {
         self.host.find_paths("host", used)
     }
 
-    /// Those that do not heed announced addresses would leave the paths of one family alone.
+    /// Reject paths of both families if the path manager ignores announced addresses. It would use
+    /// the paths of one family only.
     fn require_one_family(&self, paths: &[Path]) -> Result<(), Problem> {
         let Policy::BuiltIn(chosen) = &self.path_manager else { return Ok(()) };
         let name = chosen.entry.name;
@@ -191,14 +200,14 @@ impl Connection {
             return Ok(());
         }
         let problem = format!(
-            "{name:?}: uses paths of one family only; give all paths of the connection the same \
-             family, or write path_manager = \"full_mesh\""
+            "{name:?}: cannot use paths of both families; give all paths of the connection the \
+             same family, or write path_manager = \"full_mesh\""
         );
         Err(Problem::new("path_manager", problem))
     }
 }
 
-/// Implementations of RFC 8382 have 5% or 10%.
+/// Implementations of RFC 8382 use 5% or 10%.
 fn default_loss_threshold() -> Probability {
     Probability::from_parts_per_billion(50_000_000)
 }

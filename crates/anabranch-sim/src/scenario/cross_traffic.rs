@@ -1,4 +1,4 @@
-//! UDP traffic that shares a path with the connections and takes no part in them.
+//! UDP traffic that competes with the connections on a path.
 
 use anabranch_net::units::{ByteCount, Rate};
 use anabranch_wire::entry::PathRef;
@@ -13,42 +13,41 @@ use super::paths::position;
 use crate::workload::Distribution;
 use crate::written::{Problem, Written, name};
 
-/// UDP traffic that shares a path with the connections and takes no part in them. TCP cross-traffic
-/// is a connection with `protocol = "tcp"` and, say, an `on_off` workload.
+/// UDP traffic that competes with the connections on a path. For TCP cross-traffic, use a connection
+/// with `protocol = "tcp"`, for example with an `on_off` workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrossTraffic {
-    /// Name of the source, by default `cross-traffic-1`, `cross-traffic-2` and so on; no two are
-    /// the same.
+    /// Name of the source; must be unique (default: `cross-traffic-1`, `cross-traffic-2` and so on).
     #[serde(default, deserialize_with = "name", skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Name of the path that the packets take, with the paths that it goes via.
+    /// Name of the path that the packets take. They also cross the paths that it goes via.
     #[serde(with = "PathName")]
     pub path: PathRef,
-    /// `download` is from server to client.
+    /// Direction of the packets; `download` is from server to client.
     #[serde(default)]
     pub direction: Direction,
-    /// Rate while on, counted in IP packets.
+    /// Rate of IP packets during on periods.
     #[serde(with = "Written::<Rate>")]
     pub rate: Rate,
-    /// Size of each IP packet, its 28 bytes of headers included; by default the path's MTU.
+    /// Size of each IP packet, including its headers of IP and UDP (default: the path's MTU).
     #[serde(
         default,
         with = "Written::<Option<ByteCount>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub packet_size: Option<ByteCount>,
-    /// Length of each on period; with `off`. By default the source is always on.
+    /// Length of each on period; needs `off`. By default the source is always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Distribution<Duration>")]
     pub on: Option<Distribution<Duration>>,
-    /// Length of each off period; with `on`.
+    /// Length of each off period; needs `on`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Distribution<Duration>")]
     pub off: Option<Distribution<Duration>>,
 }
 
-/// Bytes of the headers of IP and UDP.
+/// Size of the IP and UDP headers in bytes.
 fn headers(family: Family) -> u64 {
     let ip = match family {
         Family::Ipv4 => IPV4_HEADER_BYTES,
@@ -58,14 +57,14 @@ fn headers(family: Family) -> u64 {
 }
 
 impl CrossTraffic {
-    /// Bytes of each IP packet on its `path`.
+    /// Size in bytes of each IP packet on the source's `path`.
     pub fn packet_bytes(&self, path: &Path) -> u16 {
         let bytes = self.packet_size.and_then(|size| size.as_u64().try_into().ok());
         bytes.unwrap_or(path.mtu)
     }
 
-    /// Fill in what depends on other keys, and check what has to go together. The source has this
-    /// `index` among those of a scenario with these `paths`.
+    /// Fill in defaults that depend on other keys, and check constraints between keys. The source has
+    /// this `index` in a scenario with these `paths`.
     pub(super) fn complete(&mut self, index: usize, paths: &[Path]) -> Result<(), Problem> {
         if self.name.is_empty() {
             self.name = format!("cross-traffic-{}", index + 1);

@@ -1,4 +1,4 @@
-//! What editors are told of what can be chosen by name, and of its parameters.
+//! The JSON Schema of entries that can be chosen by name, and of their parameters.
 
 use anabranch_net::units::{ByteCount, Probability};
 use anabranch_wire::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use super::value::write;
 use crate::written::Written;
 
-/// The key that says which.
+/// The key that names the entry.
 pub(super) const KIND: &str = "kind";
 
 /// The names of all entries.
@@ -18,7 +18,7 @@ pub(super) fn names<M>(all: &[Entry<M>]) -> Json {
     json!({ "oneOf": all.iter().map(name).collect::<Vec<_>>() })
 }
 
-/// The parameters of all entries, by name. Several entries may have a parameter of the same name.
+/// The parameters of all entries by name. Several entries may share a parameter's name.
 pub(super) fn properties<M>(
     all: &[Entry<M>],
     generator: &mut SchemaGenerator,
@@ -47,7 +47,7 @@ pub(super) fn property(
     shared(&[(owner, parameter)], generator)
 }
 
-/// A table with a kind, the parameters of that kind, and those that all have in common.
+/// A table with a kind, the parameters of that kind, and the parameters that all kinds have.
 pub(super) fn table<M>(
     description: &str,
     all: &[Entry<M>],
@@ -67,14 +67,14 @@ pub(super) fn table<M>(
     })
 }
 
-/// A parameter of whatever is chosen.
+/// A parameter that all entries have.
 fn common(parameter: &Parameter, generator: &mut SchemaGenerator) -> Schema {
     let mut schema = values(parameter.kind, generator);
     schema.insert("description".to_owned(), described(parameter).into());
     schema
 }
 
-/// A parameter of these entries, which may differ in what it is.
+/// A parameter of these entries, whose meanings may differ.
 fn shared(owners: &[(&str, &Parameter)], generator: &mut SchemaGenerator) -> Schema {
     let mut forms: Vec<Schema> = Vec::new();
     let mut texts: Vec<(String, Vec<&str>)> = Vec::new();
@@ -102,11 +102,11 @@ fn shared(owners: &[(&str, &Parameter)], generator: &mut SchemaGenerator) -> Sch
     schema
 }
 
-/// What the parameter means, and its default.
+/// The parameter's meaning and default.
 fn described(parameter: &Parameter) -> String {
     let meaning = parameter.meaning;
     match &parameter.default {
-        // A path's name is not known here.
+        // The names of paths are unknown here.
         Value::Path(_) => format!("{meaning}."),
         default => match write(default) {
             Some(default) => format!("{meaning}; by default `{default}`."),

@@ -1,9 +1,9 @@
-//! Why a file is not a scenario, in one line.
+//! Errors in scenario files, in one line.
 
 use crate::written::Problem;
 
-/// Why a file is not a scenario. Displays as one line: the file, the key (or line and column),
-/// the value found, and what would be right.
+/// An error in a scenario file. It displays as one line: the file, the key (or line and column), the
+/// value found, and a valid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {place}: {problem}")]
 pub struct ScenarioError {
@@ -13,13 +13,13 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// There is a problem in `file`.
+    /// An error for a problem in `file`.
     pub(super) fn new(file: &str, problem: Problem) -> Self {
         let Problem { key: place, text: problem } = problem;
         ScenarioError { file: file.to_owned(), place, problem }
     }
 
-    /// `text` is not TOML.
+    /// An error because `text` is not TOML.
     pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let offset = error.span().map_or(0, |span| span.start);
         let before = text.get(..offset).unwrap_or(text);

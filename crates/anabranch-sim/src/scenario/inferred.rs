@@ -1,4 +1,4 @@
-//! Keys whose default follows from other keys.
+//! Keys whose default depends on other keys.
 
 use core::ops::{Deref, DerefMut};
 use std::borrow::Cow;
@@ -6,19 +6,19 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A value whose default follows from other keys, for example the congestion control's from the
-/// protocol. In a scenario that was read it is there.
+/// A value whose default depends on other keys. For example, the default congestion control depends
+/// on the protocol. A parsed scenario always has the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Inferred<T>(Option<T>);
 
 impl<T> Inferred<T> {
-    /// Has it not been given or inferred yet?
+    /// Whether the value has been neither given nor inferred yet.
     pub(super) fn is_missing(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Take this value unless one was given.
+    /// Use this default if no value was given.
     pub(super) fn infer(&mut self, default: impl FnOnce() -> T) {
         self.0.get_or_insert_with(default);
     }
@@ -28,13 +28,13 @@ impl<T> Deref for Inferred<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("a scenario that was read has the value")
+        self.0.as_ref().expect("a parsed scenario has the value")
     }
 }
 
 impl<T> DerefMut for Inferred<T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("a scenario that was read has the value")
+        self.0.as_mut().expect("a parsed scenario has the value")
     }
 }
 

@@ -20,11 +20,11 @@ impl Sort for Make {
     const ALL: &'static [MiddleboxEntry] = middlebox::ALL;
 }
 
-/// What every box has.
+/// The parameters that every middlebox has.
 const PLACE: [Parameter; 2] = [
     Parameter {
         name: "from",
-        meaning: "From when on the box is there",
+        meaning: "Time at which the middlebox appears",
         kind: Kind::Time { zero: true },
         default: Value::Time(Duration::ZERO),
         origin: "from the start",
@@ -32,7 +32,7 @@ const PLACE: [Parameter; 2] = [
     },
     Parameter {
         name: "until",
-        meaning: "Until when the box is there; by default to the end",
+        meaning: "Time at which the middlebox disappears; by default it stays",
         kind: Kind::Time { zero: true },
         default: Value::Unset,
         origin: "to the end",
@@ -40,22 +40,22 @@ const PLACE: [Parameter; 2] = [
     },
 ];
 
-/// Most boxes on a path: each that translates addresses has one of its own.
+/// Most middleboxes on a path. Each NAT needs an address, which limits their number.
 const MAX_MIDDLEBOXES: usize = 8;
 
 /// A middlebox of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Middlebox {
-    /// What it does.
+    /// The kind of middlebox, with its parameters.
     pub chosen: Chosen<Make>,
-    /// From when on it is there; before, packets pass it by.
+    /// Time at which the middlebox appears. Earlier packets bypass it.
     pub from: Duration,
-    /// Until when, later than `from`; `None` is to the end.
+    /// Time at which the middlebox disappears, later than `from`; `None` if it stays.
     pub until: Option<Duration>,
 }
 
 impl Middlebox {
-    /// The box.
+    /// The middlebox as the network uses it.
     pub fn build(&self, site: Site) -> Box<dyn middlebox::Middlebox> {
         (self.chosen.entry.make)(&self.chosen.values, site)
     }
@@ -75,13 +75,13 @@ impl Middlebox {
     }
 }
 
-/// The boxes of a path.
+/// The middleboxes of a path.
 pub(super) fn boxes<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Middlebox>, D::Error> {
     let boxes = Vec::deserialize(deserializer)?;
     if boxes.len() > MAX_MIDDLEBOXES {
-        let problem = format!("{}: a path has at most {MAX_MIDDLEBOXES}", boxes.len());
+        let problem = format!("{}: write at most {MAX_MIDDLEBOXES}", boxes.len());
         return Err(Problem::new("", problem).raise());
     }
     Ok(boxes)
@@ -109,9 +109,9 @@ impl JsonSchema for Middlebox {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let description = "A box on a path, at the end of its link that is nearer to the server. \
-            The boxes of a path stand in the order of the list, the first next to the link; what goes \
-            via the path passes them too.";
+        let description = "A middlebox between a path's link and the server. The middleboxes of a \
+            path stand in the order of the list, with the first next to the link. Packets of paths \
+            that go via this path pass them too.";
         let mut schema = entry_schema::table(description, middlebox::ALL, &PLACE, generator);
         schema.insert("required".to_owned(), [KIND].as_slice().into());
         schema
@@ -124,7 +124,7 @@ mod tests {
     use super::super::tests::read;
     use super::*;
 
-    /// A scenario with these boxes.
+    /// A scenario with these middleboxes.
     fn text(boxes: &str) -> String {
         format!(
             "name = \"a\"\nduration = \"1s\"\n\
@@ -146,7 +146,7 @@ mod tests {
         error.strip_prefix("a.toml: path[0].middlebox").expect(&error).to_owned()
     }
 
-    /// A box that is always there, with these values and defaults for the others.
+    /// A middlebox that is always present, with these values, and defaults for the others.
     fn always(kind: &str, set: &[(&str, Value)]) -> Middlebox {
         let entry = Chosen::named(kind).unwrap();
         let mut chosen = Chosen::new(entry);
@@ -267,7 +267,7 @@ mod tests {
         );
         assert_eq!(
             error("kind = \"strip_options\"\nsegments = []"),
-            "[0].segments: []: write at least one, or leave it out"
+            "[0].segments: []: name at least one, or remove this key"
         );
         assert_eq!(
             error("kind = \"rewrite_payload\""),
@@ -279,7 +279,7 @@ mod tests {
         );
         assert_eq!(
             error("kind = \"nat\"\nsize = \"1kB\""),
-            "[0].size: belongs to kind = \"split_segments\" and kind = \"coalesce\"; leave it out, or write \
+            "[0].size: belongs to kind = \"split_segments\" and kind = \"coalesce\"; remove it, or write \
              one of these kinds"
         );
         assert_eq!(
@@ -329,6 +329,6 @@ mod tests {
         );
         assert_eq!(error("from = \"2s\""), "[0].kind: missing; this key is required");
         let nine = ["kind = \"nat\""; 9].join("\n[[path.middlebox]]\n");
-        assert_eq!(error(&nine), ": 9: a path has at most 8");
+        assert_eq!(error(&nine), ": 9: write at most 8");
     }
 }

@@ -1,20 +1,20 @@
-//! Scenarios: what is run, as data.
+//! Scenarios describe experiments as data.
 //!
-//! A scenario is written in TOML. Its types here are also its form in the file: the comments of
-//! fields are the descriptions in the JSON Schema, from which the Python classes are made. Values
-//! are checked where they are read; then [`Scenario::from_toml`] fills in what depends on other keys
-//! and checks what has to go together. A scenario that was read needs no further check, and what is
-//! wrong with one is said in one line, with what would be right.
+//! A scenario is written in TOML. The types in this module define the file format. The comments of
+//! their fields are the descriptions in the JSON Schema, from which the Python classes are
+//! generated. Each value is checked while it is parsed. Then [`Scenario::from_toml`] fills in
+//! defaults that depend on other keys, and checks constraints between keys. A parsed scenario needs
+//! no further check. An error is one line that names the mistake and a valid value.
 //!
-//! **Directions.** A path lies between the client, which opens connections, and the server. Its
-//! *forward* direction is from server to client, always: the direction of the data of a
-//! `download` and of the acknowledgements of an `upload`. A path's own keys describe forward;
-//! rate, delay and limit hold for the reverse direction too unless `[path.reverse]` says
-//! otherwise, jitter and loss do not.
+//! **Directions.** A path connects the client, which opens connections, and the server. Its
+//! *forward* direction is always from server to client. This is the direction of the data of a
+//! `download` and of the acknowledgements of an `upload`. A path's own keys describe the forward
+//! direction. Rate, delay and limit also apply to the reverse direction unless `[path.reverse]`
+//! overrides them. Jitter and loss do not.
 //!
-//! **Shared bottlenecks.** A path may go `via` another: its packets then cross the other's link
-//! as well, between its own link and the server. The other remains a path of its own, which a
-//! competing connection may use.
+//! **Shared bottlenecks.** A path may go `via` another path. Its packets then also cross that path's
+//! link, between their own link and the server. A competing connection may use that other path on
+//! its own.
 
 mod chosen;
 mod congestion_control;
@@ -70,46 +70,46 @@ pub struct Scenario {
     /// Name of the scenario.
     #[serde(deserialize_with = "name")]
     pub name: String,
-    /// What it is about, for the reader.
+    /// Description for readers.
     #[serde(default)]
     pub description: String,
-    /// Simulated time.
+    /// Duration of the run.
     #[serde(with = "Positive::<Duration>")]
     pub duration: Duration,
-    /// Time at the beginning that metrics leave out; shorter than the duration.
+    /// Time at the beginning of the run that metrics exclude; shorter than the duration.
     #[serde(default, with = "Written::<Duration>")]
     pub warm_up: Duration,
-    /// Period of the time series.
+    /// Interval between the samples of time series.
     #[serde(default = "default_sample_interval", with = "Positive::<Duration>")]
     pub sample_interval: Duration,
-    /// The paths; at least one.
+    /// The paths (at least one).
     #[serde(rename = "path")]
     #[schemars(length(min = 1))]
     pub paths: Vec<Path>,
-    /// The connections; at least one.
+    /// The connections (at least one).
     #[serde(rename = "connection")]
     #[schemars(length(min = 1))]
     pub connections: Vec<Connection>,
-    /// UDP traffic beside the connections.
+    /// UDP traffic that competes with the connections.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_traffic: Vec<CrossTraffic>,
 }
 
 impl Scenario {
-    /// The scenario that `text` describes in TOML. `file` is what error messages call it; the
-    /// traces that it names are looked for in the folder of `file`.
+    /// Parse the TOML `text`. `file` is its name in error messages. Names of trace files are
+    /// relative to the folder of `file`.
     ///
     /// # Errors
-    /// If `text` is not TOML, or a key is missing, unknown, or has a value that it cannot have.
+    /// If `text` is not TOML, or a key is missing, unknown, or has an invalid value.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let folder = FilePath::new(file).parent().unwrap_or(FilePath::new(""));
         Scenario::from_toml_beside(text, file, folder)
     }
 
-    /// As [`from_toml`](Scenario::from_toml), with traces looked for in `folder`.
+    /// Like [`from_toml`](Scenario::from_toml), with names of trace files relative to `folder`.
     ///
     /// # Errors
-    /// As [`from_toml`](Scenario::from_toml).
+    /// Those of [`from_toml`](Scenario::from_toml).
     pub fn from_toml_beside(
         text: &str,
         file: &str,
@@ -125,9 +125,9 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The scenario in TOML, normalised: every default is spelled out, quantities are in their
-    /// canonical form, and traces are part of it. [`from_toml`](Scenario::from_toml) reads it back
-    /// as the same value.
+    /// The normalised scenario in TOML. Every default is spelled out, quantities have their
+    /// canonical form, and traces are included. [`from_toml`](Scenario::from_toml) parses it to an
+    /// equal scenario.
     ///
     /// # Panics
     /// If a count is above 2⁶³ − 1, the largest integer of TOML.
@@ -135,14 +135,14 @@ impl Scenario {
         toml::to_string(self).expect("integers that TOML can hold")
     }
 
-    /// The JSON Schema of the TOML form, as a JSON text.
+    /// The JSON Schema of scenario files, as JSON text.
     pub fn json_schema() -> String {
         let schema = schemars::schema_for!(Scenario);
         serde_json::to_string_pretty(&schema).expect("a schema is a JSON value")
     }
 
-    /// Fill in what depends on other keys, and check what has to go together. The traces that the
-    /// scenario names are in `folder`.
+    /// Fill in defaults that depend on other keys, and check constraints between keys. Names of
+    /// trace files are relative to `folder`.
     fn complete(&mut self, folder: &FilePath) -> Result<(), Problem> {
         require_before_end("warm_up", self.warm_up, self.duration)?;
         require_some("path", &self.paths)?;
@@ -170,7 +170,7 @@ fn default_sample_interval() -> Duration {
     Duration::from_millis(100)
 }
 
-/// There is one at least in the array of tables `noun`.
+/// Require at least one table in the array of tables `noun`.
 fn require_some<T>(noun: &str, tables: &[T]) -> Result<(), Problem> {
     if tables.is_empty() {
         return Err(Problem::new(noun, format!("[]: write at least one [[{noun}]]")));
@@ -178,7 +178,7 @@ fn require_some<T>(noun: &str, tables: &[T]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// No two elements of the array of tables `noun` have the same name.
+/// Require different names for all elements of the array of tables `noun`.
 fn require_unique<'a>(noun: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
     let names: Vec<_> = names.collect();
     for (n, name) in names.iter().enumerate() {
@@ -191,7 +191,7 @@ fn require_unique<'a>(noun: &str, names: impl Iterator<Item = &'a String>) -> Re
     Ok(())
 }
 
-/// The time is before the end of a run of this `duration`.
+/// Require a time before the end of a run of this `duration`.
 fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(), Problem> {
     if time < duration {
         return Ok(());

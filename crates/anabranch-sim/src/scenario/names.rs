@@ -1,10 +1,10 @@
-//! What a scenario chooses by name.
+//! Values that a scenario selects by name.
 
 use anabranch_net::Side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a connection speaks.
+/// Protocol of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
@@ -15,7 +15,7 @@ pub enum Protocol {
     Tcp,
 }
 
-/// Which host of a connection sends the workload's data.
+/// Host of a connection that sends the workload's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -36,7 +36,7 @@ impl Direction {
     }
 }
 
-/// The addresses of a path.
+/// Address family of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -47,14 +47,14 @@ pub enum Family {
     Ipv6,
 }
 
-/// What jitter does to the order of packets.
+/// Whether jitter can reorder packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JitterOrder {
-    /// Packets are delivered in the order in which they were sent.
+    /// The link delivers packets in the order in which they were sent.
     #[default]
     Fifo,
-    /// Packets are delayed independently and may overtake each other: netem's default.
+    /// Each packet has its own delay, so packets may overtake each other (netem's default).
     Reordering,
 }
 
@@ -62,17 +62,17 @@ pub enum JitterOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// Packets are carried again.
+    /// The link carries packets again.
     Up,
-    /// Packets inside are lost, and so is every packet offered until `up`.
+    /// The link loses the packets inside it, and every packet that arrives until `up`.
     Down,
-    /// The transmitter pauses and packets queue; those under way still arrive.
+    /// The transmitter pauses and packets queue. Packets in flight still arrive.
     Suspend,
-    /// The transmitter continues where it paused.
+    /// The transmitter continues.
     Resume,
 }
 
-/// The directions of a path that a change applies to.
+/// Directions of a path that a change applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AppliesTo {

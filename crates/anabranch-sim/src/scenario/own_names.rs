@@ -1,9 +1,10 @@
-//! Names of the user's own policies, in the place of what a scenario says.
+//! Names of the user's own policies, which replace a scenario's policies.
 
 use super::connection::Connection;
 use super::{Policy, Protocol, Scenario};
 
-/// Names of users' own policies that take the place of what a scenario says; `None` leaves it.
+/// Names of the user's own policies, which replace a scenario's policies. `None` keeps the
+/// scenario's policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnNames {
     /// Name of the scheduler.
@@ -15,15 +16,15 @@ pub struct OwnNames {
 }
 
 impl Scenario {
-    /// The scenario with the user's own policies `names`. They go to the connections that name
-    /// one of the user's own already, or if none does, to all that speak Multipath TCP.
+    /// The scenario with the user's own policies `names`. They apply to the connections that already
+    /// name the user's own policy. If there is none, they apply to all Multipath TCP connections.
     #[must_use]
     pub fn with_own(mut self, names: &OwnNames) -> Self {
         put(&mut self, names.scheduler.as_deref(), |c| &mut c.scheduler);
         put(&mut self, names.congestion_control.as_deref(), |c| &mut *c.congestion_control);
         put(&mut self, names.path_manager.as_deref(), |c| &mut c.path_manager);
         for connection in &mut self.connections {
-            // A congestion control of the user's own ends slow start by itself.
+            // The user's own congestion control ends slow start itself.
             *connection.hystart &= connection.congestion_control.own().is_none();
         }
         self

@@ -1,4 +1,4 @@
-//! A path: its links in both directions, what stands on it, and how it changes.
+//! A path: its links in both directions, its middleboxes, and its changes over time.
 
 use std::path::Path as FilePath;
 
@@ -19,61 +19,63 @@ use super::queue::Queue;
 use super::trace::{self, TraceSource};
 use crate::written::{Problem, Written, name, unknown_name};
 
-/// A path. Its own keys describe the forward direction, which is always from server to client;
-/// `reverse` describes the other one.
+/// A path between client and server. Its own keys describe the forward direction, from server to
+/// client. The table `reverse` describes the direction from client to server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
-    /// Name of the path; no two are the same.
+    /// Name of the path; must be unique.
     #[serde(deserialize_with = "name")]
     pub name: String,
-    /// Rate of the link; either this or `trace`.
+    /// Rate of the link. A path needs either `rate` or `trace`.
     #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// When the link delivers, instead of `rate`: the name of a Mahimahi packet-delivery trace,
-    /// relative to the scenario's folder, or its content. Each opportunity delivers 1504 bytes.
+    /// Packet-delivery trace of the link, instead of `rate`: the name of a file in Mahimahi's
+    /// format, relative to the scenario's folder, or the trace itself. Each opportunity delivers
+    /// 1504 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "TraceSource")]
     pub trace: Option<TraceSource>,
     /// One-way propagation delay.
     #[serde(with = "Written::<Duration>")]
     pub delay: Duration,
-    /// How much may wait in the link's queue, the packet in transmission not counted. A limit in
-    /// time counts at the link's rate, or at the mean rate of its trace.
+    /// Capacity of the link's queue, excluding the packet in transmission. A limit given as a time
+    /// is converted at the link's rate, or at the mean rate of its trace.
     #[serde(with = "Written::<QueueLimit>")]
     pub limit: QueueLimit,
-    /// The delay varies uniformly by ± this much, forward only.
+    /// Jitter of the forward direction: each packet's delay varies uniformly by ± this time.
     #[serde(default, with = "Written::<Duration>")]
     pub jitter: Duration,
-    /// What jitter does to the order of packets, in both directions.
+    /// Whether jitter can reorder packets; applies to both directions.
     #[serde(default)]
     pub jitter_model: JitterOrder,
-    /// Probability of losing a packet, forward only.
+    /// Probability that the forward direction loses a packet.
     #[serde(default, with = "Written::<Probability>")]
     pub loss: Probability,
-    /// Largest IP packet, from 576B to 65535B.
+    /// Largest size of an IP packet, from 576B to 65535B.
     #[serde(default = "default_mtu", with = "Mtu")]
     pub mtu: u16,
-    /// The addresses of both hosts on this path. A connection is opened over its first path; the
-    /// server announces its address of the other family, and the client joins from there.
+    /// Address family of both hosts on this path. A connection opens over its first path. If other
+    /// paths have the other family, the server announces its address of that family, and the client
+    /// joins that address.
     #[serde(default)]
     pub family: Family,
-    /// Loss in bursts, beside `loss`, forward only.
+    /// Burst losses of the forward direction, in addition to `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BurstLoss")]
     pub burst_loss: Option<BurstLoss>,
-    /// Which packets the queues of both directions drop although there is room.
+    /// Queue discipline of both directions, which can drop or mark packets before the queue is full.
     #[serde(default)]
     pub queue: Queue,
-    /// Name of a path listed before whose link this path's packets cross too, on the server's
-    /// side: a shared bottleneck.
+    /// Shared bottleneck: the name of an earlier path whose link this path's packets also cross.
+    /// That link lies between this path's own link and the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub via: Option<Via>,
-    /// The direction from client to server.
+    /// The reverse direction, from client to server.
     #[serde(default)]
     pub reverse: Reverse,
-    /// Middleboxes between the link and the server, the first next to the link.
+    /// Middleboxes between the link and the server; the first is next to the link.
     #[serde(
         default,
         rename = "middlebox",
@@ -86,14 +88,14 @@ pub struct Path {
     pub changes: Vec<Change>,
 }
 
-/// A channel with a good and a bad state (Gilbert and Elliott); netem's `gemodel`.
+/// Burst losses by a channel with a good and a bad state (Gilbert-Elliott; netem's `gemodel`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BurstLoss {
-    /// Probability, per packet, of going from good to bad.
+    /// Probability per packet of a transition from the good to the bad state.
     #[serde(with = "Written::<Probability>")]
     pub to_bad: Probability,
-    /// Probability, per packet, of going from bad to good.
+    /// Probability per packet of a transition from the bad to the good state.
     #[serde(with = "Written::<Probability>")]
     pub to_good: Probability,
     /// Probability of losing a packet in the bad state.
@@ -108,28 +110,28 @@ pub struct BurstLoss {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reverse {
-    /// Rate of the link; by default the forward rate or trace.
+    /// Rate of the link (default: the forward rate or trace).
     #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// When the link delivers, instead of `rate`.
+    /// Packet-delivery trace of the link, instead of `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "TraceSource")]
     pub trace: Option<TraceSource>,
-    /// One-way propagation delay; by default the forward one.
+    /// One-way propagation delay (default: the forward delay).
     #[serde(
         default,
         with = "Written::<Option<Duration>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub delay: Option<Duration>,
-    /// How much may wait in the link's queue; by default the forward limit.
+    /// Capacity of the link's queue (default: the forward limit).
     #[serde(
         default,
         with = "Written::<Option<QueueLimit>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub limit: Option<QueueLimit>,
-    /// The delay varies uniformly by ± this much.
+    /// Jitter: each packet's delay varies uniformly by ± this time.
     #[serde(default, with = "Written::<Duration>")]
     pub jitter: Duration,
     /// Probability of losing a packet.
@@ -137,14 +139,15 @@ pub struct Reverse {
     pub loss: Probability,
 }
 
-/// A change of a path at a given time: at least one key besides `at` and `applies_to`.
+/// A change of a path at a given time. It needs at least one of `rate`, `delay`, `jitter`, `loss`
+/// and `state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When, from the start of the run.
+    /// Time of the change, counted from the start of the run.
     #[serde(with = "Written::<Duration>")]
     pub at: Duration,
-    /// New rate; the packet in transmission finishes at it.
+    /// New rate. The packet in transmission finishes at this rate.
     #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// New delay.
@@ -168,15 +171,16 @@ pub struct Change {
         skip_serializing_if = "Option::is_none"
     )]
     pub loss: Option<Probability>,
-    /// New state.
+    /// New state of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LinkState")]
     pub state: Option<LinkState>,
-    /// Which direction changes.
+    /// Direction that changes.
     #[serde(default)]
     pub applies_to: AppliesTo,
-    /// With `state` only: the client's host notices that the path goes `down` or comes `up`, as
-    /// when its interface does, and tells the path managers; by default false.
+    /// Whether the client notices that the path goes `down` or comes `up`, as when its own interface
+    /// goes down or comes up. The client then informs its path managers. Only with `state`; off by
+    /// default.
     #[serde(default)]
     pub noticed: bool,
 }
@@ -187,28 +191,28 @@ impl Path {
         self.via.as_ref().map(|via| via.0.index)
     }
 
-    /// When the link from server to client sends.
+    /// Capacity of the link from server to client.
     ///
     /// # Panics
-    /// If there is neither a rate nor a trace. A path that was read has one of them.
+    /// If there is neither a rate nor a trace. A parsed path has one of them.
     pub fn capacity(&self) -> Capacity {
         let capacity = trace::capacity(self.rate, self.trace.as_ref());
         capacity.expect("a rate or a trace")
     }
 
-    /// When the link from client to server sends.
+    /// Capacity of the link from client to server.
     ///
     /// # Panics
-    /// As [`capacity`](Path::capacity).
+    /// Like [`capacity`](Path::capacity).
     pub fn reverse_capacity(&self) -> Capacity {
         let reverse = &self.reverse;
         trace::capacity(reverse.rate, reverse.trace.as_ref()).unwrap_or_else(|| self.capacity())
     }
 
-    /// The link from server to client, with its changes counted from the epoch.
+    /// The link from server to client. Times of changes count from the start of the run.
     ///
     /// # Panics
-    /// As [`capacity`](Path::capacity).
+    /// Like [`capacity`](Path::capacity).
     pub fn forward_link(&self) -> LinkConfig {
         LinkConfig {
             jitter: self.jitter,
@@ -218,10 +222,10 @@ impl Path {
         }
     }
 
-    /// The link from client to server, with its changes counted from the epoch.
+    /// The link from client to server. Times of changes count from the start of the run.
     ///
     /// # Panics
-    /// As [`capacity`](Path::capacity).
+    /// Like [`capacity`](Path::capacity).
     pub fn reverse_link(&self) -> LinkConfig {
         let Reverse { delay, limit, jitter, loss, .. } = self.reverse;
         let (delay, limit) = (delay.unwrap_or(self.delay), limit.unwrap_or(self.limit));
@@ -229,7 +233,7 @@ impl Path {
         LinkConfig { jitter, loss, ..link }
     }
 
-    /// What both directions have in common, and the changes of one.
+    /// A link with the settings that both directions share, and the changes of one direction.
     fn link(
         &self,
         this: AppliesTo,
@@ -252,8 +256,8 @@ impl Path {
         }
     }
 
-    /// Fill in what depends on other keys, and check what has to go together. `before` are the
-    /// paths listed before this one.
+    /// Fill in defaults that depend on other keys, and check constraints between keys. `before` are
+    /// the paths listed before this path.
     pub(super) fn complete(&mut self, before: &[Path], folder: &FilePath) -> Result<(), Problem> {
         trace::complete(self.rate, &mut self.trace, folder)?;
         if self.rate.is_none() && self.trace.is_none() {
@@ -275,7 +279,7 @@ impl Path {
         self.via.as_mut().map_or(Ok(()), |via| via.find(before))
     }
 
-    /// A trace has no rate that could change.
+    /// Reject a change of the rate in a direction that follows a trace.
     fn require_rate(&self, change: &Change) -> Result<(), Problem> {
         let follows_trace = |capacity: Capacity, other| {
             change.rate.is_some()
@@ -290,14 +294,14 @@ impl Path {
             return Ok(());
         };
         let problem = format!(
-            "the {name} direction follows a trace; leave the rate out, or write applies_to = {other:?}"
+            "the {name} direction follows a trace; remove the rate, or write applies_to = {other:?}"
         );
         Err(Problem::new("rate", problem))
     }
 }
 
 impl Change {
-    /// What changes on a link.
+    /// The change as a link sees it.
     pub fn of_link(&self) -> LinkChange {
         let Change { rate, delay, jitter, loss, .. } = *self;
         LinkChange { rate, delay, jitter, loss, state: self.state.map(Into::into) }
@@ -306,7 +310,7 @@ impl Change {
     fn check(&self) -> Result<(), Problem> {
         let goes_or_comes = matches!(self.state, Some(LinkState::Down | LinkState::Up));
         if self.noticed && !goes_or_comes {
-            let problem = "true: only state = \"down\" and \"up\" can be noticed; leave it out";
+            let problem = "true: needs state = \"down\" or state = \"up\"; remove this key";
             return Err(Problem::new("noticed", problem));
         }
         if self.of_link() == LinkChange::default() {
@@ -318,38 +322,37 @@ impl Change {
     }
 }
 
-/// The path that another goes via.
+/// The path that another path goes via.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Via(#[serde(with = "PathName")] PathRef);
 
 impl Via {
-    /// The path that stands at `index` among `paths`.
+    /// The path at `index` in `paths`.
     pub fn new(index: usize, paths: &[Path]) -> Self {
         Via(PathRef { index, name: paths[index].name.clone().into() })
     }
 
-    /// Find it among the paths listed before, so that no path goes in circles.
+    /// Find the path among the earlier paths. This order excludes cycles.
     fn find(&mut self, before: &[Path]) -> Result<(), Problem> {
         let name = &*self.0.name;
         let found = before.iter().position(|path| path.name == name);
         self.0.index = found.ok_or_else(|| {
             if before.is_empty() {
-                let problem =
-                    format!("{name:?}: the path that this one goes via is listed before it");
+                let problem = format!("{name:?}: list that path before the paths that go via it");
                 return Problem::new("via", problem);
             }
             let valid: Vec<_> = before.iter().map(|path| path.name.as_str()).collect();
-            Problem::new("via", unknown_name("path listed before", name, &valid))
+            Problem::new("via", unknown_name("earlier path", name, &valid))
         })?;
         Ok(())
     }
 }
 
-/// What `#[serde(with = "Mtu")]` calls: a size that IP can have.
+/// Serialisation of an MTU for `#[serde(with = "Mtu")]`, with a check of its range.
 struct Mtu;
 
-/// Smallest MTU: what every IPv4 host must be able to receive. RFC 791 §3.1.
+/// Smallest MTU: every IPv4 host must accept packets of this size. RFC 791 §3.1.
 const MIN_MTU: u16 = 576;
 
 impl Mtu {
@@ -359,11 +362,11 @@ impl Mtu {
 
     fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
         let bytes = Written::<ByteCount>::deserialize(deserializer)?.as_u64();
-        // Largest MTU: the total length field of IPv4. RFC 791 §3.1.
+        // Largest MTU: the limit of the total length field of IPv4. RFC 791 §3.1.
         let mtu = u16::try_from(bytes).ok().filter(|mtu| *mtu >= MIN_MTU);
         mtu.ok_or_else(|| {
             let most = u16::MAX;
-            let problem = format!("\"{bytes}B\": an MTU lies between {MIN_MTU}B and {most}B");
+            let problem = format!("\"{bytes}B\": must be between {MIN_MTU}B and {most}B");
             Problem::new("", problem).raise()
         })
     }

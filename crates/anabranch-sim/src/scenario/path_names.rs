@@ -1,4 +1,4 @@
-//! Paths by their names: a file has names where the code counts.
+//! Names of paths. Files name a path, and the code uses its index.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::written::unknown_name;
 
-/// The names of the paths that a connection uses, in its order.
+/// The names of the paths that a connection uses, in the connection's order.
 #[derive(Clone, Copy)]
 pub(super) struct Used<'a>(pub(super) &'a [String]);
 
@@ -17,7 +17,7 @@ impl<'a> Used<'a> {
         self.0.iter().map(String::as_str)
     }
 
-    /// The path with the name of `path`, or without a name the one in its place.
+    /// The path with the name of `path`, or the path at its index if it has no name.
     pub(super) fn find(self, path: &PathRef) -> Result<PathRef, String> {
         let index = match &*path.name {
             "" => path.index,
@@ -30,7 +30,7 @@ impl<'a> Used<'a> {
     }
 }
 
-/// What `#[serde(with = "PathName")]` calls: a path as a file has it.
+/// Serialisation of a path by its name, for `#[serde(with = "PathName")]`.
 pub(super) struct PathName;
 
 impl PathName {
@@ -41,7 +41,7 @@ impl PathName {
         path.name.serialize(serializer)
     }
 
-    /// The path is to be found yet.
+    /// Read the name. The caller has to find the path's index.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<PathRef, D::Error> {

@@ -10,11 +10,11 @@ use super::path::Path;
 use super::path_names::Used;
 use crate::written::{Problem, unknown_name};
 
-/// The paths that a connection may use, as indices into [`Scenario::paths`](super::Scenario::paths):
-/// distinct, at least one, and exactly one for plain TCP. A file has their names.
+/// The paths that a connection may use, as indices into [`Scenario::paths`](super::Scenario::paths).
+/// They are distinct. There is at least one, and exactly one for plain TCP. Files contain their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// Empty for the default.
+    /// Empty if the file leaves the paths to the default.
     names: Vec<String>,
     indices: Vec<usize>,
 }
@@ -28,14 +28,14 @@ impl Deref for Paths {
 }
 
 impl Paths {
-    /// These of `paths`.
+    /// The paths at these indices of `paths`.
     pub fn new(indices: Vec<usize>, paths: &[Path]) -> Self {
         let names = indices.iter().map(|index| paths[*index].name.clone()).collect();
         Paths { names, indices }
     }
 
-    /// Find the paths by their names among `paths`; by default all that no other path goes via, or
-    /// if `only_one` is used, the first of these.
+    /// Find the paths by their names in `paths`. The default is all paths except those that other
+    /// paths go via, or with `only_one` the first of these.
     pub(super) fn find(&mut self, paths: &[Path], only_one: bool) -> Result<(), Problem> {
         if self.names.is_empty() {
             let shared = |index| paths.iter().any(|path| path.via() == Some(index));
@@ -47,14 +47,14 @@ impl Paths {
         if only_one && self.names.len() > 1 {
             let names = &self.names;
             let problem =
-                format!("{names:?}: tcp uses one path; write one, or protocol = \"mptcp\"");
+                format!("{names:?}: tcp uses one path; name one, or write protocol = \"mptcp\"");
             return Err(Problem::new("", problem));
         }
         for (n, name) in self.names.iter().enumerate() {
             let index = position(paths, name);
             let index = index.map_err(|text| Problem::new(format!("[{n}]"), text))?;
             if self.indices.contains(&index) {
-                let problem = format!("{name:?} is listed twice; a path is listed once");
+                let problem = format!("{name:?} is listed twice; list each path once");
                 return Err(Problem::new(format!("[{n}]"), problem));
             }
             self.indices.push(index);
@@ -72,7 +72,7 @@ impl Paths {
     }
 }
 
-/// Where the path called `name` is among `paths`.
+/// The index of the path called `name` in `paths`.
 pub(super) fn position(paths: &[Path], name: &str) -> Result<usize, String> {
     paths.iter().position(|path| path.name == name).ok_or_else(|| {
         let valid: Vec<_> = paths.iter().map(|path| path.name.as_str()).collect();
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for Paths {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let names = Vec::deserialize(deserializer)?;
         if names.is_empty() {
-            let problem = "[]: a connection needs at least one path";
+            let problem = "[]: name at least one path";
             return Err(Problem::new("", problem).raise());
         }
         Ok(Paths { names, indices: Vec::new() })

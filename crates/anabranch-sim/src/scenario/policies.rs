@@ -1,5 +1,4 @@
-//! The policies and platforms of a connection: those that can be chosen by name, and how they are
-//! written.
+//! The policies and platforms of a connection that can be chosen by name.
 
 use anabranch_proto::policy::{Entry, Values};
 use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
@@ -52,7 +51,7 @@ pub(super) mod tests {
     use anabranch_proto::policy::{PathRef, Value};
     use anabranch_wire::Duration;
 
-    /// The policy of a sort with this name and its defaults.
+    /// The policy with this name and its defaults.
     pub(in crate::scenario) fn default_of<M: Sort>(name: &str) -> Chosen<M> {
         let Ok(entry) = Chosen::named(name) else { panic!("no {name}") };
         Chosen::new(entry)
@@ -115,7 +114,7 @@ pub(super) mod tests {
         check::<path_manager::Making>();
         check::<MakeRemedy>();
         check::<congestion::Making>();
-        // Each is written with its defaults and read back.
+        // Write each policy with its defaults, and read it back.
         for entry in scheduler::ALL {
             let written = format!("{{ kind = {:?} }}", entry.name);
             assert_eq!(chosen_scheduler(&written), Ok(scheduler(entry.name)));
@@ -164,11 +163,11 @@ pub(super) mod tests {
             ("{ beta = 0.5 }", ".kind: missing; this key is required"),
             (
                 "{ kind = \"blest\", beta = 0.5 }",
-                ".beta: belongs to kind = \"ecf\"; leave it out, or write that kind",
+                ".beta: belongs to kind = \"ecf\"; remove it, or write that kind",
             ),
             (
                 "{ kind = \"blest\", step = 0.01 }",
-                ".step: belongs to kind = \"blest\" and rule = \"paper\"; leave it out",
+                ".step: belongs to kind = \"blest\" and rule = \"paper\"; remove it",
             ),
             (
                 "{ kind = \"blest\", rule = \"papr\" }",
@@ -201,7 +200,7 @@ pub(super) mod tests {
             ("{ kind = \"ndiffports\", subflows = 33 }", "subflows: 33: must be between 1 and 32"),
             (
                 "{ kind = \"backup\", subflows = 2 }",
-                "subflows: belongs to kind = \"ndiffports\"; leave it out, or write that kind",
+                "subflows: belongs to kind = \"ndiffports\"; remove it, or write that kind",
             ),
             (
                 "{ kind = \"backup\", regular = \"lte\" }",

@@ -1,4 +1,4 @@
-//! What a scenario says of a policy: which built-in one, or the name of one of the user's own.
+//! Policies in scenarios: a built-in policy, or the name of the user's own.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,21 +11,21 @@ use serde::de::value::{
 use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A policy that comes with the engine, or one of the user's own.
+/// A built-in policy, or the user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy<T> {
-    /// One that comes with the engine.
+    /// A built-in policy.
     BuiltIn(T),
-    /// One of the user's own, written `"own:NAME"`. A scenario can only name it: the policy itself
-    /// is handed over with the run, see [`crate::OwnPolicies`].
+    /// The user's own policy, written `"own:NAME"`. A scenario can only name it. The policy itself
+    /// is passed to the run; see [`crate::OwnPolicies`].
     Own(String),
 }
 
-/// What the names of users' own policies begin with in a file.
+/// Prefix of the names of the user's own policies in a file.
 const PREFIX: &str = "own:";
 
 impl<T> Policy<T> {
-    /// The name of the user's own policy, if it is one.
+    /// The name, if this is the user's own policy.
     pub fn own(&self) -> Option<&str> {
         match self {
             Policy::BuiltIn(_) => None,
@@ -33,7 +33,7 @@ impl<T> Policy<T> {
         }
     }
 
-    /// The built-in one, if it is one.
+    /// The policy, if it is built-in.
     pub(super) fn built_in_mut(&mut self) -> Option<&mut T> {
         match self {
             Policy::BuiltIn(policy) => Some(policy),
@@ -80,7 +80,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PolicyVisitor<T> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Policy<T>, E> {
         match text.strip_prefix(PREFIX).map(str::trim) {
-            Some("") => Err(E::custom(format!("{text:?}: a name follows the colon"))),
+            Some("") => Err(E::custom(format!("{text:?}: write a name after the colon"))),
             Some(name) => Ok(Policy::Own(name.to_owned())),
             None => T::deserialize(StrDeserializer::new(text)).map(Policy::BuiltIn),
         }
@@ -90,7 +90,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PolicyVisitor<T> {
         T::deserialize(MapAccessDeserializer::new(map)).map(Policy::BuiltIn)
     }
 
-    // What is no policy is for the built-in ones to refuse: they know what they expect.
+    // Built-in policies reject other types, because they know which types they expect.
     fn visit_bool<E: Error>(self, value: bool) -> Result<Policy<T>, E> {
         let deserializer: BoolDeserializer<E> = value.into_deserializer();
         T::deserialize(deserializer).map(Policy::BuiltIn)
@@ -120,7 +120,7 @@ impl<T: JsonSchema> JsonSchema for Policy<T> {
         let built_in = generator.subschema_for::<T>();
         let own = json_schema!({
             "type": "string",
-            "description": "a policy of the user's own, handed over with the run",
+            "description": "The user's own policy, which is passed to the run.",
             "pattern": format!("^{PREFIX}.+$"),
         });
         json_schema!({ "anyOf": [built_in, own] })
@@ -157,12 +157,12 @@ mod tests {
     fn what_is_wrong_with_its_name_is_explained() {
         assert_eq!(
             with("scheduler = \"own:\"").unwrap_err(),
-            "own.toml: connection[0].scheduler: \"own:\": a name follows the colon"
+            "own.toml: connection[0].scheduler: \"own:\": write a name after the colon"
         );
         assert_eq!(
             with("congestion_control = \"own:Reno\"\nhystart = true").unwrap_err(),
-            "own.toml: connection[0].hystart: true: Reno ends slow start by a rule of its own; \
-             leave it out"
+            "own.toml: connection[0].hystart: true: Reno has its own rule to end slow start; \
+             remove this key"
         );
         let number = with("path_manager = 3").unwrap_err();
         assert!(number.starts_with("own.toml: connection[0].path_manager: found"), "{number}");

@@ -15,7 +15,7 @@ use crate::written::Problem;
 /// A queue discipline and its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queue {
-    /// Which, with values that go together.
+    /// The discipline, with consistent parameters.
     pub chosen: Chosen<Make>,
 }
 
@@ -28,9 +28,9 @@ impl Queue {
     /// The discipline.
     ///
     /// # Panics
-    /// If the values do not go together. Those of a scenario that was read do.
+    /// If the parameters are inconsistent. Those of a parsed scenario are consistent.
     pub fn discipline(&self) -> Discipline {
-        (self.chosen.entry.make)(&self.chosen.values).expect("values that go together")
+        (self.chosen.entry.make)(&self.chosen.values).expect("consistent parameters")
     }
 
     fn from_table(mut written: Table) -> Result<Self, Problem> {
@@ -61,6 +61,6 @@ impl JsonSchema for Queue {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        entry_schema::table("The discipline of a path's queues.", queue::ALL, &[], generator)
+        entry_schema::table("Queue discipline of a path.", queue::ALL, &[], generator)
     }
 }

@@ -1,4 +1,4 @@
-//! The remedies of a connection: a table of those that are switched on.
+//! The remedies of a connection: a table of the remedies that are on.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use super::entry_schema::property;
 use super::policies::{MakeRemedy, Remedy};
 use crate::written::Problem;
 
-/// What `#[serde(with = "Remedies")]` calls. A file holds by the names of the remedies true or
-/// false, the value of the first parameter, or a table of parameters.
+/// Serialisation of remedies for `#[serde(with = "Remedies")]`. In a file, each key is the name of a
+/// remedy. Its value is true or false, the value of the first parameter, or a table of parameters.
 pub(super) struct Remedies;
 
 impl Remedies {
@@ -32,7 +32,7 @@ impl Remedies {
         written.collect::<Table>().serialize(serializer)
     }
 
-    /// The remedies that a table switches on, in the order in which they are asked.
+    /// The remedies that a table turns on, in the order in which the engine asks them.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<Remedy>, D::Error> {
@@ -49,7 +49,7 @@ impl Remedies {
     }
 }
 
-/// The remedy called `name`, unless it is switched off.
+/// The remedy called `name`, unless it is off.
 fn remedy(name: &str, value: toml::Value) -> Result<Option<Remedy>, Problem> {
     let entry = Remedy::named(name)?;
     let written = match value {
@@ -59,7 +59,7 @@ fn remedy(name: &str, value: toml::Value) -> Result<Option<Remedy>, Problem> {
         value => match entry.parameters.first() {
             Some(first) => Table::from_iter([(first.name.to_owned(), value)]),
             None => {
-                let problem = format!("{value}: it has no parameters; write true or false");
+                let problem = format!("{value}: has no parameters; write true or false");
                 return Err(Problem::new("", problem));
             }
         },
@@ -146,7 +146,7 @@ mod tests {
             ),
             (
                 "buffer_autotuning = 3",
-                "buffer_autotuning: 3: it has no parameters; write true or false",
+                "buffer_autotuning: 3: has no parameters; write true or false",
             ),
             (
                 "penalisation = \"nsdi\"",

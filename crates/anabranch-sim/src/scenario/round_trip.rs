@@ -1,4 +1,4 @@
-//! Whatever a scenario holds, its normalised form reads back as the same.
+//! For any scenario, parsing its normalised form gives an equal scenario.
 
 use core::num::NonZeroU64;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn durations() -> impl Strategy<Value = Duration> {
     prop_oneof![Just(Duration::ZERO), (0u64..1_000_000_000_000).prop_map(Duration::from_nanos)]
 }
 
-/// Durations that are not zero.
+/// Durations above zero.
 fn lengths() -> impl Strategy<Value = Duration> {
     (1u64..1_000_000_000_000).prop_map(Duration::from_nanos)
 }
@@ -132,7 +132,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 loss_in_bad: Probability::ONE,
                 loss_in_good: Probability::ZERO,
             });
-            // What follows a trace has no rate that could change.
+            // A direction that follows a trace has no rate to change.
             let constant = forward.rate.is_some() && reverse.rate.is_some();
             paths.push(Path {
                 name: format!("path {n} \"quoted\""),
@@ -184,7 +184,7 @@ fn workloads() -> impl Strategy<Value = Workload> {
         (sizes(), count())
             .prop_map(|(block_size, count)| Workload::Blocks(Blocks { block_size, count })),
         (rates(), sizes(), count()).prop_map(|(rate, block_size, count)| {
-            // A byte a block is too many events at the highest rates.
+            // Blocks of one byte cause too many events at the highest rates.
             let block_size = block_size.max(ByteCount::new(100_000));
             Workload::Cbr(Cbr { rate, block_size, count })
         }),
@@ -207,7 +207,7 @@ fn workloads() -> impl Strategy<Value = Workload> {
 }
 
 proptest! {
-    // The keys of connections are tested by their own defaults and by FULL.
+    // Other tests cover the keys of connections, through their defaults and `FULL`.
     #[test]
     fn the_normalised_form_reads_back(
         paths in paths(),

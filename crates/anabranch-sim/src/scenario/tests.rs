@@ -1,4 +1,4 @@
-//! Scenarios read, written, and refused.
+//! Scenarios: parsing, writing, and errors.
 
 use core::num::NonZeroU64;
 
@@ -443,7 +443,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"rfc\"", "{ kind = \"rfc\", buffers = \"socket\" }"),
-        r#"wifi.toml: connection[0].host.buffers: belongs to kind = "linux"; leave it out, or write that kind"#
+        r#"wifi.toml: connection[0].host.buffers: belongs to kind = "linux"; remove it, or write that kind"#
     );
     assert_eq!(
         error("\"reordering\"", "\"reorder\""),
@@ -541,7 +541,7 @@ fn values_of_another_type() {
 
 #[test]
 fn text_that_is_not_toml() {
-    // The words between the place and the line are the TOML parser's.
+    // The text between the place and the line comes from the TOML parser.
     for (text, place, line) in [
         ("name = \"a\"\n  duration = 100s\n", "line 2, column 14", "`duration = 100s`"),
         ("name = \"a\"\nname = \"b\"\n", "line 2, column 1", "`name = \"b\"`"),
@@ -574,15 +574,15 @@ fn values_that_contradict_each_other() {
     );
     assert_eq!(
         error("[\"3g\", \"wifi\"]", "[\"3g\", \"3g\"]"),
-        r#"wifi.toml: connection[0].paths[1]: "3g" is listed twice; a path is listed once"#
+        r#"wifi.toml: connection[0].paths[1]: "3g" is listed twice; list each path once"#
     );
     assert_eq!(
         error("[\"3g\", \"wifi\"]", "[]"),
-        "wifi.toml: connection[0].paths: []: a connection needs at least one path"
+        "wifi.toml: connection[0].paths: []: name at least one path"
     );
     assert_eq!(
         error("paths = [\"3g\"]", "paths = [\"wifi\", \"3g\"]"),
-        r#"wifi.toml: connection[1].paths: ["wifi", "3g"]: tcp uses one path; write one, or protocol = "mptcp""#
+        r#"wifi.toml: connection[1].paths: ["wifi", "3g"]: tcp uses one path; name one, or write protocol = "mptcp""#
     );
     assert_eq!(
         error("block_size = \"16KiB\"", "size = \"16KiB\""),
@@ -626,16 +626,16 @@ workload = { kind = "bulk" }
 fn a_path_goes_via_one_that_is_listed_before_it() {
     let scenario = read(SHARED);
     assert_eq!(scenario.paths.iter().map(Path::via).collect::<Vec<_>>(), [None, Some(0), Some(0)]);
-    // By default a connection uses the paths that no other goes via.
+    // By default a connection uses all paths except those that other paths go via.
     assert_eq!(*scenario.connections[0].paths, [1, 2]);
     let wrong = |from: &str, to: &str| error_of(&SHARED.replacen(from, to, 1));
     assert_eq!(
         wrong("via = \"core\"", "via = \"cor\""),
-        r#"wifi.toml: path[1].via: unknown path listed before "cor"; did you mean "core"? (valid: core)"#
+        r#"wifi.toml: path[1].via: unknown earlier path "cor"; did you mean "core"? (valid: core)"#
     );
     assert_eq!(
         wrong("name = \"core\"", "name = \"core\"\nvia = \"a\""),
-        r#"wifi.toml: path[0].via: "a": the path that this one goes via is listed before it"#
+        r#"wifi.toml: path[0].via: "a": list that path before the paths that go via it"#
     );
 }
 
@@ -658,11 +658,11 @@ fn keys_of_another_queue_discipline() {
     let with = |queue: &str| error_of(&SHARED.replacen("limit = \"infinite\"", queue, 1));
     assert_eq!(
         with("limit = \"infinite\"\nqueue = { kind = \"red\", target = \"5ms\" }"),
-        r#"wifi.toml: path[0].queue.target: belongs to kind = "codel"; leave it out, or write that kind"#
+        r#"wifi.toml: path[0].queue.target: belongs to kind = "codel"; remove it, or write that kind"#
     );
     assert_eq!(
         with("limit = \"infinite\"\nqueue = { weight = \"1%\" }"),
-        r#"wifi.toml: path[0].queue.weight: belongs to kind = "red"; leave it out, or write that kind"#
+        r#"wifi.toml: path[0].queue.weight: belongs to kind = "red"; remove it, or write that kind"#
     );
     assert_eq!(
         with("limit = \"infinite\"\nqueue = { kind = \"red\", min_packets = 20 }"),
@@ -674,7 +674,7 @@ fn keys_of_another_queue_discipline() {
 fn wvegas_has_no_hystart() {
     assert_eq!(
         error("\"new_reno\"", "\"wvegas\""),
-        "wifi.toml: connection[0].hystart: true: wvegas ends slow start by a rule of its own; leave it out"
+        "wifi.toml: connection[0].hystart: true: wvegas has its own rule to end slow start; remove this key"
     );
 }
 
@@ -683,7 +683,7 @@ fn values_out_of_range() {
     for mtu in ["575B", "65536B"] {
         assert_eq!(
             error("\"1400B\"", &format!("{mtu:?}")),
-            format!("wifi.toml: path[0].mtu: {mtu:?}: an MTU lies between 576B and 65535B")
+            format!("wifi.toml: path[0].mtu: {mtu:?}: must be between 576B and 65535B")
         );
     }
     for (key, right) in [("duration", "100s"), ("sample_interval", "50ms")] {

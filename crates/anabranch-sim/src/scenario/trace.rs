@@ -15,8 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::written::Problem;
 
-/// When a link delivers: the name of a trace file, or the trace. A scenario that was read has the
-/// trace, so that it can be run again without other files.
+/// The trace of a link: the name of a trace file, or the trace itself. A parsed scenario contains
+/// the trace, so it can be run again without other files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceSource {
     /// A file, relative to the scenario's folder.
@@ -25,17 +25,17 @@ pub enum TraceSource {
     Content(Arc<Trace>),
 }
 
-/// A packet-delivery trace in the scenario itself, in place of the name of a file. The normalised
-/// form of a scenario has no files.
+/// A packet-delivery trace in the scenario itself, instead of a file name. Normalised scenarios use
+/// this form.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename = "Trace")]
 struct TraceTable {
-    /// Times of the delivery opportunities in milliseconds, separated by spaces; `7*3` stands for
-    /// three opportunities at 7 ms. The last time is the period at which they repeat.
+    /// Times of the delivery opportunities in milliseconds, separated by spaces. `7*3` means three
+    /// opportunities at 7 ms. The trace repeats; its last time is the period.
     milliseconds: String,
 }
 
-/// The capacity that `rate` or `trace` describes, if either is given.
+/// The capacity from `rate` or `trace`, if either is given.
 pub(super) fn capacity(rate: Option<Rate>, trace: Option<&TraceSource>) -> Option<Capacity> {
     match trace {
         Some(TraceSource::Content(trace)) => Some(Capacity::Trace(trace.clone())),
@@ -43,7 +43,7 @@ pub(super) fn capacity(rate: Option<Rate>, trace: Option<&TraceSource>) -> Optio
     }
 }
 
-/// Read the trace if it is a file in `folder`, and see that there is no `rate` beside it.
+/// Read the trace if it is a file in `folder`, and check that there is no `rate` as well.
 pub(super) fn complete(
     rate: Option<Rate>,
     trace: &mut Option<TraceSource>,
@@ -51,7 +51,7 @@ pub(super) fn complete(
 ) -> Result<(), Problem> {
     let Some(source) = trace else { return Ok(()) };
     if rate.is_some() {
-        let problem = "stands beside rate; a link has one of the two, leave the other out";
+        let problem = "conflicts with rate; remove one of the two";
         return Err(Problem::new("trace", problem));
     }
     if let TraceSource::File(name) = source {
@@ -162,13 +162,13 @@ rate = "1Mbit/s"
 workload = { kind = "bulk" }
 "#;
 
-    /// A folder for each test, which has a thread of its own.
+    /// A folder for each test. Each test has its own thread.
     fn folder() -> std::path::PathBuf {
         let thread = std::thread::current().id();
         std::env::temp_dir().join(format!("anabranch-trace-{}-{thread:?}", std::process::id()))
     }
 
-    /// [`TRACED`] with changes, beside a file with this content.
+    /// [`TRACED`] with a change, next to a trace file with this content.
     fn beside(file: &str, from: &str, to: &str) -> Result<Scenario, ScenarioError> {
         assert!(TRACED.contains(from), "{from}");
         let folder = folder();
@@ -241,11 +241,11 @@ workload = { kind = "bulk" }
     fn a_link_has_a_rate_or_a_trace() {
         assert_eq!(
             error("1\n", "trace =", "rate = \"1Mbit/s\"\ntrace ="),
-            "lte.toml: path[0].trace: stands beside rate; a link has one of the two, leave the other out"
+            "lte.toml: path[0].trace: conflicts with rate; remove one of the two"
         );
         assert_eq!(
             error("1\n", "rate = \"1Mbit/s\"", "rate = \"1Mbit/s\"\ntrace = \"a\""),
-            "lte.toml: path[0].reverse.trace: stands beside rate; a link has one of the two, leave the other out"
+            "lte.toml: path[0].reverse.trace: conflicts with rate; remove one of the two"
         );
         assert_eq!(
             error("1\n", "trace = \"up and down.trace\"\n", ""),
@@ -256,7 +256,7 @@ workload = { kind = "bulk" }
         };
         assert_eq!(
             error("1\n", "[[connection]]", &change("")),
-            "lte.toml: path[0].change[0].rate: the forward direction follows a trace; leave the rate out, or write applies_to = \"reverse\""
+            "lte.toml: path[0].change[0].rate: the forward direction follows a trace; remove the rate, or write applies_to = \"reverse\""
         );
         assert!(beside("1\n", "[[connection]]", &change("applies_to = \"reverse\"\n")).is_ok());
     }

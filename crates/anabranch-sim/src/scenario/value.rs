@@ -1,4 +1,4 @@
-//! Values of parameters, as a file holds them.
+//! Values of parameters as files contain them.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use anabranch_wire::entry::{Kind, Parameter, PathRef, Value};
 
 use crate::written::{Problem, found, noun, unknown_name};
 
-/// The value of `parameter`, which is written as `value`. A path is to be found yet.
+/// Parse `value` as a value of `parameter`. The caller has to find the indices of paths.
 pub(super) fn read(parameter: &Parameter, value: &toml::Value) -> Result<Value, Problem> {
     if let Kind::Choices(names) = parameter.kind {
         return choices(parameter.name, names, value);
@@ -15,7 +15,7 @@ pub(super) fn read(parameter: &Parameter, value: &toml::Value) -> Result<Value, 
     one(parameter, value).map_err(|problem| Problem::new("", problem))
 }
 
-/// Each problem is one of the value as a whole.
+/// Parse a single value. A problem concerns the value as a whole.
 fn one(parameter: &Parameter, value: &toml::Value) -> Result<Value, String> {
     let kind = parameter.kind;
     match (kind, value) {
@@ -45,11 +45,11 @@ fn one(parameter: &Parameter, value: &toml::Value) -> Result<Value, String> {
     }
 }
 
-/// The value of what is written as a string with a unit.
+/// Parse a value that is written as a string with a unit.
 fn quantity(kind: Kind, value: &toml::Value) -> Result<Value, String> {
     let text = match value {
         toml::Value::String(text) => text.clone(),
-        // A bare number gets the same answer as one in quotes: that it has no unit.
+        // A bare number gets the same message as a quoted number: it has no unit.
         toml::Value::Integer(_) | toml::Value::Float(_) => value.to_string(),
         _ => return Err(mismatch(value, &expected(kind))),
     };
@@ -86,7 +86,7 @@ fn choices(parameter: &str, names: &[&'static str], value: &toml::Value) -> Resu
         return Err(Problem::new("", mismatch(value, "an array")));
     };
     if list.is_empty() {
-        return Err(Problem::new("", "[]: write at least one, or leave it out"));
+        return Err(Problem::new("", "[]: name at least one, or remove this key"));
     }
     let plural = noun(parameter);
     let singular = plural.strip_suffix('s').unwrap_or(&plural);
@@ -105,7 +105,7 @@ fn named(names: &[&'static str], noun: &str, text: &str) -> Result<&'static str,
     found.copied().ok_or_else(|| unknown_name(noun, text, names))
 }
 
-/// What a parameter can be, in the words of messages.
+/// The values that a parameter accepts, in the words of messages.
 fn expected(kind: Kind) -> String {
     match kind {
         Kind::Count { .. } => "a whole number".to_owned(),
@@ -120,7 +120,7 @@ fn expected(kind: Kind) -> String {
     }
 }
 
-/// What is wrong where a parameter without a default is missing.
+/// The problem if a parameter without a default is missing.
 pub(super) fn missing(kind: Kind) -> String {
     match kind {
         Kind::Choice([names @ .., last]) => {
@@ -134,7 +134,7 @@ fn mismatch(value: &toml::Value, expected: &str) -> String {
     format!("found {}, expected {expected}", found(value))
 }
 
-/// A value as a file holds it; `None` if it is left out.
+/// A value as a file contains it, or `None` if the file omits it.
 pub(super) fn write(value: &Value) -> Option<toml::Value> {
     let string = |text: &str| toml::Value::String(text.to_owned());
     Some(match value {

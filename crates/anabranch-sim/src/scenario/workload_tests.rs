@@ -1,4 +1,4 @@
-//! Workloads in scenarios: read, written, and refused.
+//! Workloads in scenarios: parsing, writing, and errors.
 
 use core::num::NonZeroU64;
 

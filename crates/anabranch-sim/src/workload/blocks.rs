@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Sizes, Socket, default_block_size};
 use crate::written::Positive;
 
-/// Blocks of equal size, one after the other, whose delays are measured.
+/// Blocks of equal size, as fast as the connection accepts them. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
     /// Size of each block.
     #[serde(default = "default_block_size", with = "Positive::<ByteCount>")]
     pub block_size: ByteCount,
-    /// How many blocks are sent; by default without end.
+    /// Number of blocks (default: unlimited).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub count: Option<NonZeroU64>,

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Socket};
 use crate::written::Positive;
 
-/// Data as fast as the connection takes it.
+/// Data as fast as the connection accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
-    /// How much is sent; by default without end.
+    /// Amount of data (default: unlimited).
     #[serde(
         default,
         with = "Positive::<Option<ByteCount>>",

@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Sizes, Socket, default_block_size};
 use crate::written::{Positive, Problem, Written};
 
-/// Blocks of equal size at a constant rate, whose delays are measured.
+/// Blocks of equal size at a constant rate. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cbr {
-    /// The rate at which blocks are due.
+    /// Rate at which the application writes blocks.
     #[serde(with = "Written::<Rate>")]
     #[schemars(example = "500kbit/s")]
     pub rate: Rate,
     /// Size of each block.
     #[serde(default = "default_block_size", with = "Positive::<ByteCount>")]
     pub block_size: ByteCount,
-    /// How many blocks are sent; by default without end.
+    /// Number of blocks (default: unlimited).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub count: Option<NonZeroU64>,

@@ -103,7 +103,7 @@ impl Drawn for NonZeroU64 {
     }
 }
 
-/// How a quantity is distributed.
+/// Distribution of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum DistributionKind {
@@ -117,8 +117,8 @@ enum DistributionKind {
     Lognormal,
 }
 
-/// A quantity that is drawn anew each time, where a plain value would be constant. A draw is rounded
-/// to a whole number of bytes, nanoseconds or pieces.
+/// A random quantity, instead of a constant. Each use draws a new value, which is rounded to a whole
+/// number of bytes, nanoseconds or pieces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "T: Drawn")]
 #[schemars(rename = "DistributionOf{T}")]

@@ -188,6 +188,6 @@ impl JsonSchema for Workload {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let each = Workload::ALL.iter().map(|entry| entry.table(generator));
-        json_schema!({ "description": "What is sent.", "oneOf": each.collect::<Vec<_>>() })
+        json_schema!({ "description": "Data that a connection carries.", "oneOf": each.collect::<Vec<_>>() })
     }
 }

@@ -13,19 +13,19 @@ use super::{
     Application, Distribution, Draws, Kind, LONGEST_WRITE, Sampler, Sender, Sizes, Socket,
 };
 
-/// Bursts with a time between them, whose delays are measured.
+/// Bursts at intervals, an open loop. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
-    /// Size of each burst, which is written at once.
+    /// Size of each burst, which the application writes at once.
     #[schemars(example = "1MB")]
     pub burst_size: Distribution<ByteCount>,
-    /// Time from the start of each burst to the start of the next, which waits until the stack has
-    /// accepted the one before.
+    /// Time from the start of each burst to the start of the next. The next burst also waits until
+    /// the stack has accepted the previous one.
     #[serde(with = "OrZero::<Duration>")]
     #[schemars(example = "2s")]
     pub interval: Distribution<Duration>,
-    /// How many bursts are sent; by default without end.
+    /// Number of bursts (default: unlimited).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub count: Option<NonZeroU64>,

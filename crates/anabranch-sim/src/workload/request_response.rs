@@ -17,27 +17,27 @@ use super::{
 };
 use crate::written::Problem;
 
-/// Requests from the receiver of the data and the responses that they bring: a closed loop. Each
-/// round is measured from the first byte of the request to the last of the responses.
+/// Requests from the receiver of the data, and responses to them, a closed loop. The delay of a round
+/// lasts from the first byte of the request to the last byte of the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestResponse {
-    /// Least time from the start of each round to the start of the next; by default none.
+    /// Least time from the start of each round to the start of the next. None by default.
     #[serde(default = "no_time", with = "OrZero::<Duration>")]
     pub interval: Distribution<Duration>,
     /// Size of each request.
     #[schemars(example = "400B")]
     pub request_size: Distribution<ByteCount>,
-    /// How many responses each request brings, up to 1048576.
+    /// Number of responses to each request, up to 1048576.
     #[serde(default = "one")]
     pub responses: Distribution<u64>,
     /// Size of each response.
     #[schemars(example = "100kB")]
     pub response_size: Distribution<ByteCount>,
-    /// Time from the last byte of the responses to the next request; by default none.
+    /// Time from the last byte of the responses to the next request. None by default.
     #[serde(default = "no_time", with = "OrZero::<Duration>")]
     pub think_time: Distribution<Duration>,
-    /// How many requests are sent; by default without end.
+    /// Number of requests (default: unlimited).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub count: Option<NonZeroU64>,

@@ -1,22 +1,22 @@
-//! What stands around an IP packet, by link type. <https://www.tcpdump.org/linktypes.html>
+//! Link-layer headers around IP packets, by link type. <https://www.tcpdump.org/linktypes.html>
 
-/// An IP packet, and what its link-layer header says about where it was seen.
+/// An IP packet, and the place at which it was seen according to its link-layer header.
 pub(crate) struct Carried<'a> {
     pub(crate) packet: &'a [u8],
-    /// Interface and way in or out, for captures of all interfaces at once; else 0.
+    /// Interface and direction, for captures of all interfaces at once; otherwise 0.
     pub(crate) place: u32,
 }
 
-/// Take the link-layer header off. `Ok(None)` if something else than IP is in it.
+/// Remove the link-layer header. `Ok(None)` if it does not carry IP.
 ///
 /// # Errors
-/// If the link type is not known.
+/// If the link type is unknown.
 pub(crate) fn unwrap(link_type: u16, bytes: &[u8]) -> Result<Option<Carried<'_>>, u16> {
     let seen = |packet, place| Some(Carried { packet, place });
     Ok(match link_type {
         ETHERNET => ethernet(bytes).and_then(|packet| seen(packet, 0)),
         RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => seen(bytes, 0),
-        // The address family has different numbers on different systems; IP tells its own version.
+        // The number of an address family depends on the system. The IP header has its version.
         NULL | LOOP => bytes.get(4..).and_then(|packet| seen(packet, 0)),
         LINUX_SLL => sll(bytes),
         LINUX_SLL2 => sll2(bytes),
@@ -28,7 +28,7 @@ fn ethernet(bytes: &[u8]) -> Option<&[u8]> {
     network(u16_at(bytes, 12)?, bytes.get(14..)?)
 }
 
-/// The IP packet behind an Ethernet type and any VLAN tags.
+/// The IP packet after an Ethernet type and any VLAN tags.
 fn network(ether_type: u16, bytes: &[u8]) -> Option<&[u8]> {
     let (mut ether_type, mut rest) = (ether_type, bytes);
     for _ in 0..MOST_TAGS {
@@ -55,7 +55,7 @@ fn sll2(bytes: &[u8]) -> Option<Carried<'_>> {
     Some(Carried { packet, place: interface << 1 | outgoing(u16::from(*bytes.get(10)?)) })
 }
 
-/// Is this the packet type of what the host itself sends?
+/// 1 if this is the packet type of outgoing packets, otherwise 0.
 fn outgoing(packet_type: u16) -> u32 {
     u32::from(packet_type == 4)
 }
@@ -78,5 +78,5 @@ const LINUX_SLL2: u16 = 276;
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 
-/// VLAN tags in a row.
+/// Largest number of stacked VLAN tags.
 const MOST_TAGS: usize = 4;

@@ -11,40 +11,40 @@ use anabranch_wire::Instant;
 
 pub(crate) use link::unwrap;
 
-/// A packet as a capture holds it.
+/// A packet of a capture.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frame {
-    /// Which packet of the file it is, from 1, as Wireshark counts.
+    /// Number of the packet in the file, starting at 1 as in Wireshark.
     pub(crate) number: u64,
-    /// Section of a pcapng file, from 0.
+    /// Section of a pcapng file, starting at 0.
     pub(crate) section: u32,
     /// Interface within the section.
     pub(crate) interface: u32,
     pub(crate) time: Instant,
-    /// What its bytes begin with: a LINKTYPE_ number.
+    /// Type of the link-layer header: a LINKTYPE_ number.
     pub(crate) link_type: u16,
-    /// What was captured.
+    /// The captured bytes.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Why a file cannot be read on.
+/// Damage at which reading a file stops.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Bytes from the beginning of the file to what cannot be read.
+    /// Offset of the damage in the file.
     pub offset: u64,
-    /// What is wrong there.
+    /// Description of the damage.
     pub what: String,
-    /// Packets before it.
+    /// Number of packets before the damage.
     pub packets: u64,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}; {} packets come before it", self.offset, self.what, self.packets)
+        write!(f, "at byte {}: {}; {} packets precede it", self.offset, self.what, self.packets)
     }
 }
 
-/// Reads the packets of one file, in the order in which they stand there.
+/// Reads the packets of one file in their order in the file.
 pub(crate) struct Reader<R> {
     input: Input<R>,
     format: Format,
@@ -57,14 +57,14 @@ enum Format {
 }
 
 impl<R: Read> Reader<R> {
-    /// Recognise the format by the first bytes.
+    /// Detect the format from the first bytes.
     pub(crate) fn new(input: R) -> Result<Self, Damage> {
         let mut input = Input { inner: input, offset: 0 };
         let format = open(&mut input).map_err(|error| error.damage(0, 0))?;
         Ok(Reader { input, format, packets: 0 })
     }
 
-    /// Read the next packet into `frame`; says whether there was one.
+    /// Read the next packet into `frame`, and return whether there was one.
     pub(crate) fn next(&mut self, frame: &mut Frame) -> Result<bool, Damage> {
         let read = match &mut self.format {
             Format::Pcap(header) => header.next(&mut self.input, frame),
@@ -82,12 +82,12 @@ impl<R: Read> Reader<R> {
         self.input.offset
     }
 
-    /// Packets of several interfaces may stand out of order.
+    /// Whether the file has several interfaces, whose packets may be out of order.
     pub(crate) fn has_several_interfaces(&self) -> bool {
         matches!(&self.format, Format::Pcapng(section) if section.interfaces() > 1)
     }
 
-    /// What the file calls an interface of the section being read.
+    /// Name of an interface of the current section.
     pub(crate) fn interface_name(&self, interface: u32) -> Option<&str> {
         match &self.format {
             Format::Pcap(_) => None,
@@ -96,9 +96,9 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Why reading stopped, where it began to read.
+/// Why reading stopped.
 enum ReadError {
-    /// What stands there cannot be right; bytes from the start of what was being read.
+    /// The contents are invalid. `at` is the offset at which reading of the packet or block began.
     Wrong {
         at: u64,
         what: String,
@@ -126,7 +126,7 @@ struct Input<R> {
 }
 
 impl<R: Read> Input<R> {
-    /// Fill `bytes`; says whether there was anything at all, and how far it came if not enough.
+    /// Fill `bytes`. Returns `false` at the end of the file, and an error if the file ends earlier.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, ReadError> {
         let start = self.offset;
         let mut filled = 0;
@@ -145,7 +145,7 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Fill `bytes`, which belong to what began at `start`.
+    /// Fill `bytes`, which belong to the packet or block that began at `start`.
     fn rest(&mut self, start: u64, bytes: &mut [u8]) -> Result<(), ReadError> {
         if bytes.is_empty() {
             return Ok(());
@@ -184,7 +184,7 @@ fn open<R: Read>(input: &mut Input<R>) -> Result<Format, ReadError> {
     Err(ReadError::wrong(0, what))
 }
 
-/// Most bytes of a packet or block; whoever claims more is wrong.
+/// Largest size of a packet or block. A file that claims more is damaged.
 const MOST_BYTES: u32 = 1 << 24;
 
 /// Byte order of a file.

@@ -6,16 +6,16 @@ use anabranch_wire::Instant;
 
 use super::{Endian, Frame, Input, MOST_BYTES, ReadError};
 
-/// What holds for all packets of a file.
+/// The settings that apply to all packets of a file.
 pub(super) struct Header {
     endian: Endian,
-    /// Nanoseconds in a unit of the fraction of a second.
+    /// Nanoseconds per unit of a timestamp's fraction.
     unit: u64,
     link_type: u16,
 }
 
 impl Header {
-    /// Read the header behind its magic number; `None` if that is of another format.
+    /// Read the header after its magic number; `None` if the number belongs to another format.
     pub(super) fn read<R: Read>(
         magic: [u8; 4],
         input: &mut Input<R>,
@@ -29,7 +29,7 @@ impl Header {
         };
         let mut rest = [0; 20];
         input.rest(0, &mut rest)?;
-        // The upper half of the last word says what follows each packet.
+        // The upper half of the last word describes the trailer of each packet.
         let link_type = endian.u32(&rest, 16).map_or(0, |word| word as u16);
         Ok(Some(Header { endian, unit, link_type }))
     }
@@ -47,7 +47,7 @@ impl Header {
         let word = |at| self.endian.u32(&header, at).unwrap_or(0);
         let (seconds, fraction, captured) = (word(0), word(4), word(8));
         if captured > MOST_BYTES {
-            return Err(ReadError::wrong(start, format!("a packet of {captured} bytes")));
+            return Err(ReadError::wrong(start, format!("a packet claims {captured} bytes")));
         }
         frame.section = 0;
         frame.interface = 0;

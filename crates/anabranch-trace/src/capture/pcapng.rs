@@ -6,32 +6,32 @@ use anabranch_wire::Instant;
 
 use super::{Endian, Frame, Input, MOST_BYTES, ReadError};
 
-/// Type of the block that begins a section; it reads the same in both byte orders.
+/// Type of the block that begins a section, which is the same in both byte orders.
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// The section being read.
+/// The current section.
 pub(super) struct Section {
     number: u32,
     endian: Endian,
     interfaces: Vec<Interface>,
-    /// The block being read, without its frame.
+    /// The current block without its type and lengths.
     body: Vec<u8>,
-    /// Of the last packet, for those that have none.
+    /// Time of the last packet, for packets without a timestamp.
     time: Instant,
 }
 
 struct Interface {
     link_type: u16,
-    /// Most bytes of a packet; 0 stands for all.
+    /// Largest size of a captured packet; 0 means unlimited.
     snap_length: u32,
     ticks_per_second: u64,
-    /// Seconds to add.
+    /// Seconds to add to timestamps.
     offset: i64,
     name: Option<String>,
 }
 
 impl Section {
-    /// Read on behind the type of a section header block.
+    /// Continue after the type of a section header block.
     pub(super) fn begin<R: Read>(input: &mut Input<R>) -> Result<Self, ReadError> {
         let mut section = Section {
             number: 0,
@@ -80,7 +80,7 @@ impl Section {
             match whole {
                 Some(true) => return Ok(true),
                 Some(false) => {}
-                None => return Err(ReadError::wrong(start, "a block that contradicts itself")),
+                None => return Err(ReadError::wrong(start, "a block with inconsistent contents")),
             }
         }
     }
@@ -94,13 +94,13 @@ impl Section {
         self.endian = match magic {
             [0x4d, 0x3c, 0x2b, 0x1a] => Endian::Little,
             [0x1a, 0x2b, 0x3c, 0x4d] => Endian::Big,
-            _ => return Err(ReadError::wrong(start, "a section without a byte order")),
+            _ => return Err(ReadError::wrong(start, "a section without a byte-order mark")),
         };
         let length = self.endian.u32(length, 0).unwrap_or(0);
         self.read_rest(start, length, 12, input)
     }
 
-    /// Read the length of a block and what follows it; `read` bytes have been by then.
+    /// Read the length of a block and its contents, after `read` bytes of the block.
     fn read_body<R: Read>(
         &mut self,
         start: u64,
@@ -113,7 +113,7 @@ impl Section {
         self.read_rest(start, length, read, input)
     }
 
-    /// Read a block to its end, where its length stands again.
+    /// Read a block to its end, where its length is repeated.
     fn read_rest<R: Read>(
         &mut self,
         start: u64,
@@ -123,7 +123,7 @@ impl Section {
     ) -> Result<(), ReadError> {
         let rest = length.checked_sub(read + 4).filter(|_| length <= MOST_BYTES);
         let Some(rest) = rest else {
-            return Err(ReadError::wrong(start, format!("a block of {length} bytes")));
+            return Err(ReadError::wrong(start, format!("a block claims {length} bytes")));
         };
         self.body.resize(rest as usize, 0);
         input.rest(start, &mut self.body)?;
@@ -226,7 +226,7 @@ impl Interface {
     }
 }
 
-/// Code and value of the option at `at`, which moves on; `None` at the end of the list.
+/// Code and value of the option at `at`, which advances; `None` at the end of the list.
 fn option<'a>(endian: Endian, body: &'a [u8], at: &mut usize) -> Option<(u16, &'a [u8])> {
     let (code, length) = (endian.u16(body, *at)?, usize::from(endian.u16(body, *at + 2)?));
     if code == END_OF_OPTIONS {
@@ -249,5 +249,5 @@ const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// Interfaces of one section that are kept apart; more are damage.
+/// Largest number of interfaces of a section; more count as damage.
 const MOST_INTERFACES: usize = 65_536;

@@ -216,7 +216,7 @@ fn damage_is_told_with_its_place_and_what_comes_before_counts() {
     let mut longer = capture.clone();
     longer[at + 4..at + 8].copy_from_slice(&[0xff; 4]);
     let damage = analysis(&longer).damages[0].as_ref().expect("damage").what.clone();
-    assert_eq!(damage, "a block of 4294967295 bytes");
+    assert_eq!(damage, "a block claims 4294967295 bytes");
     let mut unequal = capture;
     unequal[at - 4] ^= 4;
     let damage = analysis(&unequal).damages[0].as_ref().expect("damage").what.clone();
