@@ -243,6 +243,12 @@ mutants: $(TOOLS)/bin/cargo-mutants ## run mutation tests of connection/ and sub
 		--timeout 90 --cap-lints true $(if $(SHARD),--shard $(SHARD) --sharding round-robin) \
 		-f 'crates/anabranch-proto/src/connection/*.rs' -f 'crates/anabranch-proto/src/subflow/*.rs'
 
+# ---- Linux in virtual time ------------------------------------------------------------------
+
+.PHONY: linux-vm
+linux-vm: ## build the kernel of `--in linux-vm`, once, in about ten minutes (LINUX=6.12)
+	crates/anabranch-live/linux-vm/build.sh target/linux-vm $(LINUX)
+
 # ---- benchmark ------------------------------------------------------------------------------
 
 .PHONY: bench bench-smoke bench-peers bench-build bench-tun

@@ -168,7 +168,7 @@ COMMANDS = [
     ("run good.toml --client engine", "need --live"),
     ("run good.toml --server kernel", "need --live"),
     ("run good.toml --live --client linux", "--client"),
-    ("run good.toml --live --seeds 2", "--live needs a single scenario"),
+    ("run good.toml --in linux-vm", "--client, --server and --in need --live"),
     ("run good.toml --live --scheduler good_policies.py:Good", "need virtual time"),
     ("run good.toml good.toml", "file names must differ"),
     ("run good.toml nowhere.toml", "nowhere.toml: no such file"),

@@ -16,7 +16,8 @@ from anabranch.errors import InputError, TooLateError
 from anabranch.gallery import catalogue, reproduce
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.live import run as live
-from anabranch.runs.run import Run
+from anabranch.live.hosts import Hosts
+from anabranch.runs.run import Capture, Run
 from anabranch.runs.run import run_toml as virtual_run
 from conftest import scenario
 
@@ -51,7 +52,7 @@ def test_the_doctor_says_of_every_capability_whether_it_works(lab: None) -> None
     assert "veth and AF_PACKET" in words
 
 
-@pytest.mark.parametrize("client", live.STACKS)
+@pytest.mark.parametrize("client", ["engine", "kernel"])
 def test_a_live_run_leaves_the_results_of_a_virtual_one(
     lab: None, file: Path, tmp_path: Path, client: str
 ) -> None:
@@ -98,15 +99,16 @@ def test_elsewhere_than_on_linux_live_runs_are_refused(
 
 def test_outside_of_the_namespaces_a_live_run_is_refused() -> None:
     with pytest.raises(anabranch.IntegrityError, match="network namespaces"):
-        live.run_toml(scenario("2s").to_toml(), "short.toml", 1, ("engine", "engine"))
+        live.run_toml(scenario("2s").to_toml(), "short.toml", 1, Hosts("engine", "engine"))
 
 
 # ---- many live runs: the runs themselves are virtual ones here --------------------------------
 
 
-def _conditions(late_ms: float, stacks: tuple[str, str]) -> live.Conditions:
+def _conditions(late_ms: float, hosts: Hosts) -> live.Conditions:
     return live.Conditions(
-        *stacks,
+        *hosts,
+        kernel="6.18",
         valid=late_ms < 5,
         lateness_ms=(0.0, 0.1, late_ms, late_ms),
         late_share=0.001,
@@ -121,10 +123,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     late_ms = [0.5]
 
     def run_toml(
-        toml: str, file: str, seed: int, stacks: tuple[str, str], pcap: str | None = None
+        toml: str, file: str, seed: int, hosts: Hosts, capture: Capture | None = None
     ) -> tuple[Run, live.Conditions]:
         late = late_ms.pop(0) if len(late_ms) > 1 else late_ms[0]
-        return virtual_run(toml, file, seed), _conditions(late, stacks)
+        return virtual_run(toml, file, seed), _conditions(late, hosts)
 
     monkeypatch.setattr(live, "run_toml", run_toml)
     return late_ms
@@ -134,7 +136,7 @@ def _entry() -> Entry:
     def cells(tier: Tier) -> list[Cell]:
         return [
             Cell("virtual", scenario("2s"), {"hosts": "virtual"}),
-            Cell("linux", scenario("2s"), {"hosts": "linux"}, stacks=("kernel", "kernel")),
+            Cell("linux", scenario("2s"), {"hosts": "linux"}, hosts=Hosts()),
         ]
 
     return dataclasses.replace(catalogue.entry("nsdi12-fig7"), cells=cells, claims=(), panels=())
@@ -156,12 +158,12 @@ def test_live_runs_stand_beside_virtual_ones_with_their_lateness(
 
 
 def test_a_run_whose_emulator_was_late_is_made_again_and_then_given_up(made: list[float]) -> None:
-    toml, stacks = scenario("2s").to_toml(), ("kernel", "kernel")
+    toml, hosts = scenario("2s").to_toml(), Hosts()
     made[:] = [7.0, 6.0, 0.5]
-    assert live.run_in_time(toml, "short.toml", 1, stacks)[1].valid
+    assert live.run_in_time(toml, "short.toml", 1, hosts)[1].valid
     made[:] = [9.0]
     with pytest.raises(TooLateError, match=r"late too often in 3 attempts.*9\.00"):
-        live.run_in_time(toml, "short.toml", 1, stacks)
+        live.run_in_time(toml, "short.toml", 1, hosts)
 
 
 def test_only_some_entries_have_a_form_in_real_time() -> None:
@@ -175,7 +177,7 @@ def test_only_some_entries_have_a_form_in_real_time() -> None:
 def test_linux_is_not_asked_for_what_it_does_not_have() -> None:
     for name in ("nsdi12-fig7-live", "linux-today", catalogue.CALIBRATION):
         for cell in catalogue.entry(name).cells(catalogue.entry(name).quick):
-            if cell.stacks == ("kernel", "kernel"):
+            if cell.hosts == Hosts():
                 (connection,) = cell.scenario.connections
                 assert connection.remedies is None
                 assert connection.congestion_control in ("cubic", "new_reno")

@@ -108,8 +108,8 @@ def _make_new(
             executor, work, positions, chosen, lambda index, run: done(positions[index], run)
         )
 
-    virtual = [position for position, index in enumerate(new) if not tasks[index].stacks]
-    live = [position for position, index in enumerate(new) if tasks[index].stacks]
+    live = [position for position, index in enumerate(new) if _needs_real_time(tasks[index])]
+    virtual = [position for position in range(len(new)) if position not in set(live)]
     if virtual:
         own_policies = [made_by for at in virtual if (made_by := tasks[new[at]].made_by)]
         for made_by in own_policies:
@@ -123,9 +123,13 @@ def _make_new(
     return found, [reduced[index] for index in range(len(tasks))]
 
 
+def _needs_real_time(task: Task) -> bool:
+    return task.hosts is not None and task.hosts.need_real_time
+
+
 def _cost(task: Task) -> float:
     """Cost of a run, proportional to the bytes it carries, or in real time to its duration."""
-    if task.stacks is None:
+    if task.hosts is None:
         return cost(task.toml)
     return _LIVE_COST * nanoseconds(task.settings["duration"]) / 1e9
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import secrets
 import tomllib
 from collections.abc import Mapping
@@ -14,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from anabranch.errors import InputError, IntegrityError
-from anabranch.live.run import Conditions, run_in_time
+from anabranch.live.hosts import Hosts
+from anabranch.live.run import Conditions, identity, run_in_time
 from anabranch.results import metrics
 from anabranch.results.folder import Factor
 from anabranch.results.provenance import Build, build
@@ -45,8 +45,8 @@ class Task:
     """Whether a connection may fail."""
     made_by: MadeBy | None = None
     """Factories of the user's own policies, for each connection."""
-    stacks: tuple[str, str] | None = None
-    """TCP stacks of client and server in real time; `None` in virtual time."""
+    hosts: Hosts | None = None
+    """The hosts of a live run; `None` in virtual time."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -68,8 +68,8 @@ class Task:
             "kept": [self.keep_blocks, self.keep_samples],
             "own": [self._identity(policy) for policy in self._own_policies()],
         }
-        if self.stacks:
-            depends_on["live"] = [*self.stacks, platform.release(), platform.node()]
+        if self.hosts:
+            depends_on["live"] = identity(self.hosts)
         return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
 
     def _own_policies(self) -> tuple[OwnPolicy, ...]:
@@ -114,9 +114,9 @@ def make(task: Task) -> Reduced:
             f"the worker has another build of anabranch: {build().text()}, not "
             f"{task.build.text()}; install the same build on it"
         )
-    if task.stacks is None:
+    if task.hosts is None:
         return reduce(task, run_toml(task.toml, task.file, task.seed, made_by=task.made_by))
-    return reduce(task, *run_in_time(task.toml, task.file, task.seed, task.stacks))
+    return reduce(task, *run_in_time(task.toml, task.file, task.seed, task.hosts))
 
 
 def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduced:

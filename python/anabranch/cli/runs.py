@@ -28,6 +28,7 @@ from anabranch.cli.app import (
 from anabranch.errors import IntegrityError
 
 if TYPE_CHECKING:
+    from anabranch.live.hosts import Hosts
     from anabranch.live.run import Conditions
     from anabranch.results.folder import Results
     from anabranch.runs.run import Capture, Run
@@ -41,6 +42,23 @@ class Stack(StrEnum):
 
     ENGINE = "engine"
     KERNEL = "kernel"
+
+
+class Machine(StrEnum):
+    """Where a live run is made."""
+
+    HERE = "here"
+    LINUX_VM = "linux-vm"
+
+
+LIVE: Any = typer.Option("--live", help="Run Linux' own TCP, in real time (Linux only).")
+CLIENT: Any = typer.Option(help="TCP stack of the client with --live.  [default: kernel]")
+SERVER: Any = typer.Option(help="TCP stack of the server with --live.  [default: kernel]")
+MACHINE: Any = typer.Option(
+    "--in",
+    help="Machine of live runs: this one, or the virtual one that `make linux-vm` builds.  "
+    "[default: here]",
+)
 
 
 def _policy_option(kind: str) -> Any:
@@ -72,13 +90,10 @@ def run_scenarios(
     pcap_limit: Annotated[
         str, typer.Option(metavar="SIZE", help="Stop the capture at this size.")
     ] = "2GB",
-    live: Annotated[bool, typer.Option("--live", help="Run in real time (Linux only).")] = False,
-    client: Annotated[
-        Stack | None, typer.Option(help="TCP stack of the client with --live.  [default: kernel]")
-    ] = None,
-    server: Annotated[
-        Stack | None, typer.Option(help="TCP stack of the server with --live.  [default: kernel]")
-    ] = None,
+    live: Annotated[bool, LIVE] = False,
+    client: Annotated[Stack | None, CLIENT] = None,
+    server: Annotated[Stack | None, SERVER] = None,
+    machine: Annotated[Machine | None, MACHINE] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Run your own scenarios.
@@ -98,17 +113,30 @@ def run_scenarios(
     named = dict(zip(own.KINDS, (scheduler, congestion_control, path_manager), strict=True))
     policies = {kind: text for kind, text in named.items() if text is not None}
     overrides = Overrides(settings or (), policies)
-    require(live or client is server is None, "--client and --server need --live")
+    hosts = _hosts(live, client, server, machine)
     if len(files) > 1 or seeds is not None:
         require(pcap is None, "--pcap needs a single scenario without --seeds")
-        require(not live, "--live needs a single scenario without --seeds")
-        _run_several(files, overrides, range(seed, seed + (seeds or 1)), out, as_json)
+        _run_several(files, overrides, range(seed, seed + (seeds or 1)), hosts, out, as_json)
         return
     capture = None if pcap is None else Capture(pcap, quantities.size(pcap_limit, "--pcap-limit"))
-    stacks = None
-    if live:
-        stacks = ((client or Stack.KERNEL).value, (server or Stack.KERNEL).value)
-    _run_one(files[0], overrides, seed, capture, stacks, out, as_json)
+    _run_one(files[0], overrides, seed, capture, hosts, out, as_json)
+
+
+def _hosts(
+    live: bool, client: Stack | None, server: Stack | None, machine: Machine | None
+) -> Hosts | None:
+    """The hosts of live runs; `None` in virtual time."""
+    from anabranch.live import vm
+    from anabranch.live.hosts import Hosts
+
+    named = (client, server, machine)
+    require(live or named == (None, None, None), "--client, --server and --in need --live")
+    if not live:
+        return None
+    hosts = Hosts(client or Stack.KERNEL, server or Stack.KERNEL, machine or Machine.HERE)
+    if not hosts.need_real_time:
+        vm.kernel()
+    return hosts
 
 
 def _run_one(
@@ -116,7 +144,7 @@ def _run_one(
     overrides: Overrides,
     seed: int,
     capture: Capture | None,
-    stacks: tuple[str, str] | None,
+    hosts: Hosts | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -126,9 +154,9 @@ def _run_one(
     from anabranch.runs.run import read_scenario
 
     toml, made_by = overrides.apply(read_scenario(file), str(file))
-    require(stacks is None or made_by is None, "--live: your own policies need virtual time")
+    require(hosts is None or made_by is None, "--live: your own policies need virtual time")
     normalised = _core.validate(toml, str(file))
-    if stacks is not None:
+    if hosts is not None and hosts.need_real_time:
         enter_lab()
     if capture is not None:
         capture.require_writable()
@@ -137,7 +165,7 @@ def _run_one(
         if out is not None:
             stack.enter_context(writing(out))
         started = time.perf_counter()
-        run, conditions = _made(toml, normalised, str(file), seed, capture, made_by, stacks)
+        run, conditions = _made(toml, normalised, str(file), seed, capture, made_by, hosts)
         _print_run(run, conditions, out, as_json)
         if out is not None:
             results = single(run, run.settings["name"], time.perf_counter() - started, conditions)
@@ -158,22 +186,24 @@ def _made(
     seed: int,
     capture: Capture | None,
     made_by: Any,
-    stacks: tuple[str, str] | None,
+    hosts: Hosts | None,
 ) -> tuple[Run, Conditions | None]:
-    """Make the run in virtual time, or in real time if `stacks` are given."""
+    """Make the run in virtual time, or live if `hosts` are given."""
     from anabranch.cli import console
     from anabranch.runs.run import run_toml
     from anabranch.scenarios.quantities import nanoseconds
 
     duration_s = nanoseconds(tomllib.loads(normalised)["duration"]) / 1e9
-    if stacks is None:
+    if hosts is None:
         with console.simulating(file, duration_s) as on_tick:
             run = run_toml(toml, file, seed, capture, made_by, on_tick=on_tick)
         return run, None
-    from anabranch.live.run import run_toml as run_live
+    from anabranch.live.run import run_repeatedly
 
-    with console.elapsing(file, duration_s):
-        return run_live(toml, file, seed, stacks, capture)
+    real_time = hosts.need_real_time
+    waiting = console.elapsing(file, duration_s) if real_time else console.working(file)
+    with waiting:
+        return run_repeatedly(toml, file, seed, hosts, capture)
 
 
 def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_json: bool) -> None:
@@ -195,14 +225,21 @@ def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_jso
 
 
 def _run_several(
-    files: list[Path], overrides: Overrides, seeds: range, out: Path | None, as_json: bool
+    files: list[Path],
+    overrides: Overrides,
+    seeds: range,
+    hosts: Hosts | None,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Run each scenario with each seed, as a sweep whose only factor is the scenario."""
     from anabranch.batches import batch
     from anabranch.cli import console
     from anabranch.sweeps import several
 
-    about, tasks = several.tasks(files, overrides, seeds)
+    about, tasks = several.tasks(files, overrides, seeds, hosts)
+    if hosts is not None and hosts.need_real_time:
+        enter_lab()
     with _folder(out) as folder, console.progress(f"{len(tasks)} runs") as advance:
         results = batch.execute(about, tasks, folder, on_progress=advance)
     if out is not None:
@@ -231,6 +268,10 @@ def run_sweep(
         Path | None, out_option("Folder for the results.  [default: results/NAME]")
     ] = None,
     on: Annotated[str | None, ON] = None,
+    live: Annotated[bool, LIVE] = False,
+    client: Annotated[Stack | None, CLIENT] = None,
+    server: Annotated[Stack | None, SERVER] = None,
+    machine: Annotated[Machine | None, MACHINE] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Run a scenario over factors and seeds.
@@ -245,9 +286,12 @@ def run_sweep(
 
     with console.working("reading the plan"):
         planned = sweep_plan.read(plan)
+    hosts = _hosts(live, client, server, machine)
+    if hosts is not None and hosts.need_real_time:
+        enter_lab()
     folder = out or Path("results") / planned.name
     with console.progress(planned.name) as advance:
-        results = sweep(planned, folder, on=on, on_progress=advance)
+        results = sweep(planned, folder, on=on, hosts=hosts, on_progress=advance)
     write_report(results, folder)
     print_sweep(results, folder, as_json=as_json)
 

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from anabranch.live.hosts import HERE
 from anabranch.live.run import Conditions
 from anabranch.results import metrics
 from anabranch.results.claims import Judgement, Verdict
@@ -176,11 +177,16 @@ def effort_of(run: Run, conditions: Conditions | None) -> str:
             f"segments · seed {run.seed} · digest {run.digest}"
         )
     first = (
-        f"{run.virtual_ns / 1e9:.3g} s in real time · client {conditions.client}, "
-        f"server {conditions.server} · {run.segments:,} packets · seed {run.seed}"
+        f"{run.virtual_ns / 1e9:.3g} s {_time_of(conditions)} · client {conditions.client}, "
+        f"server {conditions.server} · Linux {conditions.kernel} · {run.segments:,} packets · "
+        f"seed {run.seed}"
     )
     notices = [f"note: {notice}" for notice in conditions.notices]
     return "\n".join([first, conditions.lateness(), *notices])
+
+
+def _time_of(conditions: Conditions) -> str:
+    return "in real time" if conditions.machine == HERE else f"in {conditions.machine}"
 
 
 def run(run: Run) -> list[Grid]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.batches.reduction import Task
+from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
@@ -59,8 +60,8 @@ class Cell:
     """Whether to keep the delays of single blocks, from which panels draw distributions."""
     keep_samples: bool = False
     """Whether to keep the time series of all seeds, for claims that need them."""
-    stacks: tuple[str, str] | None = None
-    """The TCP stacks of client and server in real time; `None` in virtual time."""
+    hosts: Hosts | None = None
+    """The hosts of a live run; `None` in virtual time."""
 
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
@@ -75,7 +76,7 @@ class Cell:
             keep_blocks=self.keep_blocks and seed <= SEEDS_WITH_BLOCKS,
             keep_samples=self.keep_samples or seed == 1,
             made_by=scenario.made_by(),
-            stacks=self.stacks,
+            hosts=self.hosts,
         )
 
 
@@ -124,7 +125,7 @@ class Entry:
     @property
     def is_live(self) -> bool:
         """Does the entry have runs in real time?"""
-        return any(cell.stacks for cell in self.cells(self.quick))
+        return any(cell.hosts for cell in self.cells(self.quick))
 
 
 def start_time(seed: int) -> str:

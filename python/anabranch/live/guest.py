@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
         Path("/proc/sys/net/core", limit).write_text(str(_LARGEST_BUFFER), encoding="ascii")
     arguments = pickle.loads((folder / "request").read_bytes())
     try:
-        result: object = _core.live_run(*arguments)
+        result: object = _core.live_run(*arguments) | {"kernel": os.uname().release}
     except BaseException as error:
         result = error
     (folder / "reply.part").write_bytes(pickle.dumps(result))

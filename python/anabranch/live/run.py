@@ -6,17 +6,20 @@ run takes as long as its scenario.
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from anabranch import _core
 from anabranch.errors import IntegrityError, TooLateError
+from anabranch.live import vm
+from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.lab import at_priority
 from anabranch.runs.run import Capture, Run, counters, frame
-
-STACKS = ("engine", "kernel")
 
 ATTEMPTS = 3
 """Number of attempts at a run before the machine is considered too busy."""
@@ -29,6 +32,10 @@ class Conditions:
     client: str
     server: str
     """TCP stack of each host: engine or kernel."""
+    machine: str
+    """Where the run was made: here, or in linux-vm."""
+    kernel: str
+    """Release of that machine's Linux."""
     valid: bool
     """Whether the emulator was in time. If not, the run is invalid."""
     lateness_ms: tuple[float, float, float, float]
@@ -63,16 +70,26 @@ class Conditions:
         return asdict(self)
 
 
-def _measured_run(*arguments: Any) -> tuple[dict[str, Any], float]:
+def _measured_run(
+    scenario: tuple[str, str, int], hosts: Hosts, pcap: str | None, pcap_limit: int | None
+) -> tuple[Mapping[str, Any], float]:
     """The result of the run, and its CPU time in s."""
     before = time.thread_time()
-    return _core.live_run(*arguments), time.thread_time() - before
+    result = _core.live_run(*scenario, hosts.client, hosts.server, pcap, pcap_limit)
+    return result | {"kernel": platform.release()}, time.thread_time() - before
+
+
+def identity(hosts: Hosts) -> list[str]:
+    """What a live run depends on besides its scenario and its seed."""
+    if hosts.need_real_time:
+        return [*hosts, platform.release(), platform.node()]
+    return [*hosts, hashlib.sha256(vm.kernel().read_bytes()).hexdigest()]
 
 
 def run_toml(
-    toml: str, file: str, seed: int, stacks: tuple[str, str], capture: Capture | None = None
+    toml: str, file: str, seed: int, hosts: Hosts, capture: Capture | None = None
 ) -> tuple[Run, Conditions]:
-    """Run the scenario `toml` in real time, with the given stacks at client and server.
+    """Run the scenario `toml` live, with the given hosts.
 
     Raises:
         ScenarioError: if the scenario is wrong, or the kernel does not support it.
@@ -81,13 +98,14 @@ def run_toml(
     """
     normalised = _core.validate(toml, file)
     started = time.perf_counter()
-    arguments = (normalised, file, seed, *stacks)
+    make: Any = vm.live_run if hosts.machine == LINUX_VM else partial(at_priority, _measured_run)
+    scenario = (normalised, file, seed)
     try:
         if capture is None:
-            result, cpu_s = at_priority(_measured_run, *arguments)
+            result, cpu_s = make(scenario, hosts, None, None)
         else:
             with capture.opened() as pcap:
-                result, cpu_s = at_priority(_measured_run, *arguments, pcap, capture.limit)
+                result, cpu_s = make(scenario, hosts, pcap, capture.limit)
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
     tables: Mapping[str, Mapping[str, tuple[str, bytes]]] = result["tables"]
@@ -106,7 +124,8 @@ def run_toml(
     )
     p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
     conditions = Conditions(
-        *stacks,
+        *hosts,
+        kernel=result["kernel"],
         valid=result["valid"],
         lateness_ms=(p50, p99, p999, largest),
         late_share=result["late_share"],
@@ -116,17 +135,30 @@ def run_toml(
     return run, conditions
 
 
-def run_in_time(toml: str, file: str, seed: int, stacks: tuple[str, str]) -> tuple[Run, Conditions]:
-    """Run as `run_toml` does, and repeat the run if the emulator was late too often.
+def run_repeatedly(
+    toml: str, file: str, seed: int, hosts: Hosts, capture: Capture | None = None
+) -> tuple[Run, Conditions]:
+    """Run as `run_toml` does, and repeat a run whose emulator was late too often.
+
+    The result is invalid if every attempt was late too often.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        run, conditions = run_toml(toml, file, seed, hosts, capture)
+        if conditions.valid or attempt == ATTEMPTS:
+            break
+    return run, conditions
+
+
+def run_in_time(toml: str, file: str, seed: int, hosts: Hosts) -> tuple[Run, Conditions]:
+    """Run as `run_repeatedly` does.
 
     Raises:
         TooLateError: if every attempt was late too often.
     """
-    for _ in range(ATTEMPTS):
-        run, conditions = run_toml(toml, file, seed, stacks)
-        if conditions.valid:
-            return run, conditions
-    raise TooLateError(
-        f"{file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts (the last: "
-        f"{conditions.lateness()}); finished runs are kept: repeat on a less busy machine"
-    )
+    run, conditions = run_repeatedly(toml, file, seed, hosts)
+    if not conditions.valid:
+        raise TooLateError(
+            f"{file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts (the "
+            f"last: {conditions.lateness()}); finished runs are kept: repeat on a less busy machine"
+        )
+    return run, conditions

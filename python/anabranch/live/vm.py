@@ -18,15 +18,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
+from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.runs import interruption
 
-NAME = "linux-vm"
-"""How the command line calls it."""
-
 KERNEL = "ANABRANCH_LINUX_VM"
-"""Environment variable that names the kernel."""
+"""Environment variable with the path of the machine's kernel."""
 
 _BUILT = Path("target/linux-vm/linux")
 _MEMORY = "384M"
@@ -54,36 +51,43 @@ def kernel() -> Path:
     file = Path(named) if named else _BUILT
     if not file.is_file():
         hint = f"set by {KERNEL}" if named else f"run `make linux-vm`, or set {KERNEL}"
-        raise InputError(f"{NAME}: no kernel at {file}: {hint}")
+        raise InputError(f"{LINUX_VM}: no kernel at {file}: {hint}")
     return file.resolve()
 
 
 def live_run(
-    toml: str, file: str, seed: int, stacks: tuple[str, str], pcap: str | None, pcap_limit: int
-) -> Mapping[str, Any]:
-    """Do as `_core.live_run` does, in a new machine. The kernel's random numbers follow from the
-    seed.
+    scenario: tuple[str, str, int], hosts: Hosts, pcap: str | None, pcap_limit: int | None
+) -> tuple[Mapping[str, Any], float]:
+    """Make a live run in a new machine; returns what `_core.live_run` does, and the CPU time in s.
+
+    The kernel draws its random numbers from the run's seed.
 
     Raises:
-        InputError: if there is no kernel, or this machine cannot run it.
-        IntegrityError: if the run failed.
+        InputError: if no kernel was built.
+        IntegrityError: if the machine failed.
     """
+    before = _cpu_of_children()
     image = kernel()
     with tempfile.TemporaryDirectory(prefix="anabranch-vm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         capture = None if pcap is None else "/run/anabranch/capture"
-        request = (toml, file, seed, *stacks, capture, pcap_limit)
+        request = (*scenario, hosts.client, hosts.server, capture, pcap_limit)
         (folder / "request").write_bytes(pickle.dumps(request))
-        console = _boot(image, folder, seed)
+        console = _boot(image, folder, scenario[2])
         try:
             result = pickle.loads((folder / "reply").read_bytes())
         except OSError as error:
-            raise IntegrityError(f"{NAME}: {image}: {_last_words(console)}") from error
+            raise IntegrityError(f"{LINUX_VM}: {image}: {_last_words(console)}") from error
         if isinstance(result, BaseException):
             raise result
         if pcap is not None:
             Path(pcap).write_bytes((folder / "capture").read_bytes())
-        return dict(result)
+        return result, _cpu_of_children() - before
+
+
+def _cpu_of_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _boot(image: Path, folder: Path, seed: int) -> str:

@@ -1,18 +1,10 @@
 """Published claims, judged against measurements.
 
-<<<<<<< HEAD
 One or more conditions check a claim. A condition names a quantity, the function that measures it,
 and a threshold. The text of a claim's check is made from its conditions, so both are fixed before
 anything runs. A condition is *met* when the whole confidence interval of its estimate satisfies the
 inequality, *violated* when no part of the interval does, and *open* in between. The verdict follows
 from the conditions:
-=======
-A claim is checked by one or more conditions. A condition names a quantity, the function that
-measures it, and a threshold. The text of a claim's check derives from its conditions, so both are
-fixed before any run. A condition is *met* if the whole confidence interval of its estimate
-satisfies the inequality, *violated* if no part of the interval does, and *open* in between. The
-verdict follows from the conditions:
->>>>>>> english-python
 
 * reproduced: every condition is met;
 * not reproduced: every condition is violated;
@@ -68,11 +60,7 @@ Measure = Callable[[Results], Estimate]
 
 @dataclass(frozen=True)
 class Condition:
-<<<<<<< HEAD
     """An inequality between a quantity and a threshold, stated before anything runs."""
-=======
-    """An inequality between a quantity and a threshold, fixed before any run."""
->>>>>>> english-python
 
     quantity: str
     measure: Measure
@@ -81,15 +69,9 @@ class Condition:
     threshold: float
     unit: str = ""
     group: str = ""
-<<<<<<< HEAD
     """The description that a check gives to all conditions of the same group; see `each`."""
     applies: Callable[[Results], bool] | None = None
     """Decides whether to judge the condition by these results; `None` for always."""
-=======
-    """Common name of a group of conditions in the text of a check; see `each`."""
-    applies: Callable[[Results], bool] | None = None
-    """Whether the condition applies to these results; `None` if it always does."""
->>>>>>> english-python
     worded: Callable[[Results], str] | None = None
     """The quantity in words that include measured numbers, for reports."""
     basis: str = ""
@@ -145,11 +127,7 @@ class Measured:
 
     @property
     def margin(self) -> float:
-<<<<<<< HEAD
         """The distance by which the value satisfies the inequality, relative to the threshold."""
-=======
-        """Distance of the value from the threshold, relative to it; negative on the wrong side."""
->>>>>>> english-python
         sign = 1 if self.condition.operator in ">≥" else -1
         scale = abs(self.condition.threshold) or 1.0
         return sign * (self.estimate.value - self.condition.threshold) / scale
@@ -176,11 +154,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Claim:
-<<<<<<< HEAD
     """A statement of a publication, and the conditions that check it."""
-=======
-    """A statement of a publication, with the conditions that check it."""
->>>>>>> english-python
 
     id: str
     statement: str
@@ -188,21 +162,13 @@ class Claim:
     source: str
     conditions: tuple[Condition, ...]
     precondition: Callable[[Results], str | None] | None = None
-<<<<<<< HEAD
     """Returns why the claim does not apply to these results, or `None` if it applies."""
-=======
-    """The reason why the claim does not apply to these results, or `None` if it applies."""
->>>>>>> english-python
     where: str = ""
     """The setting in which all conditions are judged, if their quantities do not name it."""
 
     @property
     def check(self) -> str:
-<<<<<<< HEAD
         """The conditions in words, with one description for each group."""
-=======
-        """The conditions in words, grouped."""
->>>>>>> english-python
         named: dict[str, list[Condition]] = {}
         for condition in self.conditions:
             named.setdefault(condition.group or condition.quantity, []).append(condition)
@@ -229,11 +195,7 @@ class Judgement:
 
     @property
     def measured(self) -> str:
-<<<<<<< HEAD
         """The numbers in words: of all conditions, or of the least favourable of more than four."""
-=======
-        """The measurements in words. Of more than four conditions, only the least favourable."""
->>>>>>> english-python
         if not self.conditions:
             return self.reason
         if len(self.conditions) <= 4:
@@ -257,11 +219,7 @@ class Judgement:
 
 
 def judge(claim: Claim, results: Results) -> Judgement:
-<<<<<<< HEAD
     """Measure the quantities of a claim, and compare them with its thresholds."""
-=======
-    """Measure the quantities of a claim and judge its conditions."""
->>>>>>> english-python
     reason = claim.precondition(results) if claim.precondition else None
     if reason is not None:
         return Judgement(claim, (), Verdict.NOT_APPLICABLE, reason)

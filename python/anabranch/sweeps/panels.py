@@ -51,13 +51,8 @@ def panels(results: Results) -> tuple[Panel, ...]:
     measured = [name for name in _METRICS if results.runs[name].drop_nulls().len()]
     by_factor = (
         Panel(
-<<<<<<< HEAD
             f"{_name(metric)} over {_shown(results, factor)}",
             "A dot for each cell: its median over seeds. Bars: medians over the cells.",
-=======
-            f"{_name(metric)} over {factor}",
-            "Dots are the cells' medians over seeds. Bars are medians over cells.",
->>>>>>> english-python
             partial(_draw, factor=factor, metric=metric),
         )
         for factor in results.provenance["factors"][:_MAX_FACTORS] or ["connection"]
@@ -110,13 +105,8 @@ def _by_two(results: Results, metric: str) -> Iterator[Panel]:
         yield Panel(f"{title}{words}", caption, bound)
 
 
-<<<<<<< HEAD
 def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[Level]:
     """The levels of the next factor, if they are few."""
-=======
-def _facets(runs: pl.DataFrame, factors: list[str]) -> Iterator[tuple[str, Level]]:
-    """The levels of the next factor, if there are few, each with its text for a title."""
->>>>>>> english-python
     if not factors or _levels(runs, factors[0]) > _MAX_FACETS:
         yield None
         return

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from anabranch import _core
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError
+from anabranch.live.hosts import Hosts
 from anabranch.results.provenance import build
 from anabranch.runs.run import read_scenario
 from anabranch.scenarios.overrides import Overrides
 
 
 def tasks(
-    files: Sequence[Path], overrides: Overrides, seeds: range
+    files: Sequence[Path], overrides: Overrides, seeds: range, hosts: Hosts | None = None
 ) -> tuple[dict[str, Any], list[Task]]:
     """The provenance of the runs, and a task for every file and seed.
+
+    With `hosts` the runs are live.
 
     Raises:
         ScenarioError: if a scenario is wrong.
         InputError: if a file cannot be read, or two files have the same name.
     """
-    made = [task for file in files for task in _of_file(file, overrides, seeds, len(files) > 1)]
+    made = [
+        replace(task, hosts=hosts)
+        for file in files
+        for task in _of_file(file, overrides, seeds, len(files) > 1)
+    ]
+    if hosts is not None and any(task.made_by for task in made):
+        raise InputError("--live: own policies run in virtual time only")
     cells = list(dict.fromkeys(task.cell for task in made))
     if len(cells) < len(files):
         raise InputError(

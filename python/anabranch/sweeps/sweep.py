@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from anabranch.batches import batch
+from anabranch.live.hosts import Hosts
 from anabranch.results.folder import Results
 from anabranch.runs.executors import Progress
 from anabranch.sweeps.plan import Plan, read
@@ -17,12 +19,14 @@ def sweep(
     out: str | os.PathLike[str],
     *,
     on: str | None = None,
+    hosts: Hosts | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Results:
     """Run a sweep, given as a plan or as the name of its TOML file; write and return its results.
 
     A second call with the same folder `out` makes only the missing runs. `on` is the address of a
     Dask scheduler (``dask://HOST:PORT``); by default the sweep runs on all local cores.
+    With `hosts` the runs are live.
 
     Raises:
         ScenarioError: if the scenario of a cell is wrong.
@@ -30,7 +34,7 @@ def sweep(
         IntegrityError: if a run delivered wrong bytes.
     """
     planned = plan if isinstance(plan, Plan) else read(plan)
-    tasks = planned.tasks()
+    tasks = [replace(task, hosts=hosts) for task in planned.tasks()]
     about = {
         "entry": None,
         "sweep": planned.name,

@@ -8,6 +8,7 @@ import numpy as np
 
 from anabranch.errors import AnabranchError
 from anabranch.gallery.entry import Cell, Parameter
+from anabranch.live.hosts import Hosts
 from anabranch.results.estimates import median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Connection, Scenario
@@ -17,7 +18,7 @@ ENGINE = "engine, real time"
 KERNEL = "Linux, real time"
 HOSTS = (VIRTUAL, ENGINE, KERNEL)
 
-_STACKS = {VIRTUAL: None, ENGINE: ("engine", "engine"), KERNEL: ("kernel", "kernel")}
+_RUN_BY = {VIRTUAL: None, ENGINE: Hosts("engine", "engine"), KERNEL: Hosts("kernel", "kernel")}
 
 PARAMETERS = (
     Parameter(
@@ -49,7 +50,7 @@ def cell(
         known = [_known_to_linux(each) for each in scenario.connections]
         scenario = dataclasses.replace(scenario, connections=tuple(known))
     labels = {"hosts": hosts, **factors}
-    return Cell(key, scenario, labels, keep_blocks=keep_blocks, stacks=_STACKS[hosts])
+    return Cell(key, scenario, labels, keep_blocks=keep_blocks, hosts=_RUN_BY[hosts])
 
 
 def _known_to_linux(connection: Connection) -> Connection:

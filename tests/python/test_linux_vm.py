@@ -1,0 +1,68 @@
+"""Live runs in the virtual machine, where its kernel was built."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+import anabranch
+from anabranch.cli.main import run_command
+from anabranch.live import vm
+from anabranch.live.hosts import LINUX_VM, Hosts
+from anabranch.live.run import run_toml
+from anabranch.runs.run import Capture
+from conftest import scenario
+
+_KERNEL = Path(__file__).parents[2] / "target/linux-vm/linux"
+HOSTS = Hosts(machine=LINUX_VM)
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel that `make linux-vm` has built."""
+    if not _KERNEL.is_file():
+        pytest.skip("no kernel: make linux-vm")
+    monkeypatch.setenv(vm.KERNEL, str(_KERNEL))
+
+
+def _captured(folder: Path, seed: int) -> str:
+    file = folder / "capture.pcapng"
+    run_toml(scenario("2s").to_toml(), "short.toml", seed, HOSTS, Capture(file))
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_equal_seeds_give_equal_captures(kernel: None, tmp_path: Path) -> None:
+    first = _captured(tmp_path, 1)
+    assert _captured(tmp_path, 1) == first
+    assert _captured(tmp_path, 2) != first
+
+
+def test_the_machine_runs_linux_in_time(kernel: None) -> None:
+    run, conditions = run_toml(scenario("2s").to_toml(), "short.toml", 1, HOSTS)
+    assert conditions.valid
+    assert conditions.kernel.startswith("6.")
+    assert run.connections["bytes_delivered"][0] > 100_000
+    assert run.connections["corrupt_bytes"].sum() == 0
+
+
+def test_without_a_kernel_a_run_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(vm.KERNEL, str(tmp_path / "missing"))
+    file = tmp_path / "short.toml"
+    file.write_text(scenario("2s").to_toml(), encoding="utf-8")
+    assert run_command(["run", str(file), "--live", "--in", LINUX_VM]) == 2
+    assert f"no kernel at {tmp_path / 'missing'}" in capsys.readouterr().err
+
+
+def test_a_machine_that_does_not_start_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "linux"
+    broken.write_text("#!/bin/sh\necho no memory; exit 3\n", encoding="utf-8")
+    broken.chmod(0o755)
+    monkeypatch.setenv(vm.KERNEL, str(broken))
+    with pytest.raises(anabranch.IntegrityError, match=r"linux-vm: .*: no memory$"):
+        run_toml(scenario("2s").to_toml(), "short.toml", 1, HOSTS)
