@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
 use crate::impairment::{GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss};
 use crate::node::Node;
-use crate::opportunities::{Opportunities, UnderWay};
+use crate::opportunities::{Opportunities, PartlySent};
 use crate::propagation::Propagation;
 use crate::queue::{Discipline, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
@@ -201,11 +201,11 @@ impl Link {
     /// rate. The duration of a suspension is not included.
     pub fn queueing_delay(&self, now: Instant) -> Duration {
         let rate = self.serialiser.rate();
-        let in_transmission = match (self.transmission, self.under_way()) {
+        let in_transmission = match (self.transmission, self.partly_sent()) {
             (Some(_), _) => {
                 Duration::from_nanos(self.serialiser.work_left(now) / rate.as_bits_per_second())
             }
-            (None, Some(under_way)) => rate.time_for(ByteCount::new(under_way.bytes_left)),
+            (None, Some(partly_sent)) => rate.time_for(ByteCount::new(partly_sent.bytes_left)),
             (None, None) => Duration::ZERO,
         };
         in_transmission + rate.time_for(ByteCount::new(self.queue.bytes()))
@@ -269,7 +269,7 @@ impl Link {
     /// The next opportunity, if there is data to send; [`Instant::FAR_FUTURE`] otherwise.
     #[cold] // Only as seen from a link with a rate, which is not to pay for this one.
     fn next_used(&self, opportunities: &Opportunities) -> Instant {
-        let waiting = opportunities.under_way().is_some() || self.queue.packets() > 0;
+        let waiting = opportunities.partly_sent().is_some() || self.queue.packets() > 0;
         if waiting && !self.serialiser.is_suspended() {
             opportunities.next_at()
         } else {
@@ -278,8 +278,8 @@ impl Link {
     }
 
     /// The packet that opportunities have sent in part.
-    fn under_way(&self) -> Option<UnderWay> {
-        self.opportunities.as_ref().and_then(|opportunities| opportunities.under_way())
+    fn partly_sent(&self) -> Option<PartlySent> {
+        self.opportunities.as_ref().and_then(|opportunities| opportunities.partly_sent())
     }
 
     /// Complete the current transmission at `now` and start the next one. On a link that follows a
@@ -306,18 +306,18 @@ impl Link {
     fn fill(&mut self, now: Instant, opportunities: &mut Opportunities) {
         let mut bytes = opportunities.take();
         while bytes > 0 {
-            let next = opportunities.under_way().or_else(|| {
+            let next = opportunities.partly_sent().or_else(|| {
                 let packet = self.dequeue(now)?;
-                Some(UnderWay { packet, bytes_left: u64::from(packet.bytes) })
+                Some(PartlySent { packet, bytes_left: u64::from(packet.bytes) })
             });
-            let Some(UnderWay { packet, bytes_left }) = next else { return };
+            let Some(PartlySent { packet, bytes_left }) = next else { return };
             let sent = bytes.min(bytes_left);
             bytes -= sent;
             let bytes_left = bytes_left - sent;
             if bytes_left > 0 {
-                opportunities.set_under_way(Some(UnderWay { packet, bytes_left }));
+                opportunities.set_partly_sent(Some(PartlySent { packet, bytes_left }));
             } else {
-                opportunities.set_under_way(None);
+                opportunities.set_partly_sent(None);
                 let delay = self.jitter.delay_of(packet.number, self.delay);
                 self.propagation.push(packet, self.propagation.admissible(now + delay));
             }
@@ -453,8 +453,11 @@ impl Link {
         };
         self.transmission.take().into_iter().for_each(|transmission| lose(transmission.packet));
         if let Some(opportunities) = opportunities {
-            opportunities.under_way().into_iter().for_each(|under_way| lose(under_way.packet));
-            opportunities.set_under_way(None);
+            opportunities
+                .partly_sent()
+                .into_iter()
+                .for_each(|partly_sent| lose(partly_sent.packet));
+            opportunities.set_partly_sent(None);
         }
         queue.clear(now, &mut lose);
         propagation.clear(now, lose);

@@ -23,12 +23,12 @@ pub(crate) struct Opportunities {
     /// The next moment in the period.
     next: usize,
     /// The packet that was sent in part.
-    under_way: Option<UnderWay>,
+    partly_sent: Option<PartlySent>,
 }
 
 /// A packet that has left the queue but not yet the transmitter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct PartlySent {
     pub(crate) packet: Packet,
     /// Bytes that remain to be sent.
     pub(crate) bytes_left: u64,
@@ -37,7 +37,7 @@ pub(crate) struct UnderWay {
 impl Opportunities {
     /// The trace from its beginning, which is the epoch.
     pub(crate) fn new(trace: Arc<Trace>) -> Self {
-        Opportunities { trace, start_millis: 0, next: 0, under_way: None }
+        Opportunities { trace, start_millis: 0, next: 0, partly_sent: None }
     }
 
     /// Time of the next opportunities.
@@ -71,13 +71,13 @@ impl Opportunities {
     }
 
     /// The packet that was sent in part.
-    pub(crate) fn under_way(&self) -> Option<UnderWay> {
-        self.under_way
+    pub(crate) fn partly_sent(&self) -> Option<PartlySent> {
+        self.partly_sent
     }
 
     /// Set the packet that was sent in part.
-    pub(crate) fn set_under_way(&mut self, under_way: Option<UnderWay>) {
-        self.under_way = under_way;
+    pub(crate) fn set_partly_sent(&mut self, partly_sent: Option<PartlySent>) {
+        self.partly_sent = partly_sent;
     }
 }
 

@@ -34,7 +34,7 @@ impl BareSegmentsConfig {
 #[derive(Debug)]
 struct BareSegments {
     config: BareSegmentsConfig,
-    flows: Flows<[Option<Said>; 2]>,
+    flows: Flows<[Option<LastAck>; 2]>,
     draws: Draws,
     drawn: u64,
     out: VecDeque<(Side, Packet)>,
@@ -42,7 +42,7 @@ struct BareSegments {
 
 /// The last acknowledgement of a host after its SYN.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct LastAck {
     ack: SeqNumber,
     window: u16,
 }
@@ -83,8 +83,9 @@ impl BareSegments {
         if !flags.contains(Flags::ACK) || flags.intersects(Flags::SYN | Flags::RST) {
             return None;
         }
-        let Said { ack, window } = Said { ack: segment.header.ack, window: segment.header.window };
-        let previous = flow.state[towards as usize].replace(Said { ack, window });
+        let LastAck { ack, window } =
+            LastAck { ack: segment.header.ack, window: segment.header.window };
+        let previous = flow.state[towards as usize].replace(LastAck { ack, window });
         let n = self.drawn;
         self.drawn += 1;
         let chosen = self.draws.uniform(2 * n) < self.config.probability.as_f64();
@@ -124,9 +125,9 @@ fn may_lack_options(segment: &Segment) -> bool {
 /// Would the segment's window with the previous acknowledgement number be a window update? It must
 /// offer more than the previous segment, and not more than the host offers now.
 fn is_update(
-    flow: &mut Known<[Option<Said>; 2]>,
+    flow: &mut Known<[Option<LastAck>; 2]>,
     towards: Side,
-    previous: Said,
+    previous: LastAck,
     segment: &Segment,
 ) -> bool {
     let Some(numbering) = flow.towards(towards.opposite()) else { return false };

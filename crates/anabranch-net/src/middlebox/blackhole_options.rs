@@ -4,7 +4,7 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Flags, Instant, Packet};
 
-use super::{Filter, Side, meant, names};
+use super::{Filter, Side, lookup, names};
 
 /// Which SYNs and SYN/ACKs are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         origin: "ours",
         only_with: None,
     }],
-    make: |values, _| super::filter(BlackholeOptions::new(meant(&SYNS, values.choice("syns")))),
+    make: |values, _| super::filter(BlackholeOptions::new(lookup(&SYNS, values.choice("syns")))),
 };
 
 #[cfg(test)]

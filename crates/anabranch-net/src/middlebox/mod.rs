@@ -112,7 +112,7 @@ pub struct Site {
 impl Directions {
     /// The directions that the parameter [`APPLIES_TO`] selects.
     fn new(values: &Values) -> Self {
-        meant(&DIRECTIONS, values.choice(APPLIES_TO.name))
+        lookup(&DIRECTIONS, values.choice(APPLIES_TO.name))
     }
 
     fn include(self, towards: Side) -> bool {
@@ -152,7 +152,7 @@ const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static s
 }
 
 /// The meaning of `name`, which must be in the table.
-fn meant<T: Copy>(table: &[(&str, T)], name: &str) -> T {
+fn lookup<T: Copy>(table: &[(&str, T)], name: &str) -> T {
     table.iter().find(|(each, _)| *each == name).expect("a name from the table").1
 }
 

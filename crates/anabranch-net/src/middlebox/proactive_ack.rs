@@ -27,12 +27,12 @@ struct ProactiveAck {
 struct Ends {
     relays: [Relay; 2],
     /// Properties of the sender of each direction, from its last segment.
-    said: [Said; 2],
+    hosts: [HostState; 2],
 }
 
 /// Properties of a host, from its segments.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct HostState {
     /// Its latest timestamp value.
     timestamp: Option<u32>,
     /// Its window scale. RFC 7323 §2.2.
@@ -57,22 +57,22 @@ fn take_acknowledgement(
 ) -> bool {
     let back = towards.opposite();
     let header = &segment.header;
-    let said = &mut flow.state.said[towards as usize];
+    let host = &mut flow.state.hosts[towards as usize];
     if let Some(Timestamps { value, .. }) = segment.options.timestamps {
         let newer = |held: &u32| value.wrapping_sub(*held) < 1 << 31;
-        said.timestamp = said.timestamp.filter(|held| !newer(held)).or(Some(value));
+        host.timestamp = host.timestamp.filter(|held| !newer(held)).or(Some(value));
     }
     if header.flags.contains(Flags::SYN) {
-        said.scale = segment.options.window_scale.unwrap_or(0).min(14);
+        host.scale = segment.options.window_scale.unwrap_or(0).min(14);
     }
     let ack = flow.towards(back).and_then(|numbering| numbering.offset(header.ack));
     let Some(ack) = ack.filter(|_| header.flags.contains(Flags::ACK)) else { return true };
     let ends = &mut flow.state;
-    let said = &mut ends.said[towards as usize];
-    let scale = if header.flags.contains(Flags::SYN) { 0 } else { said.scale };
+    let host = &mut ends.hosts[towards as usize];
+    let scale = if header.flags.contains(Flags::SYN) { 0 } else { host.scale };
     let edge = ack + (u64::from(header.window) << scale);
-    let moved = edge > said.edge;
-    said.edge = said.edge.max(edge);
+    let moved = edge > host.edge;
+    host.edge = host.edge.max(edge);
     let pure = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
     let duplicate = ends.relays[back as usize].on_ack(now, ack, pure && !moved);
     !duplicate
@@ -138,7 +138,7 @@ impl Middlebox for ProactiveAck {
 /// Forward the segments of a flow that the window permits.
 fn forward(now: Instant, flow: &mut Known<Ends>, window: u64, out: &mut VecDeque<(Side, Packet)>) {
     for towards in [Side::Client, Side::Server] {
-        let clock = flow.state.said[towards as usize].timestamp;
+        let clock = flow.state.hosts[towards as usize].timestamp;
         while let Some(mut segment) = flow.state.relays[towards as usize].poll(now, window) {
             // Newer segments may have overtaken the held one. Its receiver would then reject the
             // old timestamp. RFC 7323 §5.3.
@@ -160,12 +160,12 @@ fn acknowledge(
 ) -> Option<Segment> {
     let back = towards.opposite();
     let next = flow.state.relays[towards as usize].next();
-    let said = flow.state.said[back as usize];
+    let host = flow.state.hosts[back as usize];
     let seq = flow.towards(back).map(|numbering| numbering.seq(numbering.highest()))?;
     let ack = flow.towards(towards)?.seq(next);
     // The proxy offers no more than the receiver does.
-    let window = (said.edge.saturating_sub(next) >> said.scale).min(u64::from(u16::MAX)) as u16;
-    let timestamps = said.timestamp.zip(time).map(|(value, echo)| Timestamps { value, echo });
+    let window = (host.edge.saturating_sub(next) >> host.scale).min(u64::from(u16::MAX)) as u16;
+    let timestamps = host.timestamp.zip(time).map(|(value, echo)| Timestamps { value, echo });
     let (source, destination) = match towards {
         Side::Server => (place.server, place.client),
         Side::Client => (place.client, place.server),

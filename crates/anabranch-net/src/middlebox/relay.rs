@@ -26,7 +26,7 @@ pub(super) struct Relay {
     taken: u64,
     duplicates: u32,
     /// The segment at `acked` must be retransmitted.
-    again: bool,
+    retransmit: bool,
     /// Losses before this offset are repaired one at a time. RFC 6582.
     recover: u64,
     deadline: Option<Instant>,
@@ -54,7 +54,7 @@ impl Default for Relay {
             sent: 1,
             taken: 1,
             duplicates: 0,
-            again: false,
+            retransmit: false,
             recover: 0,
             deadline: None,
             timeouts: 0,
@@ -128,7 +128,7 @@ impl Relay {
         if duplicate {
             self.duplicates += 1;
             if self.duplicates == DUPLICATES && self.acked >= self.recover {
-                (self.again, self.recover) = (true, self.sent);
+                (self.retransmit, self.recover) = (true, self.sent);
             }
         }
         duplicate
@@ -148,13 +148,13 @@ impl Relay {
         }
         self.taken = self.taken.max(ack);
         (self.duplicates, self.timeouts) = (0, 0);
-        self.again = ack < self.recover;
+        self.retransmit = ack < self.recover;
         self.deadline = (self.sent > ack).then(|| now + INITIAL_TIMEOUT);
     }
 
     /// The next segment to send to the receiver, with at most `window` bytes in flight.
     pub(super) fn poll(&mut self, now: Instant, window: u64) -> Option<Segment> {
-        let at = if std::mem::take(&mut self.again) { self.acked } else { self.sent };
+        let at = if std::mem::take(&mut self.retransmit) { self.acked } else { self.sent };
         let segment = self.held.get(&at)?;
         let end = at + len(segment);
         if end > self.acked + window && at > self.acked {
@@ -182,7 +182,7 @@ impl Relay {
         // RFC 6298 §5.5: the timeout doubles each time.
         let pause = INITIAL_TIMEOUT * (1 << self.timeouts);
         self.deadline = Some(now + pause.min(LONGEST_TIMEOUT));
-        (self.again, self.recover) = (true, self.sent);
+        (self.retransmit, self.recover) = (true, self.sent);
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {

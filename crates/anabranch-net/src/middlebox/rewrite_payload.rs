@@ -5,7 +5,7 @@ use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber};
 
 use super::flows::{Flows, Numbering};
-use super::{Directions, Filter, MAX_PACKET, Side, map_sack_blocks, meant, names};
+use super::{Directions, Filter, MAX_PACKET, Side, lookup, map_sack_blocks, names};
 
 /// A change, applied once in each flow and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +204,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     ],
     make: |values, _| {
         super::filter(RewritePayload::new(RewritePayloadConfig {
-            change: meant(&CHANGES, values.choice("change")),
+            change: lookup(&CHANGES, values.choice("change")),
             bytes: values.count("bytes"),
             at: values.bytes("at"),
             directions: Directions::new(values),

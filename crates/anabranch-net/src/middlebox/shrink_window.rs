@@ -60,7 +60,7 @@ struct Host {
     /// The window scale in its SYN. RFC 7323 §2.2.
     scale: Option<u8>,
     /// The host's latest acknowledgement.
-    said: Option<Said>,
+    last_ack: Option<LastAck>,
     /// Start and end of the current or next small window, once they are drawn.
     small: Option<(Instant, Instant)>,
     /// Number of pairs of times drawn so far.
@@ -71,7 +71,7 @@ struct Host {
 
 /// Contents of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct LastAck {
     ack: SeqNumber,
     window: u16,
     data_ack: Option<WideOrNarrow>,
@@ -162,9 +162,9 @@ impl ShrinkWindow {
         let back = towards.opposite();
         let place = Flow::of(towards, &segment);
         let flow = self.flows.of(towards, &segment)?;
-        let Some(said) = flow.state[back as usize].said else { return Some(segment) };
+        let Some(last_ack) = flow.state[back as usize].last_ack else { return Some(segment) };
         let offered = self.config.to >> shift(flow, back) << shift(flow, back);
-        let edge = flow.towards(towards)?.offset(said.ack)? + offered;
+        let edge = flow.towards(towards)?.offset(last_ack.ack)? + offered;
         let Some(start) = flow.towards(towards)?.offset(segment.header.seq) else {
             return Some(segment);
         };
@@ -179,7 +179,7 @@ impl ShrinkWindow {
             return Some(segment);
         }
         // RFC 9293 §3.10.7.4: a segment outside the window is answered with an acknowledgement.
-        let window = said.window.min((self.config.to >> shift(flow, back)).min(0xffff) as u16);
+        let window = last_ack.window.min((self.config.to >> shift(flow, back)).min(0xffff) as u16);
         let answer = repeat(place, back, flow, window)?;
         let host = &mut flow.state[back as usize];
         host.reopens = host.small.map(|(_, until)| until);
@@ -201,14 +201,14 @@ fn announce(
     let host = &mut flow.state[towards as usize];
     let offset = |ack| numbering.and_then(|numbering| numbering.offset(ack));
     let (ack, window) = (segment.header.ack, segment.header.window);
-    if host.said.is_none_or(|said| offset(said.ack) <= offset(ack)) {
+    if host.last_ack.is_none_or(|last_ack| offset(last_ack.ack) <= offset(ack)) {
         let timestamps = segment.options.timestamps;
         // A host that sends no more Multipath TCP options may have fallen back to TCP. A DATA_ACK
         // from this middlebox would contradict that.
         let bare = segment.options.dss.is_none() && segment.options.control.is_none();
-        let heard = host.said.and_then(|said| said.data_ack).filter(|_| !bare);
+        let heard = host.last_ack.and_then(|last_ack| last_ack.data_ack).filter(|_| !bare);
         let data_ack = segment.options.dss.and_then(|dss| dss.data_ack).or(heard);
-        host.said = Some(Said { ack, window, data_ack, timestamps });
+        host.last_ack = Some(LastAck { ack, window, data_ack, timestamps });
     }
     if shrinks && window > most {
         segment.header.window = most;
@@ -220,18 +220,18 @@ fn announce(
 
 /// The last acknowledgement of the host that sends `towards` this side, with this window.
 fn repeat(place: Flow, towards: Side, flow: &mut Known<[Host; 2]>, window: u16) -> Option<Segment> {
-    let said = flow.state[towards as usize].said?;
+    let last_ack = flow.state[towards as usize].last_ack?;
     let seq = flow.towards(towards).map(|numbering| numbering.seq(numbering.highest()))?;
     let (source, destination) = match towards {
         Side::Client => (place.server, place.client),
         Side::Server => (place.client, place.server),
     };
-    let dss = said.data_ack.map(|data_ack| Dss { data_ack: Some(data_ack), ..Dss::default() });
+    let dss = last_ack.data_ack.map(|data_ack| Dss { data_ack: Some(data_ack), ..Dss::default() });
     Some(Segment {
         source,
         destination,
-        header: TcpHeader { seq, ack: said.ack, flags: Flags::ACK, window, urgent: 0 },
-        options: TcpOptions { timestamps: said.timestamps, dss, ..TcpOptions::default() },
+        header: TcpHeader { seq, ack: last_ack.ack, flags: Flags::ACK, window, urgent: 0 },
+        options: TcpOptions { timestamps: last_ack.timestamps, dss, ..TcpOptions::default() },
         payload: Payload::EMPTY,
         ecn: 0,
         checksum_ok: true,
@@ -259,9 +259,9 @@ impl Middlebox for ShrinkWindow {
                 }
                 // The window update may be lost, and then the peer must probe. RFC 9293 §3.8.6.1.
                 let number = flow.number;
-                let told = draw(*draws, number, towards)(1 << 23 | host.drawn) < 0.5;
-                if let Some(said) = host.said.filter(|_| told) {
-                    let update = repeat(*place, towards, flow, said.window);
+                let announced = draw(*draws, number, towards)(1 << 23 | host.drawn) < 0.5;
+                if let Some(last_ack) = host.last_ack.filter(|_| announced) {
+                    let update = repeat(*place, towards, flow, last_ack.window);
                     out.extend(update.map(|segment| (towards, segment.into())));
                 }
             }
@@ -430,7 +430,7 @@ mod tests {
     fn half_of_the_reopenings_are_announced() {
         let talk = Talk::v4();
         let mut bench = while_small(config(0, false), &talk);
-        let (mut told, mut asked) = (0, 0);
+        let (mut announced, mut asked) = (0, 0);
         for _ in 0..100 {
             let mut ack = talk.ack(Side::Client, 0);
             let data_ack = Some(WideOrNarrow::Narrow(7));
@@ -440,14 +440,14 @@ mod tests {
                 Some(next) if next > bench.now => {
                     let out = bench.wait_until(next.as_millis() + 1);
                     assert!(out.is_empty() || out == [(Side::Client, ack)], "{out:?}");
-                    told += out.len();
+                    announced += out.len();
                     asked += 1 - out.len();
                     assert_eq!(bench.middlebox.poll_timeout(), None);
                 }
                 _ => bench.now += Duration::from_millis(10),
             }
         }
-        assert!(told > 2 && asked > 2, "{told} {asked}");
+        assert!(announced > 2 && asked > 2, "{announced} {asked}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Segment};
 
-use super::{MAX_PACKET, Middlebox, Side, meant, names};
+use super::{MAX_PACKET, Middlebox, Side, lookup, names};
 
 /// How segments are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     make: |values, _| {
         Box::new(SplitSegments::new(SplitSegmentsConfig {
             size: values.bytes("size") as u32,
-            copies: meant(&COPIES, values.choice("options_on")),
+            copies: lookup(&COPIES, values.choice("options_on")),
         }))
     },
 };

@@ -8,7 +8,7 @@ use anabranch_wire::mptcp::{Control, KIND, Subtype};
 use anabranch_wire::{Flags, Instant, Packet, RawOptions, Segment, TcpOptions};
 
 use super::flows::Flows;
-use super::{Directions, Filter, Side, meant, names};
+use super::{Directions, Filter, Side, lookup, names};
 
 /// Which options are removed, and from which segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl StripOptionsConfig {
     fn new(values: &Values) -> Self {
         let (options, segments) = (values.choices("options"), values.choices("segments"));
         StripOptionsConfig {
-            options: options.into_iter().map(|name| meant(&OPTIONS, name)).collect(),
-            segments: segments.into_iter().map(|name| meant(&SEGMENTS, name)).collect(),
+            options: options.into_iter().map(|name| lookup(&OPTIONS, name)).collect(),
+            segments: segments.into_iter().map(|name| lookup(&SEGMENTS, name)).collect(),
             after_packets: values.count("after_packets"),
             directions: Directions::new(values),
         }
