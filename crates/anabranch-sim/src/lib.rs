@@ -1,8 +1,8 @@
 //! Simulate Multipath TCP in virtual time: hosts, applications, paths, and tables of results.
 //!
-//! A [`scenario::Scenario`] describes paths, connections and workloads; it is read from TOML or
-//! built from values. [`run`] executes it with a seed. The [`Outcome`] holds tables, counters and a
-//! digest. It is a pure function of version, scenario and seed, and the digest proves it.
+//! A [`scenario::Scenario`] describes paths, connections and workloads. It is read from TOML or
+//! built in code. [`run`] executes it with a seed. The [`Outcome`] holds tables, counters and a
+//! digest of all packets. Version, scenario and seed determine it completely.
 //!
 //! ```
 //! use anabranch_sim::{Options, run, scenario::Scenario};
@@ -36,7 +36,7 @@
 //! ```
 //!
 //! The examples are `simulator.rs` (several runs and a table), `my_scheduler.rs` and
-//! `my_congestion_control.rs` (policies from outside the engine, through [`OwnPolicies`]).
+//! `my_congestion_control.rs` (user-defined policies, passed through [`OwnPolicies`]).
 
 mod app;
 mod capture;
@@ -63,7 +63,7 @@ pub use own_policies::{
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, run};
 
-/// What a run loop with another clock needs.
+/// Building blocks for run loops with another clock.
 pub mod driver {
     pub use crate::app::App;
     pub use crate::capture::CaptureFile;

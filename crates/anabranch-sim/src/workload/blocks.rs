@@ -1,5 +1,5 @@
-//! Blocks of a fixed size, written as fast as the socket accepts them: the workload of NSDI
-//! 2012's application-latency experiment.
+//! Blocks of a fixed size, written as fast as the socket accepts them. NSDI 2012 uses this workload
+//! to measure application-level latency.
 
 use core::num::NonZeroU64;
 
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Sizes, Socket, default_block_size};
 use crate::written::Positive;
 
-/// Blocks of equal size, one after the other, whose delays are measured.
+/// Consecutive blocks of equal size. The delay of each block is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
     /// Size of each block.
     #[serde(default = "default_block_size", with = "Positive::<ByteCount>")]
     pub block_size: ByteCount,
-    /// How many blocks are sent; by default without end.
+    /// Number of blocks; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU64")]
     pub count: Option<NonZeroU64>,
@@ -32,7 +32,7 @@ impl Kind for Blocks {
     }
 }
 
-/// Writes blocks and remembers when the stack had accepted the last byte of each.
+/// Writes blocks, and records when the stack accepted the last byte of each.
 #[derive(Clone, Debug)]
 struct BlocksSender {
     block_size: u64,
@@ -43,7 +43,7 @@ struct BlocksSender {
 }
 
 impl BlocksSender {
-    /// `count` blocks of `block_size` bytes; `None` for no end.
+    /// `count` blocks of `block_size` bytes; unlimited if `None`.
     fn new(block_size: u64, count: Option<u64>) -> Self {
         let end = count.map_or(u64::MAX, |count| count.saturating_mul(block_size));
         BlocksSender { block_size, end, written: 0, accepted: Vec::new(), finished: false }

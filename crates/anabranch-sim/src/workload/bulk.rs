@@ -1,4 +1,4 @@
-//! Bulk: as much as the socket accepts, for ever or up to a size.
+//! Bulk data: as much as the socket accepts, without end or up to a size.
 
 use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Socket};
 use crate::written::Positive;
 
-/// Data as fast as the connection takes it.
+/// Bulk data, written as fast as the connection accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
-    /// How much is sent; by default without end.
+    /// Amount of data; unlimited by default.
     #[serde(
         default,
         with = "Positive::<Option<ByteCount>>",
@@ -27,7 +27,7 @@ impl Kind for Bulk {
     }
 }
 
-/// Writes until `size` bytes are written, then closes.
+/// Writes `size` bytes, then closes.
 #[derive(Clone, Debug)]
 struct BulkSender {
     size: u64,
@@ -36,7 +36,7 @@ struct BulkSender {
 }
 
 impl BulkSender {
-    /// `size` bytes; `None` for no end.
+    /// `size` bytes; unlimited if `None`.
     fn new(size: Option<u64>) -> Self {
         BulkSender { size: size.unwrap_or(u64::MAX), written: 0, finished: false }
     }
