@@ -20,7 +20,7 @@ AppliesTo = Literal["forward", "reverse", "both"]
 Direction = Literal["download", "upload"]
 """Which host of a connection sends the workload's data."""
 DistributionKind = Literal["uniform", "exponential", "pareto", "lognormal"]
-"""How a quantity is distributed."""
+"""Kind of distribution."""
 Family = Literal["ipv4", "ipv6"]
 """The addresses of a path."""
 JitterOrder = Literal["fifo", "reordering"]
@@ -33,15 +33,16 @@ Protocol = Literal["mptcp", "tcp"]
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """A quantity that is drawn anew each time, where a plain value would be constant.
+    """A random quantity, drawn anew each time.
 
-    A draw is rounded to a whole number of bytes, nanoseconds or pieces.
+    A plain value is constant. Each draw is rounded to a whole number of bytes, nanoseconds or
+    items.
 
     kind: Kind of distribution.
-    max: `uniform` only: largest value.
+    max: `uniform` only: maximum.
     mean: `exponential` and `pareto` only: mean.
     median: `lognormal` only: median.
-    min: `uniform` only: smallest value.
+    min: `uniform` only: minimum.
     shape: `pareto` only: exponent of the tail, above 1.
     sigma: `lognormal` only: standard deviation of the natural logarithm.
     """
@@ -57,9 +58,9 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk:
-    """Data as fast as the connection takes it.
+    """Bulk data, written as fast as the connection accepts it.
 
-    size: How much is sent; by default without end.
+    size: Amount of data; unlimited by default.
     """
 
     size: str | None = None
@@ -68,10 +69,12 @@ class Bulk:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Blocks of equal size, one after the other, whose delays are measured.
+    """Consecutive blocks of equal size.
+
+    The delay of each block is measured.
 
     block_size: Size of each block; by default `"8KiB"`.
-    count: How many blocks are sent; by default without end.
+    count: Number of blocks; unlimited by default.
     """
 
     block_size: str | None = None
@@ -81,11 +84,13 @@ class Blocks:
 
 @dataclass(frozen=True, kw_only=True)
 class Cbr:
-    """Blocks of equal size at a constant rate, whose delays are measured.
+    """Blocks of equal size at a constant rate.
 
-    rate: The rate at which blocks are due.
+    The delay of each block is measured.
+
+    rate: Rate at which blocks are generated.
     block_size: Size of each block; by default `"8KiB"`.
-    count: How many blocks are sent; by default without end.
+    count: Number of blocks; unlimited by default.
     """
 
     rate: str
@@ -96,12 +101,14 @@ class Cbr:
 
 @dataclass(frozen=True, kw_only=True)
 class OnOff:
-    """Bursts with a time between them, whose delays are measured.
+    """Bursts at intervals.
 
-    burst_size: Size of each burst, which is written at once.
-    interval: Time from the start of each burst to the start of the next, which waits until the
-        stack has accepted the one before.
-    count: How many bursts are sent; by default without end.
+    The delay of each burst is measured.
+
+    burst_size: Size of each burst. A burst is written at once.
+    interval: Time from the start of a burst to the start of the next. A burst does not start
+        before the stack has accepted all of the previous one.
+    count: Number of bursts; unlimited by default.
     """
 
     burst_size: str | Distribution
@@ -112,16 +119,17 @@ class OnOff:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestResponse:
-    """Requests from the receiver of the data and the responses that they bring: a closed loop.
+    """Requests by the receiver of the data, and their responses: a closed loop.
 
-    Each round is measured from the first byte of the request to the last of the responses.
+    The delay of each round is measured from the first byte of the request to the last byte of
+    the responses.
 
     request_size: Size of each request.
     response_size: Size of each response.
-    count: How many requests are sent; by default without end.
-    interval: Least time from the start of each round to the start of the next; by default none.
-    responses: How many responses each request brings, up to 1048576; by default `1`.
-    think_time: Time from the last byte of the responses to the next request; by default none.
+    count: Number of requests; unlimited by default.
+    interval: Minimum time from the start of a round to the start of the next; zero by default.
+    responses: Number of responses to each request, at most 1048576; by default `1`.
+    think_time: Time from the last byte of the responses to the next request; zero by default.
     """
 
     request_size: str | Distribution
@@ -134,7 +142,7 @@ class RequestResponse:
 
 
 Workload = Bulk | Blocks | Cbr | OnOff | RequestResponse
-"""What is sent."""
+"""The data that a connection transfers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,49 +317,50 @@ class Middlebox:
     The boxes of a path stand in the order of the list, the first next to the link; what goes via
     the path passes them too.
 
-    kind: `strip_options`: Removes options. `nat`: Translates the client's address and ports,
-        those of UDP too. `rewrite_isn`: Chooses other initial sequence numbers than the hosts
-        did. `split_segments`: Splits segments, as segmentation offload does. `coalesce`: Merges
-        neighbouring segments; the options of the first stay. `rewrite_payload`: Replaces,
-        inserts or removes bytes of the stream; the TCP checksum stays right. `proactive_ack`:
-        Acknowledges data before its receiver does, and answers for its arrival. `normalise`:
-        Replaces the content of retransmissions by what was seen first. `hole_refusal`: Drops
-        data beyond a hole, and acknowledgements of data that was not seen. `blackhole_options`:
-        Drops SYNs. `shrink_window`: Moves the right edge of windows back for a while.
-        `bare_segments`: Adds segments without options of Multipath TCP.
-    after_packets: `strip_options` only: the first packets of each flow, both directions counted,
-        are left alone; by default `0`.
+    kind: `strip_options`: Removes TCP options. `nat`: Translates the client's address and ports,
+        for TCP and UDP. `rewrite_isn`: Replaces the hosts' initial sequence numbers.
+        `split_segments`: Splits segments, as segmentation offload does. `coalesce`: Merges
+        consecutive segments, keeping the options of the first. `rewrite_payload`: Replaces,
+        inserts or removes bytes of the stream, and corrects the TCP checksum. `proactive_ack`:
+        Acknowledges data before its receiver does, and retransmits it if necessary. `normalise`:
+        Replaces the content of retransmissions by the content seen first. `hole_refusal`: Drops
+        data after a gap, and acknowledgements of data that it did not see. `blackhole_options`:
+        Drops SYNs silently. `shrink_window`: Moves the right edge of receive windows back for a
+        while. `bare_segments`: Adds segments without Multipath TCP options.
+    after_packets: `strip_options` only: number of packets at the start of each flow, in both
+        directions together, that are not changed; by default `0`.
     applies_to: `strip_options`, `rewrite_payload`, `shrink_window`, `bare_segments` only: which
-        direction is changed; by default `"both"`.
-    at: `rewrite_payload` only: after how much of the flow; by default `"0B"`.
-    bytes: `rewrite_payload` only: to how many bytes; by default `4`.
+        direction is affected; by default `"both"`.
+    at: `rewrite_payload` only: number of bytes of the flow before the change; by default `"0B"`.
+    bytes: `rewrite_payload` only: number of bytes affected; by default `4`.
     change: `rewrite_payload` only: what happens, once in each flow and direction.
-    delay: `coalesce` only: how long a segment waits for the next; by default `"1ms"`.
-    every: `shrink_window` only: mean time for which a host's window is left alone; by default
+    delay: `coalesce` only: maximum time for which a segment waits for the next; by default
+        `"1ms"`.
+    every: `shrink_window` only: mean time between two small windows of a host; by default
         `"500ms"`.
-    for_: `shrink_window` only: mean time for which it is small; by default `"200ms"`.
+    for_: `shrink_window` only: mean duration of a small window; by default `"200ms"`.
     from_: From when on the box is there; by default `"0s"`.
-    idle_timeout: `nat` only: a mapping that was not used for longer is dropped, and the flow
-        gets another port; by default `"7440s"`.
-    options: `strip_options` only: what is removed; `unknown` is everything but maximum segment
-        size, window scale, SACK and timestamps; by default `["mptcp"]`.
-    options_on: `split_segments` only: which pieces carry the options of the whole; all keep its
-        timestamps; by default `"all"`.
-    probability: `bare_segments` only: probability that a segment gets a bare companion; by
-        default `"10%"`.
-    rebind_at: `nat` only: when all mappings are dropped; by default never.
-    refuse: `shrink_window` only: does the host refuse data beyond what it offers meanwhile?
-        Otherwise it takes what comes; by default `false`.
-    segments: `strip_options` only: from which segments; `ack` are all without payload that are
-        none of the others; by default `["syn", "syn_ack", "third_ack", "data", "ack"]`.
-    size: `split_segments` only: most payload of a segment that leaves; by default `"536B"`.
-        `coalesce` only: most payload of a segment that leaves; by default `"2920B"`.
-    syns: `blackhole_options` only: which SYNs, and answers to SYNs, disappear; `mptcp` are those
-        with an option of Multipath TCP; by default `"mptcp"`.
-    to: `shrink_window` only: most bytes that the host offers meanwhile; by default `"0B"`.
+    idle_timeout: `nat` only: maximum idle time of a mapping; after that, the flow gets a new
+        port; by default `"7440s"`.
+    options: `strip_options` only: which options are removed; `unknown` means all except maximum
+        segment size, window scale, SACK and timestamps; by default `["mptcp"]`.
+    options_on: `split_segments` only: which pieces carry the options of the original segment;
+        all carry its timestamps; by default `"all"`.
+    probability: `bare_segments` only: probability that the middlebox adds a bare segment to a
+        segment; by default `"10%"`.
+    rebind_at: `nat` only: when all mappings are dropped; never by default.
+    refuse: `shrink_window` only: does the host reject data beyond its small window? Otherwise it
+        accepts all data; by default `false`.
+    segments: `strip_options` only: from which segments; `ack` means all without payload that are
+        in no other class; by default `["syn", "syn_ack", "third_ack", "data", "ack"]`.
+    size: `split_segments` only: maximum payload of each piece; by default `"536B"`. `coalesce`
+        only: maximum payload of a merged segment; by default `"2920B"`.
+    syns: `blackhole_options` only: which SYNs and SYN/ACKs are dropped; `mptcp` means those with
+        a Multipath TCP option; by default `"mptcp"`.
+    to: `shrink_window` only: size of a small window; by default `"0B"`.
     until: Until when the box is there; by default to the end.
-    window: `proactive_ack` only: how much of a flow may be between the box and its receiver;
-        four times as much is held; by default `"64KiB"`.
+    window: `proactive_ack` only: maximum bytes of a flow in flight from the proxy to the
+        receiver; the proxy holds four times as many; by default `"64KiB"`.
     """
 
     kind: Literal[
@@ -463,16 +472,17 @@ class NetworkPath:
 class Queue:
     """The discipline of a path's queues.
 
-    interval: `codel` only: how long they may wait longer than that; by default `"100ms"`.
-    kind: `drop_tail`: Drops packets for want of room only. `codel`: Controlled delay: drops
-        packets when they have waited too long for too long. `red`: Random early detection: drops
+    interval: `codel` only: how long the sojourn time may exceed the target before packets are
+        dropped; by default `"100ms"`.
+    kind: `drop_tail`: Drops packets only for lack of room. `codel`: Controlled delay: drops
+        packets while the sojourn time stays too long. `red`: Random early detection: drops
         packets at random as the average queue grows.
-    max_packets: `red` only: average queue, in packets, from which everything is dropped; by
-        default `15`.
+    max_packets: `red` only: average queue length, in packets, from which every packet is
+        dropped; by default `15`.
     max_probability: `red` only: drop probability just below `max_packets`; by default `"2%"`.
-    min_packets: `red` only: average queue, in packets, below which nothing is dropped; by
-        default `5`.
-    target: `codel` only: time that packets may wait; by default `"5ms"`.
+    min_packets: `red` only: average queue length, in packets, below which no packet is dropped;
+        by default `5`.
+    target: `codel` only: acceptable sojourn time; by default `"5ms"`.
     weight: `red` only: weight of a sample in the average; by default `"0.2%"`.
     """
 
